@@ -5,9 +5,10 @@ but a mixture,
 
     P(2 Δ log L > d) = Σ_j w_j P(χ²(r + j) > d),        w_j: probability that j of the m variances come out positive
 
-For one variance the weights are ½, ½. For several they depend on the information V⁻¹ about the variances: with Z ~
-N(0, V), count the positive entries of the point of the positive orthant nearest to Z in the norm of V⁻¹; drawn, with a
-fixed seed. Reference: S. G. Self, K.-Y. Liang, J. Am. Stat. Assoc. 82 (1987) 605.
+with χ² replaced by the law of the fit (``law``) where it is F. For one variance the weights are ½, ½. For several they
+depend on the information V⁻¹ about the variances: with Z ~ N(0, V), count the positive entries of the point of the
+positive orthant nearest to Z in the norm of V⁻¹; drawn, with a fixed seed. Reference: S. G. Self, K.-Y. Liang, J. Am.
+Stat. Assoc. 82 (1987) 605.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from grisaille.assessment.law import Law
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Problem
 
@@ -24,14 +26,9 @@ SMALL = 1e-3
 """Of a level's size: where the information about σ² near zero is taken."""
 
 
-def mixture_p(ratio: float, ordinary: int, weights: Sequence[float] | np.ndarray) -> float:
-    """The probability of a larger ratio."""
-    from scipy.stats import chi2
-
-    def tail(degrees: int) -> float:
-        return float(chi2.sf(max(ratio, 0.0), degrees)) if degrees else float(ratio <= 0)
-
-    return float(np.dot(weights, [tail(ordinary + j) for j in range(len(weights))]))
+def mixture_p(ratio: float, ordinary: int, weights: Sequence[float] | np.ndarray, law: Law) -> float:
+    """The probability of a larger ratio; ``law``: of ratios away from the boundary."""
+    return float(np.dot(weights, [law.p(ratio, ordinary + j) for j in range(len(weights))]))
 
 
 def mixture_weights(V: np.ndarray) -> np.ndarray:

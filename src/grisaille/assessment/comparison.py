@@ -2,9 +2,10 @@
 
     AIC = −2 log L + 2k,     BIC = −2 log L + k log N,     2 (log L₁ − log L₀) ~ χ²(k₁ − k₀) if the smaller holds
 
-compare fits of the same measurements by likelihood. Where the smaller has levels of noise at zero that the larger
-estimates, the law is the mixture of ``boundary``. Criteria that are not likelihoods (robust losses, simulated
-prediction errors) have neither, and the table says so. Reference: K. Burnham, D. Anderson, Model Selection (2002).
+compare fits of the same measurements by likelihood; where noise was estimated F takes the place of χ² (``law``). Where
+the smaller has levels of noise at zero that the larger estimates, the law is the mixture of ``boundary``. Criteria
+that are not likelihoods (robust losses, simulated prediction errors) have neither, and the table says so. Reference:
+K. Burnham, D. Anderson, Model Selection (2002).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
 from grisaille.assessment.criterion import criterion_of
+from grisaille.assessment.law import law_of
 from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator
@@ -38,7 +40,8 @@ class ComparedFits:
     table: pd.DataFrame
     """One row per fit: parameters, samples, log_likelihood, aic, bic, delta_aic, then rms and fit_percent by output."""
     tests: pd.DataFrame
-    """One row per nested pair: ratio, degrees_of_freedom, at_zero (how many of these are levels at zero), p."""
+    """One row per nested pair: ratio, degrees_of_freedom, at_zero (how many of these are levels at zero),
+    residual_degrees (of the noise, where p is that of an F test; infinite for χ²), p."""
     notes: tuple[str, ...]
     fits: Mapping[str, Fitted] = field(default_factory=dict, repr=False)
     """What was compared, by label."""
@@ -55,6 +58,7 @@ class ComparedFits:
             verdict = "the larger fits better" if row.p < 0.05 else "the smaller suffices"
             n, levels = int(row.degrees_of_freedom), int(row.at_zero)
             zero = f", {levels} of them at zero in the smaller" if levels else ""
+            zero += f", F with {row.residual_degrees:.4g} of the residuals" if np.isfinite(row.residual_degrees) else ""
             lines.append(
                 f"• {label}: likelihood ratio {row.ratio:.4g} on {n} degree{'' if n == 1 else 's'} of freedom{zero}, "
                 f"p = {row.p:.3g}: {verdict}."
@@ -84,7 +88,8 @@ def compare_fits(fits: Mapping[str, Fitted], nested: Iterable[tuple[str, str]] =
     aic = table["aic"]
     table.insert(5, "delta_aic", aic - aic.min() if same else np.nan)
     ratios = {f"{small} ⊂ {large}": _ratio(fits, small, large) for small, large in nested}
-    tests = pd.DataFrame.from_dict(ratios, orient="index", columns=["ratio", "degrees_of_freedom", "at_zero", "p"])
+    columns = ["ratio", "degrees_of_freedom", "at_zero", "residual_degrees", "p"]
+    tests = pd.DataFrame.from_dict(ratios, orient="index", columns=columns)
     return ComparedFits(table, tests, tuple(_notes(fits, same)), dict(fits))
 
 
@@ -103,7 +108,7 @@ def _row(fit: Fitted) -> dict[str, float]:
     return row
 
 
-def _ratio(fits: Mapping[str, Fitted], small: str, large: str) -> tuple[float, int, int, float]:
+def _ratio(fits: Mapping[str, Fitted], small: str, large: str) -> tuple[float, int, int, float, float]:
     for label in (small, large):
         if label not in fits:
             raise EstimationError(f"nested= names '{label}'; the fits are {', '.join(fits)}.")
@@ -136,7 +141,15 @@ def _ratio(fits: Mapping[str, Fitted], small: str, large: str) -> tuple[float, i
     if ratio < ROUNDING * (1 + abs(fits[small].log_likelihood)):
         ratio = 0.0
     weights = mixture_weights(_variances(fits[small], fits[large], levels))
-    return ratio, more, len(levels), mixture_p(ratio, ordinary, weights)
+    law = law_of(fits[large], _added(fits[small], fits[large], more))
+    return ratio, more, len(levels), law.freedom, mixture_p(ratio, ordinary, weights, law)
+
+
+def _added(small: Fitted, large: Fitted, more: int) -> list[int] | None:
+    """Unknowns that the larger fit has beside the smaller's; None where their number is not that of the test."""
+    names = set(small.names)
+    found = [k for k, (n, f) in enumerate(zip(large.names, large.estimate.free, strict=True)) if f and n not in names]
+    return found if len(found) == more else None
 
 
 def _said(method: Estimator) -> str:

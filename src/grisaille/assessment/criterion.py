@@ -3,21 +3,22 @@
 With RSS_k the weighted squares of output k, N_k its samples, and S the squares of residuals whose noise is known (and
 of priors), the deviance of a point is
 
-    D(θ) = Σ_k m_k log(RSS_k(θ) / RSS_k(θ̂)) + S(θ) − S(θ̂),        m_k = N_k,
+    D(θ) = Σ_k N_k log(RSS_k(θ) / RSS_k(θ̂)) + S(θ) − S(θ̂),
 
-the difference of −2 log L with every unknown noise level at its maximum-likelihood value. Where unknown levels stand
-beside known ones or priors, m_k = N_k (1 − n/N): the estimator itself corrects levels by the n unknowns, and with this
-factor its estimate is the minimum of D. Not for robust losses, which are not likelihoods.
+the difference of −2 log L − 2 log prior with every unknown noise level at its maximum-likelihood value: its minimum is
+the estimate. What it is compared with is in ``law``. Not for robust losses, which are not likelihoods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from grisaille.assessment.collocation_criterion import collocation_criterion
+from grisaille.assessment.law import Law, law_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.own_criterion import OwnCriterion
 from grisaille.assessment.points import Local, Point
@@ -26,6 +27,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.uncertainty import inverse_information
 from grisaille.experiment.experiment import Experiment
 from grisaille.optimization import trust_region
 from grisaille.optimization.search import Search
@@ -61,7 +63,7 @@ class Criterion:
         unknowns = [u.begun_at(v) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)]
         self.problem = Problem(unknowns, estimate.cases, noise)
         self.problem.sigma = dict(estimate.noise)
-        self.degrees_of_freedom = estimate.degrees_of_freedom
+        self._law_of, self._law = partial(law_of, fit), law_of(fit)
         best = self.problem.evaluate(self.theta)
         if not best.completed:
             raise EstimationError(f"The model cannot be simulated at the estimates: {best.failure}")
@@ -73,7 +75,7 @@ class Criterion:
         return self._total(evaluation) - self._best if evaluation.completed else np.inf
 
     def local(self, theta: np.ndarray) -> Local:
-        """½ ν (exp(D/m) − 1) around a point, m = Σ m_k, ν degrees of freedom: for one output ½ (RSS − RSS at θ̂)/s².
+        """Half the statistic of the law of all unknowns around a point: for one output ½ (RSS − RSS at θ̂)/s².
 
         ½ D itself where all noise is known.
         """
@@ -93,48 +95,44 @@ class Criterion:
             curvature += m * (J.T @ J / squares - 2 * np.outer(pull, pull))
         J, r = found.jacobian[known], found.residuals[known]
         slope, curvature = slope + J.T @ r, curvature + J.T @ J
-        deviance, total = self.deviance(found), sum(counts.values())
-        if total == 0:
+        deviance, law = self.deviance(found), self._law
+        if not np.isfinite(law.freedom):
             return Local(0.5 * deviance, slope, curvature)
-        nu, grown = max(self.degrees_of_freedom, 1), float(np.exp(min(deviance / total, 600.0)))
-        factor = nu / total * grown
-        bent = factor * (curvature + 2 / total * np.outer(slope, slope))
-        return Local(0.5 * nu * (grown - 1), factor * slope, bent)
+        statistic, each = law.statistic(deviance), law.factor / law.freedom
+        factor = law.factor * (1 + statistic / law.freedom)
+        bent = factor * (curvature + 2 * each * np.outer(slope, slope))
+        return Local(0.5 * statistic, factor * slope, bent)
 
     def scaled(self, deviance: float) -> float:
         """Of a deviance, what is compared with ``reached``."""
-        total = sum(self._counts.values())
-        return float(max(self.degrees_of_freedom, 1) * np.expm1(min(deviance / total, 600.0))) if total else deviance
+        return self._law.statistic(deviance)
 
-    def reached(self, level: float) -> float:
-        """Twice the value of ``local`` at the ends of an interval: the χ² quantile, or t²."""
-        from scipy.stats import chi2, f
+    def reached(self, level: float, k: int | None = None) -> float:
+        """Twice the value of ``local`` at the ends of an interval, of one unknown: the χ² quantile, or t²."""
+        return self.scaled(self.threshold(level, among=None if k is None else (k,)))
 
-        if not self._counts:
-            return float(chi2.ppf(level, 1))
-        return float(f.ppf(level, 1, max(self.degrees_of_freedom, 1)))
+    def threshold(self, level: float, kind: Threshold = "t", among: Sequence[int] | None = None) -> float:
+        """The deviance that a region of some unknowns with the given confidence reaches; of one by default.
 
-    def threshold(self, level: float, kind: Threshold = "t", dimension: int = 1) -> float:
-        """The deviance that a region of the given confidence reaches.
-
-        Known noise: the χ² quantile. Unknown noise and ``"t"``: the deviance at which RSS has grown by the F quantile
-        (for one unknown, t²) times s², which makes regions of linear models exact; ``"chi2"``: its limit for many data.
+        ``"t"``: by the law of the fit (``law``), which makes regions of linear models exact; ``"chi2"``: its limit for
+        many data.
         """
-        from scipy.stats import chi2, f
+        law, dimension = Law() if kind == "chi2" else self._law_of(among), 1 if among is None else len(among)
+        return law.threshold(level, dimension)
 
-        total = sum(self._counts.values())
-        if kind == "chi2" or total == 0:
-            return float(chi2.ppf(level, dimension))
-        nu = max(self.degrees_of_freedom, 1)
-        return float(total * np.log1p(dimension * f.ppf(level, dimension, nu) / nu))
+    def radius(self, level: float, among: Sequence[int]) -> float:
+        """Of the joint ellipse of some unknowns, squared, in units of the covariance."""
+        return self._law_of(among).quantile(level, len(among))
 
-    def radius(self, level: float) -> float:
-        """Of the joint ellipse of two unknowns, squared, in units of the covariance."""
-        from scipy.stats import chi2, f
-
-        if not self.problem.sigma:
-            return float(chi2.ppf(level, 2))
-        return float(2 * f.ppf(level, 2, max(self.degrees_of_freedom, 1)))
+    def spread(self, covariance: np.ndarray) -> np.ndarray:
+        """The inverse of the curvature of ``local`` at the estimate: the fit's covariance, unless levels of several
+        outputs, or priors, have their own share in the law of each unknown."""
+        if not self.problem.sigma or (len(self.problem.outputs) == 1 and not self._mixed):
+            return covariance
+        told = np.isfinite(np.diag(covariance)) & (np.diag(covariance) > 0)
+        return np.where(
+            np.isfinite(covariance), inverse_information(self.local(self.theta).curvature, told)[0], covariance
+        )
 
     def minimize(self, held: Mapping[int, float], start: np.ndarray) -> Point:
         """The least deviance with the unknowns of some indices held at values, sought from ``start``."""
@@ -164,10 +162,9 @@ class Criterion:
 
     @property
     def _counts(self) -> dict[str, float]:
-        """m_k of the outputs with unknown noise."""
+        """N_k of the outputs with unknown noise."""
         problem = self.problem
-        share = 1 - min(len(problem.unknowns) / max(problem.count, 1), 0.99) if self._mixed else 1.0
-        return {n: share * float(np.sum(problem.output_of == problem.outputs.index(n))) for n in problem.sigma}
+        return {n: float(np.sum(problem.output_of == problem.outputs.index(n))) for n in problem.sigma}
 
     def _squares(self, evaluation: Evaluation) -> dict[str, float]:
         problem = self.problem

@@ -19,9 +19,9 @@ import numpy as np
 from grisaille.assessment.criterion import check_level
 from grisaille.errors import EstimationError
 from grisaille.estimation.curves.values import curve_values, unknowns_in
+from grisaille.estimation.determination.beliefs import data_information
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.uncertainty import half_width, inverse_information
-from grisaille.estimation.unknowns import joint_priors, prior_residual
+from grisaille.estimation.uncertainty import half_width
 from grisaille.model.curves import CurveTable, find_curves
 from grisaille.model.expression import Expression
 from grisaille.model.lowering.interpolation import lower_table, lower_table2
@@ -232,22 +232,13 @@ def _found(curves: list[CurveTable], wanted: str) -> CurveTable:
 
 def _told(fit: Fitted, rows: np.ndarray) -> dict[str, np.ndarray]:
     """Of each value, the share of the data in what is known of it, and whether any data depend on it."""
-    unknowns, e = fit.estimate.unknowns, fit.estimate
-    joint, _ = joint_priors(unknowns)
-    single = [prior_residual(u, float(v)) for u, v in zip(unknowns, e.theta, strict=True)]
-    slopes = np.vstack([joint, np.diag([0.0 if s is None else s[1] for s in single])])
-    information = e.evaluation.information
+    e = fit.estimate
     is_open = np.isinf(np.diag(e.covariance))
     lost = (np.abs(rows[:, is_open]) > 0).any(axis=1)
-    if not slopes.any() or information.shape != e.covariance.shape:
+    found = data_information(e.unknowns, e.theta, e.evaluation.information, e.free)
+    if found is None:
         return {"shares": np.where(lost, 0.0, 1.0), "reached": ~lost}
-    inverse, _ = inverse_information(information, e.free)
-    believed = slopes.T @ slopes
-    data = information - believed
-    variance = np.einsum("ki,ij,kj->k", rows, inverse, rows)
-    by_data = np.einsum("ki,ij,kj->k", rows, inverse @ data @ inverse, rows)
-    share = np.divide(by_data, variance, out=np.ones(len(rows)), where=variance > 0)
-    blind = np.diag(data) <= UNREACHED * np.diag(believed)
+    blind = np.diag(found.data) <= UNREACHED * np.diag(found.believed)
     moved = np.abs(rows) > 0
     unreached = moved.any(axis=1) & ~(moved & ~blind).any(axis=1)
-    return {"shares": np.where(lost, 0.0, np.clip(share, 0.0, 1.0)), "reached": ~(lost | unreached)}
+    return {"shares": np.where(lost, 0.0, found.shares(rows)), "reached": ~(lost | unreached)}

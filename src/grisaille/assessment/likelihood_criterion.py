@@ -1,8 +1,8 @@
 """Deviances around a likelihood fit: D(θ) = 2 (f(θ) − f(θ̂)), f = −log L − log prior, with some unknowns held.
 
 The counterpart of ``criterion.Criterion`` for fits whose criterion is a likelihood of its own (Kalman filters; for
-collocation see ``collocation_criterion``): what profiles, surfaces and likelihood-ratio tests are made of. Regions are
-those of χ², or of F on observations − unknowns degrees of freedom (``"t"``), to agree with the table of the fit.
+collocation see ``collocation_criterion``): what profiles, surfaces and likelihood-ratio tests are made of. What they
+are compared with is in ``law``: χ² where no level of noise is among the unknowns, otherwise F, as in the table.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille.assessment.law import Law, law_of
 from grisaille.assessment.points import Local, Point
 from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError
@@ -43,7 +44,7 @@ class LikelihoodCriterion:
             replace(u.begun_at(self.zeros[k]), logarithmic=True) if k in self.zeros else u
             for k, u in enumerate(self.problem.unknowns)
         )
-        self.degrees_of_freedom = fit.estimate.degrees_of_freedom
+        self._law = law_of(fit)
         best = self.problem.evaluate(self.theta, sensitive=False)
         if not best.completed:
             raise EstimationError(f"The data cannot be followed at the estimates: {best.failure}")
@@ -67,21 +68,22 @@ class LikelihoodCriterion:
         """Of a deviance, what is compared with ``reached``."""
         return deviance
 
-    def reached(self, level: float) -> float:
+    def reached(self, level: float, k: int | None = None) -> float:
         """Twice the value of ``local`` at the ends of an interval."""
         return self.threshold(level)
 
-    def threshold(self, level: float, kind: str = "t", dimension: int = 1) -> float:
-        """The deviance that a region of the given confidence reaches."""
-        from scipy.stats import chi2, f
+    def threshold(self, level: float, kind: str = "t", among: Sequence[int] | None = None) -> float:
+        """The deviance that a region of some unknowns with the given confidence reaches; of one by default."""
+        law = Law() if kind == "chi2" else self._law
+        return law.threshold(level, 1 if among is None else len(among))
 
-        if kind == "chi2":
-            return float(chi2.ppf(level, dimension))
-        return float(dimension * f.ppf(level, dimension, max(self.degrees_of_freedom, 1)))
+    def radius(self, level: float, among: Sequence[int]) -> float:
+        """Of the joint ellipse of some unknowns, squared, in units of the covariance."""
+        return self.threshold(level, among=among)
 
-    def radius(self, level: float) -> float:
-        """Of the joint ellipse of two unknowns, squared, in units of the covariance."""
-        return self.threshold(level, dimension=2)
+    def spread(self, covariance: np.ndarray) -> np.ndarray:
+        """The inverse of the curvature of ``local`` at the estimate."""
+        return covariance
 
     def minimize(self, held: Mapping[int, float], start: np.ndarray) -> Point:
         """The least deviance with the unknowns of some indices held at values, sought from ``start``."""

@@ -89,7 +89,7 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     if points < 2:
         raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
     criterion = criterion_of(fit, name)
-    limit = criterion.threshold(level, threshold)
+    limit = criterion.threshold(level, threshold, (k,))
     walks = [_Walk(criterion, k, float(fit.std_errors[k]), limit, points, side) for side in (-1, 1)]
     for walk in walks:
         walk.run()

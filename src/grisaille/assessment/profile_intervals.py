@@ -75,7 +75,8 @@ class _Comparison:
         self.criterion: Criterion | LikelihoodCriterion = criterion_of(fit)
         e = fit.estimate
         zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
-        self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, e.covariance, zero)
+        spread = self.criterion.spread(e.covariance)
+        self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, spread, zero)
         if self.limits.failure:
             raise EstimationError(self.limits.failure)
         self.lower, self.upper = wald.lower.copy(), wald.upper.copy()
@@ -94,7 +95,7 @@ class _Comparison:
         u = self.fit.estimate.unknowns[k]
         low, high = max(float(self.wald.lower[k]), u.lower), min(float(self.wald.upper[k]), u.upper)
         self.lower[k], self.upper[k] = low, high
-        width, threshold = float(self.wald.upper[k] - self.wald.lower[k]), self.criterion.reached(self.level)
+        width, threshold = float(self.wald.upper[k] - self.wald.lower[k]), self.criterion.reached(self.level, k)
         ends = [self.limits.find(k, end, threshold, 0.0 if always else SUSPECT * width) for end in (low, high)]
         if not always and not self._is_suspect(k, ends, SUSPECT * width):
             return
@@ -121,7 +122,7 @@ class _Comparison:
         other = self.wald.upper[k] if self.wald.lower[k] == theta else self.wald.lower[k]
         if not np.isfinite(other) or other == theta:
             return
-        found = self.limits.find(k, float(other), self.criterion.reached(max(2 * self.level - 1, 1e-6)))
+        found = self.limits.find(k, float(other), self.criterion.reached(max(2 * self.level - 1, 1e-6), k))
         if found.failure:
             return
         if other > theta:

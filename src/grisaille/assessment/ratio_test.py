@@ -9,6 +9,7 @@ import numpy as np
 
 from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
 from grisaille.assessment.criterion import criterion_of, index_of
+from grisaille.assessment.law import law_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
@@ -31,6 +32,8 @@ class RatioTest:
     p: float
     estimates: dict[str, float]
     """Of all unknowns, with the values held."""
+    residual_degrees: float = np.inf
+    """Of the noise, where its level was estimated: p is then that of an F test; infinite for χ²."""
 
     def __str__(self) -> str:
         what = ", ".join(f"{n} = {v:g}" for n, v in self.hypothesis.items())
@@ -39,6 +42,9 @@ class RatioTest:
             "" if len(self.weights) == 1 else ", on a boundary: weights " + ", ".join(f"{w:.3g}" for w in self.weights)
         )
         degrees = f"{self.degrees_of_freedom} degree{'' if self.degrees_of_freedom == 1 else 's'} of freedom"
+        law = (
+            f", F with {self.residual_degrees:.4g} of the residuals{law}" if np.isfinite(self.residual_degrees) else law
+        )
         return f"{what} {verdict}: likelihood ratio {self.ratio:.4g} on {degrees}{law}, p = {self.p:.3g}"
 
     __repr__ = __str__
@@ -62,9 +68,10 @@ def test(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> 
     weights = mixture_weights(V)
     ordinary = len(at) - len(V)
     ratio = point.deviance if point.deviance > ROUNDING * (1 + abs(fit.log_likelihood)) else 0.0
+    law = law_of(fit, list(at))
     return RatioTest(
-        held, ratio, len(at), tuple(weights.tolist()), mixture_p(ratio, ordinary, weights),
-        dict(zip(fit.names, point.theta.tolist(), strict=True)),
+        held, ratio, len(at), tuple(weights.tolist()), mixture_p(ratio, ordinary, weights, law),
+        dict(zip(fit.names, point.theta.tolist(), strict=True)), law.freedom,
     )  # fmt: skip
 
 

@@ -92,12 +92,12 @@ def surface(
     unknowns = [fit.estimate.unknowns[i] for i in k]
     criterion = criterion_of(fit, first, second)
     axes = [_axis(fit, u, i, ranges or {}, points) for u, i in zip(unknowns, k, strict=True)]
-    threshold = criterion.threshold(level, dimension=2)
+    threshold = criterion.threshold(level, among=k)
     return CostSurface(
         names=(first, second), units=(unknowns[0].unit, unknowns[1].unit),
         estimate=(float(criterion.theta[k[0]]), float(criterion.theta[k[1]])), level=level, threshold=threshold,
         others=others, data=_grid(criterion, k, (first, second), axes, others == "profiled"),
-        ellipse=_ellipse(fit, k, criterion.radius(level)),
+        ellipse=_ellipse(fit, k, criterion.radius(level, k)),
     )  # fmt: skip
 
 

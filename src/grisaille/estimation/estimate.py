@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from grisaille.estimation.approximation import ApproximationCheck
 from grisaille.estimation.cases import Case
+from grisaille.estimation.determination.beliefs import data_information
+from grisaille.estimation.determination.freedom import Freedom
+from grisaille.estimation.noise import parameters_in
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.trial.unknown import Unknown
 
@@ -70,6 +74,30 @@ class Estimate:
         keys = [f"student({u.name})" for u in self.unknowns]
         return np.array([self.extra[k] for k in keys]) if keys and keys[0] in self.extra else None
 
+    @cached_property
+    def freedom(self) -> Freedom:
+        """What the residuals of least squares leave, with the noise at its estimates."""
+        names = [s.output for c in self.cases for s in c.samples for _ in s.values]
+        told = self.free & np.isfinite(np.diag(self.covariance))
+        J = self.evaluation.jacobian
+        J = J if len(J) == len(self.evaluation.residuals) else np.zeros((len(names), len(told)))
+        return Freedom(J, np.array(names, dtype=object), tuple(self.noise), told)
+
     @property
-    def degrees_of_freedom(self) -> int:
-        return self.count - int(self.free.sum())
+    def degrees_of_freedom(self) -> float:
+        """N − n_eff: measurements, less the unknowns that they determined; what priors determine is not counted."""
+        found = data_information(self.unknowns, self.theta, self.evaluation.information, self.free)
+        return self.count - (float(self.free.sum()) if found is None else found.unknowns)
+
+    @property
+    def has_open_noise(self) -> bool:
+        """Whether a level of noise was estimated, under its own name or as a parameter in a formula of one."""
+        if self.noise or any(u.kind in ("scale", "noise") for u in self.unknowns):
+            return True
+        if self.evaluation.is_least_squares or not self.cases:
+            return False
+        flat, outputs = self.cases[0].trial.flat, {s.output for c in self.cases for s in c.samples}
+        formulas = [o.noise for n, o in flat.outputs.items() if n in outputs]
+        formulas += [d.scale for d in flat.disturbances.values()]
+        inside = {n for f in formulas if f is not None for n in parameters_in(flat, f)}
+        return any(u.kind == "parameter" and u.target in inside for u in self.unknowns)

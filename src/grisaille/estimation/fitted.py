@@ -22,7 +22,7 @@ from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
 from grisaille.estimation.summary import summarize, summarize_html
-from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
+from grisaille.estimation.uncertainty import correlation_of, level_limits, t_test
 from grisaille.estimation.value import Value
 from grisaille.experiment.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.experiment import Experiment
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.beginnings import Beginning
+
+
+MEDIAN = 0.3675
+"""What a median of absolute errors, from which robust losses have σ, tells of it by what a mean square does."""
 
 
 @checked_methods
@@ -172,18 +176,8 @@ class Fitted:
         )  # fmt: skip
         for output, sigma in e.noise.items():
             error = self._noise_error(output)
-            factor = float(np.exp(half_width(np.array([error / sigma]), 0.95, e.degrees_of_freedom)[0]))
-            table.loc[f"noise({output})"] = [
-                sigma,
-                error,
-                sigma / factor,
-                sigma * factor,
-                np.nan,
-                np.nan,
-                np.nan,
-                "noise",
-                "Wald",
-            ]
+            limits = level_limits(sigma, 0.95, self._noise_freedom(output))
+            table.loc[f"noise({output})"] = [sigma, error, *limits, np.nan, np.nan, np.nan, "noise", "chi-square"]
         return table
 
     @cached_property
@@ -196,22 +190,33 @@ class Fitted:
     def student(self) -> float | np.ndarray:
         """Degrees of freedom of Student's t; infinite, so that it is normal, where the noise is known.
 
-        Of robust errors one number for each unknown.
+        One number for each unknown of robust errors, and where noise was estimated beside priors or for several
+        outputs (``determination/freedom``).
         """
         e = self.estimate
         if e.student is not None:
             return e.student
-        known = e.is_likelihood and not e.noise and e.evaluation.is_least_squares
-        return np.inf if known else float(e.degrees_of_freedom)
+        by_curvature = e.is_likelihood or self.method.deviance == "trajectories"
+        if by_curvature and not e.has_open_noise:
+            return np.inf
+        if not (e.noise and e.is_likelihood and e.evaluation.is_least_squares):
+            return float(e.degrees_of_freedom)
+        each = e.freedom.of_each()
+        return float(each[0]) if len(each) and np.ptp(1 / each) <= 1e-9 * (1 / each).max() else each
 
     def _noise_names(self) -> list[str]:
         return [f"noise({o})" for o in self.estimate.noise]
 
     def _noise_error(self, output: str) -> float:
-        """σ/√(2N), the asymptotic standard error of a standard deviation; N samples, or what robust errors say."""
-        n: float = sum(len(s.values) for c in self.estimate.cases for s in c.samples if s.output == output)
-        n = self.estimate.extra.get(f"independent({output})", n)
-        return float(self.estimate.noise[output] / np.sqrt(2 * max(n, 1)))
+        """σ/√(2ν), the asymptotic standard error of a standard deviation."""
+        return float(self.estimate.noise[output] / np.sqrt(2 * self._noise_freedom(output)))
+
+    def _noise_freedom(self, output: str) -> float:
+        """ν of an output's noise: its samples, or as many as robust errors take for independent, less leverage."""
+        e = self.estimate
+        n: float = sum(len(s.values) for c in e.cases for s in c.samples if s.output == output)
+        nu = e.freedom.left(output) * e.extra.get(f"independent({output})", n) / max(n, 1)
+        return max(nu if e.is_likelihood else MEDIAN * nu, 1e-3)
 
     # how far to trust it
 
@@ -285,7 +290,7 @@ class Fitted:
     @property
     def log_likelihood(self) -> float:
         """Its maximum, constants included; NaN where the criterion is not a likelihood."""
-        return self.estimate.log_likelihood
+        return self.estimate.log_likelihood if self.estimate.is_likelihood else np.nan
 
     @property
     def aic(self) -> float:

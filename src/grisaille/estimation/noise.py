@@ -66,7 +66,8 @@ def refuse_estimated_noise(levels: Mapping[str, NoiseLevel], unknowns: Sequence[
             )
 
 
-def _parameters_in(model: FlatModel, formula: Expression) -> tuple[str, ...]:
+def parameters_in(model: FlatModel, formula: Expression) -> tuple[str, ...]:
+    """Parameters that a formula contains, through formulas of other parameters too."""
     found: dict[str, None] = {}
     waiting = [formula]
     while waiting:
@@ -89,4 +90,4 @@ def _level(model: FlatModel, output: str) -> NoiseLevel:
     leaves: Mapping[str, ca.SX] = {**p, **y, "time": t}
     sigma = lower([formula], leaves.__getitem__)[0]
     columns = [ca.vertcat(*p.values()) if p else ca.SX(0, 1), ca.vertcat(*y.values()) if y else ca.SX(0, 1), t]
-    return NoiseLevel(output, True, needs, ca.Function("sigma", columns, [sigma]), _parameters_in(model, formula))
+    return NoiseLevel(output, True, needs, ca.Function("sigma", columns, [sigma]), parameters_in(model, formula))

@@ -30,9 +30,13 @@ def sandwich_covariance(
 
 
 def between(bread: np.ndarray, scored: np.ndarray, beliefs: np.ndarray, n: int) -> np.ndarray:
-    """The sandwich of an inverse around the scores of samples, of which a fit has taken n; priors are as they say."""
-    N = len(scored)
-    middle = scored.T @ scored * (N / max(N - n, 1)) + beliefs.T @ beliefs
+    """The sandwich of an inverse around the scores of samples; priors are as they say.
+
+    n : unknowns, of which the data have determined n − tr(bread · priors)
+    """
+    N, believed = len(scored), beliefs.T @ beliefs
+    taken = n - float(np.sum(bread * believed))
+    middle = scored.T @ scored * (N / max(N - taken, 1)) + believed
     return np.asarray(bread @ middle @ bread)
 
 
@@ -107,6 +111,15 @@ def half_width(standard_error: np.ndarray, level: float, degrees_of_freedom: flo
     from scipy.stats import t
 
     return np.asarray(t.ppf(0.5 + level / 2, np.maximum(degrees_of_freedom, 1)) * standard_error)
+
+
+def level_limits(sigma: float, level: float, degrees_of_freedom: float) -> tuple[float, float]:
+    """The interval of a standard deviation that so many degrees of freedom tell: ν s²/σ² is χ²(ν)."""
+    from scipy.stats import chi2
+
+    nu = max(degrees_of_freedom, 1e-3)
+    low, high = chi2.ppf([0.5 + level / 2, 0.5 - level / 2], nu)
+    return float(sigma * np.sqrt(nu / low)), float(sigma * np.sqrt(nu / high)) if high > 0 else np.inf
 
 
 def t_test(

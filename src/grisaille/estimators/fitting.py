@@ -12,6 +12,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import unknown_starts
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
+from grisaille.estimation.determination.beliefs import prior_note
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed
 from grisaille.estimation.explanation import with_explanation
@@ -74,7 +75,8 @@ def fit_problem(
     found = with_explanation(replace(found, unknowns=asked), method, disturbed=bool(flat.disturbances))
     data = [c.experiment for c in problem.cases]
     gaps = [f"{e.name}: {note}" if len(data) > 1 else note for e in data for note in e._remarks]
-    found = replace(found, notes=(*found.notes, *begun, *method.remarks(flat), *gaps))
+    believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
+    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *gaps))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}

@@ -2,8 +2,10 @@
 
     minimise  ½ Σ_i ρ( (w_i (y_i − ŷ_i(θ)) / σ_i)² )
 
-Where noise levels are unknown and there are several (or priors), σ is estimated by iteration: minimise, set each σ from
-its residuals, repeat until they stay. Formulas of σ that move with the prediction are renewed in the same way. With a
+Where noise levels are unknown and there are several (or priors), σ is estimated by iteration: minimise, set each σ² to
+the mean square of its errors, repeat until they stay, which is the joint maximum of θ and σ. At the end σ² = SSE/ν,
+with the degrees of freedom that unknowns have left to each output (``determination/freedom``), is what is reported and
+what standard errors are made of. Formulas of σ that move with the prediction are renewed in the same way as σ. With a
 robust loss ρ, unknown σ come from the middle of the residuals and count from the first search on.
 Reference: L. Ljung, System Identification (1999), chapter 7.
 """
@@ -20,6 +22,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, build_case
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.determination.freedom import settled_levels
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
@@ -34,8 +37,8 @@ from grisaille.estimators.output_error.beside import go_beside, has_edges
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Residuals, reckon
 from grisaille.estimators.output_error.event_order import order_notes
+from grisaille.estimators.output_error.freedom import freedom_of
 from grisaille.estimators.output_error.held_disturbances import shifted_means
-from grisaille.estimators.output_error.robust_losses import robust_level
 from grisaille.estimators.output_error.solved import Ending, Solved, Squares
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.model.flat import FlatModel
@@ -58,6 +61,8 @@ estimate that errs."""
 RUNAWAY = 1e6
 """Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
 one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
+SAME = 1e-4
+"""Relative difference up to which the covariance of pieces is that of their Jacobian."""
 RAN_AWAY = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
 
@@ -210,9 +215,9 @@ class OutputError(Estimator):
 
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
         evaluation = own_value.across_jumps(problem, evaluation)
-        log_likelihood = _log_likelihood(problem, evaluation)
         if self.loss != "linear":
-            return own_value.robust(problem, evaluation, self.loss, self.loss_scale), log_likelihood
+            return own_value.robust(problem, evaluation, self.loss, self.loss_scale), np.nan
+        log_likelihood = _log_likelihood(problem, evaluation)
         if problem.sigma:
             return own_value.profiled(problem, evaluation, log_likelihood), log_likelihood
         return evaluation, log_likelihood
@@ -333,6 +338,10 @@ class OutputError(Estimator):
         enough = NEAR if problem.differences is None else OFFSET_OF_DIFFERENCES
         converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
         converged = converged and evaluation.discretisation < COARSE and outcome.joins and outcome.settled
+        found, sought = evaluation, problem
+        if problem.sigma and self.loss == "linear":
+            problem = problem.but(sigma=_settled(problem, evaluation, told))
+            evaluation = _rescaled(problem, evaluation, sought.sigma)
         reckoned = self._reckon(search.unknowns, evaluation, problem.cases, problem.count, told)
         covariance = without_undetermined(reckoned.covariance, free & ~seen)
         # what the data determine is told by the curvature, also where correlation leaves no errors
@@ -340,8 +349,7 @@ class OutputError(Estimator):
         if self.errors == "robust":
             curved = without_undetermined(gauss_newton_covariance(evaluation.jacobian, told), free & ~seen)
         notes = describe_determination(
-            search.unknowns, evaluation.theta, evaluation.jacobian, curved, free, _same_as(search, evaluation),
-            ~seen,
+            search.unknowns, evaluation.theta, evaluation.jacobian, curved, free, _same_as(search, found), ~seen,
         )  # fmt: skip
         flat, careful = problem.cases[0].trial.flat, ""
         notes += runaway + (_correlation_notes(problem) if flat.noise_covariance else [])
@@ -366,10 +374,10 @@ class OutputError(Estimator):
             covariance=covariance,
             free=free,
             noise={n: float(s) for n, s in problem.sigma.items()},
-            log_likelihood=_log_likelihood(problem, evaluation),
+            log_likelihood=_log_likelihood(problem, evaluation) if self.is_likelihood else np.nan,
             is_likelihood=self.is_likelihood,
             count=problem.count,
-            objective=evaluation.objective,
+            objective=self._objective(problem, evaluation),
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
@@ -385,6 +393,13 @@ class OutputError(Estimator):
             caution=careful,
             extra=reckoned.extra,
         )
+
+    def _objective(self, problem: Problem, evaluation: Evaluation) -> float:
+        """What was minimised, at the levels of noise that are reported."""
+        if self.loss == "linear":
+            return evaluation.objective
+        value = robust_losses.of_data(self.loss, problem.count)((evaluation.residuals / self.loss_scale) ** 2)[0]
+        return 0.5 * self.loss_scale**2 * float(np.sum(value))
 
     def _reckon(
         self, unknowns: Sequence[Unknown], evaluation: Evaluation, cases: Sequence[Case], count: int, told: np.ndarray
@@ -440,19 +455,29 @@ class OutputError(Estimator):
         )
 
 
+def _settled(problem: Problem, evaluation: Evaluation, told: np.ndarray) -> dict[str, float]:
+    """√(SSE/ν) of each output with unknown noise."""
+    freedom = freedom_of(problem, evaluation, told)
+    return settled_levels(freedom, {n: s for n, (s, _) in _squares(problem, evaluation).items()}, problem.sigma)
+
+
 def _rescaled(problem: Problem, evaluation: Evaluation, before: Mapping[str, float]) -> Evaluation:
     """The same point after the unknown noise levels have changed: residuals and their Jacobian scale with them."""
     factor = np.ones(len(evaluation.residuals))
     for k, name in enumerate(problem.outputs):
         if name in before:
             factor[: problem.count][problem.output_of == k] = before[name] / problem.sigma[name]
-    wider = None if evaluation.covariance is None else evaluation.covariance / np.mean(factor[: problem.count] ** 2)
-    return replace(
-        evaluation,
-        residuals=evaluation.residuals * factor,
-        jacobian=evaluation.jacobian * factor[:, None],
-        covariance=wider,
+    renewed = replace(
+        evaluation, residuals=evaluation.residuals * factor, jacobian=evaluation.jacobian * factor[:, None]
     )
+    if evaluation.covariance is None:
+        return renewed
+    told = np.diag(evaluation.covariance) > 0
+    wider = evaluation.covariance / np.mean(factor[: problem.count] ** 2)
+    plain, other = (gauss_newton_covariance(e.jacobian, told) for e in (evaluation, renewed))
+    if np.allclose(plain, evaluation.covariance, rtol=SAME, atol=0.0):
+        wider = other
+    return replace(renewed, covariance=wider)
 
 
 def _growth_note(problem: Problem, search: Squares, evaluation: Evaluation) -> list[str]:
@@ -525,15 +550,20 @@ def _free(search: Squares, evaluation: Evaluation) -> np.ndarray:
 
 
 def _levels(problem: Problem, evaluation: Evaluation, robust: bool = False) -> dict[str, float]:
-    """σ of each output from its weighted errors, with the unknowns shared out over the samples."""
-    share = 1 - min(len(problem.unknowns) / max(problem.count, 1), 0.99)
-    levels = {}
+    """σ of each output while θ is sought: the mean square of its weighted errors, or the robust level of them."""
+    if robust:
+        return own_value.robust_levels(problem, evaluation)
+    return {n: float(np.sqrt(max(s / n_of, 1e-300))) for n, (s, n_of) in _squares(problem, evaluation).items()}
+
+
+def _squares(problem: Problem, evaluation: Evaluation) -> dict[str, tuple[float, int]]:
+    """Sum of squares of the weighted errors of each output with unknown noise, and how many there are."""
+    found = {}
     for name in problem.sigma:
         mine = problem.output_of == problem.outputs.index(name)
         errors = problem.weights[mine] * evaluation.errors[mine]
-        rss = robust_level(errors) ** 2 * len(errors) if robust else float(np.sum(errors**2))
-        levels[name] = float(np.sqrt(max(rss / max(len(errors) * share, 1e-300), 1e-300)))
-    return levels
+        found[name] = float(errors @ errors), len(errors)
+    return found
 
 
 def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:

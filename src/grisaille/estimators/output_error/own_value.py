@@ -17,7 +17,11 @@ import numpy as np
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimators.output_error.differences import has_jumps, steps_across_jumps
+from grisaille.estimators.output_error.freedom import freedom_of
 from grisaille.estimators.output_error.robust_losses import of_data, robust_level
+
+LEAST = 0.01
+"""Share of the samples that a fit leaves at least."""
 
 
 def across_jumps(problem: Problem, evaluation: Evaluation) -> Evaluation:
@@ -43,10 +47,21 @@ def profiled(problem: Problem, evaluation: Evaluation, log_likelihood: float) ->
 
 def robust(problem: Problem, evaluation: Evaluation, loss: str, scale: float) -> Evaluation:
     """The robust criterion, priors included."""
-    levels = {name: robust_level(_weighted(problem, evaluation, name)) for name in problem.sigma}
+    levels = robust_levels(problem, evaluation)
     residuals, jacobian = _standardised(problem, evaluation, levels)
     value, slope, _ = of_data(loss, problem.count)((residuals / scale) ** 2)
     return _as_value(evaluation, residuals, jacobian, 0.5 * scale**2 * float(np.sum(value)), slope * residuals, np.nan)
+
+
+def robust_levels(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
+    """σ of each output with unknown noise from the middle of its errors, times √(N/ν) for what the fit took of them."""
+    levels = {name: max(robust_level(_weighted(problem, evaluation, name)), 1e-150) for name in problem.sigma}
+    if not len(evaluation.jacobian):
+        return levels
+    told = np.abs(evaluation.jacobian).max(axis=0, initial=0.0) > 0
+    at = freedom_of(problem, evaluation, told).rescaled({n: s / problem.sigma[n] for n, s in levels.items()})
+    counts = {n: np.sum(problem.output_of == problem.outputs.index(n)) for n in levels}
+    return {n: float(s * np.sqrt(counts[n] / max(at.left(n), LEAST * counts[n]))) for n, s in levels.items()}
 
 
 def _weighted(problem: Problem, evaluation: Evaluation, name: str) -> np.ndarray:

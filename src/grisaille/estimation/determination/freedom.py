@@ -1,0 +1,129 @@
+"""How many degrees of freedom a fit leaves to its residuals, and to the standard error of each unknown.
+
+With J_j the rows of output j in units of its noise σ_j, Λ the precision of the priors and C = (Σ_j J_jᵀJ_j + Λ)⁻¹,
+
+    leverage_j = tr(C J_jᵀJ_j)          what the N_j samples of an output have given to the unknowns
+    ν_j = N_j − leverage_j              what is left of them:  σ_j² = SSE_j / ν_j
+    n_eff = Σ_j leverage_j              unknowns that the data determined: n without priors, 0 where priors did it all
+
+An unknown's variance C_kk contains each open σ_j² with the share s_kj = (C J_jᵀJ_j C)_kk / C_kk, so that it is known as
+well as a variance with ν_k degrees of freedom, 1/ν_k = Σ_j s_kj² / ν_j: N − n for one output without priors, infinite
+where noise is known or a prior decides. References: D. J. C. MacKay, Neural Computation 4 (1992) 415 (n_eff);
+F. E. Satterthwaite, Biometrics Bulletin 2 (1946) 110.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from grisaille.estimation.uncertainty import RANK_TOLERANCE, gauss_newton_covariance
+
+ROUNDS, STAYS = 100, 1e-13
+"""Of levels that leverages and levels settle in turn, and when they have."""
+LEAST = 1e-6
+"""Degrees of freedom that an output has at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """What residuals leave, from the Jacobian of weighted residuals."""
+
+    jacobian: np.ndarray
+    """Rows of the data, then of priors."""
+    outputs: np.ndarray
+    """The output of each row of the data."""
+    open: tuple[str, ...]
+    """Outputs whose noise was estimated."""
+    told: np.ndarray
+    """Unknowns that no bound holds and that something determines."""
+
+    @property
+    def count(self) -> int:
+        return len(self.outputs)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """C of the unknowns that are told, zero elsewhere."""
+        return self.over(self.told)
+
+    def over(self, told: np.ndarray) -> np.ndarray:
+        """C of other unknowns; zero where they are not determined."""
+        found = gauss_newton_covariance(self.jacobian, told)
+        return np.where(np.isfinite(found), found, 0.0)
+
+    @cached_property
+    def _directions(self) -> np.ndarray:
+        """Orthonormal columns that span what data and priors see."""
+        J = self.jacobian[:, self.told]
+        scale = np.linalg.norm(J, axis=0)
+        u, s, _ = np.linalg.svd(J / np.where(scale > 0, scale, 1.0), full_matrices=False)
+        return np.asarray(u[:, s > RANK_TOLERANCE * s.max(initial=0.0)])
+
+    @cached_property
+    def leverages(self) -> np.ndarray:
+        """Of each sample, J_i C J_iᵀ."""
+        return np.asarray(np.sum(self._directions[: self.count] ** 2, axis=1))
+
+    @cached_property
+    def unknowns(self) -> float:
+        """n_eff: unknowns that the data determined."""
+        determined, beliefs = self._directions.shape[1], self._directions[self.count :]
+        return float(determined) - float(np.sum(beliefs**2)) if len(beliefs) else float(determined)
+
+    def left(self, output: str) -> float:
+        """ν of an output."""
+        mine = self.outputs == output
+        if len(set(self.outputs.tolist())) == 1:
+            return max(self.count - self.unknowns, LEAST)
+        return max(float(mine.sum() - self.leverages[mine].sum()), LEAST)
+
+    def of_unknowns(self, k: Sequence[int] | None = None) -> float:
+        """ν of the joint confidence region of some unknowns; of all that are told by default."""
+        wanted = np.flatnonzero(self.told) if k is None else np.asarray(k, dtype=int)
+        told = self.told.copy()
+        told[wanted] = True
+        C = self.covariance if np.array_equal(told, self.told) else self.over(told)
+        wanted = wanted[np.diag(C)[wanted] > 0]
+        if not self.open or not len(wanted):
+            return np.inf
+        size = np.sqrt(np.diag(C)[wanted])
+        inverse = np.linalg.pinv(C[np.ix_(wanted, wanted)] / np.outer(size, size), hermitian=True)
+        uncertain = 0.0
+        for output in self.open:
+            J = self.jacobian[: self.count][self.outputs == output]
+            moved = J @ C[:, wanted] / size
+            share = float(np.einsum("ik,kl,il->", moved, inverse, moved)) / len(wanted)
+            uncertain += share**2 / self.left(output)
+        return 1 / uncertain if uncertain > 0 else np.inf
+
+    def of_each(self) -> np.ndarray:
+        """ν of every unknown's standard error."""
+        return np.array([self.of_unknowns([k]) for k in range(len(self.told))])
+
+    def rescaled(self, factors: Mapping[str, float]) -> Freedom:
+        """The same where the noise of some outputs is so many times as large."""
+        jacobian = self.jacobian.copy()
+        for output, factor in factors.items():
+            jacobian[: self.count][self.outputs == output] /= factor
+        return Freedom(jacobian, self.outputs, self.open, self.told)
+
+
+def settled_levels(freedom: Freedom, squares: Mapping[str, float], levels: Mapping[str, float]) -> dict[str, float]:
+    """σ_j = √(SSE_j / ν_j) of every open output, with the ν_j that belong to these σ.
+
+    freedom : at the levels ``levels``
+    squares : SSE of each open output
+    """
+    found = dict(levels)
+    for _ in range(ROUNDS):
+        at = freedom.rescaled({n: found[n] / levels[n] for n in found})
+        renewed = {n: float(np.sqrt(max(squares[n], 1e-300) / at.left(n))) for n in found}
+        moved = max((abs(renewed[n] / found[n] - 1) for n in found), default=0.0)
+        found = renewed
+        if moved < STAYS:
+            break
+    return found
