@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, at_estimates
+from grisaille.assessment.at_estimates import at_estimates
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.points import Point
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
@@ -49,7 +50,7 @@ class CollocationCriterion(LikelihoodCriterion):
         evaluation = solved_again(fit)
         trajectories, solution = evaluation.trajectories, evaluation.solution
         assert trajectories is not None and solution is not None
-        unknowns = at_estimates(fit.estimate.unknowns, self.theta)
+        unknowns = at_estimates(fit.estimate)
         criterion = "laplace" if fit.estimate.is_likelihood else "amle"
         trajectories = trajectories.renewed(fit.estimate.cases)
         trajectories.keep(solution, True)

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from grisaille.assessment.at_estimates import at_estimates
 from grisaille.assessment.collocation_criterion import collocation_criterion
 from grisaille.assessment.law import Law, law_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
@@ -60,8 +61,7 @@ class Criterion:
         self.theta = estimate.theta
         outputs = tuple(dict.fromkeys(s.output for c in estimate.cases for s in c.samples))
         noise = noise_levels(structure_of(fit.initial_model).model, outputs)
-        unknowns = [u.begun_at(v) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)]
-        self.problem = Problem(unknowns, estimate.cases, noise)
+        self.problem = Problem(at_estimates(estimate), estimate.cases, noise)
         self.problem.sigma = dict(estimate.noise)
         self._law_of, self._law = partial(law_of, fit), law_of(fit)
         best = self.problem.evaluate(self.theta)

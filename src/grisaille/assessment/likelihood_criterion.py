@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille.assessment.at_estimates import at_estimates
 from grisaille.assessment.law import Law, law_of
 from grisaille.assessment.points import Local, Point
 from grisaille.assessment.restricted import Restricted
@@ -21,7 +22,6 @@ from grisaille.estimation.likelihood import LikelihoodProblem
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
-from grisaille.trial.unknown import Unknown
 
 TOLERANCE, MOST = 1e-12, 300
 LEAST = 0.1
@@ -51,7 +51,7 @@ class LikelihoodCriterion:
         self._best = best.objective
 
     def _posed(self, fit: Fitted) -> Problem:
-        unknowns = at_estimates(fit.estimate.unknowns, self.theta)
+        unknowns = at_estimates(fit.estimate)
         return LikelihoodProblem(unknowns, fit.estimate.cases, fit.method.bound_penalty)
 
     def deviance(self, evaluation: Evaluation) -> float:
@@ -100,9 +100,3 @@ class LikelihoodCriterion:
         except EstimationError as error:
             return Point(theta, np.inf, str(error))
         return Point(restricted.whole(outcome.evaluation.theta), self.deviance(outcome.evaluation))
-
-
-def at_estimates(unknowns: Sequence[Unknown], theta: np.ndarray) -> list[Unknown]:
-    """Unknowns that start from estimates; a level at zero has no logarithm."""
-    moved = [u.begun_at(v) for u, v in zip(unknowns, theta, strict=True)]
-    return [replace(u, logarithmic=False) if u.guess <= 0 else u for u in moved]

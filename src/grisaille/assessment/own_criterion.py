@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, at_estimates
+from grisaille.assessment.at_estimates import at_estimates
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.points import Point
 from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError
@@ -28,7 +29,7 @@ class OwnCriterion(LikelihoodCriterion):
         self._best = fit.estimate.objective
 
     def _posed(self, fit: Fitted) -> Problem:
-        unknowns = at_estimates(fit.estimate.unknowns, self.theta)
+        unknowns = at_estimates(fit.estimate)
         return fit.method.pose(Question.of(fit.initial_model, list(fit.experiments), unknowns))
 
     def deviance(self, evaluation: Evaluation) -> float:

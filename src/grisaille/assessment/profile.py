@@ -33,6 +33,8 @@ BEYOND = 1.5
 """How far above the threshold a profile is followed, for the picture."""
 REACH, LOG_REACH = 1e3, 30.0
 """How far it is followed at all, in scaled unknowns or logarithms."""
+NEAR_ZERO = 1e-3
+"""Of an estimate that is followed by its logarithm: below, the lower bound itself is looked at."""
 NARROW = 0.2
 """Of the first step: over less the deviance does not grow beyond the limit without a jump."""
 
@@ -90,7 +92,8 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
         raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
     criterion = criterion_of(fit, name)
     limit = criterion.threshold(level, threshold, (k,))
-    walks = [_Walk(criterion, k, float(fit.std_errors[k]), limit, points, side) for side in (-1, 1)]
+    error = float(fit.std_errors[k]) if fit.estimate.free[k] else 0.0
+    walks = [_Walk(criterion, k, error, limit, points, side) for side in (-1, 1)]
     for walk in walks:
         walk.run()
     lower, upper = (walk.crossing for walk in walks)
@@ -129,6 +132,8 @@ class _Walk:
         self.jump: tuple[float, float] | None = None
         """Where the deviance grows beyond the limit at once, as far as steps were shortened, and by how much."""
         self.ended = ""
+        self.asks_bound = self.unknown.logarithmic and side < 0 and self.unknown.lower >= 0
+        """Whether the deviance at the bound is still to be looked at, which a logarithm may never reach."""
 
     def run(self) -> None:
         """Step outwards until the deviance is well above the limit, or nothing more can be had."""
@@ -140,6 +145,10 @@ class _Walk:
             if value == last.theta[self.k]:
                 self.ended = "bound"
                 return
+            if self.asks_bound and value < NEAR_ZERO * self.criterion.theta[self.k]:
+                self.asks_bound = False
+                if self._ends_at_bound():
+                    return
             point = self.criterion.minimize({self.k: value}, self._start(value))
             change = point.deviance - last.deviance
             if point.failure or change > 4 * self.aim:
@@ -169,6 +178,16 @@ class _Walk:
         if abs(at - here) < NARROW * longest:
             self.crossing = float(rejected.theta[self.k])
             self.jump = self.crossing, rejected.deviance - last.deviance
+
+    def _ends_at_bound(self) -> bool:
+        """Whether the deviance has not reached the limit at the lower bound; the point there is the last then."""
+        start = [Point(self.criterion.theta, 0.0), *self.points][-1].theta
+        point = self.criterion.minimize({self.k: self.unknown.lower}, start)
+        if point.failure or not point.deviance < self.limit:
+            return False
+        self.points.append(point)
+        self.ended = "bound"
+        return True
 
     def _adapt(self, before: float, now: float) -> None:
         """The step to a deviance higher by ``aim``, if its root goes on as a straight line."""

@@ -76,7 +76,8 @@ class _Comparison:
         e = fit.estimate
         zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
         spread = self.criterion.spread(e.covariance)
-        self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, spread, zero)
+        reaches = np.array([_reach(fit, wald, k) for k in range(len(zero))])
+        self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, spread, zero, reaches)
         if self.limits.failure:
             raise EstimationError(self.limits.failure)
         self.lower, self.upper = wald.lower.copy(), wald.upper.copy()
@@ -119,16 +120,31 @@ class _Comparison:
     def _one_sided(self, k: int) -> None:
         """From the limit with the others held to the one with the others following."""
         theta = self.fit.estimate.theta[k]
-        other = self.wald.upper[k] if self.wald.lower[k] == theta else self.wald.lower[k]
+        other = theta + (1 if _is_lower(self.fit, k) else -1) * self.limits.coordinates[k].size
         if not np.isfinite(other) or other == theta:
             return
         found = self.limits.find(k, float(other), self.criterion.reached(max(2 * self.level - 1, 1e-6), k))
         if found.failure:
             return
-        if other > theta:
+        if _is_lower(self.fit, k):
             self.upper[k] = found.value
         else:
             self.lower[k] = found.value
+
+
+def _is_lower(fit: Fitted, k: int) -> bool:
+    """Whether it is the lower bound that holds an unknown."""
+    u, value = fit.estimate.unknowns[k], float(fit.estimate.theta[k])
+    return abs(value - u.lower) <= abs(value - u.upper)
+
+
+def _reach(fit: Fitted, wald: Intervals, k: int) -> float:
+    """How far the limit of an unknown may be from the bound that holds it; NaN of others."""
+    if fit.estimate.free[k]:
+        return np.nan
+    u, value = fit.estimate.unknowns[k], float(fit.estimate.theta[k])
+    away = float(wald.upper[k] - value if _is_lower(fit, k) else value - wald.lower[k])
+    return away if 0 < away < np.inf else min(u.upper - u.lower, max(u.size, abs(u.guess)))
 
 
 def _why_wald(fit: Fitted) -> str:

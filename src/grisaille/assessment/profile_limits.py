@@ -54,11 +54,18 @@ class Coordinate:
     """Of the unknown itself: on the way back rounding may not leave them."""
 
     @classmethod
-    def of(cls, unknown: Unknown, value: float, error: float, limit: float) -> Coordinate:
-        """For an unknown whose estimate is ``value`` ± ``error``; ``limit``: of a level that is zero."""
+    def of(cls, unknown: Unknown, value: float, error: float, limit: float, reach: float) -> Coordinate:
+        """For an unknown whose estimate is ``value`` ± ``error``.
+
+        limit : of a level that is zero
+        reach : of an unknown that a bound holds, how far away its limit may be; NaN of others. Its logarithm is not
+            followed: near a bound of zero it would go on for ever
+        """
         bounds = unknown.lower, unknown.upper
         if value == 0 and unknown.lower == 0 and limit > 0:
             return cls("square", limit, SMALLEST**2, (unknown.upper / limit) ** 2, bounds)
+        if reach > 0:
+            return cls("plain", reach, unknown.lower / reach, unknown.upper / reach, bounds)
         positive = value > 0 and unknown.lower >= 0
         if positive and (unknown.logarithmic or unknown.kind in ("scale", "noise")):
             low = np.log(unknown.lower / value) if unknown.lower > 0 else -np.inf
@@ -107,12 +114,14 @@ class Limits:
         theta: np.ndarray,
         covariance: np.ndarray,
         zero_limits: np.ndarray,
+        reaches: np.ndarray | None = None,
     ) -> None:
         self.local, self.theta = local, theta
+        reaches = np.full(len(theta), np.nan) if reaches is None else reaches
         errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
         self.coordinates = [
-            Coordinate.of(u, float(v), float(s), float(m))
-            for u, v, s, m in zip(unknowns, theta, errors, zero_limits, strict=True)
+            Coordinate.of(u, float(v), float(s), float(m), float(r))
+            for u, v, s, m, r in zip(unknowns, theta, errors, zero_limits, reaches, strict=True)
         ]
         self.lower = np.array([c.lower for c in self.coordinates])
         self.upper = np.array([c.upper for c in self.coordinates])
@@ -370,8 +379,5 @@ class _Way:
         return target
 
     def _open(self) -> float:
-        if self.coordinate.kind == "log" and self.side < 0 and not self.is_bound:
-            return 0.0
-        if self.coordinate.kind == "square" and self.side < 0:
-            return 0.0
-        return self.coordinate.outer(self.end) if self.is_bound else self.side * np.inf
+        """The declared bound, infinite without one: the deviance does not reach the threshold before it."""
+        return self.coordinate.bounds[0 if self.side < 0 else 1]

@@ -215,7 +215,7 @@ class Fitted:
         """ν of an output's noise: its samples, or as many as robust errors take for independent, less leverage."""
         e = self.estimate
         n: float = sum(len(s.values) for c in e.cases for s in c.samples if s.output == output)
-        nu = e.freedom.left(output) * e.extra.get(f"independent({output})", n) / max(n, 1)
+        nu = e.freedom.sure[output] * e.extra.get(f"independent({output})", n) / max(n, 1)
         return max(nu if e.is_likelihood else MEDIAN * nu, 1e-3)
 
     # how far to trust it

@@ -41,7 +41,7 @@ def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
     other = value + reach if at_lower else value - reach
     if not np.isfinite(other):
         other = np.nan
-    return (value, min(other, u.upper)) if at_lower else (max(other, u.lower), value)
+    return (u.lower, np.minimum(other, u.upper)) if at_lower else (np.maximum(other, u.lower), u.upper)
 
 
 def _slope_and_curvature(estimate: Estimate, k: int) -> tuple[float, float]:

@@ -28,6 +28,7 @@ from grisaille.estimation.unknowns import (
 )
 from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
+from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
@@ -63,6 +64,7 @@ def fit_problem(
     try:
         found = method.estimate(problem, journal)
         found = settled_at_corner(problem, delayed, method, found, journal) if delayed else found
+        found = brought_to_bounds(problem, method, found, journal)
     except KeyboardInterrupt:
         reached = method.interrupted(problem, journal)
         if reached is None:
@@ -72,6 +74,7 @@ def fit_problem(
         reviewed = _reviewed(method, problem, found, journal, may_change)
         method, found = reviewed.method, reviewed.estimate
         why = {**why, type(method).__name__: reviewed.reason} if reviewed.reason else why
+    asked = tuple(replace(u, logarithmic=v.logarithmic) for u, v in zip(asked, found.unknowns, strict=True))
     found = with_explanation(replace(found, unknowns=asked), method, disturbed=bool(flat.disturbances))
     data = [c.experiment for c in problem.cases]
     gaps = [f"{e.name}: {note}" if len(data) > 1 else note for e in data for note in e._remarks]

@@ -1,15 +1,22 @@
 """How many degrees of freedom a fit leaves to its residuals, and to the standard error of each unknown.
 
-With J_j the rows of output j in units of its noise σ_j, Λ the precision of the priors and C = (Σ_j J_jᵀJ_j + Λ)⁻¹,
+With J_j the rows of output j in units of its noise σ_j, Λ the precision of the priors, C = (Σ_j J_jᵀJ_j + Λ)⁻¹ and the
+matrix A = J C Jᵀ with its blocks A_jk,
 
-    leverage_j = tr(C J_jᵀJ_j)          what the N_j samples of an output have given to the unknowns
+    leverage_j = tr A_jj                what the N_j samples of an output have given to the unknowns
     ν_j = N_j − leverage_j              what is left of them:  σ_j² = SSE_j / ν_j
     n_eff = Σ_j leverage_j              unknowns that the data determined: n without priors, 0 where priors did it all
 
-An unknown's variance C_kk contains each open σ_j² with the share s_kj = (C J_jᵀJ_j C)_kk / C_kk, so that it is known as
-well as a variance with ν_k degrees of freedom, 1/ν_k = Σ_j s_kj² / ν_j: N − n for one output without priors, infinite
-where noise is known or a prior decides. References: D. J. C. MacKay, Neural Computation 4 (1992) 415 (n_eff);
-F. E. Satterthwaite, Biometrics Bulletin 2 (1946) 110.
+**How well σ is known.** The information on log σ_j² is ½ G, G_jk = tr((I − A)_jk (I − A)_kj), so that σ_j is told as
+well as by sure_j = 1/(G⁻¹)_jj degrees of freedom: ν_j for one output without priors, fewer where priors and data have a
+part in the same unknowns.
+
+**How well an unknown's variance is known.** C_kk contains each open σ_j² with the share s_kj = (C J_jᵀJ_j C)_kk / C_kk:
+1/ν_k = Σ_j (s_kj / s_k)² / sure_j, s_k = Σ_j s_kj. Where the open outputs have less than a tenth of the variance, that
+tenth takes the place of s_k: normal where a prior, or known noise, decides alone.
+
+References: D. J. C. MacKay, Neural Computation 4 (1992) 415 (n_eff); F. E. Satterthwaite, Biometrics Bulletin 2 (1946)
+110; coverage: ``benchmarks/prior_coverage.py``.
 """
 
 from __future__ import annotations
@@ -26,6 +33,8 @@ ROUNDS, STAYS = 100, 1e-13
 """Of levels that leverages and levels settle in turn, and when they have."""
 LEAST = 1e-6
 """Degrees of freedom that an output has at least."""
+TENTH = 0.1
+"""Of a variance: with less of it, the noise that was estimated matters less and less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +90,19 @@ class Freedom:
             return max(self.count - self.unknowns, LEAST)
         return max(float(mine.sum() - self.leverages[mine].sum()), LEAST)
 
+    @cached_property
+    def sure(self) -> dict[str, float]:
+        """Degrees of freedom with which the noise of each open output is known."""
+        if len(set(self.outputs.tolist())) == 1 and len(self.jacobian) == self.count:
+            return {n: self.left(n) for n in self.open}
+        rows = {n: self._directions[: self.count][self.outputs == n] for n in self.open}
+        inner = {n: q.T @ q for n, q in rows.items()}
+        G = np.array([[float(np.sum(inner[a] * inner[b])) for b in self.open] for a in self.open])
+        G += np.diag([len(rows[n]) - 2 * float(np.trace(inner[n])) for n in self.open])
+        with np.errstate(divide="ignore"):
+            told = 1 / np.clip(np.diag(np.linalg.pinv(G, hermitian=True)), 1e-300, None)
+        return {n: float(np.clip(v, LEAST, self.left(n))) for n, v in zip(self.open, told, strict=True)}
+
     def of_unknowns(self, k: Sequence[int] | None = None) -> float:
         """ν of the joint confidence region of some unknowns; of all that are told by default."""
         wanted = np.flatnonzero(self.told) if k is None else np.asarray(k, dtype=int)
@@ -92,13 +114,14 @@ class Freedom:
             return np.inf
         size = np.sqrt(np.diag(C)[wanted])
         inverse = np.linalg.pinv(C[np.ix_(wanted, wanted)] / np.outer(size, size), hermitian=True)
-        uncertain = 0.0
+        shares = {}
         for output in self.open:
             J = self.jacobian[: self.count][self.outputs == output]
             moved = J @ C[:, wanted] / size
-            share = float(np.einsum("ik,kl,il->", moved, inverse, moved)) / len(wanted)
-            uncertain += share**2 / self.left(output)
-        return 1 / uncertain if uncertain > 0 else np.inf
+            shares[output] = float(np.einsum("ik,kl,il->", moved, inverse, moved)) / len(wanted)
+        whole = max(sum(shares.values()), TENTH)
+        uncertain = sum((share / whole) ** 2 / self.sure[output] for output, share in shares.items())
+        return 1 / uncertain if uncertain > 1e-12 else np.inf
 
     def of_each(self) -> np.ndarray:
         """ν of every unknown's standard error."""

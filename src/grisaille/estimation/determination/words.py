@@ -41,14 +41,15 @@ def describe_determination(
     norms = np.linalg.norm(scaled, axis=0)
     largest = norms.max(initial=0.0)
     dead = norms <= DEAD * largest if largest > 0 else np.ones(len(names), dtype=bool)
-    dead = dead | unseen
+    # sizes were learnt on the way; what has an error smaller than itself at the end is not dead, wherever it has been
+    error = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
+    dead = (dead | unseen) & ~(free & (norms > 0) & (error > 0) & (error < np.abs(theta)))
     for k in map(int, np.flatnonzero(dead)):
         notes.append(f"dead: no output moves with {names[k]}; fix it, or measure something that depends on it.")
     for k in map(int, np.flatnonzero(~free & ~dead)):
         side = "lower" if abs(theta[k] - unknowns[k].lower) <= abs(theta[k] - unknowns[k].upper) else "upper"
-        notes.append(
-            f"at bound: {names[k]} stopped at its {side} bound {theta[k]:g}; widen the bound or doubt the model."
-        )
+        bound = getattr(unknowns[k], side)
+        notes.append(f"at bound: {names[k]} stopped at its {side} bound {bound:g}; widen the bound or doubt the model.")
     alive = free & ~dead
     notes += _flat_directions(scaled[:, alive], [n for n, a in zip(names, alive, strict=True) if a])
     for c in find_combinations(names, theta, jacobian, alive, same):

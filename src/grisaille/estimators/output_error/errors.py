@@ -65,7 +65,7 @@ def reckon(left: Residuals, errors: str, *, calibrated: bool = True) -> Reckoned
         return _robust(left, calibrated)
     e, data = left.evaluation, slice(0, left.count)
     if e.covariance is not None:
-        return Reckoned(e.covariance)
+        return Reckoned(np.where(np.outer(left.told, left.told), e.covariance, 0.0))
     J, r, beliefs = e.jacobian[data], e.residuals[data], e.jacobian[left.count :]
     if left.loss != "linear":
         return Reckoned(robust_covariance(J, r, left.told, left.loss, left.loss_scale, beliefs))

@@ -330,7 +330,7 @@ class OutputError(Estimator):
         self, problem: Problem, search: Squares, outcome: Ending, evaluation: Evaluation, seconds: float
     ) -> Estimate:
         journal = search.journal
-        free = _free(search, evaluation)
+        evaluation, free = self._on_bounds(search, evaluation)
         seen = search.moving(evaluation)
         told = free & seen
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
@@ -393,6 +393,17 @@ class OutputError(Estimator):
             caution=careful,
             extra=reckoned.extra,
         )
+
+    def _on_bounds(self, search: Squares, evaluation: Evaluation) -> tuple[Evaluation, np.ndarray]:
+        """The point with unknowns that a bound holds on it, not beside it, and which unknowns are free."""
+        free = _free(search, evaluation)
+        lower, upper = search.bounds
+        nearer = np.where(evaluation.theta - lower <= upper - evaluation.theta, lower, upper)
+        theta = np.where(free, evaluation.theta, nearer)
+        if self.shooting == "multiple" or np.array_equal(theta, evaluation.theta):
+            return evaluation, free
+        moved = search.evaluate(theta, quietly=True)
+        return (moved, _free(search, moved)) if moved.completed else (evaluation, free)
 
     def _objective(self, problem: Problem, evaluation: Evaluation) -> float:
         """What was minimised, at the levels of noise that are reported."""
@@ -543,9 +554,12 @@ def _free(search: Squares, evaluation: Evaluation) -> np.ndarray:
     """False for unknowns that a bound holds."""
     lower, upper = search.bounds
     span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    bend = np.sum(evaluation.jacobian**2, axis=0)
+    # bounds may be far apart: near is also what is small against the standard error that an unknown alone would have
+    near = np.minimum(1e-9 * span, np.divide(1e-3, np.sqrt(bend), out=np.full(len(bend), np.inf), where=bend > 0))
     descent = -(evaluation.jacobian.T @ evaluation.residuals)
-    low = (evaluation.theta <= lower + 1e-9 * span) & (descent <= 0)
-    high = (evaluation.theta >= upper - 1e-9 * span) & (descent >= 0)
+    low = (evaluation.theta <= lower + near) & (descent <= 0)
+    high = (evaluation.theta >= upper - near) & (descent >= 0)
     return np.asarray(~(low | high))
 
 

@@ -1,0 +1,31 @@
+"""Unknowns as profiles move them: from the estimates, each on a scale on which it can be followed to both sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from grisaille.estimation.estimate import Estimate
+from grisaille.trial.unknown import Unknown
+
+
+def at_estimates(estimate: Estimate) -> list[Unknown]:
+    """Unknowns that start from the estimates; one that a bound holds, or that is zero, is not moved by its logarithm.
+
+    Its size is then what the curvature there tells.
+    """
+    bend = np.diag(estimate.evaluation.information)
+    bend = bend if len(bend) == len(estimate.theta) else np.full(len(estimate.theta), np.nan)
+    return [
+        _moved(u, float(v), bool(free), float(b))
+        for u, v, free, b in zip(estimate.unknowns, estimate.theta, estimate.free, bend, strict=True)
+    ]
+
+
+def _moved(unknown: Unknown, value: float, free: bool, bend: float) -> Unknown:
+    moved = unknown.begun_at(value)
+    if free and value > 0:
+        return moved
+    reach = min(1 / float(np.sqrt(bend)), unknown.upper - unknown.lower) if bend > 0 else unknown.reach
+    return replace(moved, logarithmic=False, reach=unknown.reach if free else reach)
