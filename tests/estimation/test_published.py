@@ -100,9 +100,11 @@ def test_lynx_and_hare_with_logarithmic_errors(reference_data: Path) -> None:
     assert np.allclose(fit.estimate.theta, expected, rtol=1e-6)
     # of the pelts themselves: the logarithm's derivative is a constant of the likelihood
     assert fit.log_likelihood - sum(v.sum() for v in logs.values()) == pytest.approx(-122.925950586, abs=1e-7)
-    # ours are unbiased, divided by N minus half the unknowns; those of maximum likelihood by N
-    found = np.array([float(fit[f"noise({n})"]) for n in logs]) * np.sqrt(36 / 42)
+    # ours are divided by N minus the leverage of each output, six for both; those of maximum likelihood by N
+    found = fit.quality["rms"].to_numpy()
     assert np.allclose(found, [0.21837965, 0.22008428], rtol=1e-6)
+    noise = np.array([float(fit[f"noise({n})"]) for n in logs])
+    assert np.sum(21 * (found / noise) ** 2) == pytest.approx(36, rel=1e-6)
     assert fit.parameters["guess"]["alpha"] == 0.5
 
     rates = {"alpha": gr.Normal(1, 0.5), "gamma": gr.Normal(1, 0.5), "beta": gr.Normal(0.05, 0.05)}

@@ -237,7 +237,7 @@ class _Part:
         self.enough = len(r) >= tests.FEWEST and float(np.sum(q**2)) < len(r) - 3 and bool(np.ptp(r) > 0)
         self.degrees_of_freedom = max(len(r) - round(float(np.sum(q**2))), 2)
         # the scale of an unknown level comes from all residuals of the output; here each series answers for itself
-        self.own = r * np.sqrt((len(r) - float(np.sum(q**2))) / max(float(r @ r), 1e-300))
+        self.own = r * np.sqrt(max(len(r) - float(np.sum(q**2)), 0.0) / max(float(r @ r), 1e-300))
         self.scaled = r if known else self.own
 
     def verdicts(self, screened: float = 1.0) -> Iterator[Verdict]:

@@ -1,6 +1,7 @@
 """Measurement noise of the outputs: a known standard deviation, a formula, or unknown.
 
-A formula may contain parameters, inputs, time and variables; it is evaluated along the predicted trajectory. Unknown
+A formula may contain parameters, inputs, time and variables; it is evaluated along the predicted trajectory. Where it
+contains variables or estimated parameters it follows the estimates, by one rule for both (``problem.py``). Unknown
 noise (``noise=None``) is equal for all samples of an output and estimated from its residuals.
 """
 
@@ -17,6 +18,8 @@ from grisaille.errors import EstimationError
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
+from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.declared import declared_starts
 from grisaille.trial.unknown import Unknown
 
 
@@ -53,17 +56,36 @@ def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLev
     return {name: model.kept(("noise", name), partial(_level, model, name)) for name in outputs}
 
 
-def refuse_estimated_noise(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> None:
-    """Least squares cannot estimate what stands in a noise formula: it would only make the noise large."""
+def moving_levels(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> set[str]:
+    """Outputs whose noise is a formula of what is predicted or estimated, so that it follows the estimates."""
     estimated = {u.target for u in unknowns if u.kind == "parameter"}
-    for output, level in levels.items():
-        both = [n for n in level.parameters if n in estimated]
-        if both:
+    return {n for n, level in levels.items() if level.known and (level.needs or estimated & set(level.parameters))}
+
+
+def refuse_noise_alone(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown], structure: Structure) -> None:
+    """Refuse unknowns that stand in a formula of noise and nowhere else.
+
+    Least squares renews the formulas until they stay and cannot estimate what moves no prediction.
+    """
+    for unknown in unknowns:
+        inside = [n for n, level in levels.items() if unknown.target in level.parameters]
+        if unknown.kind == "parameter" and inside and not _is_felt(structure, unknown.target):
             raise EstimationError(
-                f"The noise of output '{output}' contains '{both[0]}', which is estimated: least squares would make "
-                f"the noise large instead of the residuals small. Fix '{both[0]}', or leave the noise open (noise=None)"
-                f", which estimates one level for all samples and reports it as noise({output})."
+                f"'{unknown.target}' stands in the noise of output '{inside[0]}' and in nothing that is predicted, so "
+                f"least squares cannot estimate it. Leave the noise open (noise=None), which estimates one level for "
+                f"all samples and reports it as noise({inside[0]}), fix '{unknown.target}', or use "
+                f"method=gr.KalmanML(), whose likelihood contains the noise."
             )
+
+
+def _is_felt(structure: Structure, name: str) -> bool:
+    """Whether equations, starts or outputs contain a parameter, through formulas of other parameters too."""
+    flat, system = structure.model, structure.system
+    alike = {n for n, p in flat.parameters.items() if p.value is not None and name in parameters_in(flat, p.value)}
+    places = [k for k, n in enumerate(flat.parameters) if n == name or n in alike]
+    starts = declared_starts(flat, structure.equations.parameters).formulas
+    formulas = (system.rhs, system.residual, system.constraints, system.switches, system.observed, starts)
+    return any(ca.depends_on(ca.vertcat(*map(ca.vec, formulas)), system.p[k]) for k in places)
 
 
 def parameters_in(model: FlatModel, formula: Expression) -> tuple[str, ...]:

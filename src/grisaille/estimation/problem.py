@@ -3,9 +3,10 @@
     r_i = w_i (y_i − ŷ_i(θ)) / σ_i,      J = ∂r/∂θ,      objective = ½ Σ r_i²  (+ ½ Σ prior residuals²)
 
 σ is a formula or unknown; unknown levels are kept in ``sigma`` and updated by whoever minimises. A formula may move
-with the prediction, as in ``noise=0.05 * abs(x)``. Minimised together with the residuals it would be made large instead
-of them small, so its values are frozen at the guess and renewed by whoever minimises (``refrozen``) until they stay:
-iteratively reweighted least squares. A simulation that fails gives an evaluation with a reason and no residuals.
+with the prediction or the unknowns, as in ``noise=0.05 * abs(x)`` or ``0.05 * exp(-k * time)``. Minimised together
+with the residuals it would be made large instead of them small, so its values are frozen at the guess and renewed by
+whoever minimises (``refrozen``) until they stay: iteratively reweighted least squares. A simulation that fails gives
+an evaluation with a reason and no residuals.
 
 What residuals depend on beside θ, levels, frozen formulas and the discretisation of each case, is part of the problem's
 value: another one is another problem (``but``), and evaluating leaves nothing behind.
@@ -23,7 +24,7 @@ import numpy as np
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
-from grisaille.estimation.noise import NoiseLevel
+from grisaille.estimation.noise import NoiseLevel, moving_levels
 from grisaille.estimation.unknowns import joint_priors, prior_residual
 from grisaille.estimation.warm_start import Course
 from grisaille.optimization.scaled import Scaled
@@ -131,6 +132,11 @@ class Problem(Scaled):
         if not isinstance(self, kind):
             raise TypeError(f"a {kind.__name__} is expected, not a {type(self).__name__}: another method has posed it")
         return self
+
+    @property
+    def moving(self) -> set[str]:
+        """Outputs whose formulas of σ follow the estimates."""
+        return moving_levels(self.noise, self.unknowns)
 
     @property
     def begun(self) -> Self:
@@ -284,7 +290,7 @@ class Problem(Scaled):
         for case, prediction in zip(self.cases, predictions, strict=True):
             for s in case.samples:
                 key = case.name, s.output
-                if self.noise[s.output].needs and key in frozen:
+                if s.output in self.moving and key in frozen:
                     renewed = self._formula(case, s.output, s.rows, prediction.y, theta)
                     changes.append(float(np.abs(renewed / frozen[key] - 1).max(initial=0.0)))
                     frozen[key] = renewed

@@ -260,11 +260,28 @@ def pose(
             f"(noise=None) is estimated without being named."
         )
     problem = method.pose(question)
-    if problem.unknowns and problem.count <= len(problem.unknowns):
-        raise EstimationError(
-            f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fewer."
-        )
+    _refuse_too_few(problem)
     return problem
+
+
+def _refuse_too_few(problem: Problem) -> None:
+    """Refuse fewer measurements, with what priors tell, than unknowns; as many, where the size of noise is open too.
+
+    With open noise, measurements that the unknowns can follow exactly make σ = 0 the most likely, whatever priors say.
+    """
+    levels = [u.name for u in problem.unknowns if u.kind in ("scale", "noise")]
+    n, count = len(problem.unknowns) - min(len(levels), 1), problem.count
+    believed = len(problem.prior_residuals(problem.guess)[0])
+    if not problem.unknowns or count > n or (count + believed >= n and not problem.sigma and not levels):
+        return
+    said = f"{count} measurement{'' if count == 1 else 's'} cannot determine {n} unknown{'' if n == 1 else 's'}"
+    if problem.sigma or levels:
+        output = next(iter(problem.sigma), levels[0][6:-1] if levels else "")
+        raise EstimationError(
+            f"{said} and the size of the noise; give more data or fewer unknowns, or say how large the noise of "
+            f"'{output}' is: gr.Output(…, noise=0.1)."
+        )
+    raise EstimationError(f"{said}; give more data, priors={{…}}, or fewer unknowns.")
 
 
 def find_unknowns(

@@ -112,7 +112,7 @@ ENTRIES = [
     _entry("instant", "an unknown instant of a jump", Instant, ["begin"], "begin"),
     _entry("flicker", "white noise is measured", Flicker, ["a"], "infinite variance"),
     _entry("twice", "dependent equations", Twice, ["a"], "Twice"),
-    _entry("short", "fewer data than unknowns", Plain, ["a", "b"], "measurements cannot determine", times=TIMES[:2]),
+    _entry("short", "fewer data than unknowns", Plain, ["a", "b"], "measurement cannot determine", times=TIMES[:1]),
     _entry("stranger", "an unknown that is not there", Plain, ["aa"], "'aa'"),
     _entry("unfed", "an input is missing", Plain, ["a"], "'u'", inputs={}),
     _entry("unseen", "an output that the model has not", Plain, ["a"], "'z'", outputs={"z": SEEN}),

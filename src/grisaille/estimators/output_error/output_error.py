@@ -26,7 +26,7 @@ from grisaille.estimation.determination.freedom import settled_levels
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
-from grisaille.estimation.noise import noise_levels, refuse_estimated_noise
+from grisaille.estimation.noise import noise_levels, refuse_noise_alone
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import Subject
@@ -235,7 +235,7 @@ class OutputError(Estimator):
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
-        refuse_estimated_noise(problem.noise, problem.unknowns)
+        refuse_noise_alone(problem.noise, problem.unknowns, problem.cases[0].trial.structure)
         problem = problem if self.shooting == "multiple" else problem.begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
         found = self._solve(problem, search)
@@ -272,7 +272,7 @@ class OutputError(Estimator):
             search.restart(search.guess, problem)
         problem, outcome = self._minimize(problem, search)
         evaluation = self._polished(search, outcome)
-        if not problem.sigma and not any(level.needs for level in problem.noise.values()):
+        if not problem.sigma and not problem.moving:
             search.criterion = search.journal.kept = problem
             return Solved(problem, outcome, evaluation)
         has_priors = len(evaluation.residuals) > problem.count
@@ -352,6 +352,7 @@ class OutputError(Estimator):
             search.unknowns, evaluation.theta, evaluation.jacobian, curved, free, _same_as(search, found), ~seen,
         )  # fmt: skip
         flat, careful = problem.cases[0].trial.flat, ""
+        notes += [_following(n) for n in sorted(problem.moving)]
         notes += runaway + (_correlation_notes(problem) if flat.noise_covariance else [])
         if flat.disturbances:
             careful = next(iter(shifted := shifted_means(problem, evaluation, curved)), "")
@@ -504,6 +505,15 @@ def _growth_note(problem: Problem, search: Squares, evaluation: Evaluation) -> l
                     f"so small errors run away; use gr.OutputError(shooting='multiple')."
                 )
     return notes
+
+
+def _following(output: str) -> str:
+    """That weights follow the estimates, and what is not made use of."""
+    return (
+        f"noise of {output}: its formula follows the estimates, and weights were renewed until they stay (iteratively "
+        f"reweighted least squares). What the size of the residuals tells of the unknowns is not used; gr.KalmanML() "
+        f"maximises the likelihood."
+    )
 
 
 def _correlation_notes(problem: Problem) -> list[str]:

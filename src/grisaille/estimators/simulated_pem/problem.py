@@ -16,7 +16,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.noise import NoiseLevel, noise_levels, refuse_estimated_noise
+from grisaille.estimation.noise import NoiseLevel, noise_levels, refuse_noise_alone
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
@@ -97,7 +97,7 @@ def pose_mean_problem(question: Question, options: EnsembleOptions, matching: Ma
     noise = noise_levels(structure.model, question.outputs)
     guessed = [level_guess(structure, data, u, unknowns) if u.kind in ("scale", "noise") else u for u in unknowns]
     if matching.with_variance:
-        refuse_estimated_noise(noise, guessed)
+        refuse_noise_alone(noise, guessed, structure)
     cases = [_case(question, k, noise, options) for k in range(len(data))]
     problem = MeanProblem(guessed, cases, noise, matching)
     difference_across_jumps(problem, [c.runner for c in cases])
