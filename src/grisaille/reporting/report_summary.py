@@ -104,7 +104,7 @@ def _picture(row: Any) -> Html | str:
 def _criteria(fit: Fitted) -> Iterator[tuple[str, str]]:
     e = fit.estimate
     yield "measurements", f"{e.count}"
-    yield "degrees of freedom", f"{e.degrees_of_freedom}"
+    yield "degrees of freedom", f"{e.degrees_of_freedom:.4g}"
     yield "objective", short(fit.objective, 6)
     if e.is_likelihood:
         yield "log-likelihood", short(fit.log_likelihood, 6)

@@ -169,7 +169,7 @@ def _series(fit: Fitted, options: dict[str, Any]) -> tuple[dict[str, Series], ..
     evaluation = problem.evaluate(fit.estimate.theta)
     if not evaluation.completed:
         raise EstimationError(f"The fit cannot be simulated again: {evaluation.failure}")
-    inflation = np.sqrt(problem.count / max(problem.count - len(problem.unknowns), 1))
+    inflation = np.sqrt(problem.count / max(fit.estimate.degrees_of_freedom, 1))
     found = []
     for case, prediction in zip(problem.cases, evaluation.predictions, strict=True):
         outputs = {}

@@ -66,7 +66,7 @@ def finished_row(layout: Layout, estimate: Estimate, guess: np.ndarray, method: 
     row: dict[str, Any] = dict(zip(layout.floats, map(float, numbers), strict=True))
     row["converged"] = bool(estimate.converged)
     row["evaluations"] = int(estimate.evaluations)
-    row["degrees_of_freedom"] = int(estimate.degrees_of_freedom)
+    row["degrees_of_freedom"] = round(estimate.degrees_of_freedom)
     row["at_bound"] = ", ".join(n for n, free in zip(layout.names, estimate.free, strict=True) if not free)
     return {**row, "failure": "", "status": estimate.status}
 
