@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.problem import Problem
@@ -43,9 +44,14 @@ def brought_to_bounds(problem: Problem, method: Estimator, found: Estimate, jour
         replace(u, logarithmic=False, reach=reaches[k]) if k in reaches else u for k, u in enumerate(before)
     )
     problem.with_guess(theta)
-    again = method.estimate(problem, journal)
-    moved, problem.unknowns = problem.unknowns, before
-    problem.with_guess(np.array([u.guess for u in before]))
+    moved = problem.unknowns
+    try:
+        again = method.estimate(problem, journal)
+    except EstimationError:
+        return found
+    finally:
+        problem.unknowns = before
+        problem.with_guess(np.array([u.guess for u in before]))
     if not again.converged or any(again.free[k] and not np.isfinite(again.covariance[k, k]) for k in gone):
         return found
     known = tuple(replace(u, logarithmic=v.logarithmic) for u, v in zip(again.unknowns, moved, strict=True))
@@ -59,7 +65,10 @@ def _reach_at_bound(problem: Problem, method: Estimator, theta: np.ndarray, k: i
     """
     there = theta.copy()
     there[k] = problem.unknowns[k].lower
-    points = [problem.evaluate(at) for at in (theta, there)]
+    try:
+        points = [problem.evaluate(at) for at in (theta, there)]
+    except GrisailleError:  # a formula has no value at the bound
+        return 0.0
     if not all(p.completed for p in points):
         return 0.0
     here, end = (method.valued(problem, p)[0] for p in points)
