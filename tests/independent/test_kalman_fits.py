@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import grisaille as gr
@@ -87,3 +88,118 @@ def test_likelihoods_of_long_chains(n, up, down):
     step = 1e-4 * up
     higher, lower = (pipe_likelihood(n, up + s, down, h, y) for s in (step, -step))
     assert found.gradient["up_"] == pytest.approx(-(higher - lower) / (2 * step), rel=1e-4, abs=1e-7)
+
+
+def varying_likelihood(A, b, W, C, R, x, P, times, y):
+    """Of a filter whose moments are integrated by a Runge–Kutta method of order eight."""
+    n, total = len(x), 0.0
+
+    def rates(t, z):
+        moved = A(t) @ z[n:].reshape(n, n)
+        return np.concatenate([A(t) @ z[:n] + b(t), (moved + moved.T + W(t)).ravel()])
+
+    for k, seen in enumerate(y):
+        if k:
+            begin = np.concatenate([x, P.ravel()])
+            z = solve_ivp(rates, times[k - 1 : k + 1], begin, method="DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
+            x, P = z[:n], z[n:].reshape(n, n)
+        S, e = float(C @ P @ C) + R, seen - float(C @ x)
+        total -= 0.5 * (e * e / S + np.log(2 * np.pi * S))
+        K = P @ C / S
+        x, J = x + K * e, np.eye(n) - np.outer(K, C)
+        P = J @ P @ J.T + R * np.outer(K, K)
+    return total
+
+
+class Breathing(gr.Model):
+    """A time constant and an intensity that vary."""
+
+    k = gr.Parameter(3.0, bounds=(-10.0, 10.0))
+    x = gr.Variable(1.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.3)
+    y = gr.Output(x, noise=0.1)
+    equations = [der(x) == -(1 + k * gr.sin(5 * gr.time)) * x + w * (1 + 0.8 * gr.cos(3 * gr.time))]
+
+
+class Parametric(gr.Model):
+    """A stiffness that follows an input joined by lines."""
+
+    k = gr.Parameter(0.7, bounds=(0.01, 10.0))
+    u = gr.Input()
+    x, v = gr.Variable(1.0), gr.Variable(0.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.3)
+    y = gr.Output(x, noise=0.1)
+    equations = [der(x) == v, der(v) == -(2 + k * u) * x - 0.3 * v + w]
+
+
+class Forced(gr.Model):
+    """A forcing and an intensity that a polynomial over an interval does not describe."""
+
+    k = gr.Parameter(0.7, bounds=(0.01, 10.0))
+    x, v = gr.Variable(1.0), gr.Variable(0.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.3)
+    y = gr.Output(x, noise=0.1)
+    equations = [der(x) == v + gr.exp(gr.sin(9 * gr.time)), der(v) == -2 * x - k * v + w * (1.5 + gr.sin(7 * gr.time))]
+
+
+TIMES = 0.5 * np.arange(9)
+VALUES = 0.3 * np.random.default_rng(3).normal(size=9)
+INPUT = np.cos(1.7 * np.arange(9))
+ONE, TWO = np.ones(1), np.array([1.0, 0.0])
+REFERENCES = {
+    Breathing: lambda k: varying_likelihood(
+        lambda t: np.array([[-1 - k * np.sin(5 * t)]]), lambda t: 0 * ONE,
+        lambda t: np.array([[0.09 * (1 + 0.8 * np.cos(3 * t)) ** 2]]), ONE, 0.01, ONE, np.eye(1) / 10, TIMES, VALUES,
+    ),
+    Parametric: lambda k: varying_likelihood(
+        lambda t: np.array([[0, 1], [-2 - k * np.interp(t, TIMES, INPUT), -0.3]]), lambda t: 0 * TWO,
+        lambda t: np.diag([0, 0.09]), TWO, 0.01, TWO, np.eye(2) / 10, TIMES, VALUES,
+    ),
+    Forced: lambda k: varying_likelihood(
+        lambda t: np.array([[0, 1], [-2, -k]]), lambda t: np.exp(np.sin(9 * t)) * TWO,
+        lambda t: np.diag([0, 0.09 * (1.5 + np.sin(7 * t)) ** 2]), TWO, 0.01, TWO, np.eye(2) / 10, TIMES, VALUES,
+    ),
+}  # fmt: skip
+
+
+def varying_data(model):
+    return gr.Experiment(TIMES, {"u": INPUT} if model is Parametric else {}, {"y": VALUES}, hold="foh")
+
+
+@pytest.mark.parametrize("compiled", [None, False])
+@pytest.mark.parametrize("model", REFERENCES, ids=lambda m: m.__name__)
+def test_likelihoods_of_coefficients_that_vary_between_samples(model, compiled):
+    start = dict.fromkeys(("x",) if model is Breathing else ("x", "v"), 0.1)
+    method = gr.KalmanML(initial_covariance=start, compiled=compiled)
+    k, step = 3.0 if model is Breathing else 0.7, 1e-4
+    found = gr.evaluate(model(), varying_data(model), method, parameters={"k": k})
+    assert found.log_likelihood == pytest.approx(REFERENCES[model](k), abs=1e-8)
+    if compiled is None:
+        slope = (REFERENCES[model](k + step) - REFERENCES[model](k - step)) / (2 * step)
+        assert found.gradient["k"] == pytest.approx(-slope, rel=1e-6, abs=1e-6)
+
+
+def assert_maximum(fit, name, likelihood):
+    """An independent likelihood is largest at the estimate, and as curved as the standard error says."""
+    at, error = fit.parameters.loc[name, ["estimate", "std_error"]].astype(float)
+    low, middle, high = (likelihood(at + s * error) for s in (-0.05, 0.0, 0.05))
+    assert abs(high - low) / 0.1 < 1e-3
+    assert (2 * middle - low - high) / 0.05**2 == pytest.approx(1.0, rel=0.02)
+
+
+def test_fit_of_a_model_whose_coefficients_vary():
+    method = gr.KalmanML(initial_covariance={"x": 0.1})
+    fit = gr.fit(Breathing(), varying_data(Breathing), ["k"], method)
+    assert_maximum(fit, "k", REFERENCES[Breathing])
+    assert gr.fit(Breathing(), varying_data(Breathing), ["k"]).why["KalmanML"] == (
+        "chosen: Breathing is linear in its states, with coefficients that vary with time"
+    )
+
+
+def test_fit_of_a_long_chain():
+    n, h = 20, 2.0
+    paths = gr.simulate(pipe(n, 1.5, 0.4), h * np.arange(30), realizations=1, seed=1, noise=True)
+    y = np.stack([paths[name].values.ravel() for name in ("y", "z")], axis=1)
+    data = gr.Experiment(h * np.arange(30), outputs={"y": y[:, 0], "z": y[:, 1]})
+    fit = gr.fit(pipe(n, 1.5, 0.4), data, ["up_"], gr.KalmanML(), guess={"up_": 1.0})
+    assert_maximum(fit, "up_", lambda up: pipe_likelihood(n, up, 0.4, h, y))

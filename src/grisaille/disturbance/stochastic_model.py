@@ -95,6 +95,14 @@ class StochasticModel:
         return [self.t, self.X, self.u, self.q]
 
     @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """Time and the inputs that the coefficients of the states vary with."""
+        A = ca.jacobian(self.drift, self.X)
+        signals = sorted(set(ca.jacobian_sparsity(ca.vec(ca.densify(A)), self.u).get_col()))
+        names = [self.structure.system.signals[k].name for k in signals]
+        return ("time", *names) if ca.depends_on(A, self.t) else tuple(names)
+
+    @cached_property
     def nonlinear(self) -> str:
         """What is not affine in the states everywhere, in words; empty for a linear model."""
         if self.z.numel():

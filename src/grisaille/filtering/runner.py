@@ -239,7 +239,7 @@ class FilterRunner:
             variances_by_name(model, o.initial_covariance)  # refuses what contradicts the model
         if o.filter == "linear" or (o.filter == "auto" and not model.nonlinear):
             exact = LinearFilter(model, self.record, o.initial_covariance, o.compiled)
-            if o.filter == "linear" or not exact.varies(point.q):
+            if o.filter == "linear" or not exact.varies_too_fast(point.q):
                 exact.cells(point.q)
                 return exact
         update = o.filter if o.filter in ("iterated", "unscented") else "extended"

@@ -185,3 +185,46 @@ EXPORT long gr_many(const long long *size, const long long *doublings, const dou
   }
   return 0;
 }
+
+/* Φ and Q where A and W are polynomials Σ A_j s^j, Σ W_j s^j of s on [0, 1], by power series in s:
+     (m+1) Φ_{m+1} = h Σ_j A_j Φ_{m−j}        (m+1) Q_{m+1} = h (Σ_j A_j Q_{m−j} + transpose + W_m)
+   size = {count, n, nd, degree of A, degree of W, terms at most}; work: (2 degree + 6) nd n² */
+EXPORT long gr_varying(const long long *size, const double *h, const double *A, const double *W, double *F, double *Q,
+                       double *work) {
+  const int n = (int)size[1], nd = (int)size[2], degree = (int)size[3], noise = (int)size[4], block = nd * n * n;
+  double *phi = work, *cov = phi + (degree + 1) * block, *sum = cov + (degree + 1) * block, *turned = sum + block;
+  double *product = turned + block;
+  long long k;
+  int i, j;
+  for (k = 0; k < size[0]; k++, A += (degree + 1) * block, W += (noise + 1) * block, F += block, Q += block) {
+    int still = 0;
+    long long m;
+    memset(phi, 0, sizeof(double) * 2 * (degree + 1) * block);
+    memset(F, 0, sizeof(double) * block);
+    memset(Q, 0, sizeof(double) * block);
+    for (i = 0; i < n; i++) phi[i * n + i] = F[i * n + i] = 1.0;
+    for (m = 0; m < size[5] && still <= degree; m++) {
+      const double by = h[k] / (m + 1);
+      const int last = m < degree ? (int)m : degree, next = (int)((m + 1) % (degree + 1));
+      int which;
+      for (which = 0; which < 2; which++) {
+        double *terms = which ? cov : phi, *total = which ? Q : F;
+        memset(sum, 0, sizeof(double) * block);
+        for (j = 0; j <= last; j++) {
+          dual_product(n, nd, A + j * block, terms + ((m - j) % (degree + 1)) * block, product);
+          for (i = 0; i < block; i++) sum[i] += product[i];
+        }
+        if (which) {
+          dual_transpose(n, nd, sum, turned);
+          for (i = 0; i < block; i++) sum[i] += turned[i];
+          if (m <= noise)
+            for (i = 0; i < block; i++) sum[i] += W[m * block + i];
+        }
+        for (i = 0; i < block; i++) total[i] += terms[next * block + i] = by * sum[i];
+      }
+      still = m > noise && is_negligible(block, phi + next * block, F, 1.0) && is_negligible(block, cov + next * block, Q, 1.0)
+                  ? still + 1 : 0;
+    }
+  }
+  return 0;
+}

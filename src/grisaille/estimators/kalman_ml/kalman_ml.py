@@ -194,6 +194,9 @@ class KalmanML(Estimator):
             why = "has no linear effect where it is zero, so a linearised filter would not see it"
             return Verdict(False, f"refused: {subject.hidden} {why}")
         model, name = subject.stochastic, subject.flat.name
+        if not model.nonlinear and model.varying:
+            what = f"with coefficients that vary with {', '.join(model.varying)}"
+            return Verdict(True, f"chosen: {name} is linear in its states, {what}")
         if not model.nonlinear:
             return Verdict(True, f"chosen: {name} is linear in its states, so the filter and its likelihood are exact")
         if model.jumps:

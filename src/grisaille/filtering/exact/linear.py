@@ -1,24 +1,35 @@
 """The exact filter of a linear model on one record: from formulas and data to the matrices of ``kalman``.
 
-A may depend on inputs that are constant between samples; forcing and intensity may vary inside a cell (inputs joined
-by lines, formulas of time), as polynomials (``transition``). Cells of the same A and length share their matrices.
+Forcing and intensity may vary inside a cell (inputs joined by lines, formulas of time), as polynomials
+(``transition``), and so may A (``varying``); cells on which polynomials do not describe the formulas to nine digits
+are cut. Cells of the same constant A and length share their matrices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.disturbance import distinct_steps
+from grisaille.disturbance.discretization import balanced_norm
 from grisaille.disturbance.duals import Floats, times, transpose
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.exact.formulas import Formula
-from grisaille.filtering.exact.transition_native import both, many, noise_covariance, state_transition
+from grisaille.filtering.exact.transition_native import (
+    both,
+    many,
+    noise_covariance,
+    state_transition,
+    varying_transitions,
+)
+from grisaille.filtering.exact.varying import LONGEST, MOST_PIECES, cut_cells, rough_cells, with_forcing
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.start import start_covariance, start_mean
 
@@ -57,28 +68,79 @@ class LinearFilter:
         self.R = Formula(model, model.variance)
         self.C = Formula(model, at_zero(ca.jacobian(model.constraints, model.X)))
         self._cells: Cells | None = None
+        self._pieces: NDArray[np.int64] = np.ones(0, dtype=np.int64)
+        """Of every cell between samples and breaks."""
         self._kept: tuple[Cells | None, dict[str, Any]] = (None, {})
 
     def cells(self, q: Floats) -> Cells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.has.instants:
-            table = self.record.signals(q[: system.np])
-            self._cells = cut_into_cells(self.record.times, table)
-            if self.A.degree(self._cells):
-                raise EstimationError(varying_message(self.model, self.A))
+            whole = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
+            self._pieces = np.ones(len(whole.lengths), dtype=np.int64)
+            self._cells = self._cut(whole, q)
         return self._cells
 
-    def varies(self, q: Floats) -> bool:
-        """Whether A changes inside a cell, so that no exact transition exists."""
-        table = self.record.signals(q[: self.model.structure.system.np])
-        return bool(self.A.degree(cut_into_cells(self.record.times, table)))
+    def varies_too_fast(self, q: Floats) -> bool:
+        """Whether A changes so fast inside cells that they would have to be cut too often."""
+        try:
+            self.cells(q)
+        except EstimationError:
+            return True
+        return False
+
+    def _cut(self, whole: Cells, q: Floats) -> Cells:
+        """The cells of a record, cut where polynomials do not describe the formulas; never coarser than before."""
+        varies, none = bool(self.A.degree(whole)), np.zeros((0, len(q)))
+        pieces, most = self._pieces, MOST_PIECES * len(whole.lengths)
+        if varies:
+            t, u = whole.at(np.linspace(0.0, 1.0, 9))
+            A = self.A.at(t.ravel(), u.reshape(t.size, u.shape[-1]), q, none)[:, 0]
+            sizes = balanced_norm(np.abs(A).max(axis=0)) * whole.lengths / LONGEST
+            pieces = np.maximum(pieces, 2 ** np.ceil(np.log2(np.clip(sizes, 1.0, most + 1.0))).astype(np.int64))
+        while pieces.sum() <= most:
+            cells = cut_cells(whole, pieces)
+            rough = self._rough(cells, [f.shared_on_cells(cells, q, none) for f in self._curved(cells)])
+            if not rough.any():
+                self._pieces = pieces
+                return cells
+            pieces = np.where(np.bitwise_or.reduceat(rough, np.cumsum(pieces) - pieces), 2 * pieces, pieces)
+        if varies:
+            raise EstimationError(varying_message(self.model, self.A))
+        return cut_cells(whole, self._pieces)
+
+    def _curved(self, cells: Cells) -> list[Formula]:
+        """Formulas for which polynomials only stand."""
+        return [f for f in (self.A, self.b, self.W) if f.power > 2 and f.degree(cells)]
+
+    def _rough(self, cells: Cells, coefficients: Sequence[Floats]) -> NDArray[np.bool_]:
+        rough = np.zeros(len(cells.lengths), dtype=bool)
+        for found in coefficients:
+            rough |= rough_cells(found[:, :, 0])
+        return rough
+
+    def _fine_cells(self, q: Floats, dq: Floats) -> tuple[Cells, Floats, Floats | None, Floats]:
+        """Cells that are fine enough at q, and A, b (None where it is a polynomial itself) and W on them."""
+        cells = self.cells(q)
+        while True:
+            curved = self._once(cells, "curved", partial(self._curved, cells))
+            A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
+            b = self.b.shared_on_cells(cells, q, dq) if self.b in curved else None
+            found = [x for f, x in ((self.A, A), (self.b, b), (self.W, W)) if f in curved and x is not None]
+            if not self._rough(cells, found).any():
+                return cells, A, b, W
+            before = self._pieces
+            whole = cut_into_cells(self.record.times, self.record.signals(q[: self.model.structure.system.np]))
+            self._cells = self._cut(whole, q)
+            if np.array_equal(before, self._pieces):
+                return cells, A, b, W
+            cells = self._cells
 
     def discretise(self, q: Floats, dq: Floats, x0: Floats) -> DiscreteModel:
         """The matrices at q; dq, (ns, nq), are directions and x0, (1 + ns, nx), the start of the plant's states."""
-        cells, nd = self.cells(q), 1 + len(dq)
-        A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
-        F, F_of, c, Q, Q_of = self._transitions(cells, q, dq, A, W)
+        nd = 1 + len(dq)
+        cells, A, b, W = self._fine_cells(q, dq)
+        F, F_of, c, Q, Q_of = self._transitions(cells, q, dq, A, b, W)
         H, H_of, d, R, R_of = self._measurement(cells, q, dq)
         mean = start_mean(self.model, self.initial_covariance, x0)
         first = _built_up(cells, F, F_of, Q, Q_of)
@@ -99,13 +161,15 @@ class LinearFilter:
         return found[what]
 
     def _transitions(
-        self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats
+        self, cells: Cells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
+        if A.shape[1] > 1:
+            return self._varying_transitions(cells, q, dq, A, b, W)
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
         if len(groups) > MANY and len(A) == 1 and len(W) == 1:
-            return self._many_transitions(cells, q, dq, A[0, 0], W[0])
+            return self._many_transitions(cells, q, dq, A[0, 0], b, W[0])
         n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
-        forcing = _Forcing(self.b, cells, q, dq)
+        forcing = _Forcing(self.b, cells, q, dq, b)
         still = len(W) == 1
         F, c = np.empty((len(groups), nd, n, n)), np.empty((K, nd, n))
         Q = np.empty((len(groups) if still else K, nd, n, n))
@@ -123,13 +187,22 @@ class LinearFilter:
                 c[mine] = forced
         return F, of, c, Q, of if still else np.arange(K)
 
+    def _varying_transitions(
+        self, cells: Cells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
+    ) -> tuple[Floats, Any, Floats, Floats, Any]:
+        """The same where A changes inside cells."""
+        n, every = self.model.n, np.arange(len(cells.lengths))
+        b = self.b.on_cells(cells, self.b.degree(cells), q, dq) if b is None else b
+        F, Q = varying_transitions(*with_forcing(A, b, W), cells.lengths, self.compiled)
+        return F[..., :n, :n], every, F[..., :n, n], Q[..., :n, :n], every
+
     def _many_transitions(
-        self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats
+        self, cells: Cells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
         """The same where nearly every interval has a length of its own; a part of them at a time, for memory."""
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
         n, nd, K, G = self.model.n, 1 + len(dq), len(cells.lengths), len(groups)
-        forcing, lengths = _Forcing(self.b, cells, q, dq), np.array([h for _, h in groups])
+        forcing, lengths = _Forcing(self.b, cells, q, dq, b), np.array([h for _, h in groups])
         F, Q, c = np.empty((G, nd, n, n)), np.empty((G, nd, n, n)), np.empty((K, nd, n))
         for first in range(0, G, MANY):
             own = slice(first, first + MANY)
@@ -184,22 +257,22 @@ def varying_message(model: StochasticModel, A: Formula) -> str:
     names = [model.structure.system.signals[k].name for k in A.signals]
     what = ", ".join(["time"] * A.depends_on_time + names)
     return (
-        f"filter='linear' needs coefficients that are constant between samples, but those of "
-        f"{model.structure.model.name} vary with {what} inside: hold these inputs (hold='zoh'), or use "
-        f"filter='extended'."
+        f"filter='linear' cuts intervals between samples into at most {MOST_PIECES} pieces, on average, but the "
+        f"coefficients of {model.structure.model.name} vary too fast with {what} for that, or its states are too fast: "
+        f"hold these inputs (hold='zoh'), or use filter='extended'."
     )
 
 
 class _Forcing:
     """b on every cell, as polynomials of s; where b is affine in the inputs the matrices are shared by all cells."""
 
-    def __init__(self, b: Formula, cells: Cells, q: Floats, dq: Floats) -> None:
+    def __init__(self, b: Formula, cells: Cells, q: Floats, dq: Floats, known: Floats | None) -> None:
         self.affine, self.degree = b.is_affine, b.degree(cells)
         if self.affine:
             self.inputs = cells.coefficients[:, b.signals, : self.degree + 1]
             self.shared = b.coefficients(q, dq)[..., 0]
         else:
-            self.b = b.shared_on_cells(cells, q, dq)[..., 0]
+            self.b = (b.shared_on_cells(cells, q, dq) if known is None else known)[..., 0]
 
     def carried(self, Psi: Floats, mine: Any) -> Floats:
         """h Σ_k Ψ_k b_k of some cells with derivatives: (cells, 1 + ns, n)."""

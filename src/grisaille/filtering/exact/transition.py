@@ -48,7 +48,7 @@ def state_transition(A: Floats, h: float, degree: int) -> tuple[Floats, Floats]:
         weights *= (m + 1) / (m + 2 + np.arange(degree + 1))
         power = times(Ah, power) / (m + 1)
         E += power
-        if m > FEWEST and _is_negligible(power, E):
+        if m > FEWEST and is_negligible(power, E):
             break
     for _ in range(s):
         Psi = times((identity + E)[None], Psi) + _shifted(Psi, eta)
@@ -70,7 +70,7 @@ def noise_covariance(A: Floats, h: float, W: Floats) -> Floats:
     for m in range(DEGREE + 2 * n + 1):
         added = weights[:, None, None, None, None] * operated
         M = M + added
-        if m > FEWEST and _is_negligible(added, M):
+        if m > FEWEST and is_negligible(added, M):
             break
         weights *= (m + 1) / (m + 2 + np.arange(degree + 1))
         moved = times(Ah, operated)
@@ -107,7 +107,7 @@ def _shifted(integrals: Floats, eta: float) -> Floats:
     return out
 
 
-def _is_negligible(term: Floats, total: Floats) -> bool:
+def is_negligible(term: Floats, total: Floats) -> bool:
     """Whether no entry of a term adds anything to its sum.
 
     Entries far from the diagonal begin late, each one after another that is nearer, so that a term without a new entry

@@ -12,7 +12,7 @@ import numpy as np
 from grisaille.compilation.library import build_library
 from grisaille.disturbance.discretization import DEGREE, balanced_norm, doublings
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.exact import transition
+from grisaille.filtering.exact import transition, varying
 from grisaille.filtering.native import build_key
 
 
@@ -60,6 +60,20 @@ def many(A: Floats, h: Floats, degree: int, W: Floats, compiled: bool | None = N
     return F, Psi, Q
 
 
+def varying_transitions(A: Floats, W: Floats, h: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
+    """As ``varying.varying_transitions``."""
+    entry = _functions(compiled)
+    if entry is None:
+        return varying.varying_transitions(A, W, h)
+    K, degree, nd, n = len(A), A.shape[1] - 1, *A.shape[2:4]
+    F, Q = np.empty((K, nd, n, n)), np.empty((K, nd, n, n))
+    size = np.array([K, n, nd, degree, W.shape[1] - 1, varying.most_terms(n)], dtype=np.int64)
+    work = np.empty((2 * degree + 6) * nd * n * n)
+    places = (size, *(np.ascontiguousarray(x) for x in (h, A, W)), F, Q, work)
+    entry[3](*(x.ctypes.data for x in places))
+    return F, Q
+
+
 def _transition(entry: Any, A: Floats, h: float, degree: int, s: int) -> tuple[Floats, Floats]:
     F, Psi = np.empty(A.shape), np.empty((degree + 1, *A.shape))
     work = np.empty((degree + 5) * A.size)
@@ -100,4 +114,5 @@ def _entry(key: tuple[str | None, ...]) -> Any:
         library.function("gr_transition", *counts, ctypes.c_double, *[pointer] * 4),
         library.function("gr_noise", *counts, ctypes.c_double, *[pointer] * 5),
         library.function("gr_many", *[pointer] * 9),
+        library.function("gr_varying", *[pointer] * 7),
     )
