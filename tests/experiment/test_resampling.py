@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from grisaille.experiment import Experiment
 
@@ -11,10 +12,33 @@ T = np.arange(0.0, 1.05, 0.1)
 
 
 def test_means_are_not_shifted_in_time():
-    fine = Experiment(np.linspace(0, 10, 1001), {}, {"y": np.linspace(0, 10, 1001)})
-    coarse = fine.resample(1.0)
-    inner = slice(1, -1)
-    np.testing.assert_allclose(coarse.outputs["y"].values[inner], coarse.outputs["y"].times[inner], atol=0.0051)
+    """What grows evenly is on its line everywhere: at the ends, beside gaps, with weights, in odd and even windows."""
+    t = np.linspace(0, 10, 1001)
+    gap, half = np.where((t > 3.2) & (t < 6.1), np.nan, t), np.where(t % 1.0 > 0.4, np.nan, t)
+    for y in (t, gap, half):
+        fine = Experiment(t, {}, {"y": y}, weights={"y": 1 + t})
+        for step in (1.0, 0.55, 0.03, 3.0):
+            for how in ("mean", "nearest"):
+                times, values, _ = fine.resample(step, outputs=how).measurements("y")
+                np.testing.assert_allclose(values, times, rtol=1e-12, atol=1e-12)
+
+
+def test_evenly_filled_windows_keep_the_new_times():
+    coarse = Experiment(np.arange(31) * 0.1, {}, {"y": np.ones(31)}).resample(0.3)
+    np.testing.assert_array_equal(coarse.outputs["y"].times[1:-1], np.arange(1, 10) * 0.3)
+
+
+def test_a_fit_to_half_filled_windows_is_that_of_the_samples():
+    """A sensor that reports half of the time: k was 3 standard errors off."""
+    t = np.arange(0, 3, 0.01)
+    y = np.exp(-0.7 * t) + 0.02 * np.random.default_rng(1).normal(size=t.size)
+    data = Experiment(t, {}, {"y": np.where(t % 0.6 > 0.3, np.nan, y)})
+
+    def rate(experiment):
+        times, values, weights = experiment.measurements("y")
+        return minimize_scalar(lambda k: np.sum((weights * (values - np.exp(-k * times))) ** 2), (0.5, 1.0)).x
+
+    assert rate(data.resample(0.6)) == pytest.approx(rate(data), abs=0.004)
 
 
 def test_windows_hold_equally_many_samples_in_spite_of_rounding():

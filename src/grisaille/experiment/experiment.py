@@ -294,9 +294,10 @@ class Experiment(Record):
 
         Inputs are evaluated there by their hold. Each new time has a window that ends halfway to its neighbours. An
         output becomes the mean of its measured samples in the window, with the weight they had together, w = √Σ wᵢ²,
-        mean = Σ wᵢ² yᵢ / w² (``outputs="mean"``), or the one ``"nearest"`` to the new time, with its weight. A window
-        without measured samples gives NaN: nothing is interpolated. Skipped samples are left out, and ``skip`` is 0
-        afterwards.
+        mean = Σ wᵢ² yᵢ / w² (``outputs="mean"``), or the one ``"nearest"`` to the new time, with its weight. Either
+        stands at the time of its samples, the mean at their mean time, which is the new time where the window is filled
+        evenly. A window without measured samples gives NaN: nothing is interpolated. Skipped samples are left out, and
+        ``skip`` is 0 afterwards.
         """
         from grisaille.experiment.resampling import resample
 

@@ -1,8 +1,11 @@
 """An experiment on other times.
 
-Each new time t_k has the window [(t_{k−1} + t_k)/2, (t_k + t_{k+1})/2), at the ends as wide outwards as inwards, so a
-mean is not shifted in time. Samples with weights wᵢ have together the weight w = √Σ wᵢ² around their mean
-Σ wᵢ² yᵢ / w², because Σ wᵢ²(yᵢ − ŷ)² = w²(ȳ − ŷ)² + const for a prediction ŷ that is the same for all of them.
+Each new time t_k has the window [(t_{k−1} + t_k)/2, (t_k + t_{k+1})/2), at the ends as wide outwards as inwards.
+Samples with weights wᵢ have together the weight w = √Σ wᵢ² around their mean Σ wᵢ² yᵢ / w², because
+Σ wᵢ²(yᵢ − ŷ)² = w²(ȳ − ŷ)² + const for a prediction ŷ that is the same for all of them. The mean belongs to the mean
+time of its samples, Σ wᵢ² tᵢ / w²: t_k where the window is filled evenly, another instant at the ends of a record,
+beside a gap, and by half a sample where samples lie between the windows' ends evenly. What changes evenly over a window
+is then not shifted in time; what bends over it is averaged.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
 
 MOST = 10_000_000
+ROUNDING = 1e-9
+"""Of a window: times that differ by less are the same."""
 
 
 def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Experiment:
@@ -36,8 +41,8 @@ def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Exp
     reduced = {name: _reduce(experiment, name, at, outputs) for name in experiment.outputs}
     return experiment.replace(
         inputs={name: _sampled(experiment, name, at) for name in experiment.inputs},
-        outputs={name: (at, values) for name, (values, _) in reduced.items()},
-        weights={name: weights for name, (_, weights) in reduced.items()},
+        outputs={name: (times, values) for name, (times, values, _) in reduced.items()},
+        weights={name: weights for name, (_, _, weights) in reduced.items()},
         skip=0,
     )
 
@@ -76,33 +81,37 @@ def _sampled(experiment: Experiment, name: str, at: np.ndarray) -> Any:
     return (points, evaluate(signal, experiment.hold[name], points))
 
 
-def _reduce(experiment: Experiment, name: str, at: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of one output at the new times."""
+Reduced = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Times, values and weights."""
+
+
+def _reduce(experiment: Experiment, name: str, at: np.ndarray, how: str) -> Reduced:
+    """Return one output near the new times, each value at the time of the samples that it comes from."""
     times, values, weights = experiment.measurements(name)
     middle = (at[1:] + at[:-1]) / 2 - 1e-9 * np.diff(at)  # a sample halfway goes to the later time, rounding or not
     edges = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
     window = np.searchsorted(edges, times, side="right") - 1
     inside = (window >= 0) & (window < len(at))
     chosen = _mean if how == "mean" else _nearest
-    new_values, new_weights = chosen(times[inside], values[inside], weights[inside], window[inside], at)
+    own, new_values, new_weights = chosen(times[inside], values[inside], weights[inside], window[inside], at)
     if not np.isfinite(new_values).any():
         raise DataError(f"resample: no measured sample of output '{name}' lies near the new times.")
-    return new_values, new_weights
+    is_same = np.abs(own - at) < ROUNDING * np.diff(edges)
+    return np.where(is_same, at, own), new_values, new_weights
 
 
-def _mean(
-    times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _mean(times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray) -> Reduced:
     square = np.bincount(window, weights**2, minlength=len(at))
     total = np.bincount(window, weights**2 * values, minlength=len(at))
-    return np.divide(total, square, out=np.full(len(at), np.nan), where=square > 0), np.sqrt(square)
+    away = np.bincount(window, weights**2 * (times - at[window]), minlength=len(at))
+    own = at + np.divide(away, square, out=np.zeros(len(at)), where=square > 0)
+    return own, np.divide(total, square, out=np.full(len(at), np.nan), where=square > 0), np.sqrt(square)
 
 
-def _nearest(
-    times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    new_values, new_weights = np.full(len(at), np.nan), np.zeros(len(at))
+def _nearest(times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray) -> Reduced:
+    own, new_values, new_weights = at.copy(), np.full(len(at), np.nan), np.zeros(len(at))
     far_first = np.argsort(-np.abs(times - at[window]), kind="stable")  # the last to be written is the nearest
+    own[window[far_first]] = times[far_first]
     new_values[window[far_first]] = values[far_first]
     new_weights[window[far_first]] = weights[far_first]
-    return new_values, new_weights
+    return own, new_values, new_weights
