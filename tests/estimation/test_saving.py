@@ -247,7 +247,7 @@ def test_axes_without_entries_and_odd_texts_survive(tmp_path: Path) -> None:
         {"format": 1, "said": "ja"},
     )
     path = tmp_path / "some.nc"
-    netcdf.write_groups(path, [("", dataset), ("inner", dataset)])
+    path.write_bytes(netcdf.groups_as_bytes([("", dataset), ("inner", dataset)]))
     for found in netcdf.read_groups(path).values():
         xr.testing.assert_identical(found, dataset)
     with xr.open_dataset(path, engine="h5netcdf", group="inner") as theirs:
@@ -284,3 +284,28 @@ def test_discretisations_of_older_files() -> None:
     assert Discretisation.of({"filter": {"substeps": 4, "doublings": 7}}) == FilterSteps(4, doublings=7)
     with pytest.raises(DataError, match=r"Wavelets is no discretisation that is known here: .*Steps"):
         Discretisation.of({"kind": "Wavelets"})
+
+
+def test_texts_are_sealed_as_numbers_are(tmp_path):
+    """The record was read as it stood: another status, other notes, other names."""
+    fit = gr.fit(Decay(), experiment("run", 1), ["a"], METHOD)
+    for name, old, new in (("record", "converged:", "converged?"), ("model", "Decay", "Decoy")):
+        path = tmp_path / f"{name}.nc"
+        fit.save(path)
+        with h5py.File(path, "a") as file:
+            text = file[name][()].decode()
+            assert old in text
+            del file[name]
+            file.create_dataset(name, data=text.replace(old, new), dtype=h5py.string_dtype())
+        with pytest.raises(DataError, match=r"texts in .* are not those that were saved"):
+            gr.load(path)
+
+
+def test_older_files_say_what_their_digest_covers(tmp_path):
+    fit = gr.fit(Decay(), experiment("run", 1), ["a"], METHOD)
+    fit.save(tmp_path / "old.nc")
+    with h5py.File(tmp_path / "old.nc", "a") as file:
+        del file.attrs["seal"]
+    again = gr.load(tmp_path / "old.nc")
+    assert again.estimates == fit.estimates and "covers the numbers but not the texts" in str(again)
+    assert "covers the numbers" not in str(fit)

@@ -93,3 +93,26 @@ def test_the_file_that_is_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
         assert capsys.readouterr().err == f"Runs {folder / 'plant.py'}.\n"
         assert main([command, str(folder), "--json"]) == 0
         assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_files_of_a_method_stay_inside(tmp_path: Path, way: Callable[[Path, Path], str]) -> None:
+    """Every text among the options counts that may name a file, whatever the option is called."""
+    folder, outside = write(tmp_path / "tank"), tmp_path / "x.json"
+    outside.write_text("{}")
+    name = way(folder, outside)
+    write(folder, changed('name = "OutputError"\ncompiled = false', f'name = "SimulatedPEM"\ncheckpoint = "{name}"'))
+    (finding,) = lint(folder).errors
+    assert finding.place == "method.checkpoint" and repr(name) in finding.message
+    assert outside.read_text() == "{}"
+
+
+def test_files_of_a_method_are_named_from_the_folder_on(tmp_path: Path) -> None:
+    folder = write(tmp_path / "tank", changed('name = "OutputError"\ncompiled = false',
+                                              'name = "SimulatedPEM"\ncheckpoint = "search.json"'))  # fmt: skip
+    assert gr.load_problem(folder).method.checkpoint == str(folder / "search.json")
+
+
+def test_brackets_that_never_end(tmp_path: Path) -> None:
+    folder = write(tmp_path / "tank", f"a = {'[' * 5000}{']' * 5000}")
+    assert "nested too deeply" in lint(folder).errors[0].message

@@ -11,6 +11,7 @@ from study.examples import METHOD, PLAN, SERIAL, Line, line_study
 
 import grisaille as gr
 from grisaille.errors import EstimationError
+from grisaille.problem.study_file import read_store
 from grisaille.study.header import _chosen
 from grisaille.study.store import Store
 from grisaille.study.task import Answer
@@ -48,6 +49,39 @@ def test_another_study_is_refused_with_what_differs(change: dict, words: str, tm
     options = {"model": Line(), "plan": PLAN, "estimate": ["p", "q"], "seed": 3, "runs": 2, **SERIAL, **change}
     with pytest.raises(EstimationError, match=f"holds another study.*{words}.*Give another store="):
         gr.monte_carlo(store=tmp_path / "s.db", **options)
+
+
+def test_a_row_that_was_changed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    line_study(3, store=path)
+    with sqlite3.connect(path) as connection:
+        (row,) = connection.execute("SELECT row FROM runs WHERE run = 1").fetchone()
+        connection.execute("UPDATE runs SET row = ? WHERE run = 1", (row.replace("1", "2", 1),))
+    with pytest.raises(EstimationError, match=r"Run 1 in store=.* is not as it was written"):
+        line_study(3, store=path)
+    with pytest.raises(EstimationError, match="Run 1 in store="):
+        read_store(path)
+
+
+def test_rows_do_not_change_places(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    line_study(2, store=path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET row = (SELECT row FROM runs WHERE run = 0) WHERE run = 1")
+    with pytest.raises(EstimationError, match="Run 1 in store="):
+        line_study(2, store=path)
+
+
+def test_older_stores_without_digests_are_continued(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    whole = line_study(3, store=path).table
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE header SET value = 'grisaille study 1' WHERE key = 'format'")
+        for run, row in list(connection.execute("SELECT run, row FROM runs")):
+            connection.execute("UPDATE runs SET row = ? WHERE run = ?", (row.partition("\n")[0], run))
+        connection.execute("DELETE FROM runs WHERE run = 2")
+    assert line_study(3, store=path).table.equals(whole)
+    assert len(read_store(path).rows) == 3
 
 
 def test_multistart_and_monte_carlo_do_not_mix(tmp_path: Path) -> None:

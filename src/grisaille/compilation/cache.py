@@ -79,7 +79,8 @@ def find(what: str, made_with: str | None, suffix: str = SUFFIX) -> Path | None:
     Damaged ones are removed on the way.
     """
     pattern = f"{what[:40]}-{made_with[:16] if made_with else '*'}-*{suffix}"
-    found = sorted(folder().glob(pattern), key=_last_use, reverse=True)
+    places = [folder(), *([Path(_passing_folder().name)] if _passing_folder.cache_info().currsize else [])]
+    found = sorted((entry for place in places for entry in place.glob(pattern)), key=_last_use, reverse=True)
     for entry in found:
         if _is_intact(entry):
             with contextlib.suppress(OSError):
@@ -91,20 +92,39 @@ def find(what: str, made_with: str | None, suffix: str = SUFFIX) -> Path | None:
 
 def install(what: str, made_with: str, library: bytes, limit: int | None = None, suffix: str = SUFFIX) -> Path:
     """Files a library, or an object, under its key, then makes room if need be."""
-    place = folder()
     content = hashlib.sha256(library).hexdigest()[:32]
-    target = place / f"{what[:40]}-{made_with[:16]}-{content}{suffix}"
-    handle, temporary = tempfile.mkstemp(prefix=".unfinished-", dir=place)
-    with os.fdopen(handle, "wb") as file:
-        file.write(library)
+    name = f"{what[:40]}-{made_with[:16]}-{content}{suffix}"
+    place = folder()
     try:
+        target = _file(place, name, library)
+    except OSError as error:
+        # a full disk: one that lasts as long as the process stands in, where there is room for it
+        place = Path(_passing_folder().name)
+        try:
+            target = _file(place, name, library)
+        except OSError:
+            raise CompilationError(
+                f"The compiled model ({len(library) / 1e3:.0f} kB) cannot be kept in {folder()}: "
+                f"{error.strerror or error}; nor in {place}. Make room, or set GRISAILLE_CACHE to a folder on another "
+                f"disk; GRISAILLE_COMPILER=none interprets models instead."
+            ) from error
+    _make_room(place, LIMIT if limit is None else limit, keep=target)
+    return target
+
+
+def _file(place: Path, name: str, library: bytes) -> Path:
+    """Write a library under its name; nothing unfinished stays where there is no room for it."""
+    target = place / name
+    handle, temporary = tempfile.mkstemp(prefix=".unfinished-", dir=place)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(library)
         os.replace(temporary, target)
     except OSError:
         # Windows refuses to replace a library in use; then the same content is there already
         _remove(Path(temporary))
         if not target.exists():
             raise
-    _make_room(place, LIMIT if limit is None else limit, keep=target)
     return target
 
 

@@ -57,6 +57,10 @@ def read_document(path: Path) -> Document:
         data = tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
         raise _explained(str(error), text) from None
+    except RecursionError:
+        raise Unreadable(
+            "brackets are nested too deeply to be read; a problem needs three levels at most.", None
+        ) from None
     return Document(path, data, find_lines(text))
 
 

@@ -33,6 +33,12 @@ def options_of(estimator: type) -> dict[str, dict[str, Any]]:
     }
 
 
+def is_path_option(estimator: str, option: str) -> bool:
+    """Whether an option names a file (``field(metadata={"path": True})``)."""
+    fields = {f.name: f for f in dataclasses.fields(estimators()[estimator])}
+    return option in fields and bool(fields[option].metadata.get("path"))
+
+
 def _default(field: dataclasses.Field[Any]) -> dict[str, Any]:
     value = field.default
     return {"default": value} if isinstance(value, bool | int | float | str) else {}

@@ -9,13 +9,18 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 
+def is_path(text: str) -> bool:
+    """Whether a text may name a file elsewhere: it has a separator, a drive, or goes up."""
+    return "/" in text or "\\" in text or text.startswith("~") or ".." in text or bool(PureWindowsPath(text).drive)
+
+
 def leads_outside(folder: Path, name: str) -> str:
     """Why ``name`` does not stay in the folder, to be read after its place in the file; empty where it does.
 
     Not checked: that there is such a file.
     """
     written = (PurePosixPath(name), PureWindowsPath(name))
-    if any(p.is_absolute() or p.drive for p in written) or name.startswith(("/", "\\")):
+    if any(p.is_absolute() or p.drive for p in written) or name.startswith(("/", "\\", "~")):
         return f"is {name!r}, an absolute path; files are named from the folder on."
     if any(".." in p.parts for p in written):
         return f"is {name!r}, outside the folder."

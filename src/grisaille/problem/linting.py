@@ -7,6 +7,7 @@ files and columns are looked up, names are compared with the model, options with
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from grisaille.loading import UnclearModel, is_modelica, load_model
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
 from grisaille.problem.document import Document, Unreadable, read_document
+from grisaille.problem.estimators import is_path_option
 from grisaille.problem.experiments import make_experiments
 from grisaille.problem.findings import Findings
-from grisaille.problem.inside import leads_outside
+from grisaille.problem.inside import is_path, leads_outside
 from grisaille.problem.methods import make_method
 from grisaille.problem.pruning import pruned
 from grisaille.problem.schema import problem_schema
@@ -67,7 +69,7 @@ def inspect(folder: str | Path) -> tuple[Findings, Contents]:
     experiments = make_experiments(root, data.get("experiments", []), model, flat, findings)
     if flat is not None:
         check_names(data, wanted, flat, [e.name for e in experiments], findings)
-    method = _method(data, findings)
+    method = _method(root, data, findings)
     if model is not None and experiments and not findings.errors:
         check_unknowns(model, experiments, wanted, method, findings)
     _check_study(root, data, flat, wanted, findings)
@@ -190,15 +192,35 @@ def _with_values(model: Any, flat: FlatModel, wanted: Wanted, findings: Findings
     return model
 
 
-def _method(data: dict[str, Any], findings: Findings) -> Any:
+def _method(root: Path, data: dict[str, Any], findings: Findings) -> Any:
     options = dict(data.get("method", {}))
     name = options.pop("name", "auto")
     if name == "auto":
         return "auto"
     made: Any = "auto"
+    for key, value in options.items():
+        for text in _texts(value):
+            may_lead = is_path(text) or is_path_option(name, key)
+            if may_lead and (why := leads_outside(root, text)):
+                findings.error(("method", key), f"{why} Name a file in the folder.")
+                return made
+        if isinstance(value, str) and is_path_option(name, key):
+            options[key] = str(root / value)
     with findings.catching(("method",)):
         made = make_method(name, options, data.get("seed"))
     return made
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in an option, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from (key, *_texts(inner))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def _check_study(root: Path, data: dict[str, Any], flat: FlatModel | None, wanted: Wanted, findings: Findings) -> None:

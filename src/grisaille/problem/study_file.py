@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
 from grisaille.study.rows import BOOKKEEPING
-from grisaille.study.store import FORMAT
+from grisaille.study.store import FORMAT, WITHOUT_DIGESTS, intact_row
+from grisaille.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +39,7 @@ class Plan:
     def write(self, store: Path) -> None:
         """Beside the store, in one step."""
         text = json.dumps({"file": FILE_KIND, **asdict(self)}, indent=2) + "\n"
-        part = store.with_suffix(".json.part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, store.with_suffix(".json"))
+        write_whole(store.with_suffix(".json"), text.encode(), "The plan of the study")
 
     def withdraw(self, store: Path) -> None:
         """Takes the plan back when the study never began."""
@@ -139,14 +138,16 @@ def read_store(path: Path) -> StoredStudy:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
             header = dict(connection.execute("SELECT key, value FROM header"))
-            found = list(connection.execute("SELECT seconds, row FROM runs ORDER BY run"))
+            found = list(connection.execute("SELECT run, seed, seconds, row FROM runs ORDER BY run"))
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
         raise DataError(f"{str(path)!r} is not a study's file ({error}); 'grisaille study run' writes those.") from None
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (FORMAT, WITHOUT_DIGESTS):
         raise DataError(f"{str(path)!r} has the format {header.get('format')!r}; this version reads {FORMAT!r}.")
-    return StoredStudy(path, header, tuple(json.loads(row) for _, row in found), sum(s for s, _ in found))
+    is_sealed = header["format"] == FORMAT
+    rows = tuple(json.loads(intact_row(path, run, seed, row, is_sealed)) for run, seed, _, row in found)
+    return StoredStudy(path, header, rows, sum(seconds for _, _, seconds, _ in found))
 
 
 def _bare(column: str) -> str:

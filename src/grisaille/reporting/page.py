@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +20,7 @@ from grisaille.errors import DataError
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.charts import Album
 from grisaille.reporting.encoding import encode
+from grisaille.writing import write_whole
 
 SCRIPTS = ("scales.js", "dates.js", "draw.js", "plot.js", "page.js")
 KEYS = (
@@ -78,20 +78,7 @@ def write_page(path: str | os.PathLike[str], page: str) -> Path:
         raise DataError(
             f"The report cannot be written as {str(target)!r}: it is a page, give a name that ends in .html."
         )
-    if not target.parent.is_dir():
-        raise DataError(f"The report cannot be written as {str(target)!r}: there is no folder {str(target.parent)!r}.")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
+    return write_whole(target, page.encode("utf-8"), "The report")
 
 
 def card(*content: Any, title: str = "") -> Html:

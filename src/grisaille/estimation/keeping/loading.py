@@ -23,7 +23,7 @@ from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.keeping.netcdf import read_groups
-from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest
+from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest, seal
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
@@ -39,6 +39,10 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
+UNSEALED = (
+    "file: saved by a version whose digest covers the numbers but not the texts beside them (status, notes, names); "
+    "save it again to have all of it covered."
+)
 PRIORS = {
     c.__name__: c
     for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal, priors.SmoothCurve)
@@ -87,7 +91,13 @@ def _restore(
     estimators: Mapping[str, type[Estimator]],
 ) -> Fitted:
     root = groups[""]
-    record = json.loads(str(root["record"].values))
+    text = str(root["record"].values)
+    saved = root.attrs.get("seal")
+    if check and saved is not None and seal(str(root["model"].values), text) != str(saved):
+        raise DataError(f"The texts in {str(target)!r} are not those that were saved: the file is damaged.")
+    record = json.loads(text)
+    if saved is None:
+        record["notes"] = [*record["notes"], UNSEALED]
     arrays = {str(n): np.ascontiguousarray(root[n].values) for n in root.data_vars if n not in ("model", "record")}
     if check and digest(arrays) != record["digest"]:
         raise DataError(f"The numbers in {str(target)!r} are not those that were saved: the file is damaged.")

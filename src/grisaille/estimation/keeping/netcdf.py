@@ -10,6 +10,7 @@ Reference: NetCDF-4 file format specification, Unidata, appendix C of the netCDF
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -28,16 +29,21 @@ BARE = b"This is a netCDF dimension but not a netCDF variable"
 """How the dataset of a dimension without coordinates begins to describe itself."""
 
 
-def write_groups(path: str | os.PathLike[str], groups: Iterable[tuple[str, xr.Dataset]]) -> None:
-    """Write datasets by the names of their groups; the empty name is the root."""
+def groups_as_bytes(groups: Iterable[tuple[str, xr.Dataset]]) -> bytes:
+    """Return the file that holds datasets by the names of their groups; the empty name is the root.
+
+    It is made in memory: where a disk is full, HDF5 loses the file, and the process with it.
+    """
     import h5py
 
-    with h5py.File(path, "w", track_order=True) as file:
+    made = io.BytesIO()
+    with h5py.File(made, "w", track_order=True) as file:
         file.attrs["_NCProperties"] = np.bytes_(f"version=2,h5py={h5py.__version__}".encode())
         dimensions = 0
         for name, dataset in groups:
             group = file.create_group(name, track_order=True) if name else file
             dimensions = _write(group, dataset, dimensions)
+    return made.getvalue()
 
 
 def _write(group: Any, dataset: xr.Dataset, dimensions: int) -> int:

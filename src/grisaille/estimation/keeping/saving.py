@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
@@ -22,9 +21,10 @@ import numpy as np
 from grisaille.errors import DataError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
-from grisaille.estimation.keeping.netcdf import write_groups
+from grisaille.estimation.keeping.netcdf import groups_as_bytes
 from grisaille.model.packing import pack
 from grisaille.trial.unknown import Unknown
+from grisaille.writing import write_whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,24 +36,9 @@ KEPT = "kept_"
 
 def save(fit: Fitted, path: str | os.PathLike[str]) -> None:
     """Write the fit to a netCDF file; a file of that name is replaced in one step."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise DataError(f"The fit cannot be saved as {str(target)!r}: there is no folder {str(target.parent)!r}.")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    try:
-        _write(fit, name)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _write(fit: Fitted, name: str) -> None:
-    write_groups(name, groups(fit))
-    with open(name, "rb+") as file:
-        os.fsync(file.fileno())
+    if not Path(path).parent.is_dir():
+        raise DataError(f"The fit cannot be saved as {str(path)!r}: there is no folder {str(Path(path).parent)!r}.")
+    write_whole(path, groups_as_bytes(groups(fit)), "The fit")
 
 
 def groups(fit: Fitted) -> Iterator[tuple[str, xr.Dataset]]:
@@ -63,12 +48,6 @@ def groups(fit: Fitted) -> Iterator[tuple[str, xr.Dataset]]:
         yield f"experiment_{k}", experiment.to_dataset()
     for k, prediction in enumerate(fit.estimate.evaluation.predictions):
         yield f"prediction_{k}", _array({"y": prediction.y})
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def main(fit: Fitted) -> xr.Dataset:
@@ -81,7 +60,7 @@ def main(fit: Fitted) -> xr.Dataset:
     dataset = _array(arrays)
     for name, text in texts.items():
         dataset[name] = ((), np.array(text, dtype=object))
-    return dataset.assign_attrs(kind=KIND, format=FORMAT)
+    return dataset.assign_attrs(kind=KIND, format=FORMAT, seal=seal(texts["model"], texts["record"]))
 
 
 def numbers(fit: Fitted) -> dict[str, np.ndarray]:
@@ -166,6 +145,11 @@ def digest(arrays: Mapping[str, np.ndarray]) -> str:
         sha.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
         sha.update(array.tobytes())
     return sha.hexdigest()
+
+
+def seal(model: str, record: str) -> str:
+    """SHA-256 of the texts of a file; the record holds the digest of the arrays."""
+    return sha256(f"{len(model)}:{model}{record}".encode()).hexdigest()
 
 
 def _array(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:

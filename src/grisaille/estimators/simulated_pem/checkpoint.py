@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimators.simulated_pem.problem import MeanProblem
+from grisaille.writing import write_whole
 
 
 class Checkpoint:
@@ -55,14 +55,7 @@ class Checkpoint:
     def write(self, theta: np.ndarray) -> None:
         """Replace the file."""
         content = {"fingerprint": self.fingerprint, "unknowns": dict(zip(self.names, theta.tolist(), strict=True))}
-        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".part", dir=self.path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(content, file, ensure_ascii=True, indent=1)
-            os.replace(name, self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(self.path, json.dumps(content, ensure_ascii=True, indent=1).encode(), "The checkpoint")
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

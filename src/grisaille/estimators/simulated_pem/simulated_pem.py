@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -126,7 +126,7 @@ class SimulatedPEM(Estimator):
     rtol: float = 1e-6
     compiled: bool | None = None
     threads: int | None = None
-    checkpoint: str | None = None
+    checkpoint: str | None = field(default=None, metadata={"path": True})
     device: Literal["cpu", "cuda", "cuda-single", "auto"] = "cpu"
 
     def __post_init__(self) -> None:

@@ -1,0 +1,98 @@
+"""Files on disks without room: refused in words, nothing unfinished, what was there stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grisaille.errors import DataError
+from grisaille.writing import write_whole
+
+SMALL = """
+import resource, sys
+import numpy as np
+import grisaille as gr
+
+class Decay(gr.Model):
+    k = gr.Parameter(0.5, bounds=(0.01, 10.0))
+    x = gr.Variable(1.0)
+    y = gr.Output(x, noise=0.05)
+    equations = [gr.der(x) == -k * x]
+
+t = np.linspace(0, 10, 50)
+fit = gr.fit(Decay(), gr.Experiment(t, outputs={"y": np.exp(-0.7 * t)}), ["k"], gr.OutputError(compiled=False))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+for call in (lambda: fit.save(sys.argv[1] + "/a.nc"), lambda: fit.report(sys.argv[1] + "/a.html")):
+    try:
+        call()
+    except gr.DataError as error:
+        print("refused:", error)
+print("k is still", round(float(fit["k"]), 2))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are set as POSIX has them")
+def test_a_fit_survives_a_disk_without_room(tmp_path: Path) -> None:
+    """HDF5 ended the whole process there."""
+    done = subprocess.run([sys.executable, "-c", SMALL, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("refused: The") == 2 and "k is still 0.7" in done.stdout
+    assert "make room, or give another place" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are set as POSIX has them")
+def test_compiled_models_go_to_a_passing_folder(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+from grisaille.compilation import cache
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    cache.install("a" * 40, "b" * 16, bytes(9000))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    place = tmp_path / "cache"
+    environment = {**os.environ, "GRISAILLE_CACHE": str(place)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
+    assert "CompilationError The compiled model (9 kB) cannot be kept in" in done.stdout, done.stderr
+    assert not list(place.iterdir())
+
+
+def test_the_passing_folder_is_found_again(tmp_path, monkeypatch) -> None:
+    from grisaille.compilation import cache
+
+    monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
+    full, written = cache.folder(), cache._file
+
+    def write(place: Path, name: str, library: bytes) -> Path:
+        if place == full:
+            raise OSError(28, "No space left on device")
+        return written(place, name, library)
+
+    monkeypatch.setattr(cache, "_file", write)
+    kept = cache.install("c" * 40, "d" * 16, b"a library")
+    assert kept.parent != full and cache.find("c" * 40, "d" * 16) == kept
+
+
+def test_what_was_there_stays(tmp_path: Path, monkeypatch) -> None:
+    target = write_whole(tmp_path / "a.txt", b"before", "The text")
+
+    def refuse(source: str, target: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(DataError, match=r"The text cannot be written as .*0.0 kB: No space left on device"):
+        write_whole(target, b"after", "The text")
+    assert target.read_bytes() == b"before" and list(tmp_path.iterdir()) == [target]
+
+
+def test_places_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no folder"):
+        write_whole(tmp_path / "no" / "a.txt", b"", "The text")
+    with pytest.raises(DataError, match="that is a folder"):
+        write_whole(tmp_path, b"", "The text")
