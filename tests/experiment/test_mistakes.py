@@ -183,9 +183,9 @@ CASES = {
     "lines, not rows": (lambda: csv("# a\nt,u,y\ns,N,m\n0,1,1\n# b\n2,1,1\n1,1,1\n"), "go back in line 7 of the table"),
     "gap by line": (lambda: csv("t,u,y\n0,1,1\n1,,1\n"), "Input 'u' is missing .NaN. in line 3"),
     "blank time": (lambda: csv("t,u,y\n0,1,1\n,1,1\n"), "hold nan in line 3 of the table; every row"),
-    "German date": (
-        lambda: csv("t,u,y\n31.12.2024 00:00,1,1\n"),
-        "Column 't' .time=. holds '31.12.2024 00:00' in line 2",
+    "date with slashes": (
+        lambda: csv("t,u,y\n31/12/2024 00:00,1,1\n"),
+        "Column 't' .time=. holds '31/12/2024 00:00' in line 2",
     ),
     "broken date": (lambda: csv("t,u,y\n2024-01-01,1,1\n2024-13-01,1,1\n"), "hold '2024-13-01' in line 3.*from_frame"),
     "zone of some": (

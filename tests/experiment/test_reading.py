@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 
+from grisaille.errors import DataError
 from grisaille.experiment import Experiment
 
 EXPECTED = Experiment([0.0, 0.5, 1.0], {"u": [1.0, 2.5, -3e-2]}, {"y": [10.0, np.nan, 12.0]})
@@ -113,3 +114,29 @@ def test_a_large_file_is_quick(tmp_path):
     np.savetxt(file, np.column_stack([t, np.sin(t), np.cos(t)]), delimiter=",", header="t,u,y", comments="")
     data = Experiment.from_csv(file, "t", ["u"], ["y"])
     np.testing.assert_array_equal(data.outputs["y"].values, np.cos(t))
+
+
+@pytest.mark.parametrize("title", ["Plant 7;;", "Plant 7"])
+def test_a_title_above_the_header_is_named(title):
+    with pytest.raises(DataError, match=r"Line 1 of the table holds 'Plant 7' alone, and line 2 has 3 cells"):
+        read(f"{title}\nt;u;y\n0;1;10\n0.5;2.5;\n1;-3e-2;12\n", separator=";")
+
+
+def test_numbers_are_written_without_underscores():
+    """Python reads 1_000 as a thousand; a table's owner may have meant something else."""
+    with pytest.raises(DataError, match=r"holds '1_0' in line 2 .*which is not a number.*Drop the underscores"):
+        read("t,u,y\n0,1,1_0\n0.5,2.5,\n1,-3e-2,12\n")
+
+
+@pytest.mark.parametrize("dates", [("26.03.2025", "27.03.2025", "28.03.2025"), ("1.4.2025", "2.4.2025", "3.4.2025"),
+                                   ("01.04.2025 06:00", "02.04.2025 06:00", "03.04.2025 06:00")])  # fmt: skip
+def test_dates_with_points_have_the_day_first(dates):
+    rows = "\n".join(f"{d};{k};{k}" for k, d in enumerate(dates))
+    data = Experiment.from_csv(io.StringIO(f"t;u;y\n{rows}\n"), "t", ["u"], ["y"], unit="d")
+    assert data.output_times.tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("date", ["31.02.2025", "13.13.2025", "03/04/2025"])
+def test_dates_that_are_none_or_unclear_are_refused(date):
+    with pytest.raises(DataError, match=r"not a number|neither a number nor a date"):
+        Experiment.from_csv(io.StringIO(f"t,y\n{date},1\n01.03.2025,2\n"), "t", [], ["y"], unit="d")

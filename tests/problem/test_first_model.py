@@ -128,3 +128,14 @@ def test_names_stay_apart_and_legal(tmp_path: Path) -> None:
     )
     read = read_file(tmp_path / "odd.csv", None, None, ["der"], None)
     assert [c.name for c in read.inputs] == ["c_lambda", "a_b", "a_b_"] and read.outputs[0].name == "c_der"
+
+
+def test_columns_with_letters_beyond_ascii(tmp_path):
+    """A bare key of TOML has none; the folder could not be read."""
+    rows = [f"{k},{k // 10 % 2},{0.01 * k}" for k in range(40)]
+    (tmp_path / "heat.csv").write_text("\n".join(["t,Wärme,Größe", *rows]), "utf-8")
+    create_from_csv(tmp_path / "heat.csv", tmp_path / "heat", outputs=["Größe"])
+    assert list(load_problem(tmp_path / "heat").experiments[0].inputs) == ["Wärme"]
+    (tmp_path / "latin.csv").write_text("\n".join(["t,Wärme,y", *rows]), "latin-1")
+    create_from_csv(tmp_path / "latin.csv", tmp_path / "latin", outputs=["y"], encoding="latin-1")
+    assert list(load_problem(tmp_path / "latin").experiments[0].inputs) == ["Wärme"]

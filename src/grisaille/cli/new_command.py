@@ -14,7 +14,7 @@ from grisaille.errors import DataError
 FILE = click.Path(path_type=Path)
 _COMMA = re.compile(r",(?![^\[]*\])")
 """One that stands in no brackets."""
-OWN = ("csv", "time", "zone")
+OWN = ("csv", "time", "zone", "encoding")
 """Options that only a file of data has."""
 
 
@@ -36,6 +36,7 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
 @click.option("--inputs", metavar="A,B", help="Columns, or variables of --modelica, that were applied.")
 @click.option("--outputs", metavar="C,D", help="Columns, or variables of --modelica, that were measured.")
 @click.option("--zone", metavar="NAME", help="With --csv: the time zone of dates without one, as in Europe/Berlin.")
+@click.option("--encoding", metavar="NAME", help="With --csv: of its text, such as latin-1; utf-8 unless given.")
 @answering
 def command(
     output: Output, template: str | None, folder: Path | None, listing: bool, file: Path | None,
@@ -87,7 +88,7 @@ def _from_file(output: Output, file: Path, folder: Path, columns: dict[str, str 
 
     made = create_from_csv(
         file, folder, time=columns["time"], inputs=_listed(columns["inputs"]), outputs=_listed(columns["outputs"]),
-        zone=columns["zone"],
+        zone=columns["zone"], encoding=columns["encoding"] or "utf-8",
     )  # fmt: skip
     names, lonely = unknowns_of(made)
     remarks = list(made.remarks)

@@ -30,6 +30,9 @@ FILE = click.Path(path_type=Path)
 @click.option("--column", "columns", multiple=True, metavar="NAME=COLUMN", help="With --data: where a signal is.")
 @click.option("--unit", metavar="UNIT", help="With --data: of time; that of the fitted record unless given.")
 @click.option("--zone", metavar="NAME", help="With --data: the time zone of dates without one.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="With --data: the decimal sign; found out otherwise.")
+@click.option("--separator", metavar="SIGN", help="With --data: what stands between columns; found out otherwise.")
+@click.option("--encoding", metavar="NAME", help="With --data: of its text, such as latin-1; utf-8 unless given.")
 @click.option("--horizon", metavar="K|DURATION|inf",
               help="From the data up to K samples, or a duration such as '1 h', before; 'inf' or nothing: a "
               "simulation.")  # fmt: skip
@@ -52,7 +55,10 @@ def command(
         raise DataError("--data and --experiment are two records: give one of them.")
     record: Any = experiment if data is None else _new_record(fit, data, reading)
     if data is None and any(reading.values()):
-        raise DataError("--time, --column, --unit and --zone say how to read --data FILE.csv, which is missing.")
+        raise DataError(
+            "--time, --column, --unit, --zone, --decimal, --separator and --encoding say how to read --data FILE.csv, "
+            "which is missing."
+        )
     found = fit.predict(record, _horizon(horizon), start=_start(starts), bands=bands)  # type: ignore[arg-type]
     chosen = fit.experiments[0] if record is None else fit.find_experiment(record)
     table = table_of(found, chosen)
@@ -131,7 +137,7 @@ def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
     """A file as an experiment with the signals of the fitted ones."""
     from grisaille.cli.parsing import assignments
     from grisaille.experiment.experiment import Experiment
-    from grisaille.experiment.reading import read_table
+    from grisaille.problem.first_model import table_with_decimal
 
     old = fit.experiments[0]
     said = dict(assignments("--column", reading["columns"]))
@@ -139,7 +145,9 @@ def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
     for name in said:
         if name not in known:
             raise DataError(f"--column {name}={said[name]}: the fit has no signal {name!r}; it has {', '.join(known)}.")
-    headers = list(read_table(path, None, ".", "#", "utf-8", None).columns)
+    encoding, separator = reading["encoding"] or "utf-8", reading["separator"]
+    table, found = table_with_decimal(path, encoding, separator)
+    decimal, headers = reading["decimal"] or found, list(table.columns)
     time = reading["time"] or next((h for h in headers if h in ("time", "t")), None)
     if time is None and not old.is_static:
         raise DataError(f"{path.name} has no column 'time' or 't': name it by --time. It has: {', '.join(headers)}.")
@@ -161,6 +169,6 @@ def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
     }
     made: Experiment = Experiment.from_csv(
         path, time=None if old.is_static else time, inputs={n: where[n] for n in old.inputs}, outputs=outputs,
-        hold=dict(old.hold), **options,
+        hold=dict(old.hold), decimal=decimal, separator=separator, encoding=encoding, **options,
     )  # fmt: skip
     return made

@@ -7,6 +7,7 @@ instants without one are taken as they stand.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -181,11 +182,15 @@ def is_duration(raw: Any) -> bool:
     return getattr(getattr(raw, "dtype", None), "kind", "") == "m"
 
 
+POINTS = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)(.*)", re.DOTALL)
+
+
 def as_calendar(raw: Any, what: str, rows: Rows) -> Any:
-    """A ``DatetimeIndex``; texts must be ISO 8601."""
+    """A ``DatetimeIndex``; texts must be ISO 8601, or have the day first and points, 26.03.2025 13:45."""
     values = pd.Series(raw if hasattr(raw, "dtype") else as_array(raw).astype(object)).reset_index(drop=True)
     if pd.api.types.is_datetime64_any_dtype(values):
         return pd.DatetimeIndex(values)
+    values = values.map(_with_year_first)
     has_zone = values.map(_has_zone)
     dates = values.where(values.map(_may_be_date))
     parsed = pd.to_datetime(dates, format="ISO8601", errors="coerce", utc=bool(has_zone.any()))
@@ -194,13 +199,19 @@ def as_calendar(raw: Any, what: str, rows: Rows) -> Any:
         bad = np.array([k for k in bad if not _is_numeric(values[k])] or bad)
         raise DataError(
             f"{what} hold {values[bad[0]]!r} in {rows.listed(bad.tolist())}, which is neither a number nor a date as "
-            f"2024-01-31 13:45:00 (ISO 8601). Convert such columns with pandas.to_datetime(…, format=…) and use "
-            f"from_frame."
+            f"2024-01-31 13:45:00 (ISO 8601) or 31.01.2024 13:45. Convert such columns with "
+            f"pandas.to_datetime(…, format=…) and use from_frame."
         )
     if has_zone.any() and not has_zone[values.notna()].all():
         k = int(np.flatnonzero(~has_zone)[0])
         raise DataError(f"{what} hold {values[k]!r} in {rows.at(k)} without a time zone, others have one. Add it.")
     return pd.DatetimeIndex(parsed)
+
+
+def _with_year_first(value: Any) -> Any:
+    """A date with points as ISO 8601 writes it; points are used where the day comes first and nowhere else."""
+    found = POINTS.fullmatch(value.strip()) if isinstance(value, str) else None
+    return f"{found[3]}-{int(found[2]):02d}-{int(found[1]):02d}{found[4]}" if found else value
 
 
 def _may_be_date(value: Any) -> bool:

@@ -44,6 +44,7 @@ def read_table(
     source, label, text = _read_text(path, encoding)
     lines = _split(text, source, separator, decimal, comment)
     header, body = lines[0], lines[1:]
+    _refuse_title(header, body, source, comment)
     has_units = bool(body) and (_has_units(body, decimal) if units_row is None else units_row)
     units = {n: cell.strip("[]() ") for n, cell in zip(header.cells, body[0].cells, strict=False)} if has_units else {}
     body = body[1:] if has_units else body
@@ -128,6 +129,18 @@ def _looks_like_units(cells: list[str], decimal: str) -> bool:
     """Text, and neither a number nor a date among it; empty cells and dashes are units of pure numbers."""
     telling = [cell for cell in cells if cell.lower() not in MISSING]
     return bool(telling) and not any(is_number(cell, decimal) or DATE.match(cell) for cell in telling)
+
+
+def _refuse_title(header: Line, body: list[Line], source: str, comment: str) -> None:
+    """A line above the header, such as the name of a plant: one cell of text where the next line names columns."""
+    named = [cell for cell in header.cells if cell]
+    if len(named) == 1 and body and sum(map(bool, body[0].cells)) > 1:
+        sign = comment or "#"
+        raise DataError(
+            f"Line {header.number} of {source} holds {named[0]!r} alone, and line {body[0].number} has "
+            f"{len(body[0].cells)} cells: the first line must name the columns. Delete what is above the header, or "
+            f"begin such lines with {sign!r}."
+        )
 
 
 def _check_width(header: Line, body: list[Line], source: str) -> None:

@@ -17,7 +17,8 @@ from grisaille.model.names import suggestion
 
 MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none", "missing"})
 """Cells of text files that mean: not measured. Compared in lower case."""
-DATE = re.compile(r"\d{4}-\d{2}")
+DATE = re.compile(r"\d{4}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}(?!\d)")
+"""How a date begins: 2025-03-26 as ISO 8601 has it, or 26.03.2025, whose points say that the day comes first."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Table:
         if self.decimal == ",":
             texts = [text if "." in text else text.replace(",", ".") for text in texts]
         try:
-            if self.decimal == "," and any("." in cell for cell in cells):
+            if any("_" in cell for cell in cells) or (self.decimal == "," and any("." in cell for cell in cells)):
                 raise ValueError
             return np.array(texts, dtype=float)
         except ValueError:
@@ -75,6 +76,8 @@ class Table:
         hint = "Leave the cell empty if it was not measured, or start the line with the comment sign."
         if is_number(cell, ",") and "," in cell:
             hint = "For numbers with a decimal comma, add decimal=','."
+        elif "_" in cell and is_number(cell.replace("_", ""), self.decimal or "."):
+            hint = "Drop the underscores, which separate thousands in programs, not in tables."
         elif self.decimal == "," and is_number(cell, "."):
             hint = "With decimal=',' a point has no meaning; drop separators of thousands, or use decimal='.'."
         return DataError(
@@ -125,7 +128,7 @@ def is_number(cell: str, decimal: str) -> bool:
     """Whether a text cell is a number or missing."""
     if cell.lower() in MISSING:
         return True
-    if decimal == "," and "." in cell:
+    if "_" in cell or (decimal == "," and "." in cell):
         return False
     try:
         float(cell.replace(",", ".") if decimal == "," else cell)

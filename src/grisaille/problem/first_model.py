@@ -77,6 +77,7 @@ def create_from_csv(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     zone: str | None = None,
+    encoding: str = "utf-8",
 ) -> Read:
     """Make a folder with a copy of the file, a model and a ``problem.toml``; nothing is overwritten."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -86,7 +87,7 @@ def create_from_csv(
         )
     if not folder.resolve().parent.is_dir():
         raise DataError(f"{str(folder)!r} cannot be made: there is no folder {str(folder.parent)!r}.")
-    read = read_file(path, time, inputs, outputs, zone)
+    read = read_file(path, time, inputs, outputs, zone, encoding)
     model, problem = model_text(read), problem_text(read)
     (folder / "data").mkdir(parents=True)
     shutil.copyfile(path, folder / "data" / path.name)
@@ -96,10 +97,11 @@ def create_from_csv(
 
 
 def read_file(
-    path: Path, time: str | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None, zone: str | None
-) -> Read:
+    path: Path, time: str | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None, zone: str | None,
+    encoding: str = "utf-8",
+) -> Read:  # fmt: skip
     """The columns of a file as what they are, or seem to be."""
-    table, decimal = _table(path)
+    table, decimal = table_with_decimal(path, encoding)
     columns = _columns(table)
     remarks: list[str] = []
     clock = _time_column(table, columns, time, remarks)
@@ -109,6 +111,8 @@ def read_file(
         remarks.append(f"Left out, not numbers: {', '.join(texts)}.")
     chosen_in, chosen_out = _roles(numeric, inputs, outputs, remarks)
     options: dict[str, Any] = {"decimal": decimal} if decimal != "." else {}
+    if encoding != "utf-8":
+        options["encoding"] = encoding
     if zone is not None:
         options["zone"] = zone
     if clock is not None:
@@ -124,12 +128,12 @@ def read_file(
     return Read(path, clock, tuple(chosen_in), tuple(chosen_out), options, data, tuple(remarks))
 
 
-def _table(path: Path) -> tuple[Table, str]:
+def table_with_decimal(path: Path, encoding: str = "utf-8", separator: str | None = None) -> tuple[Table, str]:
     """The table, and its decimal sign: a comma where cells look so and another sign separates them."""
-    table = read_table(path, None, ".", "#", "utf-8", None)
+    table = read_table(path, separator, ".", "#", encoding, None)
     cells = [cell for column in table.columns.values() for cell in list(column)[:50]]
     if any(COMMA.match(cell) for cell in cells):
-        return read_table(path, None, ",", "#", "utf-8", None), ","
+        return read_table(path, separator, ",", "#", encoding, None), ","
     return table, "."
 
 
@@ -340,7 +344,7 @@ def problem_text(read: Read) -> str:
     lines += [f"{key} = {_toml(value)}" for key, value in read.options.items()]
     for role, columns in (("inputs", read.inputs), ("outputs", read.outputs)):
         if columns:
-            lines.append(f"{role} = {{ {', '.join(f'{c.name} = {_toml(c.header)}' for c in columns)} }}")
+            lines.append(f"{role} = {{ {', '.join(f'{_key(c.name)} = {_toml(c.header)}' for c in columns)} }}")
     return "\n".join([*lines, "", "[method]", 'name = "OutputError"']) + "\n"
 
 
@@ -351,6 +355,11 @@ def _span(read: Read) -> float:
 
 def _unit(read: Read) -> str:
     return str(read.options.get("unit", "s"))
+
+
+def _key(name: str) -> str:
+    """A key of TOML, in quotes unless it has letters of ASCII only."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 def _toml(text: str) -> str:
