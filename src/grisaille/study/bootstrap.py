@@ -23,6 +23,7 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.fitting import build_problem
+from grisaille.study.bootstrap_intervals import quantile_error
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.filter_records import filter_records, is_exact
 from grisaille.study.monte_carlo import MonteCarloRuns
@@ -75,15 +76,27 @@ class BootstrapRuns(MonteCarloRuns):
     """Refits of one fit's redrawn data; ``truth`` is the fit itself."""
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Percentile intervals over the converged runs.
+        """Percentile intervals over the converged runs; ``attrs["notes"]`` has their Monte Carlo error.
 
         level : confidence, between 0 and 1
         """
+        from scipy.stats import norm
+
         if not 0 < level < 1:
             raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
         used = self.estimates[self.table["converged"]]
-        ends = used.quantile([0.5 - level / 2, 0.5 + level / 2]).T
-        return ends.set_axis(["lower", "upper"], axis=1)
+        ends = used.quantile([0.5 - level / 2, 0.5 + level / 2]).T.set_axis(["lower", "upper"], axis=1)
+        share = (
+            quantile_error(norm.ppf((np.arange(len(used)) + 0.5) / len(used)), 0.5 - level / 2) if len(used) else np.inf
+        )
+        ends.attrs = {
+            "notes": [
+                *self.notes,
+                f"percentiles of {len(used)} runs have a Monte Carlo error of about {share:.2g} standard deviations of "
+                f"the estimates; four times as many runs halve it",
+            ]
+        }
+        return ends
 
     @property
     def covariance(self) -> pd.DataFrame:

@@ -31,7 +31,7 @@ class Outlet(Tank):
     equations = [der(Tank.h) == Tank.q - Tank.k * gr.sqrt(Tank.h) - Tank.leak]
 
 
-def record(seed: int, samples: int = 300, name: str = "") -> tuple[gr.Experiment, np.ndarray]:
+def record(seed: int, samples: int = 300, name: str = "", scale: float = 0.02) -> tuple[gr.Experiment, np.ndarray]:
     """A record and its true leak, by Euler's method."""
     rng, fine = np.random.default_rng(seed), 40
     step = 0.2 / fine
@@ -40,7 +40,7 @@ def record(seed: int, samples: int = 300, name: str = "") -> tuple[gr.Experiment
     for k in range(samples):
         seen.append((h, leak))
         for _ in range(fine):
-            h, leak = h + step * (q[k] - 0.5 * h - leak), leak + 0.02 * np.sqrt(step) * rng.normal()
+            h, leak = h + step * (q[k] - 0.5 * h - leak), leak + scale * np.sqrt(step) * rng.normal()
     level, truth = np.array(seen).T
     y = level + 0.02 * rng.normal(size=samples)
     return gr.Experiment(0.2 * np.arange(samples), {"q": q}, {"y": y}, name=name or None), truth
@@ -109,6 +109,17 @@ def test_levels_give_degrees_of_freedom(small: gr.Fit) -> None:
     assert variance[0] == pytest.approx(e.theta[1] ** 2, rel=1e-6)
     moved, _ = spread_over_unknowns(e, [0, 1], lambda theta: (theta.copy(), np.ones(2)), lambda _: known)
     assert np.sqrt(moved[0] - 1) == pytest.approx(small["k"].std_error, rel=0.01)
+
+
+def test_a_level_that_came_out_as_zero_still_widens_bands() -> None:
+    data, _ = record(1, 50, scale=0.0)
+    fit = gr.fit(Tank(), data, ["k", "scale(leak)"], progress=False)
+    assert float(fit["scale(leak)"]) == 0
+    noise, whole = (fit.states(names=["leak"], bands=b) for b in ("noise", "all"))  # type: ignore[arg-type]
+    assert (noise["leak"].sel(statistic="std") == 0).all() and "levels_at_zero" not in noise.attrs
+    limit = fit.estimate.extra["limit(scale(leak))"]
+    assert f"scale(leak) at its one-sided limit {limit:.3g}" in whole.attrs["levels_at_zero"]
+    assert (whole["leak"].sel(statistic="std", given="smoothed")[1:] > 0.1 * limit).all()
 
 
 def test_what_nothing_is_known_about_stays_unknown() -> None:

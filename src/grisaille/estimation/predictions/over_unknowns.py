@@ -16,6 +16,9 @@ the degrees of freedom and the size of a χ² with the same two moments, and ban
 Biometrics Bulletin 2 (1946) 110; M. G. Kenward, J. H. Roger, Biometrics 53 (1997) 983). Unknowns move in the
 coordinates in which they are searched, levels in their logarithm. A side that lies outside the bounds, or where the
 model cannot be followed, is taken nearer by, or left out.
+
+Of a level that came out as zero only a one-sided limit is known: V, m and Σ are taken where it is at this limit, with
+ν = 2, the least. Bands are then wide rather than narrow.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.uncertainty import inverse_information, root_of_covariance
+from grisaille.estimation.uncertainty import inverse_information, root_of_covariance, without_undetermined
 from grisaille.trial.unknown import Unknown
 
 Moments = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -61,6 +64,12 @@ def spread_over_unknowns(
 
     Not checked: that their standard errors are finite.
     """
+    raised = _with_levels_above_zero(estimate, information)
+    if raised is not estimate:
+        total, freedom = spread_over_unknowns(raised, mine, moments, information)
+        return total + (moments(raised.theta)[0] - moments(estimate.theta)[0]) ** 2, np.full_like(
+            freedom, LEAST_FREEDOM
+        )
     directions = Directions(estimate, mine, information)
     here = directions.place(0.0, estimate.theta, moments)
     pairs = [_sides(directions, i, moments) for i in range(len(directions))]
@@ -80,6 +89,25 @@ def spread_over_unknowns(
         freedom = np.maximum(2 / looseness, LEAST_FREEDOM)
         total = (here.variance + spread) * np.exp(np.maximum(shift - 1 / freedom, 0.0))
         return np.where(np.isfinite(here.variance), total, here.variance), freedom
+
+
+def levels_at_zero(estimate: Estimate) -> dict[str, float]:
+    """Return the one-sided limits of levels that came out as zero, by name."""
+    limits = {u.name: estimate.extra.get(f"limit({u.name})", np.nan) for u in estimate.unknowns}
+    zero = [
+        u.name for u, v, f in zip(estimate.unknowns, estimate.theta, estimate.free, strict=True) if v == 0 and not f
+    ]
+    return {name: limits[name] for name in zero if np.isfinite(limits[name])}
+
+
+def _with_levels_above_zero(estimate: Estimate, information: Information) -> Estimate:
+    """Return the estimate with levels that came out as zero at their limits, and the covariance there."""
+    zero = levels_at_zero(estimate)
+    if not zero:
+        return estimate
+    theta = np.array([zero.get(u.name, v) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)])
+    covariance, lost = inverse_information(information(theta)[1], estimate.free)
+    return replace(estimate, theta=theta, covariance=without_undetermined(covariance, lost))
 
 
 def _averaged(here: Place, sides: list[Place], slopes: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:

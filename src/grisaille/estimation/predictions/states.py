@@ -16,7 +16,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import Filtered, LikelihoodProblem, chosen
 from grisaille.estimation.predictions.band_kinds import Bands, with_kind
 from grisaille.estimation.predictions.horizons import Horizon, last_used
-from grisaille.estimation.predictions.over_unknowns import spread_over_unknowns
+from grisaille.estimation.predictions.over_unknowns import levels_at_zero, spread_over_unknowns
 from grisaille.estimation.predictions.simulated_bands import simulated_bands
 from grisaille.estimation.predictions.whole_bands import refuse_without_covariance
 from grisaille.estimation.quantities import STATISTICS, Quantities, declared, left_out
@@ -64,7 +64,9 @@ def filtered_states(
     half = half_width(std, level, np.minimum(freedom, np.min(fit.student)))
     known = np.where(np.isinf(std), 0.0, mean)  # nothing is known where a flat prior is all there is
     whole = np.stack([mean, std, known - half, known + half], axis=1)
-    return _as_dataset(case, labels, whole, names, level, "all")
+    zero = ", ".join(f"{name} at its one-sided limit {v:.3g}" for name, v in levels_at_zero(fit.estimate).items())
+    found = _as_dataset(case, labels, whole, names, level, "all")
+    return found.assign_attrs(levels_at_zero=f"bands are those with {zero}") if zero else found
 
 
 def _information(problem: LikelihoodProblem, theta: np.ndarray, is_likelihood: bool) -> tuple[float, np.ndarray]:
