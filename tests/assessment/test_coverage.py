@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import binom
 
-FILE = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+FILE = Path(__file__).parents[2] / "benchmarks" / "interval_coverage.py"
 SPEC = importlib.util.spec_from_file_location("coverage_study", FILE)
 assert SPEC is not None and SPEC.loader is not None
 coverage = importlib.util.module_from_spec(SPEC)

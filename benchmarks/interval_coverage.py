@@ -1,6 +1,6 @@
 """How often the intervals of the table hold the truth: 95 % of them should, for every unknown.
 
-    python benchmarks/coverage.py [study …] [--sets 1000] [--store FILE]
+    python benchmarks/interval_coverage.py [study …] [--sets 1000] [--store FILE]
 
 Each set is drawn with its own seed, fitted, and asked for ``fit.intervals()`` as the table prints them. Counts are kept
 in a small JSON file after every 20 sets, and the same command goes on from there. Allowed are counts that an exact
