@@ -103,6 +103,14 @@ def test_each_output_loses_the_leverage_of_its_own_samples() -> None:
     assert b < a < 10  # b is told by the four samples' worth of z
 
 
+def test_an_output_that_the_unknowns_follow_exactly_is_refused() -> None:
+    u, v = np.random.default_rng(4).standard_normal((2, 10))
+    z = np.full(10, np.nan)
+    z[0] = 1.0
+    with pytest.raises(gr.EstimationError, match="follow the 1 sample of 'z' exactly"):
+        gr.fit(Two(), gr.Experiment(inputs={"u": u, "v": v}, outputs={"y": u**2, "z": z}), ["a", "b", "c"], METHOD)
+
+
 def test_profiles_agree_with_standard_errors_under_priors() -> None:
     y = U @ np.full(6, 0.1) + 0.5 * np.random.default_rng(6).standard_normal(20)
     fit = gr.fit(Plane(), plane(y), ["p"], METHOD, priors={n: gr.Normal(0.0, 0.15) for n in NAMES[:3]})

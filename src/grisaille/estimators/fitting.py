@@ -140,6 +140,7 @@ def evaluate(
     if refusal:
         raise EstimationError(refusal)
     point, likelihood = chosen.valued(problem, point)
+    likelihood = likelihood if chosen.is_likelihood else float("nan")
     asked = [u.name for u in problem.unknowns]
     values = dict(zip(asked, problem.guess.tolist(), strict=True))
     again = partial(build_problem, model, data, asked, chosen, guess=values, bounds={}, searched=False)

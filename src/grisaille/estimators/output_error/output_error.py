@@ -54,13 +54,16 @@ from grisaille.trial.unknown import Unknown
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
-NOISE_ROUNDS = 30
+NOISE_ROUNDS, STAY = 100, 1e-6
+"""Of levels and unknowns in turn, at most, and how much levels may still move then."""
 TOO_LONG = 3.0
 """Error estimate, in tolerances, from which on the frozen steps are shortened at the optimum; below, it may well be the
 estimate that errs."""
 RUNAWAY = 1e6
 """Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
 one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
+FOLLOWED = 1e-3
+"""Degrees of freedom that are left to an output which the unknowns follow exactly."""
 SAME = 1e-4
 """Relative difference up to which the covariance of pieces is that of their Jacobian."""
 RAN_AWAY = 1e5
@@ -278,6 +281,7 @@ class OutputError(Estimator):
         has_priors = len(evaluation.residuals) > problem.count
         alone = len(problem.outputs) == 1 and not has_priors and not robust
         for _ in range(NOISE_ROUNDS):
+            _refuse_followed(problem, evaluation)
             before, levels = problem.sigma, _levels(problem, evaluation, robust)
             moved = max([0.0, *(abs(levels[n] / before[n] - 1) for n in before)])
             problem, bent = problem.refrozen(evaluation.predictions, evaluation.theta)
@@ -290,6 +294,9 @@ class OutputError(Estimator):
             search.restart(evaluation.theta)
             problem, outcome = self._minimize(problem, search)
             evaluation = self._polished(search, outcome)
+        else:
+            if max(moved, bent) > STAY:
+                outcome = replace(outcome, settled=False, reason=f"{NOISE_ROUNDS} rounds were made")
         return Solved(problem, outcome, evaluation)
 
     def _minimize(self, problem: Problem, search: Squares) -> tuple[Problem, Ending]:
@@ -465,6 +472,21 @@ class OutputError(Estimator):
             notes=(*found.notes, *(n for n in estimate.notes if not n.startswith(MARK))),
             extra={**kept, **found.extra},
         )
+
+
+def _refuse_followed(problem: Problem, evaluation: Evaluation) -> None:
+    """Refuse open noise of an output that the unknowns can follow exactly: the likelihood has no maximum."""
+    if len(problem.outputs) == 1 or not evaluation.completed:
+        return
+    told = np.abs(evaluation.jacobian).max(axis=0, initial=0.0) > 0
+    freedom = freedom_of(problem, evaluation, told)
+    for name, (_, count) in _squares(problem, evaluation).items():
+        if freedom.left(name) < FOLLOWED:
+            raise EstimationError(
+                f"The unknowns can follow the {count} sample{'' if count == 1 else 's'} of '{name}' exactly, so that "
+                f"its noise, which is open, would be zero and its weight infinite: say how large it is, "
+                f"gr.Output(…, noise=0.1), or give more samples."
+            )
 
 
 def _settled(problem: Problem, evaluation: Evaluation, told: np.ndarray) -> dict[str, float]:
