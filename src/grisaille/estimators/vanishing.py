@@ -21,8 +21,10 @@ SMALL = 1e-6
 """Of its guess: unknowns that have come so far down are looked at."""
 SAME = 1e-9
 """Of the criterion, relative: differences that do not count."""
-FELT = 1e-6
+FELT = 0.01
 """By how much the criterion rises over the standard error that an unknown alone would have."""
+FAR = 1e3
+"""Of the guess: an unknown whose standard error alone is larger, or than its range, is dead, not at its bound."""
 
 
 def brought_to_bounds(problem: Problem, method: Estimator, found: Estimate, journal: Journal) -> Estimate:
@@ -76,4 +78,6 @@ def _reach_at_bound(problem: Problem, method: Estimator, theta: np.ndarray, k: i
     if not end.objective <= here.objective + SAME * (1 + abs(here.objective)) or not bend > 0:
         return 0.0
     reach = 1 / float(np.sqrt(bend))
-    return min(reach, problem.unknowns[k].upper) if float(end.gradient[k]) * reach > FELT else 0.0
+    unknown = problem.unknowns[k]
+    seen = reach < min(unknown.upper - unknown.lower, FAR * abs(unknown.guess))
+    return reach if seen and float(end.gradient[k]) * reach > FELT else 0.0

@@ -9,7 +9,7 @@ best there. Where estimates are biased or not normal (near a unit root, in short
 quantiles are not ± 1.96, and move with v; that is why they are found where the limits are. From the profile's limit the
 quantile there gives a second value, the quantile at that the limit, with the slope that the quantiles of the same
 random numbers have between the two. The limit's Monte Carlo error is that of the second quantile: unless a number of
-records is given, they are drawn until it is small. It is told with the intervals.
+records is given, they are drawn until it is small. It is stated with the intervals.
 Reference: B. E. Hansen, Review of Economics and Statistics 81 (1999) 594 (the grid bootstrap).
 """
 
