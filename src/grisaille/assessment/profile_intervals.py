@@ -29,6 +29,9 @@ EXACT = 1e-10
 """Relative standard errors that are rounding."""
 ALWAYS = 40
 """Evaluations that are spent on the comparison in any case; more only where the fit itself took as many."""
+MANY_LOCAL = 20
+"""Unknowns of single experiments from which on theirs are not compared: each takes a pass over all experiments, where a
+fit itself passes over one."""
 
 
 def auto_intervals(fit: Fitted, level: float) -> Intervals:
@@ -85,12 +88,17 @@ class _Comparison:
 
     def compared(self, *, always: bool) -> Intervals:
         e = self.fit.estimate
+        local = [] if always else _many_local(self.fit)
         for k, name in enumerate(self.fit.names):
             if not e.free[k]:
                 self._one_sided(k)
-            elif 0 < self.fit.std_errors[k] < np.inf:
+            elif k not in local and 0 < self.fit.std_errors[k] < np.inf:
                 self._two_sided(k, name, always)
-        return Intervals(self.lower, self.upper, tuple(self.kinds), "", tuple(self.notes))
+        said = (
+            f"not compared with the profiles of {len(local)} unknowns of single experiments, which would take longer "
+            "than the fit: fit.intervals(method='profile')"
+        )
+        return Intervals(self.lower, self.upper, tuple(self.kinds), said if local else "", tuple(self.notes))
 
     def _two_sided(self, k: int, name: str, always: bool) -> None:
         u = self.fit.estimate.unknowns[k]
@@ -132,6 +140,12 @@ class _Comparison:
             self.lower[k] = found.value
 
 
+def _many_local(fit: Fitted) -> list[int]:
+    """Return the places of unknowns that belong to one of many experiments alone, where there are many of them."""
+    local = [k for k, u in enumerate(fit.estimate.unknowns) if u.experiment is not None]
+    return local if len(local) > MANY_LOCAL and len(fit.estimate.cases) > 1 else []
+
+
 def _is_lower(fit: Fitted, k: int) -> bool:
     """Whether it is the lower bound that holds an unknown."""
     u, value = fit.estimate.unknowns[k], float(fit.estimate.theta[k])
@@ -165,7 +179,7 @@ def _why_wald(fit: Fitted) -> str:
     if fit.method.has_sandwich:
         kind = "robust" if fit.estimate.student is not None else "sandwich"
         return f"with {kind} errors, which profiles do not have"
-    if 2 * len(e.unknowns) > max(ALWAYS, e.evaluations):
+    if 2 * (len(e.unknowns) - len(_many_local(fit))) > max(ALWAYS, e.evaluations):
         return (
             f"not compared with the profiles of {len(e.unknowns)} unknowns, which would take longer than the fit: "
             "fit.intervals(method='profile')"

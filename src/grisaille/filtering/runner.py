@@ -40,6 +40,12 @@ from grisaille.trial.unknown import describe_values
 
 MOST_KEPT = 3
 """Filters with other steps that are kept beside the last one."""
+MOST_RECENT = 4
+"""Likelihoods that are kept: where other experiments have unknowns of their own, most evaluations do not move this."""
+
+
+LARGEST = 200_000
+"""Derivatives of innovations of those that are kept."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,17 @@ class Filtered:
 
     likelihood: Likelihood | None
     failure: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Recent:
+    """A likelihood that was computed before, and where."""
+
+    theta: bytes
+    steps: Discretisation
+    kind: str
+    """``"all"``, ``"gradient"`` or ``"value"``; the first serves for the others."""
+    found: Filtered
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +120,7 @@ class FilterRunner:
         """Of the equations that the filter was made for."""
         self._stepping: tuple[tuple[FilterSteps, ExtendedFilter], ...] = ()
         """Filters with the steps that were last asked for."""
+        self._recent: tuple[Recent, ...] = ()
 
     @property
     def reach(self) -> int:
@@ -158,7 +176,7 @@ class FilterRunner:
                 return filter.run(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
             return self._exact(filter, q, dq, start.x)
 
-        return self._likelihood(theta, steps, sensitive, sums)
+        return self._likelihood(theta, steps, "all" if sensitive else "value", sums)
 
     def gradient(self, theta: Floats, steps: Discretisation) -> Filtered:
         """log L and its gradient only: cheaper, in reverse mode, where the filter is nonlinear and compiled."""
@@ -169,9 +187,20 @@ class FilterRunner:
                 return filter.gradient(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
             return self._exact(filter, q, dq, start.x)
 
-        return self._likelihood(theta, steps, True, sums)
+        return self._likelihood(theta, steps, "gradient", sums)
 
-    def _likelihood(self, theta: Floats, steps: Discretisation, sensitive: bool, sums: Summing) -> Filtered:
+    def _likelihood(self, theta: Floats, steps: Discretisation, kind: str, sums: Summing) -> Filtered:
+        at = theta.tobytes()
+        for known in self._recent:
+            if known.theta == at and known.steps is steps and known.kind in ("all", kind):
+                return known.found
+        found = self._filtered(theta, steps, kind != "value", sums)
+        if found.likelihood is not None and found.likelihood.slopes.size > LARGEST:
+            return found
+        self._recent = (Recent(at, steps, kind, found), *self._recent[: MOST_RECENT - 1])
+        return found
+
+    def _filtered(self, theta: Floats, steps: Discretisation, sensitive: bool, sums: Summing) -> Filtered:
         try:
             posed = self.posed(theta, sensitive)
             found = finish(sums(self.filter_on(steps, theta), *posed))
@@ -228,7 +257,7 @@ class FilterRunner:
         )  # fmt: skip
         if point.structure.system.has.moving_instants:
             refuse_moving_switches(self.trial, point.form, "a filter")
-        self.form = point.form
+        self.form, self._recent = point.form, ()
         self.filter = self._choose(model, point)
         return model
 
@@ -265,6 +294,7 @@ class FilterRunner:
         """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial, other._stepping = scheduled_trial(trial, "a filter") if trial.flat.whens else trial, ()
+        other._recent = ()
         other.record = other._record()
         if isinstance(self.filter, LinearFilter):
             other.filter = copy.copy(self.filter)
