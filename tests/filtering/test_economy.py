@@ -16,6 +16,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import economy, substeps
+from grisaille.optimization import scoring
 
 TIMES = 0.01 * np.arange(41)
 VOLTS = 6.0 * np.sign(np.sin(2 * np.pi * TIMES / 0.23)) + 2.0 * np.sin(2 * np.pi * TIMES / 0.071)
@@ -166,3 +167,25 @@ def test_beside_cells_with_many_steps_there_are_a_quarter_as_many(sharp):
 def test_steps_that_are_given_stay(sharp):
     given = problem_of(motor(1e-3, 2e-3, 1e-4), record(1e-3), substeps=8).cases[0].discretisation
     assert given == replace(given, substeps=8, finer=())
+
+
+def test_a_search_that_thinned_steps_lead_astray_begins_again_with_all_of_them(monkeypatch):
+    """A polish that finds no minimum as long as some cells have fewer steps stands for a search that stalls there."""
+    problem = problem_of(motor(1e-2, 0.0, 1e-4), record(1e-2))
+    steps = problem.cases[0].discretisation
+    assert steps.finer
+    assert steps.everywhere().key == (steps.most, steps.doublings, steps.newton, ())
+    polish, asked = scoring.polish, []
+
+    def stalling(search, evaluation, free):
+        found, own = polish(search, evaluation, free), search.criterion.cases[0].discretisation
+        asked.append(own.most if not own.finer else 0)
+        return found if len(asked) > 1 else replace(found, is_minimum=False)
+
+    monkeypatch.setattr(scoring, "polish", stalling)
+    method = gr.KalmanML(filter="extended", initial_covariance=START)
+    monkeypatch.setattr(gr.KalmanML, "_gone_on", lambda *_: None)
+    estimate = method.estimate(problem)
+    assert asked == [0, steps.most]
+    assert estimate.converged
+    assert estimate.cases[0].discretisation.finer == ()

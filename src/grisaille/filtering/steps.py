@@ -53,6 +53,10 @@ class FilterSteps(Discretisation):
         """With steps half as long."""
         return replace(self, substeps=2 * self.substeps)
 
+    def everywhere(self) -> FilterSteps:
+        """With the most steps of a cell in every cell."""
+        return replace(self, substeps=self.most, finer=())
+
     @classmethod
     def _read_older(cls, data: Mapping[str, Plain]) -> Self | None:
         steps = data.get("filter")

@@ -390,6 +390,24 @@ class KalmanML(Estimator):
             if any(a.guess != b.guess for a, b in zip(guessed, search.unknowns, strict=True)):
                 search.journal.kept = problem = self._stepped_at(problem, search.guess)
                 search.restart(search.guess, problem)
+        start = search.guess
+        found = self._searched(problem, search, guessed)
+        full = _with_all_steps(problem)
+        if not found.is_converged and full is not None and search.left:
+            # steps that were taken away where the search began may be missed on its way: once more with all of them
+            again = Search(full, search.journal, search.most)
+            again.go_on_from(start)
+            if again.evaluate(start, quietly=True).completed:
+                other = self._searched(full, again, guessed)
+                found = other if other.is_converged or other.objective < found.objective else found
+        search.journal.kept = found.problem
+        return self._conclude(
+            found.problem, found.search, guessed, found.outcome, found.polished, found.free, found.zeros,
+            time.perf_counter() - begin,
+        )  # fmt: skip
+
+    def _searched(self, problem: LikelihoodProblem, search: Likely, guessed: Sequence[Unknown]) -> _Found:
+        """Search from the guess, with steps that are chosen again where it ends."""
         for rounds_left in (3, 2, 1, 0):
             outcome = scoring.minimize(search, tolerance=self.tolerance)
             zeros = find_zeros(search, outcome.evaluation, guessed)
@@ -402,8 +420,7 @@ class KalmanML(Estimator):
             search.journal.kept = problem = again
             search.restart(restart, problem)
         free = scoring.free_unknowns(search, _inside(search.guess, zeros.evaluation, zeros.zero)) & ~zeros.zero
-        polished = _polish(search, zeros.evaluation, free, zeros.zero)
-        return self._conclude(problem, search, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
+        return _Found(problem, search, outcome, _polish(search, zeros.evaluation, free, zeros.zero), free, zeros)
 
     def review(
         self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
@@ -486,7 +503,7 @@ class KalmanML(Estimator):
         refusal = problem.refusal(evaluation.theta)
         if refusal:
             raise EstimationError(f"{refusal} {_where(problem.unknowns, evaluation.theta)}")
-        converged = polished.is_minimum and polished.decrement < NEAR**2
+        converged = is_near(polished)
         limits = {
             f"limit({u.name})": float(limit)
             for u, limit in zip(problem.unknowns, zeros.limits, strict=True)
@@ -551,6 +568,44 @@ def _journal_after(progress: Progress | None) -> Journal:
     """A new journal that reports to whom the one before did."""
     before = Journal.of(progress)
     return Journal(before.report, before.watch)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Where a search ended, with the steps that it had there."""
+
+    problem: LikelihoodProblem
+    search: Likely
+    outcome: Outcome[LikelihoodEvaluation]
+    polished: scoring.Polished[LikelihoodEvaluation]
+    free: np.ndarray
+    zeros: Zeros
+
+    @property
+    def is_converged(self) -> bool:
+        return is_near(self.polished)
+
+    @property
+    def objective(self) -> float:
+        return self.polished.evaluation.objective
+
+
+def is_near(polished: scoring.Polished[LikelihoodEvaluation]) -> bool:
+    """Tell whether a point is a maximum of the likelihood, near enough to count as converged."""
+    return polished.is_minimum and polished.decrement < NEAR**2
+
+
+def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
+    """The same with the most steps of a cell in every cell; None where all have them."""
+    steps = [c.discretisation for c in problem.cases]
+    if not any(isinstance(s, FilterSteps) and s.finer for s in steps):
+        return None
+    return problem.but(
+        cases=tuple(
+            replace(c, discretisation=s.everywhere()) if isinstance(s, FilterSteps) else c
+            for c, s in zip(problem.cases, steps, strict=True)
+        )
+    )
 
 
 def _discretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
