@@ -4,7 +4,8 @@
 
 Every set is one simulated record, fitted with random numbers of its own. For each problem and unknown: mean and
 standard deviation of the estimates, the median of the standard errors, how many 95 % intervals hold the truth with the
-exact binomial p, how many tables are marked (``std. error*`` or ``std. error!``), and how many of the misses are.
+exact binomial p, how many tables are marked (``std. error*``, ``std. error!``, or a status that says NOT), and how many
+of the misses are.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def run(study: Study, sets: int, seed: int = 4321) -> tuple[list[Outcome], int]:
         table = fit.intervals()
         inside = [bool(table.loc[n, "lower"] <= v <= table.loc[n, "upper"]) for n, v in study.truth.items()]
         heading = next(line for line in str(fit).splitlines() if "std. error" in line)
-        marked = "std. error*" in heading or "std. error!" in heading
+        marked = "std. error*" in heading or "std. error!" in heading or "NOT" in fit.status
         values = [fit[n] for n in study.truth]
         found.append(Outcome([float(v) for v in values], [v.std_error for v in values], inside, marked))
     return found, lost

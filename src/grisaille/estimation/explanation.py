@@ -2,7 +2,8 @@
 
 A search may end, and truly converge, in a minimum far from every explanation: small standard errors there are those of
 a model that is known to be wrong. Where the noise of an output is declared, the root mean square of its standardized
-residuals says so; where it is estimated, nothing does.
+residuals says so; where it is estimated, nothing does. Residuals that hold disturbances are compared with those of
+records simulated from the fitted model, as far as the estimator has done so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ UNEXPLAINED = ("not an explanation:", "large residuals:")
 """How the notes begin that say so."""
 LARGE, FAR = 3.0, 10.0
 """Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
+BEYOND = 2.5
+"""The same over the median of simulated records, where none of these has errors as large."""
 
 
 def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) -> Estimate:
@@ -25,24 +28,39 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
 
     disturbed : whether the model is, which decides what may help
     """
-    worst = _sizes(estimate)
-    if not worst or max(worst.values()) <= LARGE:
+    disturbed_sizes = _sizes_among_simulated(estimate)
+    worst = disturbed_sizes or _sizes(estimate)
+    far = BEYOND if disturbed_sizes else FAR
+    if not worst or max(worst.values()) <= (BEYOND if disturbed_sizes else LARGE):
         return estimate
     output = max(worst, key=lambda n: worst[n])
-    told = f"the residuals of {output} are {worst[output]:.3g} times the declared noise (root mean square)"
-    if worst[output] <= FAR:
+    if disturbed_sizes:
+        told = (
+            f"the errors of {output} are {worst[output]:.3g} times as large (root mean square) as in records simulated "
+            f"from the fitted model, and larger than in any of them"
+        )
+        small = "disturbances or a noise that are declared too small"
+    else:
+        told = f"the residuals of {output} are {worst[output]:.3g} times the declared noise (root mean square)"
+        small = "a noise that is declared too small"
+    if worst[output] <= far:
         note = f"large residuals: {told}: the noise is larger than declared, or the model is not complete."
         return replace(estimate, notes=(note, *estimate.notes))
     ways = ", ".join(["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)])
     note = (
-        f"not an explanation: {told}: a local minimum far from the data, a wrong model, or a noise that is declared "
-        f"too small; estimates and standard errors mean nothing then. Try {ways}, or leave the noise open "
-        f"(noise=None)."
+        f"not an explanation: {told}: a local minimum far from the data, a wrong model, or {small}; estimates and "
+        f"standard errors mean nothing then. Try {ways}, or leave the noise open (noise=None)."
     )
     status = estimate.status
     if estimate.converged:
         status = status.replace("converged:", "converged, but NOT to an explanation of the data:", 1)
     return replace(estimate, status=status, notes=(note, *estimate.notes))
+
+
+def _sizes_among_simulated(estimate: Estimate) -> dict[str, float]:
+    """Root mean square of the errors of each output over that in simulated records, where it is above all of them."""
+    head = "unexplained("
+    return {key[len(head) : -1].partition("@")[0]: v for key, v in estimate.extra.items() if key.startswith(head)}
 
 
 def _sizes(estimate: Estimate) -> dict[str, float]:

@@ -61,10 +61,10 @@ def error_sizes(
 ) -> dict[str, float]:
     """``size(y)@run``, T/E over its median in simulated records, and ``size_p(y)@run``, twice its rank among them from
     the nearer end; where the noise is known and the size was not fitted."""
-    judged = [_Judged(criterion, value, number) for number in range(len(criterion.problem.cases))]
+    judged = [JudgedCase(criterion, value, number) for number in range(len(criterion.problem.cases))]
     if any(j.looseness(covariance) > LOOSE for j in judged) and not criterion.with_variance:
         value = criterion.renew(_fitted_with_variances(criterion, value))
-        judged = [_Judged(criterion, value, number) for number in range(len(criterion.problem.cases))]
+        judged = [JudgedCase(criterion, value, number) for number in range(len(criterion.problem.cases))]
     bread, _ = inverse_information(value.curvature, free)
     own = [j.measured() for j in judged]
     # what the gradient holds beside the record: correction and priors
@@ -116,7 +116,7 @@ def _independent(experiments: Sequence[Record]) -> list[Record]:
     return found
 
 
-class _Judged:
+class JudgedCase:
     """One experiment at one point: errors, slopes and expectations (times, q, …) of its measured outputs."""
 
     def __init__(self, criterion: MeanCriterion, value: MeanValue, number: int) -> None:

@@ -14,6 +14,7 @@ from grisaille.estimation.uncertainty import root_of, without_undetermined
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.error_sizes import error_sizes
 from grisaille.estimators.simulated_pem.identifiability import collinear_notes
+from grisaille.estimators.simulated_pem.misfit import unexplained_errors
 from grisaille.estimators.simulated_pem.sandwich import Sandwich, ensemble_sandwich
 from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, Reached, free_unknowns, seen_unknowns
 from grisaille.simulation.runner import Prediction
@@ -100,6 +101,7 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
         "correction": float(found.sandwich.correction_errors.max(initial=0.0)),
         "criterion": criterion.comparable(value),
         **error_sizes(criterion, value, found.free, found.covariance),
+        **{f"unexplained({place})": times for place, times in unexplained_errors(criterion, value).items()},
     }
     return _estimate(criterion, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
                      extra, seconds)  # fmt: skip
@@ -115,14 +117,17 @@ def conclude_interrupted(reached: Reached) -> Estimate:
 
 
 def _caution(criterion: MeanCriterion) -> str:
-    """Errors rest on differences where paths jump with their states."""
-    jumps = [jump for case in criterion.problem.cases for jump in case.trial.structure.jumps.of_states]
-    if not jumps:
+    """Errors rest on differences where paths jump with their states, or at events."""
+    trials = [case.trial for case in criterion.problem.cases]
+    jumps = [jump.text for trial in trials for jump in trial.structure.jumps.of_states]
+    events = [when.clauses[0].text for trial in trials for when in trial.flat.whens]
+    if jumps:
+        why = f"jumps: the equations jump with '{jumps[0]}', and paths that cross it have no derivative there"
+    elif events:
+        why = f"jumps: paths change at events, gr.when({events[0]}), whose number moves with the unknowns"
+    else:
         return ""
-    return (
-        f"jumps: the equations jump with '{jumps[0].text}', and paths that cross it have no derivative there. "
-        f"Derivatives of the mean were taken by differences: standard errors and intervals are approximate"
-    )
+    return f"{why}. Derivatives of the mean were taken by differences: standard errors and intervals are approximate"
 
 
 def _estimate(

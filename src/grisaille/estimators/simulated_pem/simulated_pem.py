@@ -12,6 +12,7 @@ differential-algebraic equation models with process disturbances (2021).
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -32,6 +33,7 @@ from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
 from grisaille.estimators.simulated_pem.ensemble_size import FIRST, MOST, describe_choice, describe_size, enough
 from grisaille.estimators.simulated_pem.identifiability import refuse_unmoved_means
+from grisaille.estimators.simulated_pem.misfit import SUSPECT, SUSPECT_ACROSS_JUMPS, largest_errors
 from grisaille.estimators.simulated_pem.problem import (
     Matching,
     MeanProblem,
@@ -46,6 +48,7 @@ from grisaille.estimators.simulated_pem.report import (
     conclude_interrupted,
     without_spent_levels,
 )
+from grisaille.estimators.simulated_pem.restarts import look_elsewhere
 from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, Reached, gauss_newton, grid, nelder_mead
 from grisaille.estimators.simulated_pem.settling import ROUGH, settle
 from grisaille.estimators.simulated_pem.stochastic_approximation import stochastic_approximation
@@ -276,6 +279,8 @@ class SimulatedPEM(Estimator):
         if criterion.with_variance and search_as == "gauss-newton":
             start = approach(search, criterion.at(start))
         found = self._solve(search, start, search_as)
+        if search_as != "grid":
+            found = self._solve_elsewhere(search, found, start, search_as)
         tried = [criterion.realizations]
         while self.realizations == "auto" and not enough(found.sandwich, tried[-1]) and 2 * tried[-1] <= MOST:
             if search.is_spent:
@@ -291,6 +296,31 @@ class SimulatedPEM(Estimator):
         found.notes.extend(notes)
         found.notes.extend(self._places(found))
         return found
+
+    def _solve_elsewhere(self, search: MeanSearch, found: Finding, guess: np.ndarray, search_as: str) -> Finding:
+        """Search again from elsewhere where errors are large and the criterion is lower there; give the better one."""
+        here, criterion = found.ending.value, search.criterion
+        jumps = any(runner.differences is not None for runner in criterion.runners)
+        if search.is_spent or largest_errors(criterion, here) < (SUSPECT_ACROSS_JUMPS if jumps else SUSPECT):
+            return found
+        start = look_elsewhere(search, here, guess, descend=search_as != "nelder-mead")
+        if start is None:
+            return found
+        kept, before = copy.copy(criterion), criterion.comparable(here)
+        search.renew(criterion)
+        search.iterations = self.max_iterations
+        again = self._solve(search, start.theta, search_as)
+        after = search.criterion.comparable(again.ending.value)
+        if not after < before:
+            search.renew(kept)
+            return found
+        names = [u.name for u in criterion.problem.unknowns]
+        left = ", ".join(f"{n} = {v:.4g}" for n, v in zip(names, here.theta, strict=True))
+        again.notes.append(
+            f"another minimum: the search first ended at {left}, where the criterion is {before:.4g}; one of "
+            f"{start.points} other starts led here, where it is {after:.4g}. gr.multistart(…) tries more of them."
+        )
+        return again
 
     def _places(self, found: Finding) -> list[str]:
         """Where ensembles were simulated, if not on the processor as a matter of course."""
