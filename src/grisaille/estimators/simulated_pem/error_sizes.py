@@ -107,13 +107,19 @@ def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanVa
 
 def _independent(experiments: Sequence[Record]) -> list[Record]:
     """Realizations of one number share their random numbers over experiments; records do not."""
-    count = min(len(r.score) for r in experiments)
-    found = []
-    for k, r in enumerate(experiments):
-        # an even shift keeps antithetic pairs side by side
-        shift = 2 * (k * count // len(experiments) // 2)
-        found.append(Record(*(np.roll(a[:count], shift, axis=0) for a in (r.score, r.squares, r.cross))))
-    return found
+    fields = [
+        independent_records(list(arrays))
+        for arrays in zip(*((r.score, r.squares, r.cross) for r in experiments), strict=True)
+    ]
+    return [Record(*of_one) for of_one in zip(*fields, strict=True)]
+
+
+def independent_records(experiments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Shift what belongs to realizations (M, …) so that those with common random numbers do not meet."""
+    count = min(map(len, experiments))
+    # an even shift keeps antithetic pairs side by side
+    shifts = [2 * (k * count // len(experiments) // 2) for k in range(len(experiments))]
+    return [np.roll(a[:count], shift, axis=0) for a, shift in zip(experiments, shifts, strict=True)]
 
 
 class JudgedCase:

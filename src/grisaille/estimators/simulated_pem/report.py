@@ -15,6 +15,7 @@ from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValu
 from grisaille.estimators.simulated_pem.error_sizes import error_sizes
 from grisaille.estimators.simulated_pem.identifiability import collinear_notes
 from grisaille.estimators.simulated_pem.misfit import unexplained_errors
+from grisaille.estimators.simulated_pem.reestimates import describe_reestimates, reestimate
 from grisaille.estimators.simulated_pem.sandwich import Sandwich, ensemble_sandwich
 from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, Reached, free_unknowns, seen_unknowns
 from grisaille.simulation.runner import Prediction
@@ -95,6 +96,10 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
         status = (
             f"NOT converged after {journal.evaluations} ensembles: {ending.reason}. Try another guess or wider bounds"
         )
+    caution = _caution(criterion)
+    checked: dict[str, float] = {}
+    if criterion.with_variance and not caution:
+        caution, checked = _checked_by_records(criterion, value, found)
     extra = {
         "realizations": float(criterion.realizations),
         "monte_carlo_share": float(found.sandwich.shares.max(initial=0.0)),
@@ -102,9 +107,24 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
         "criterion": criterion.comparable(value),
         **error_sizes(criterion, value, found.free, found.covariance),
         **{f"unexplained({place})": times for place, times in unexplained_errors(criterion, value).items()},
+        **checked,
     }
     return _estimate(criterion, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
-                     extra, seconds)  # fmt: skip
+                     extra, seconds, caution)  # fmt: skip
+
+
+def _checked_by_records(criterion: MeanCriterion, value: MeanValue, found: Finding) -> tuple[str, dict[str, float]]:
+    """What records simulated with the fit say about its intervals: a sentence where they fail, and numbers by name."""
+    again = reestimate(criterion, value, found.free & ~found.unseen, found.covariance)
+    if again is None:
+        return "", {}
+    errors = np.sqrt(np.clip(np.diag(found.covariance), 0.0, None)) / criterion.problem.slopes(value.theta)
+    names = [criterion.problem.unknowns[k].name for k in again.index]
+    if not len(again.steps):
+        return describe_reestimates(criterion, value, errors, again), {}
+    numbers = {f"bias({name})": float(b) for name, b in zip(names, again.bias, strict=True)}
+    numbers |= {f"covered({name})": float(c) for name, c in zip(names, again.covered, strict=True)}
+    return describe_reestimates(criterion, value, errors, again), numbers
 
 
 def conclude_interrupted(reached: Reached) -> Estimate:
@@ -140,6 +160,7 @@ def _estimate(
     notes: list[str],
     extra: dict[str, float],
     seconds: float,
+    caution: str = "",
 ) -> Estimate:
     problem, journal = criterion.problem, criterion.journal
     predictions = tuple(Prediction(p.mean, p.mean_slopes) for p in value.predictions)
@@ -158,7 +179,7 @@ def _estimate(
         converged=converged,
         status=status,
         notes=tuple(notes),
-        caution=_caution(criterion),
+        caution=caution or _caution(criterion),
         trace=tuple(journal.trace),
         evaluations=journal.evaluations,
         failures=tuple(journal.failures),
