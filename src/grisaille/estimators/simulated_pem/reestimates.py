@@ -16,6 +16,7 @@ Reference: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -25,6 +26,7 @@ import numpy as np
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.error_sizes import JudgedCase, independent_records
 from grisaille.estimators.simulated_pem.sandwich import between, ensemble_sandwich
+from grisaille.optimization.journal import Journal
 from grisaille.simulation.ensembles.projection import Form
 
 RECORDS = 200
@@ -93,8 +95,9 @@ def describe_reestimates(criterion: MeanCriterion, value: MeanValue, errors: np.
     off = f"; their estimates lie off it on average, {', '.join(moves)}" if moves else ""
     return (
         f"intervals: in {found.records} records simulated with this fit the 95 % intervals hold it too seldom, "
-        f"{held}{off}. Rare large values tell the variance of a skewed output, and a short record seldom holds them: "
-        f"standard errors and intervals are approximate. More or longer records help; more realizations do not"
+        f"{held}{off}. A short record has few independent values to tell a variance by, and seldom the large ones of a "
+        f"skewed output: standard errors and intervals are approximate. More or longer records help; more realizations "
+        f"do not"
     )
 
 
@@ -138,12 +141,12 @@ def _errors_at(steps: np.ndarray, logs: np.ndarray, n: int) -> np.ndarray:
 
 def _values(criterion: MeanCriterion, xi: np.ndarray, index: np.ndarray, moves: np.ndarray) -> Sequence[MeanValue]:
     lower, upper = criterion.problem.inner_bounds()
-    found, before = [], len(criterion.journal.failures)
+    found, apart = [], copy.copy(criterion)
+    apart.journal = Journal()  # no part of the search
     for move in moves:
         there = xi.copy()
         there[index] += move
-        found.append(criterion.at(criterion.problem.outer(np.clip(there, lower, upper))))
-    del criterion.journal.failures[before:]
+        found.append(apart.at(criterion.problem.outer(np.clip(there, lower, upper))))
     return found
 
 

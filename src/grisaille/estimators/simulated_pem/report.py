@@ -115,6 +115,8 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
 
 def _checked_by_records(criterion: MeanCriterion, value: MeanValue, found: Finding) -> tuple[str, dict[str, float]]:
     """What records simulated with the fit say about its intervals: a sentence where they fail, and numbers by name."""
+    if found.zero.any():  # a level of zero has no logarithm to take steps in
+        return "", {}
     again = reestimate(criterion, value, found.free & ~found.unseen, found.covariance)
     if again is None:
         return "", {}

@@ -87,11 +87,13 @@ def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: Journal, le
 def _fill(unknowns: tuple[Unknown, ...], guess: np.ndarray, seed: int) -> list[np.ndarray]:
     """Points that fill the space between the bounds, and as many the neighbourhood of the guess."""
     n = len(unknowns)
-    count = min(POINTS + EACH * n, MOST_POINTS)
-    shares = qmc.Sobol(n, seed=seed).random(1 << int(np.ceil(np.log2(count))))[:count]
-    pairs = [(u, float(value), shares[:, k]) for k, (u, value) in enumerate(zip(unknowns, guess, strict=True))]
-    near, wide = (np.stack([fill(*p) for p in pairs], axis=1) for fill in (_around, _between))
-    return [near[k] if k % 2 else wide[k] for k in range(count)]
+    half = min(POINTS + EACH * n, MOST_POINTS) // 2
+    shares = qmc.Sobol(n, seed=seed).random(1 << int(np.ceil(np.log2(2 * half))))
+    found: list[np.ndarray] = []
+    for fill, part in ((_between, shares[:half]), (_around, shares[half : 2 * half])):
+        columns = [fill(u, float(v), part[:, k]) for k, (u, v) in enumerate(zip(unknowns, guess, strict=True))]
+        found += list(np.stack(columns, axis=1))
+    return found
 
 
 def _around(unknown: Unknown, value: float, shares: np.ndarray) -> np.ndarray:
