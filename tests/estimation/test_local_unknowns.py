@@ -40,13 +40,13 @@ def records(count):
 @pytest.fixture
 def passes(monkeypatch):
     """Counts passes of filters over records."""
-    counted, plain = [], FilterRunner._filtered
+    counted, plain = [], FilterRunner._likelihood
 
     def counting(self, *arguments):
         counted.append(self)
         return plain(self, *arguments)
 
-    monkeypatch.setattr(FilterRunner, "_filtered", counting)
+    monkeypatch.setattr(FilterRunner, "_likelihood", counting)
     return counted
 
 

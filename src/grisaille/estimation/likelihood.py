@@ -19,7 +19,8 @@ from grisaille.estimation.bound_penalty import BoundPenalty
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.filtering.kalman import Likelihood
-from grisaille.filtering.runner import FilterRunner
+from grisaille.filtering.runner import Filtered as FilteredOnce
+from grisaille.filtering.runner import FilterRunner, RecentKind
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown
@@ -86,7 +87,7 @@ class LikelihoodProblem(Problem):
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
         parts: list[tuple[Case, Likelihood]] = []
         for case in self.begun.cases:
-            found = case.runner.likelihood(*chosen(case, theta), sensitive=sensitive)
+            found = self._filtered(case, theta, "all" if sensitive else "value")
             if found.failure or found.likelihood is None:
                 return self._broken(theta, f"experiment '{case.name}': {found.failure}")
             likelihood, mine = found.likelihood, list(case.unknowns)
@@ -115,7 +116,7 @@ class LikelihoodProblem(Problem):
         """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
         total, slope = 0.0, np.zeros(len(self.unknowns))
         for case in self.begun.cases:
-            found = case.runner.gradient(*chosen(case, theta))
+            found = self._filtered(case, theta, "gradient")
             if found.failure or found.likelihood is None:
                 return np.inf, np.full(len(slope), np.nan)
             total += found.likelihood.value
@@ -123,6 +124,15 @@ class LikelihoodProblem(Problem):
         extra, extra_slopes = self.prior_residuals(theta)
         fence, fence_slope, _ = self.penalty.at(self.unknowns, theta)
         return -total + 0.5 * float(extra @ extra) + fence, slope + extra_slopes.T @ extra + fence_slope
+
+    def _filtered(self, case: Filtered, theta: np.ndarray, kind: RecentKind) -> FilteredOnce:
+        """What a filter finds; with several experiments most do not move when an unknown of one of them does."""
+        own, steps = chosen(case, theta)
+        if len(self.cases) > 1:
+            return case.runner.recalled(own, steps, kind)
+        if kind == "gradient":
+            return case.runner.gradient(own, steps)
+        return case.runner.likelihood(own, steps, sensitive=kind == "all")
 
     def refusal(self, theta: np.ndarray) -> str:
         """Why the likelihood at θ must not be believed, in words; empty where it may."""

@@ -52,7 +52,7 @@ class HorizonRunner(FilterRunner):
                 return _nonlinear_sums(filter, self.origins, q, dq, start, o.robust, o.condition)
             return linear_sums(filter.discretise(q, dq, start.x), self.origins, o.robust, o.condition)
 
-        return self._likelihood(theta, steps, "all" if sensitive else "value", sums)
+        return self._likelihood(theta, steps, sensitive, sums)
 
     def gradient(self, theta: Floats, steps: Discretisation) -> Filtered:
         return self.likelihood(theta, steps, sensitive=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -71,14 +71,17 @@ class Filtered:
     failure: str = ""
 
 
+RecentKind: TypeAlias = Literal["all", "gradient", "value"]
+"""What was computed; the first serves for the others."""
+
+
 @dataclass(frozen=True, eq=False)
 class Recent:
     """A likelihood that was computed before, and where."""
 
     theta: bytes
     steps: Discretisation
-    kind: str
-    """``"all"``, ``"gradient"`` or ``"value"``; the first serves for the others."""
+    kind: RecentKind
     found: Filtered
 
 
@@ -176,7 +179,7 @@ class FilterRunner:
                 return filter.run(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
             return self._exact(filter, q, dq, start.x)
 
-        return self._likelihood(theta, steps, "all" if sensitive else "value", sums)
+        return self._likelihood(theta, steps, sensitive, sums)
 
     def gradient(self, theta: Floats, steps: Discretisation) -> Filtered:
         """log L and its gradient only: cheaper, in reverse mode, where the filter is nonlinear and compiled."""
@@ -187,20 +190,24 @@ class FilterRunner:
                 return filter.gradient(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
             return self._exact(filter, q, dq, start.x)
 
-        return self._likelihood(theta, steps, "gradient", sums)
+        return self._likelihood(theta, steps, True, sums)
 
-    def _likelihood(self, theta: Floats, steps: Discretisation, kind: str, sums: Summing) -> Filtered:
+    def recalled(self, theta: Floats, steps: Discretisation, kind: RecentKind) -> Filtered:
+        """The likelihood, its gradient or its value: as it was computed before where neither θ nor steps are others."""
         at = theta.tobytes()
         for known in self._recent:
             if known.theta == at and known.steps is steps and known.kind in ("all", kind):
                 return known.found
-        found = self._filtered(theta, steps, kind != "value", sums)
+        if kind == "gradient":
+            found = self.gradient(theta, steps)
+        else:
+            found = self.likelihood(theta, steps, sensitive=kind == "all")
         if found.likelihood is not None and found.likelihood.slopes.size > LARGEST:
             return found
         self._recent = (Recent(at, steps, kind, found), *self._recent[: MOST_RECENT - 1])
         return found
 
-    def _filtered(self, theta: Floats, steps: Discretisation, sensitive: bool, sums: Summing) -> Filtered:
+    def _likelihood(self, theta: Floats, steps: Discretisation, sensitive: bool, sums: Summing) -> Filtered:
         try:
             posed = self.posed(theta, sensitive)
             found = finish(sums(self.filter_on(steps, theta), *posed))
