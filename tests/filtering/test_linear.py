@@ -249,3 +249,37 @@ def test_a_start_before_the_first_sample():
         gr.evaluate(Tanks(), e, method=gr.KalmanML(), parameters={"a": 0.7}).log_likelihood for e in (later, full)
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+BENT = {
+    "max": (lambda u: gr.maximum(u, 0.2), lambda u: np.maximum(u, 0.2)),
+    "absolute": (abs, np.abs),
+    "saturated square": (lambda u: gr.minimum(u * u, 0.5) - 0.3 * u, lambda u: np.minimum(u * u, 0.5) - 0.3 * u),
+}
+
+
+def bent(formula, place):
+    class Bent(gr.Model):
+        a = gr.Parameter(0.7)
+        x = gr.Variable(1.0)
+        u = gr.Input()
+        w = gr.Disturbance(gr.spectra.white(), scale=0.3)
+        y = gr.Output(x + (formula(u) if place == "output" else 0 * u), noise=0.1)
+        equations = [der(x) == -a * x + w + (formula(u) if place == "forcing" else 0 * u)]
+
+    return Bent()
+
+
+@pytest.mark.parametrize("place", ["forcing", "output"])
+@pytest.mark.parametrize("name", BENT)
+def test_formulas_of_inputs_whose_slope_jumps(name, place):
+    """Their second derivative vanishes, and they are no polynomials all the same."""
+    formula, computed = BENT[name]
+    found = [
+        gr.evaluate(
+            bent(f, place), gr.Experiment(TIMES, {"u": u}, {"y": Y[:, 0]}), gr.KalmanML(), parameters={"a": 0.7}
+        )
+        for f, u in ((formula, U), (lambda u: u, computed(U)))
+    ]
+    assert found[0].log_likelihood == pytest.approx(found[1].log_likelihood, abs=1e-10)
+    assert found[0].gradient["a"] == pytest.approx(found[1].gradient["a"], rel=1e-9)

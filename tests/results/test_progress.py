@@ -222,7 +222,7 @@ def test_many_states_are_said_before_a_filter_begins(monkeypatch):
     def begin(*_given, **_named):
         raise Begun
 
-    monkeypatch.setattr("grisaille.results.fitting.pose", begin)
+    monkeypatch.setattr("grisaille.results.fitting.pose_first", begin)
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     long, short = (gr.Experiment(np.arange(n) * 0.1, {}, {"y": np.zeros(n)}) for n in (400, 40))
     for data in (short, long):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import casadi as ca
 import numpy as np
 
 from grisaille.disturbance.stochastic_model import StochasticModel
@@ -49,6 +50,7 @@ from grisaille.estimators.kalman_ml.report import (
 from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
+from grisaille.filtering.exact.formulas import bends
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.filtering.sigma_points import SigmaPoints
@@ -197,6 +199,8 @@ class KalmanML(Estimator):
         if not model.nonlinear and model.varying:
             what = f"with coefficients that vary with {', '.join(model.varying)}"
             return Verdict(True, f"chosen: {name} is linear in its states, {what}")
+        if not model.nonlinear and bends(ca.veccat(model.drift, model.noise), model):
+            return Verdict(True, f"chosen: {name} is linear in its states, with formulas of inputs whose slope jumps")
         if not model.nonlinear:
             return Verdict(True, f"chosen: {name} is linear in its states, so the filter and its likelihood are exact")
         if model.jumps:

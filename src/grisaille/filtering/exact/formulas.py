@@ -26,6 +26,14 @@ from grisaille.structure.pieces import relations_of
 SMOOTH = 6
 """Degree of the polynomials that stand for formulas of time and for nonlinear formulas of inputs, on each cell."""
 MOST_MONOMIALS = 64
+BENT = frozenset(
+    getattr(ca, f"OP_{name}")
+    for name in (
+        "FABS", "FMIN", "FMAX", "SIGN", "COPYSIGN", "FLOOR", "CEIL", "FMOD", "LT", "LE", "EQ", "NE", "NOT",
+        "IF_ELSE_ZERO",
+    )
+)  # fmt: skip
+"""Operations whose slope jumps, so that a second derivative that vanishes says nothing."""
 
 
 class Formula:
@@ -37,8 +45,11 @@ class Formula:
         self._rows = ca.densify(ca.vec(ca.densify(formula).T))
         self.signals = sorted(set(ca.jacobian_sparsity(self._rows, model.u).get_col()))
         self.depends_on_time = bool(ca.depends_on(self._rows, model.t))
-        self.switches = bool(self.signals) and (self._holds_switches() or bool(relations_of(self._rows, model.u)))
-        """Whether it has pieces: relations of the inputs, or of time (a signal that is 0 or 1, and chooses)."""
+        self.switches = bool(self.signals) and (
+            self._holds_switches() or bool(relations_of(self._rows, model.u)) or bends(self._rows, model)
+        )
+        """Whether it has pieces: relations, |u| or max(u, …) of the inputs, or relations of time (a signal that is 0 or
+        1, and chooses)."""
         self.power = SMOOTH if self.depends_on_time or self.switches else _power(self._rows, model.u)
         """Degree as a polynomial of inputs: 1, 2, or what stands for more."""
         m = len(self.signals)
@@ -134,6 +145,30 @@ class Formula:
         if self.power == 2:
             columns += [u[:, j] * u[:, k] for j in range(u.shape[1]) for k in range(j, u.shape[1])]
         return np.stack(columns, axis=1)
+
+
+def bends(rows: ca.SX, model: StochasticModel) -> bool:
+    """Tell whether a formula holds |·|, max, min or another function of the inputs whose slope jumps."""
+    free = ca.symvar(ca.veccat(rows, model.u))
+    own = {s.element_hash() for s in ca.vertsplit(model.u)}
+    function = ca.Function("f", free, [rows])
+    moves: dict[int, bool] = {}
+    for k in range(function.n_instructions()):
+        operation, given, into = (
+            function.instruction_id(k),
+            function.instruction_input(k),
+            function.instruction_output(k),
+        )
+        if operation == ca.OP_INPUT:
+            moves[into[0]] = free[given[0]].element_hash() in own
+        elif operation == ca.OP_CONST:
+            moves[into[0]] = False
+        elif operation != ca.OP_OUTPUT:
+            depends = any(moves[i] for i in given)
+            if depends and operation in BENT:
+                return True
+            moves[into[0]] = depends
+    return False
 
 
 def _power(rows: ca.SX, u: ca.SX) -> int:

@@ -29,7 +29,7 @@ from grisaille.filtering.exact.transition_native import (
     state_transition,
     varying_transitions,
 )
-from grisaille.filtering.exact.varying import LONGEST, MOST_PIECES, cut_cells, rough_cells, with_forcing
+from grisaille.filtering.exact.varying import LONGEST, MOST_PIECES, cut_cells, most_pieces, rough_cells, with_forcing
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.start import start_covariance, start_mean
 
@@ -70,6 +70,8 @@ class LinearFilter:
         self._cells: Cells | None = None
         self._pieces: NDArray[np.int64] = np.ones(0, dtype=np.int64)
         """Of every cell between samples and breaks."""
+        self._is_resolved = True
+        """Whether polynomials describe all formulas; not where inputs joined by lines pass a switch inside a cell."""
         self._kept: tuple[Cells | None, dict[str, Any]] = (None, {})
 
     def cells(self, q: Floats) -> Cells:
@@ -92,7 +94,7 @@ class LinearFilter:
     def _cut(self, whole: Cells, q: Floats) -> Cells:
         """The cells of a record, cut where polynomials do not describe the formulas; never coarser than before."""
         varies, none = bool(self.A.degree(whole)), np.zeros((0, len(q)))
-        pieces, most = self._pieces, MOST_PIECES * len(whole.lengths)
+        pieces, most = self._pieces, most_pieces(len(whole.lengths), self.model.n)
         if varies:
             t, u = whole.at(np.linspace(0.0, 1.0, 9))
             A = self.A.at(t.ravel(), u.reshape(t.size, u.shape[-1]), q, none)[:, 0]
@@ -107,6 +109,7 @@ class LinearFilter:
             pieces = np.where(np.bitwise_or.reduceat(rough, np.cumsum(pieces) - pieces), 2 * pieces, pieces)
         if varies:
             raise EstimationError(varying_message(self.model, self.A))
+        self._is_resolved, self._pieces = False, np.minimum(pieces, MOST_PIECES)
         return cut_cells(whole, self._pieces)
 
     def _curved(self, cells: Cells) -> list[Formula]:
@@ -127,7 +130,7 @@ class LinearFilter:
             A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
             b = self.b.shared_on_cells(cells, q, dq) if self.b in curved else None
             found = [x for f, x in ((self.A, A), (self.b, b), (self.W, W)) if f in curved and x is not None]
-            if not self._rough(cells, found).any():
+            if not (self._is_resolved and self._rough(cells, found).any()):
                 return cells, A, b, W
             before = self._pieces
             whole = cut_into_cells(self.record.times, self.record.signals(q[: self.model.structure.system.np]))

@@ -30,6 +30,8 @@ LONGEST = 1.0
 """‖A‖h of a piece."""
 MOST_PIECES = 64
 """Pieces of a record per cell, on average; more are too many, and the extended filter steps instead."""
+MOST_NUMBERS = 4_000_000
+"""Coefficients of A on all pieces of a record; each direction of derivatives has as many."""
 FEWEST_TERMS = 40
 
 
@@ -74,6 +76,11 @@ def with_forcing(A: Floats, b: Floats, W: Floats) -> tuple[Floats, Floats]:
     widened = np.zeros((K, W.shape[1], W.shape[2], n + 1, n + 1))
     widened[..., :n, :n] = W
     return bordered, widened
+
+
+def most_pieces(cells: int, n: int) -> int:
+    """Return how many pieces a record of so many cells may be cut into."""
+    return min(MOST_PIECES * cells, MOST_NUMBERS // (8 * n * n))
 
 
 def rough_cells(coefficients: Floats) -> NDArray[np.bool_]:
