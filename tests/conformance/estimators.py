@@ -46,7 +46,8 @@ class Estimator:
 
     def inability(self, check: str, entry: Entry) -> str:
         """Why a check is refused for the fit of an entry, or nothing."""
-        if check == "bootstrap" and isinstance(self.method, gr.KalmanML) and "local" in entry.traits:
+        is_nonlinear = isinstance(self.method, gr.KalmanML) and self.method.filter in ("extended", "unscented")
+        if check == "bootstrap" and is_nonlinear and "local" in entry.traits:
             return "has no one model where"
         return self.cannot.get(check, "")
 
