@@ -29,7 +29,7 @@ from grisaille.assessment.diagnosis import (
     taken_by,
 )
 from grisaille.estimation.cases import Case
-from grisaille.estimation.explanation import UNEXPLAINED
+from grisaille.estimation.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.fitted import Fitted
 
 LEVEL, RARE = 0.01, 0.001
@@ -179,6 +179,8 @@ def _shared(fit: Fitted) -> Iterator[str]:
 
 def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
     """Samples that stick out, which a criterion without a robust loss follows."""
+    if any(n.startswith(DOES_NOT_BEGIN) for n in fit.estimate.notes):
+        return  # first samples stick out because of it
     way = fit.method.robust_way
     what = "residual" if fit.estimate.evaluation.is_least_squares else "innovation"
     for s in series if way else ():

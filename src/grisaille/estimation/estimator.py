@@ -188,6 +188,11 @@ class Estimator(metaclass=EstimatorType):
         return self.about_correlation(estimate)
 
     @property
+    def tests_starts(self) -> bool:
+        """Whether its criterion tells if a record does not begin where it was declared to."""
+        return False
+
+    @property
     def robust_way(self) -> str:
         """How it would count outliers less, as a call; empty where it does, or where it cannot."""
         return ""

@@ -17,6 +17,10 @@ from grisaille.estimation.estimator import Estimator
 
 UNEXPLAINED = ("not an explanation:", "large residuals:")
 """How the notes begin that say so."""
+DOES_NOT_BEGIN = "start:"
+"""How the note begins that a record does not begin where it was declared to."""
+MOVED_BY_START = "moved_by_start"
+"""What an estimate keeps of it: by how many standard errors an unknown moves if the start is estimated."""
 LARGE, FAR = 3.0, 10.0
 """Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
 BEYOND = 2.5

@@ -17,7 +17,7 @@ from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import UNEXPLAINED
+from grisaille.estimation.explanation import DOES_NOT_BEGIN, MOVED_BY_START, UNEXPLAINED
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
@@ -261,10 +261,11 @@ class Fitted:
     def notes(self) -> tuple[str, ...]:
         """The diagnosis in words: first what speaks against the estimates, then what does against their errors."""
         e = self.estimate
-        first = tuple(n for n in e.notes if n.startswith(UNEXPLAINED))
         caution = (e.caution,) if e.caution else ()
+        first = tuple(n for words in (DOES_NOT_BEGIN, UNEXPLAINED) for n in e.notes if n.startswith(words))
+        doubts = tuple(d for d in self.doubts if d not in first)
         checked = e.approximation.notes(self.names) if e.approximation is not None else ()
-        return (*caution, *first, *self.doubts, *checked, *self.ranges, *(n for n in e.notes if n not in first))
+        return (*caution, *first, *doubts, *checked, *self.ranges, *(n for n in e.notes if n not in first))
 
     @property
     def ranges(self) -> tuple[str, ...]:
@@ -273,9 +274,11 @@ class Fitted:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against the standard errors: an approximation that does not hold; ``Fit`` tests residuals too."""
-        check = self.estimate.approximation
-        return () if check is None else check.doubts(self.names)
+        """What speaks against the standard errors: a start that is wrong, an approximation that does not hold; ``Fit``
+        tests residuals too."""
+        e, check = self.estimate, self.estimate.approximation
+        begun = tuple(n for n in e.notes if n.startswith(DOES_NOT_BEGIN)) if e.extra.get(MOVED_BY_START, 0) > 1 else ()
+        return (*begun, *(() if check is None else check.doubts(self.names)))
 
     @property
     def residual_verdict(self) -> str:

@@ -28,6 +28,7 @@ from grisaille.estimation.unknowns import (
 )
 from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
+from grisaille.estimators.declared_starts import with_tested_starts
 from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
@@ -52,11 +53,13 @@ def fit_problem(
     *,
     kind: type[F],
     may_change: bool = True,
+    tests_starts: bool = False,
 ) -> F:
     """Solve a problem that is already posed.
 
     kind : of fit that the answer is
     may_change : whether the method may take another variant of itself where the one asked for does not suit
+    tests_starts : whether it is also tested that records begin where they were declared to
     """
     asked, journal, flat = problem.unknowns, Journal.of(report), structure_of(model).model
     delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
@@ -69,12 +72,14 @@ def fit_problem(
         reached = method.interrupted(problem, journal)
         if reached is None:
             raise
-        found = reached
+        found, tests_starts = reached, False
     else:
         reviewed = _reviewed(method, problem, found, journal, may_change)
         method, found = reviewed.method, reviewed.estimate
         why = {**why, type(method).__name__: reviewed.reason} if reviewed.reason else why
     asked = tuple(replace(u, logarithmic=v.logarithmic) for u, v in zip(asked, found.unknowns, strict=True))
+    if tests_starts and not delayed:
+        found = with_tested_starts(model, problem, method, replace(found, unknowns=asked))
     found = with_explanation(replace(found, unknowns=asked), method, disturbed=bool(flat.disturbances))
     data = [c.experiment for c in problem.cases]
     gaps = [f"{e.name}: {note}" if len(data) > 1 else note for e in data for note in e._remarks]

@@ -90,9 +90,9 @@ def fit(
     }
     problem, chosen, why = pose_first(candidates, model, data, estimate, guess, **options)
     if not is_watched:
-        return fit_problem(model, problem, chosen, why, kind=Fit)
+        return fit_problem(model, problem, chosen, why, kind=Fit, tests_starts=True)
     watched = shown(lambda: chosen.cost(problem), progress)
     try:
-        return fit_problem(model, problem, chosen, why, Journal(watched, watched.counted), kind=Fit)
+        return fit_problem(model, problem, chosen, why, Journal(watched, watched.counted), kind=Fit, tests_starts=True)
     finally:
         watched.finish()

@@ -265,6 +265,10 @@ class Collocation(Estimator):
         return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate, self.compiled)))
 
     @property
+    def tests_starts(self) -> bool:
+        return True
+
+    @property
     def predictions_are(self) -> str:
         return "smoothed"
 

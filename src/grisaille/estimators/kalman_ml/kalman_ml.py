@@ -217,6 +217,10 @@ class KalmanML(Estimator):
         )
 
     @property
+    def tests_starts(self) -> bool:
+        return self.is_likelihood
+
+    @property
     def robust_way(self) -> str:
         return "gr.KalmanML(robust=3.0)" if self.robust is None and not is_flat(self.initial_covariance) else ""
 

@@ -428,6 +428,10 @@ class OutputError(Estimator):
         return reckon(left, self.errors)
 
     @property
+    def tests_starts(self) -> bool:
+        return self.loss == "linear" and self.shooting == "single" and self.optimizer != "nelder-mead"
+
+    @property
     def robust_way(self) -> str:
         return 'gr.OutputError(loss="soft_l1")' if self.loss == "linear" else ""
 

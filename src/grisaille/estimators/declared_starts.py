@@ -1,0 +1,341 @@
+"""Whether records begin where their starts were declared to.
+
+A start that is not estimated counts as known, and a wrong one drives a fit away: parameters and levels of noise bend
+until the first samples are explained. Two steps tell it:
+
+1. Score. At the estimates θ̂, with every known start s freed for one evaluation of the criterion,
+
+       g = ∂f/∂s − F_sθ F_θθ⁻¹ ∂f/∂θ,   V = F_ss − F_sθ F_θθ⁻¹ F_θs,   z² = g²/V ~ χ²(1)
+
+   (Rao) for each start alone. Nothing more is done unless some p is below ``SUSPICIOUS``, all starts together.
+2. A fit with the most suspicious start of each such record estimated and the most conspicuous of its first instants
+   left out, so that a single outlier is not taken for a start. The record does not begin where it was declared to if
+   what the other samples say is off by more than noise explains, at ``LEVEL`` for all starts together (Wald).
+
+z is divided by how much larger residuals project on directions like that of the start elsewhere in the record, and
+standard errors of least squares are those that know of correlation (``estimation/hac``): where residuals are
+correlated, or larger than declared, early ones prove less. A right model is accused with a probability of at
+most ``LEVEL``. Reference: C. R. Rao, Proc. Camb. Phil. Soc. 44 (1948) 50.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import GrisailleError
+from grisaille.estimation.cases import Case
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.explanation import DOES_NOT_BEGIN, MOVED_BY_START
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.question import Question
+from grisaille.estimation.unknowns import resolve_unknowns
+from grisaille.experiment.experiment import Experiment
+from grisaille.model.classes import Model
+from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
+
+LEVEL, SUSPICIOUS = 0.001, 0.01
+"""Probability of accusing a right model, and of looking closer at one."""
+MOST_STARTS = 40
+"""Starts that are tested: each is a direction of one evaluation."""
+EARLY = 5
+"""First instants among which one may be an outlier."""
+MOST_FREED = 3
+"""Starts of one record that are freed one after the other."""
+SHIFTS = 200
+"""Places along a record where the direction of a start is compared with residuals."""
+UNTOLD = 1e-8
+"""Of the information about a start, what is left beside the other unknowns and is taken for rounding."""
+
+
+@dataclass(frozen=True)
+class Accused:
+    """A start that the data contradict."""
+
+    unknown: Unknown
+    declared: float
+    found: float
+    error: float
+
+
+def with_tested_starts(model: Model, problem: Problem, method: Estimator, found: Estimate) -> Estimate:
+    """The estimate with a first note where a record does not begin where it was declared to."""
+    if not method.tests_starts or not len(found.theta) or problem.differences is not None:
+        return found
+    try:
+        tested = _Tested.of(model, problem, method)
+        accused, freed = tested.accused(found) if tested is not None else ([], None)
+    except GrisailleError:
+        return found
+    except KeyboardInterrupt:
+        return replace(found, notes=(*found.notes, "INTERRUPTED before the declared starts were tested."))
+    if not accused or freed is None:
+        return found
+    shift, moved = _largest_move(found, freed)
+    note = _sentence(accused, len(problem.cases) > 1, moved)
+    kept = tuple(n for n in found.notes if not n.startswith("at bound:"))
+    return replace(found, notes=(note, *kept), extra={**found.extra, MOVED_BY_START: shift})
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """z² of the starts of one record, each alone and all together."""
+
+    unknowns: tuple[Unknown, ...]
+    alone: np.ndarray
+    together: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    model: Model
+    problem: Problem
+    method: Estimator
+    starts: tuple[Unknown, ...]
+    """Those that count as known."""
+
+    @classmethod
+    def of(cls, model: Model, problem: Problem, method: Estimator) -> _Tested | None:
+        data = [c.experiment for c in problem.cases]
+        structure = problem.cases[0].trial.structure
+        estimated = {(u.target, u.experiment) for u in problem.unknowns if u.kind == "start"}
+        starts: list[Unknown] = []
+        for e in data:
+            if e.is_static:
+                continue
+            name = f"start(*)@{e.name}" if len(data) > 1 else "start(*)"
+            found = resolve_unknowns(structure, data, [name])
+            starts += [u for u in found if not {(u.target, u.experiment), (u.target, None)} & estimated]
+        return cls(model, problem, method, tuple(starts)) if 0 < len(starts) <= MOST_STARTS else None
+
+    @property
+    def structure(self) -> Structure:
+        structure: Structure = self.problem.cases[0].trial.structure
+        return structure
+
+    def posed(self, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> Problem:
+        """A problem with other unknowns, starts where they were declared."""
+        return self.method.pose(Question(self.model, self.structure, data, tuple(unknowns)).with_starts())
+
+    def accused(self, found: Estimate) -> tuple[list[Accused], Estimate | None]:
+        """The starts that the data contradict, and the fit that says so."""
+        data = [c.experiment for c in self.problem.cases]
+        scores = self._scores(found, data, self.starts)
+        suspects = self._strongest(scores, SUSPICIOUS)
+        if not suspects:
+            return [], None
+        left = [self._without_conspicuous(found, e, suspects) for e in data]
+        freed: list[Unknown] = []
+        again: Estimate | None = None
+        for _ in range(MOST_FREED):
+            freed += suspects
+            again = self._fitted(found, left, freed)
+            if again is None or not again.converged:
+                return [], None
+            others = [u for u in self.starts if u.name not in {f.name for f in freed}]
+            mine = [u for u in others if u.experiment in {f.experiment for f in freed}]
+            suspects = self._strongest(self._scores(again, left, mine), LEVEL) if mine else []
+            if not suspects:
+                break
+        assert again is not None
+        return self._contradicted(again, freed, left), again
+
+    def _scores(self, found: Estimate, data: Sequence[Experiment], starts: Sequence[Unknown]) -> list[_Score]:
+        """What the data say against the starts of each record."""
+        known = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
+        problem = self._at_levels(self.posed(data, [*known, *starts]), found)
+        theta = np.array([*found.theta, *(u.guess for u in problem.unknowns[len(known) :])])
+        at = problem.evaluate(theta)
+        if not at.completed or not np.isfinite(at.information).all():
+            return []
+        free, F, g = np.flatnonzero(found.free), at.information, at.gradient
+        inverse = _inverse(F[np.ix_(free, free)])
+        scores = []
+        for name in dict.fromkeys(u.experiment for u in starts):
+            mine = [k for k, u in enumerate(starts, len(known)) if u.experiment == name and F[k, k] > 0]
+            left = np.diag(F)[mine] - np.einsum("ki,kl,li->i", F[free][:, mine], inverse, F[free][:, mine])
+            # what the data do not tell beside the other unknowns, and what a flat prior leaves open, is no test
+            which = np.array(mine, dtype=int)[left > UNTOLD * np.diag(F)[mine]]
+            if not len(which):
+                continue
+            along = inverse @ F[np.ix_(free, which)]
+            V, slope = F[np.ix_(which, which)] - F[np.ix_(which, free)] @ along, g[which] - along.T @ g[free]
+            directions = at.jacobian[:, which] - at.jacobian[:, free] @ along
+            spread = self._inflations(problem, at, directions[: found.count])
+            alone = _studentized(slope**2 / np.diag(V) / spread, found)
+            together = _studentized(np.array([slope @ _inverse(V) @ slope]) / spread.max(), found)
+            scores.append(_Score(tuple(starts[k - len(known)] for k in which), alone, float(together[0])))
+        return scores
+
+    def _inflations(self, problem: Problem, at: Evaluation, directions: np.ndarray) -> np.ndarray:
+        """Of each direction, after all of them together have been taken out of the residuals."""
+        if self.method.smooths:
+            return np.ones(directions.shape[1])
+        r = at.residuals[: len(directions)]
+        r = r - directions @ np.linalg.lstsq(directions, r, rcond=1e-10)[0]
+        return np.array([_inflation(problem.cases, r, d) for d in directions.T])
+
+    @staticmethod
+    def _at_levels(problem: Problem, found: Estimate) -> Problem:
+        """With the levels of noise that were found."""
+        return problem.but(sigma=dict(found.noise)) if problem.sigma else problem
+
+    def _strongest(self, scores: Sequence[_Score], level: float) -> list[Unknown]:
+        """Of each record the start that its data contradict most, where they do."""
+        from scipy.stats import chi2
+
+        each = level / (len(self.starts) + len(self.problem.cases))
+        return [
+            s.unknowns[int(np.argmax(s.alone))]
+            for s in scores
+            if s.alone.max() > chi2.isf(each, 1) or s.together > chi2.isf(each, len(s.unknowns))
+        ]
+
+    def _without_conspicuous(self, found: Estimate, record: Experiment, suspects: Sequence[Unknown]) -> Experiment:
+        """A record under suspicion without the first instant whose residuals are largest."""
+        if all(u.experiment not in (None, record.name) for u in suspects):
+            return record
+        at, times, sizes = 0, [], []
+        for case in found.cases:
+            for s in case.samples:
+                r = found.evaluation.residuals[at : at + len(s.values)]
+                at += len(s.values)
+                if case.name == record.name:
+                    times.append(case.grid[s.rows][:EARLY])
+                    sizes.append(np.abs(r)[:EARLY])
+        early = np.unique(np.concatenate(times))[:EARLY]
+        largest = [max(s[t == e].max(initial=0.0) for t, s in zip(times, sizes, strict=True)) for e in early]
+        worst = float(early[int(np.argmax(largest))])
+        outputs = {
+            n: (y.times, np.where(np.isclose(y.times, worst, rtol=1e-12, atol=0.0), np.nan, y.values))
+            for n, y in record.outputs.items()
+        }
+        return record.replace(outputs=outputs)
+
+    def _fitted(self, found: Estimate, data: Sequence[Experiment], freed: Sequence[Unknown]) -> Estimate | None:
+        """The fit with some starts estimated: from the first guesses, which no wrong start has bent yet, and from the
+        estimates where that ends in something worse."""
+        bent = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
+        problem = self._at_levels(self.posed(data, [*bent, *freed]), found)
+        before = problem.evaluate(np.array([u.guess for u in problem.unknowns]), sensitive=False).objective
+        for unknowns in (self.problem.unknowns, bent):
+            try:
+                again = self.method.estimate(self.posed(data, [*unknowns, *freed]))
+            except GrisailleError:
+                continue
+            if again.converged and problem.evaluate(again.theta, sensitive=False).objective <= before:
+                return again
+        return None
+
+    def _contradicted(self, again: Estimate, freed: Sequence[Unknown], data: Sequence[Experiment]) -> list[Accused]:
+        from scipy.stats import t as student
+
+        names = [u.name for u in again.unknowns]
+        declared = {u.name: u.guess for u in self.posed(data, [*self.problem.unknowns, *freed]).unknowns}
+        errors, freedom = self._errors(again)
+        accused = []
+        for u in freed:
+            k = names.index(u.name)
+            value, error = float(again.theta[k]), float(errors[k])
+            if not (again.free[k] and np.isfinite(error) and error > 0):
+                continue
+            if len(again.evaluation.jacobian) >= again.count and not self.method.smooths:
+                direction = _projected(again.evaluation.jacobian[: again.count], again.free, k)
+                error *= float(np.sqrt(_inflation(again.cases, again.evaluation.residuals[: again.count], direction)))
+            if 2 * student.sf(abs(value - declared[u.name]) / error, freedom[k]) * len(self.starts) < LEVEL:
+                accused.append(Accused(u, declared[u.name], value, error))
+        return accused
+
+    def _errors(self, again: Estimate) -> tuple[np.ndarray, np.ndarray]:
+        """Standard errors and their degrees of freedom; of least squares those that know of correlated residuals, where
+        they are larger."""
+        plain = np.sqrt(np.clip(np.diag(again.covariance), 0.0, None))
+        freedom = np.full(len(plain), float(max(again.degrees_of_freedom, 1)) if again.noise else np.inf)
+        if "errors" not in self.method.options:
+            return plain, freedom
+        method: Any = self.method
+        robust = replace(method, errors="robust").reckoned(again)
+        wide = np.sqrt(np.clip(np.diag(robust.covariance), 0.0, None))
+        return np.maximum(plain, wide), np.minimum(freedom, freedom if robust.student is None else robust.student)
+
+
+def _inverse(information: np.ndarray) -> np.ndarray:
+    """Of a matrix with rows of different units, without directions that are lost to rounding."""
+    size = np.sqrt(np.clip(np.diag(information), 0.0, None))
+    size = np.where(size > 0, size, 1.0)
+    return np.asarray(
+        np.linalg.pinv(information / np.outer(size, size), rcond=1e-10, hermitian=True) / np.outer(size, size)
+    )
+
+
+def _projected(jacobian: np.ndarray, free: np.ndarray, k: int) -> np.ndarray:
+    """One column without what the other free unknowns can do."""
+    others = jacobian[:, [j for j in np.flatnonzero(free) if j != k]]
+    column = jacobian[:, k]
+    return np.asarray(column - others @ np.linalg.lstsq(others, column, rcond=None)[0]) if others.size else column
+
+
+def _inflation(cases: Sequence[Case], r: np.ndarray, direction: np.ndarray) -> float:
+    """Mean square of residuals along a direction that is shifted along the record, one for white ones; at least one."""
+    size = float(direction @ direction)
+    if not size > 0:
+        return 1.0
+    parts, first = [], 0
+    for case in cases:
+        for s in case.samples:
+            parts.append(slice(first, first + len(s.values)))
+            first += len(s.values)
+    longest = max(p.stop - p.start for p in parts)
+    shifts = np.unique(np.linspace(1, max(longest - 1, 1), SHIFTS).astype(int))
+    found = [sum(float(direction[p] @ np.roll(r[p], k)) for p in parts) ** 2 for k in shifts]
+    return max(1.0, float(np.mean(found)) / size)
+
+
+def _studentized(z2: np.ndarray, found: Estimate) -> np.ndarray:
+    """Of a level of noise that came from residuals which hold the effect of the start."""
+    if not found.noise:
+        return z2
+    freedom = max(found.degrees_of_freedom - 1, 1)
+    return np.asarray(z2 * freedom / np.maximum(freedom + 1 - z2, 1e-3 * freedom))
+
+
+def _largest_move(found: Estimate, freed: Estimate) -> tuple[float, str]:
+    """By how many standard errors of the better fit an estimate moves, and which, in words."""
+    errors = np.sqrt(np.clip(np.diag(freed.covariance), 0.0, None))
+    new = {u.name: (float(v), float(e)) for u, v, e in zip(freed.unknowns, freed.theta, errors, strict=True)}
+    worst, words = 0.0, ""
+    for u, v in zip(found.unknowns, found.theta.tolist(), strict=True):
+        value, error = new.get(u.name, (v, 0.0))
+        if error > 0 and np.isfinite(error) and abs(v - value) / error > worst:
+            worst, words = abs(v - value) / error, f"{u.name} is {value:.3g} then, not {v:.3g}"
+    return worst, words
+
+
+def _sentence(accused: Sequence[Accused], several: bool, moved: str) -> str:
+    first = max(accused, key=lambda a: abs(a.found - a.declared) / a.error)
+    away = abs(first.found - first.declared) / first.error
+    records = list(dict.fromkeys(a.unknown.experiment or "" for a in accused))
+    which = "the record" if not several else "records " + ", ".join(f"'{n}'" for n in records[:4])
+    which = f"record '{records[0]}'" if several and len(records) == 1 else which
+    which += ", …" if several and len(records) > 4 else ""
+    names = list(dict.fromkeys(a.unknown.target for a in accused))
+    verb = "do" if which.startswith("records") else "does"
+    wanted = " and ".join(f'"start({n})"' for n in names)
+    where = f" in '{first.unknown.experiment}'" if several else ""
+    follow = f"; {moved}" if moved else ""
+    return (
+        f"{DOES_NOT_BEGIN} {which} {verb} not begin where {' and '.join(names)} {'was' if len(names) == 1 else 'were'} "
+        f"declared to: the samples after it say {first.unknown.target} = {first.found:.4g} ± {first.error:.2g}{where}, "
+        f"{first.declared:.4g} was declared, {_digits(away)} standard errors away. Estimates and levels follow "
+        f"the wrong start. Estimate it: put {wanted} into estimate=[…]{follow}."
+    )
+
+
+def _digits(value: float) -> str:
+    """Two digits; whole numbers in full."""
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
