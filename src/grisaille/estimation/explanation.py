@@ -33,7 +33,7 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
     disturbed : whether the model is, which decides what may help
     """
     disturbed_sizes = _sizes_among_simulated(estimate)
-    worst = disturbed_sizes or _sizes(estimate)
+    worst = disturbed_sizes or residual_sizes(estimate)
     far = BEYOND if disturbed_sizes else FAR
     if not worst or max(worst.values()) <= (BEYOND if disturbed_sizes else LARGE):
         return estimate
@@ -67,7 +67,7 @@ def _sizes_among_simulated(estimate: Estimate) -> dict[str, float]:
     return {key[len(head) : -1].partition("@")[0]: v for key, v in estimate.extra.items() if key.startswith(head)}
 
 
-def _sizes(estimate: Estimate) -> dict[str, float]:
+def residual_sizes(estimate: Estimate) -> dict[str, float]:
     """Root mean square of the standardized residuals of each output whose noise was declared."""
     if "disturbed_residuals" in estimate.extra:
         return {}

@@ -30,7 +30,7 @@ from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, MOVED_BY_START
+from grisaille.estimation.explanation import DOES_NOT_BEGIN, LARGE, MOVED_BY_START, residual_sizes
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import resolve_unknowns
@@ -47,8 +47,12 @@ EARLY = 5
 """First instants among which one may be an outlier."""
 MOST_FREED = 3
 """Starts of one record that are freed one after the other."""
+EXPLAINED = 0.25
+"""Share of the sum of squares that starts explain from which on a closer look is worth its time in any case."""
 SHIFTS = 200
 """Places along a record where the direction of a start is compared with residuals."""
+ROUNDING = 1e-9
+"""Of a start: what is left of zero after consistent values were solved for."""
 UNTOLD = 1e-8
 """Of the information about a start, what is left beside the other unknowns and is taken for rounding."""
 
@@ -143,6 +147,8 @@ class _Tested:
             if not suspects:
                 break
         assert again is not None
+        if max(residual_sizes(again).values(), default=0.0) > LARGE:
+            return [], None  # not what is wrong with the model
         return self._contradicted(again, freed, left), again
 
     def _scores(self, found: Estimate, data: Sequence[Experiment], starts: Sequence[Unknown]) -> list[_Score]:
@@ -167,8 +173,11 @@ class _Tested:
             V, slope = F[np.ix_(which, which)] - F[np.ix_(which, free)] @ along, g[which] - along.T @ g[free]
             directions = at.jacobian[:, which] - at.jacobian[:, free] @ along
             spread = self._inflations(problem, at, directions[: found.count])
+            gain = float(slope @ _inverse(V) @ slope)
+            if gain > EXPLAINED * float(at.residuals @ at.residuals):
+                spread = np.ones(len(which))  # what is left after one step from far away says little
             alone = _studentized(slope**2 / np.diag(V) / spread, found)
-            together = _studentized(np.array([slope @ _inverse(V) @ slope]) / spread.max(), found)
+            together = _studentized(np.array([gain]) / spread.max(), found)
             scores.append(_Score(tuple(starts[k - len(known)] for k in which), alone, float(together[0])))
         return scores
 
@@ -248,7 +257,8 @@ class _Tested:
                 direction = _projected(again.evaluation.jacobian[: again.count], again.free, k)
                 error *= float(np.sqrt(_inflation(again.cases, again.evaluation.residuals[: again.count], direction)))
             if 2 * student.sf(abs(value - declared[u.name]) / error, freedom[k]) * len(self.starts) < LEVEL:
-                accused.append(Accused(u, declared[u.name], value, error))
+                begin = declared[u.name] if abs(declared[u.name]) > ROUNDING * (abs(value) + error) else 0.0
+                accused.append(Accused(u, begin, value, error))
         return accused
 
     def _errors(self, again: Estimate) -> tuple[np.ndarray, np.ndarray]:
