@@ -74,8 +74,8 @@ def with_tested_starts(model: Model, problem: Problem, method: Estimator, found:
     try:
         tested = _Tested.of(model, problem, method)
         accused, freed = tested.accused(found) if tested is not None else ([], None)
-    except GrisailleError:
-        return found
+    except (GrisailleError, np.linalg.LinAlgError, ArithmeticError):
+        return found  # a fit is not lost by a test of it
     except KeyboardInterrupt:
         return replace(found, notes=(*found.notes, "INTERRUPTED before the declared starts were tested."))
     if not accused or freed is None:

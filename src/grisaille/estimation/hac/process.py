@@ -216,9 +216,17 @@ class Moments:
         E, cells, m = self.grid.shape
         size = 1 << int(np.ceil(np.log2(cells + min(process.memory, 8 * cells))))
         white = np.random.default_rng(0).standard_normal((E, size, m, count))
-        root = np.linalg.cholesky(process.noise)
-        moved = np.einsum("fab,bc,efcd->efad", process.transfer(size), root, np.fft.rfft(white, axis=1))
+        moved = np.einsum("fab,bc,efcd->efad", process.transfer(size), _root(process.noise), np.fft.rfft(white, axis=1))
         return self.grid.gathered(np.fft.irfft(moved, size, axis=1)[:, :cells])
+
+
+def _root(covariance: Floats) -> Floats:
+    """A root of a covariance, also of one that is singular: outputs that say the same have no noise between them."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:
+        size, axes = np.linalg.eigh(covariance)
+        return np.asarray(axes * np.sqrt(np.clip(size, 0.0, None)))
 
 
 def spectral_size(process: Process, reach: int) -> int:
