@@ -142,7 +142,8 @@ def test_the_criterion_of_a_horizon(data, filter):
         gr.evaluate(Decay(), data, method=gr.KalmanML(filter=filter, horizon=3, compiled=False), parameters={"k": k})
         for k in (0.6 - 1e-5, 0.6, 0.6 + 1e-5)
     ]
-    assert ahead[1].log_likelihood < one.log_likelihood
+    assert np.isnan(ahead[1].log_likelihood)  # predictions over several samples are no likelihood
+    assert ahead[1].objective > one.objective
     slope = (ahead[2].objective - ahead[0].objective) / 2e-5
     assert ahead[1].gradient["k"] == pytest.approx(slope, rel=1e-6)
 
