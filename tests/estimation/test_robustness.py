@@ -58,7 +58,9 @@ def test_noise_that_moves_with_the_prediction_is_reweighted_not_minimised() -> N
 
 @pytest.mark.parametrize("noise", [Decay.level, 0.01 + Decay.level * abs(Decay.x)])
 def test_parameters_of_the_noise_are_not_estimated_by_least_squares(noise: object) -> None:
-    with pytest.raises(EstimationError, match="noise of output 'y' contains 'level'"):
+    with pytest.raises(
+        EstimationError, match="'level' stands in the noise of output 'y' and in nothing that is predicted"
+    ):
         gr.fit(with_noise(noise), record(), ["a", "level"], INTERPRETED)
     assert gr.fit(with_noise(noise), record(), ["a"], INTERPRETED).converged
 
