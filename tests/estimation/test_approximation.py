@@ -18,7 +18,7 @@ def optimum(**changes):
     inverse = np.linalg.inv(HESSIAN)
     usual = {
         "theta": THETA, "bounds": (np.array([-np.inf, 0.0]), np.array([np.inf, 9.0])), "gradient": np.zeros(2),
-        "covariance": inverse, "inverse": inverse, "free": FREE,
+        "covariance": inverse, "inverse": inverse, "free": FREE, "is_curved": FREE,
     }  # fmt: skip
     return Optimum(**{**usual, **changes})
 
@@ -55,7 +55,7 @@ def test_parts_are_asked_for_their_own_unknowns():
 
 def test_a_sandwich_measures_moves_by_its_own_errors():
     move = np.array([0.1, 0.1])
-    wider = optimum(covariance=4 * np.linalg.inv(HESSIAN), is_hessian=False)
+    wider = optimum(covariance=4 * np.linalg.inv(HESSIAN), is_curved=~FREE)
     found = compare_slopes(wider, squares(THETA + move), "this", "that")
     assert found.curvatures == (1.0, 1.0)
     assert found.distance == pytest.approx(0.5 * np.sqrt(move @ HESSIAN @ move), abs=1e-9)

@@ -154,3 +154,27 @@ class TestOutputError:
         swing = gr.simulate(Pendulum(L=1.0), t, start={"vx": 0.3})["seen"].values
         data = gr.Experiment(t, {}, {"seen": swing + 0.01 * np.random.default_rng(1).normal(size=t.size)})
         assert "not begin where vx was declared to" in gr.fit(Pendulum(), data, ["L"]).notes[0]
+
+
+@pytest.mark.parametrize("records", [3, 6])
+def test_starts_that_are_wrong_in_every_record_are_found(records):
+    """What one start explains is compared with the squares of its own record, not of all."""
+
+    class Decay(gr.Model):
+        k = gr.Parameter(0.3, bounds=(0.01, 50.0))
+        h = gr.Variable(1.0)
+        y = gr.Output(h)
+        equations = [der(h) == -k * h]
+
+    t = 0.15 * np.arange(40)
+    for start, found in ((1.4, True), (1.0, False)):
+        data = [
+            gr.Experiment(
+                t,
+                outputs={"y": start * np.exp(-0.5 * t) + 0.02 * np.random.default_rng(i).normal(size=40)},
+                name=f"e{i}",
+            )
+            for i in range(records)
+        ]
+        fit = gr.fit(Decay(), data, ["k"], gr.OutputError(compiled=False))
+        assert any(n.startswith("start:") for n in fit.notes) == found

@@ -63,6 +63,11 @@ class ApproximationCheck:
         return self.distance >= NOTED or self._largest_ratio >= OTHER_CURVATURE
 
     @property
+    def other_is_blind(self) -> bool:
+        """Whether the other one does not determine an unknown that the first one does."""
+        return any(c < UNSEEN for c in self.curvatures)
+
+    @property
     def is_doubted(self) -> bool:
         """Whether estimates and standard errors are those of an approximation that does not hold."""
         return self.distance >= DOUBTED or self._largest_ratio >= WHOLLY_OTHER
@@ -124,7 +129,7 @@ class Optimum:
     covariance : of the estimates, infinite where the data leave them open
     inverse : H⁻¹ of the criterion, with the same directions left out
     free : which unknowns no bound decides
-    is_hessian : whether ``inverse`` is that of second derivatives, so that curvatures can be compared
+    is_curved : of which unknowns ``inverse`` is that of second derivatives, so that curvatures can be compared
     """
 
     theta: np.ndarray
@@ -133,7 +138,7 @@ class Optimum:
     covariance: np.ndarray
     inverse: np.ndarray
     free: np.ndarray
-    is_hessian: bool = True
+    is_curved: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -169,8 +174,7 @@ def compare_slopes(at: Optimum, parts: Sequence[Part], first: str, other: str) -
         moves[places] = change / np.sqrt(variances[places])
         scaled = np.linalg.solve(_root(at.covariance[np.ix_(places, places)]), change)
         distance = float(np.linalg.norm(scaled))
-        if at.is_hessian:
-            curvatures[places] = bends * (steps / STEP) ** 2
+        curvatures[places] = np.where(at.is_curved[places], bends * (steps / STEP) ** 2, 1.0)
     for k in map(int, np.flatnonzero(at.free & ~np.isfinite(variances))):
         if _is_seen(parts, at, k):
             moves[k], distance = np.inf, np.inf
@@ -204,4 +208,5 @@ def _is_seen(parts: Sequence[Part], at: Optimum, k: int) -> bool:
         moved = at.theta.copy()
         moved[k] = np.clip(moved[k] + side * (abs(moved[k]) or 1.0), at.bounds[0][k], at.bounds[1][k])
         found.append(sum(part.value(moved) for part in parts if k in part.unknowns))
-    return bool(np.isfinite(found).all() and abs(found[1] - found[0]) > SEEN)
+    here = sum(part.value(at.theta) for part in parts if k in part.unknowns)
+    return bool(np.isfinite([here, *found]).all() and max(abs(value - here) for value in found) > SEEN)

@@ -41,14 +41,18 @@ from grisaille.trial.unknown import Unknown
 
 LEVEL, SUSPICIOUS = 0.001, 0.01
 """Probability of accusing a right model, and of looking closer at one."""
-MOST_STARTS = 40
-"""Starts that are tested: each is a direction of one evaluation."""
+MOST_STARTS = 200
+"""Starts that are tested: each is a direction of one evaluation. Of more it is said that they were not."""
+UNTESTED = (
+    "starts: it was not tested whether the records begin where they were declared to, which is done for up to "
+    f"{MOST_STARTS} starts: fit fewer records, or estimate starts, to see."
+)
 EARLY = 5
 """First instants among which one may be an outlier."""
 MOST_FREED = 3
 """Starts of one record that are freed one after the other."""
 EXPLAINED = 0.25
-"""Share of the sum of squares that starts explain from which on a closer look is worth its time in any case."""
+"""Share of a record's sum of squares that its starts explain from which on a closer look is worth its time."""
 SHIFTS = 200
 """Places along a record where the direction of a start is compared with residuals."""
 ROUNDING = 1e-9
@@ -73,6 +77,8 @@ def with_tested_starts(model: Model, problem: Problem, method: Estimator, found:
         return found
     try:
         tested = _Tested.of(model, problem, method)
+        if tested is not None and len(tested.starts) > MOST_STARTS:
+            return replace(found, notes=(*found.notes, UNTESTED))
         accused, freed = tested.accused(found) if tested is not None else ([], None)
     except (GrisailleError, np.linalg.LinAlgError, ArithmeticError):
         return found  # a fit is not lost by a test of it
@@ -115,7 +121,7 @@ class _Tested:
             name = f"start(*)@{e.name}" if len(data) > 1 else "start(*)"
             found = resolve_unknowns(structure, data, [name])
             starts += [u for u in found if not {(u.target, u.experiment), (u.target, None)} & estimated]
-        return cls(model, problem, method, tuple(starts)) if 0 < len(starts) <= MOST_STARTS else None
+        return cls(model, problem, method, tuple(starts)) if starts else None
 
     @property
     def structure(self) -> Structure:
@@ -174,7 +180,7 @@ class _Tested:
             directions = at.jacobian[:, which] - at.jacobian[:, free] @ along
             spread = self._inflations(problem, at, directions[: found.count])
             gain = float(slope @ _inverse(V) @ slope)
-            if gain > EXPLAINED * float(at.residuals @ at.residuals):
+            if gain > EXPLAINED * _squares_of(problem, at, name):
                 spread = np.ones(len(which))  # what is left after one step from far away says little
             alone = _studentized(slope**2 / np.diag(V) / spread, found)
             together = _studentized(np.array([gain]) / spread.max(), found)
@@ -272,6 +278,17 @@ class _Tested:
         robust = replace(method, errors="robust").reckoned(again)
         wide = np.sqrt(np.clip(np.diag(robust.covariance), 0.0, None))
         return np.maximum(plain, wide), np.minimum(freedom, freedom if robust.student is None else robust.student)
+
+
+def _squares_of(problem: Problem, at: Evaluation, name: str | None) -> float:
+    """Sum of squares of the residuals of one record; of all where there is one only."""
+    total, first = 0.0, 0
+    for case in problem.cases:
+        for s in case.samples:
+            r = at.residuals[first : first + len(s.values)]
+            first += len(s.values)
+            total += float(r @ r) if name in (None, case.name) else 0.0
+    return total
 
 
 def _inverse(information: np.ndarray) -> np.ndarray:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from grisaille.calling import checked
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import unknown_starts
@@ -68,6 +70,12 @@ def fit_problem(
         found = method.estimate(problem, journal)
         found = settled_at_corner(problem, delayed, method, found, journal) if delayed else found
         found = brought_to_bounds(problem, method, found, journal)
+    except np.linalg.LinAlgError as error:
+        raise EstimationError(
+            f"The search came to where the criterion has no curvature that numbers can hold ({error}). Where a level "
+            f"of noise is estimated from data that the model explains exactly (simulated without noise, a sensor that "
+            f"hangs), there is none to find: declare the noise, or leave such data out. Else scale the units."
+        ) from error
     except KeyboardInterrupt:
         reached = method.interrupted(problem, journal)
         if reached is None:
@@ -95,10 +103,9 @@ def _reviewed(method: Estimator, problem: Problem, found: Estimate, journal: Jou
     """What a method's check of itself says; an estimate that is there is not lost by an interruption."""
     try:
         return method.review(problem, found, journal, may_change=may_change)
-    except KeyboardInterrupt:
-        return Reviewed(
-            method, replace(found, notes=(*found.notes, "INTERRUPTED before the approximation was checked."))
-        )
+    except (KeyboardInterrupt, np.linalg.LinAlgError) as error:
+        why = "INTERRUPTED" if isinstance(error, KeyboardInterrupt) else f"approximation: {error}"
+        return Reviewed(method, replace(found, notes=(*found.notes, f"{why} before the approximation was checked.")))
 
 
 @checked

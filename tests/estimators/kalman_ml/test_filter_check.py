@@ -151,3 +151,47 @@ def test_where_the_other_filter_refuses_it_is_said():
     )
     ahead = gr.fit(Tank(), record(Tank(), 0.2, 60), ["k"], gr.KalmanML(horizon=2))
     assert "approximation: it was not checked" in str(ahead)
+
+
+class Phase(gr.Model):
+    """A phase that is seen by its sine: after a while sigma points know nothing of it, and the extended filter does."""
+
+    om = gr.Parameter(1.0, bounds=(0.1, 5.0))
+    phi = gr.Variable(0.0)
+    w = gr.Disturbance(WHITE(), scale=1.0)
+    y = gr.Output(gr.sin(phi), noise=0.1)
+    equations = [der(phi) == om + w]
+
+
+def test_a_filter_is_not_left_for_one_that_sees_less():
+    fit = gr.fit(Phase(), record(Phase(), 0.4, 60, om=1.5), ["om", "scale(w)"])
+    assert fit.method.filter == "auto" and np.isfinite(fit["om"].std_error)
+    assert "the extended filter determines om, scale(w), and the unscented filter does not" in fit.doubts[0]
+
+
+class Decaying(gr.Model):
+    """Data without the disturbance: its scale ends at zero."""
+
+    k = gr.Parameter(0.3, bounds=(0.01, 9.0))
+    x = gr.Variable(1.0)
+    w = gr.Disturbance(WHITE(), scale=0.02)
+    y = gr.Output(x, noise=0.02)
+    equations = [der(x) == 0.2 - k * x**2 + w]
+
+
+def test_levels_that_end_at_zero_have_no_curvature_to_compare():
+    times = np.linspace(0.0, 10.0, 30)
+    y = gr.simulate(Decaying(k=0.5), times)["x"].values + 0.02 * np.random.default_rng(1).normal(size=30)
+    data = gr.Experiment(times, outputs={"y": y})
+    fit = gr.fit(Decaying(), data, ["k", "scale(w)", "noise(y)"], gr.Collocation())
+    assert fit["scale(w)"] < fit["scale(w)"].std_error and not fit.doubts
+
+
+def test_data_that_are_explained_exactly_end_in_words():
+    """A sensor that hangs where the plant rests: no noise to find."""
+    data = gr.Experiment(np.arange(20.0), outputs={"y": np.full(20, np.sqrt(0.2 / 0.5))})
+    model = Decaying(k=0.5, x=gr.Variable(np.sqrt(0.2 / 0.5)))
+    try:
+        gr.fit(model, data, ["k", "scale(w)", "noise(y)"])
+    except gr.EstimationError as error:
+        assert str(error)

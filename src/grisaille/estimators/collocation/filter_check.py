@@ -14,7 +14,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Problem
-from grisaille.estimators.kalman_ml.filter_check import experiment_part, prior_part
+from grisaille.estimators.kalman_ml.filter_check import compared_curvatures, experiment_part, prior_part
 from grisaille.filtering.runner import FilterOptions
 from grisaille.filtering.steps import FilterSteps
 from grisaille.filtering.values.runner import ValueRunner
@@ -38,7 +38,8 @@ def check_laplace(problem: Problem, estimate: Estimate, compiled: bool | None) -
     evaluation = estimate.evaluation
     assert isinstance(evaluation, LikelihoodEvaluation)
     covariance = estimate.covariance
-    at = Optimum(estimate.theta, problem.bounds, evaluation.slope, covariance, covariance, estimate.free)
+    curved = compared_curvatures(estimate)
+    at = Optimum(estimate.theta, problem.bounds, evaluation.slope, covariance, covariance, estimate.free, curved)
     return compare_slopes(at, [*parts, prior_part(problem)], FIRST, OTHER)
 
 

@@ -97,8 +97,18 @@ def _optimum(estimate: Estimate) -> Optimum:
     assert isinstance(evaluation, LikelihoodEvaluation)
     bounds = np.array([u.lower for u in estimate.unknowns]), np.array([u.upper for u in estimate.unknowns])
     if estimate.is_likelihood:
-        return Optimum(estimate.theta, bounds, evaluation.slope, covariance, covariance, estimate.free)
+        curved = compared_curvatures(estimate)
+        return Optimum(estimate.theta, bounds, evaluation.slope, covariance, covariance, estimate.free, curved)
     inverse, variances = np.array(covariance), np.diag(covariance)
     free = np.flatnonzero(estimate.free & np.isfinite(variances) & (variances > 0))
     inverse[np.ix_(free, free)] = np.linalg.pinv(evaluation.curvature[np.ix_(free, free)])
-    return Optimum(estimate.theta, bounds, evaluation.slope, covariance, inverse, estimate.free, is_hessian=False)
+    none = np.zeros(len(estimate.theta), dtype=bool)
+    return Optimum(estimate.theta, bounds, evaluation.slope, covariance, inverse, estimate.free, none)
+
+
+def compared_curvatures(estimate: Estimate) -> np.ndarray:
+    """Return which unknowns have a curvature to compare: not levels of noise that are zero but for their error."""
+    with np.errstate(invalid="ignore"):
+        errors = np.sqrt(np.clip(np.diag(estimate.covariance), 0.0, None))
+    is_level = np.array([u.kind in ("scale", "noise") for u in estimate.unknowns])
+    return np.asarray(~(is_level & (estimate.theta < errors)))

@@ -437,7 +437,8 @@ class KalmanML(Estimator):
         check = check_filter(problem.of(LikelihoodProblem), estimate)
         if check is None:
             return Reviewed(self, estimate)
-        if may_change and self.filter == "auto" and check.is_noted and fitted_filter(estimate.cases) == "extended":
+        is_extended = self.filter == "auto" and fitted_filter(estimate.cases) == "extended"
+        if may_change and is_extended and check.is_noted and not check.other_is_blind:
             found = self._by_unscented(problem.of(LikelihoodProblem), estimate, progress)
             if found is not None:
                 names = [u.name for u in estimate.unknowns]
@@ -456,9 +457,9 @@ class KalmanML(Estimator):
             other.with_guess(np.where(before.theta == 0, problem.guess, before.theta))
             other = other.but(cases=tuple(_discretised(other, c, other.guess) for c in cases))
             found = method.estimate(other, _journal_after(progress))
-        except EstimationError:
+        except (EstimationError, np.linalg.LinAlgError):
             return None
-        if before.converged and not found.converged:
+        if before.converged and not (found.converged and _determines_as_much(before, found)):
             return None
         seconds = before.seconds + time.perf_counter() - begin
         found = replace(found, evaluations=before.evaluations + found.evaluations, seconds=seconds)
@@ -570,6 +571,12 @@ class KalmanML(Estimator):
                 f"penalty: bounds are kept by a penalty of {evaluation.penalty:.3g}, not in the log-likelihood."
             )
         return notes
+
+
+def _determines_as_much(before: Estimate, after: Estimate) -> bool:
+    """Whether a fit determines every unknown that the one before it did."""
+    known, still = (np.isfinite(np.diag(e.covariance)) for e in (before, after))
+    return bool((still | ~known).all())
 
 
 def _journal_after(progress: Progress | None) -> Journal:
