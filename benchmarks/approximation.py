@@ -205,9 +205,9 @@ def weak(seeds: range) -> Iterator[tuple[str, Problem]]:
             yield f"{name}, {seed}", plant.problem(seed)
 
 
-def looked_at(name: str, problem: Problem, flt: str = "auto") -> float:
+def looked_at(name: str, problem: Problem) -> float:
     """The distance of the fit that is given to the user; zero where the filter is exact."""
-    fit = gr.fit(*problem, gr.KalmanML(filter=flt))
+    fit = gr.fit(*problem, gr.KalmanML())
     check = fit.estimate.approximation
     distance = 0.0 if check is None else check.distance
     marked = "std. error!" in str(fit) and any(n.startswith("approximation") for n in fit.doubts)

@@ -88,11 +88,11 @@ def law_of(fit: Fitted, k: Sequence[int] | None = None) -> Law:
     counts = {n: float(np.sum(freedom.outputs == n)) for n in freedom.open}
     if len(set(freedom.outputs.tolist())) == 1 and len(freedom.jacobian) == freedom.count:
         return Law(max(nu, 1.0), freedom.left(freedom.open[0]) / counts[freedom.open[0]])
-    wanted = np.flatnonzero(freedom.told) if k is None else np.asarray(k, dtype=int)
-    told = freedom.told.copy()
-    told[wanted] = True
+    wanted = np.flatnonzero(freedom.determined) if k is None else np.asarray(k, dtype=int)
+    determined = freedom.determined.copy()
+    determined[wanted] = True
     at_most = freedom.rescaled({n: float(np.sqrt(freedom.left(n) / counts[n])) for n in counts})
-    C, C_ml = (gauss_newton_covariance(f.jacobian, told) for f in (freedom, at_most))
+    C, C_ml = (gauss_newton_covariance(f.jacobian, determined) for f in (freedom, at_most))
     wanted = wanted[np.isfinite(np.diag(C)[wanted]) & (np.diag(C)[wanted] > 0)]
     if not len(wanted):
         return Law(max(nu, 1.0), 1.0)

@@ -190,8 +190,8 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 
 def _differences(parts: Sequence[Part], here: Sequence[float], at: Optimum, k: int, step: float) -> tuple[float, float]:
     """First and second derivative by one unknown from central differences, shorter where a bound is near."""
-    room = min(at.theta[k] - at.bounds[0][k], at.bounds[1][k] - at.theta[k])
-    step = min(step, 0.5 * room) if room > 0 else step
+    to_bound = min(at.theta[k] - at.bounds[0][k], at.bounds[1][k] - at.theta[k])
+    step = min(step, 0.5 * to_bound) if to_bound > 0 else step
     moved, slope, bend = np.zeros(len(at.theta)), 0.0, 0.0
     moved[k] = step
     for part, middle in zip(parts, here, strict=True):

@@ -49,8 +49,8 @@ class DataInformation:
     @property
     def unknowns(self) -> float:
         """n_eff"""
-        told = (np.diag(self.inverse) > 0) & ~self.undetermined
-        return float(told.sum()) - float(np.sum(self.inverse * self.believed))
+        determined = (np.diag(self.inverse) > 0) & ~self.undetermined
+        return float(determined.sum()) - float(np.sum(self.inverse * self.believed))
 
 
 def data_information(
@@ -79,7 +79,7 @@ def prior_note(unknowns: Sequence[Unknown], theta: np.ndarray, information: np.n
     if not mine:
         return []
     names = [unknowns[k].name for k in mine]
-    told = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     most = 100 * float(share[mine].max())
     verb, part = ("rests", f"{most:.2g} %") if len(mine) == 1 else ("rest", f"at most {most:.2g} %")
-    return [f"prior: {told} {verb} on priors more than on the data, whose share of the variance is {part}."]
+    return [f"prior: {listed} {verb} on priors more than on the data, whose share of the variance is {part}."]

@@ -7,7 +7,7 @@ matrix A = J C Jᵀ with its blocks A_jk,
     ν_j = N_j − leverage_j              what is left of them:  σ_j² = SSE_j / ν_j
     n_eff = Σ_j leverage_j              unknowns that the data determined: n without priors, 0 where priors did it all
 
-**How well σ is known.** The information on log σ_j² is ½ G, G_jk = tr((I − A)_jk (I − A)_kj), so that σ_j is told as
+**How well σ is known.** The information on log σ_j² is ½ G, G_jk = tr((I − A)_jk (I − A)_kj), so that σ_j is known as
 well as by sure_j = 1/(G⁻¹)_jj degrees of freedom: ν_j for one output without priors, fewer where priors and data have a
 part in the same unknowns.
 
@@ -47,7 +47,7 @@ class Freedom:
     """The output of each row of the data."""
     open: tuple[str, ...]
     """Outputs whose noise was estimated."""
-    told: np.ndarray
+    determined: np.ndarray
     """Unknowns that no bound holds and that something determines."""
 
     @property
@@ -56,18 +56,18 @@ class Freedom:
 
     @cached_property
     def covariance(self) -> np.ndarray:
-        """C of the unknowns that are told, zero elsewhere."""
-        return self.over(self.told)
+        """C of the unknowns that are determined, zero elsewhere."""
+        return self.over(self.determined)
 
-    def over(self, told: np.ndarray) -> np.ndarray:
+    def over(self, determined: np.ndarray) -> np.ndarray:
         """C of other unknowns; zero where they are not determined."""
-        found = gauss_newton_covariance(self.jacobian, told)
+        found = gauss_newton_covariance(self.jacobian, determined)
         return np.where(np.isfinite(found), found, 0.0)
 
     @cached_property
     def _directions(self) -> np.ndarray:
         """Orthonormal columns that span what data and priors see."""
-        J = self.jacobian[:, self.told]
+        J = self.jacobian[:, self.determined]
         scale = np.linalg.norm(J, axis=0)
         u, s, _ = np.linalg.svd(J / np.where(scale > 0, scale, 1.0), full_matrices=False)
         return np.asarray(u[:, s > RANK_TOLERANCE * s.max(initial=0.0)])
@@ -100,15 +100,15 @@ class Freedom:
         G = np.array([[float(np.sum(inner[a] * inner[b])) for b in self.open] for a in self.open])
         G += np.diag([len(rows[n]) - 2 * float(np.trace(inner[n])) for n in self.open])
         with np.errstate(divide="ignore"):
-            told = 1 / np.clip(np.diag(np.linalg.pinv(G, hermitian=True)), 1e-300, None)
-        return {n: float(np.clip(v, LEAST, self.left(n))) for n, v in zip(self.open, told, strict=True)}
+            known_with = 1 / np.clip(np.diag(np.linalg.pinv(G, hermitian=True)), 1e-300, None)
+        return {n: float(np.clip(v, LEAST, self.left(n))) for n, v in zip(self.open, known_with, strict=True)}
 
     def of_unknowns(self, k: Sequence[int] | None = None) -> float:
-        """ν of the joint confidence region of some unknowns; of all that are told by default."""
-        wanted = np.flatnonzero(self.told) if k is None else np.asarray(k, dtype=int)
-        told = self.told.copy()
-        told[wanted] = True
-        C = self.covariance if np.array_equal(told, self.told) else self.over(told)
+        """ν of the joint confidence region of some unknowns; of all that are determined by default."""
+        wanted = np.flatnonzero(self.determined) if k is None else np.asarray(k, dtype=int)
+        determined = self.determined.copy()
+        determined[wanted] = True
+        C = self.covariance if np.array_equal(determined, self.determined) else self.over(determined)
         wanted = wanted[np.diag(C)[wanted] > 0]
         if not self.open or not len(wanted):
             return np.inf
@@ -125,14 +125,14 @@ class Freedom:
 
     def of_each(self) -> np.ndarray:
         """ν of every unknown's standard error."""
-        return np.array([self.of_unknowns([k]) for k in range(len(self.told))])
+        return np.array([self.of_unknowns([k]) for k in range(len(self.determined))])
 
     def rescaled(self, factors: Mapping[str, float]) -> Freedom:
         """The same where the noise of some outputs is so many times as large."""
         jacobian = self.jacobian.copy()
         for output, factor in factors.items():
             jacobian[: self.count][self.outputs == output] /= factor
-        return Freedom(jacobian, self.outputs, self.open, self.told)
+        return Freedom(jacobian, self.outputs, self.open, self.determined)
 
 
 def settled_levels(freedom: Freedom, squares: Mapping[str, float], levels: Mapping[str, float]) -> dict[str, float]:

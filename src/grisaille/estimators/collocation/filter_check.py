@@ -14,7 +14,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Problem
-from grisaille.estimators.kalman_ml.filter_check import compared_curvatures, experiment_part, prior_part
+from grisaille.estimators.approximation_parts import compared_curvatures, experiment_part, prior_part
 from grisaille.filtering.runner import FilterOptions
 from grisaille.filtering.steps import FilterSteps
 from grisaille.filtering.values.runner import ValueRunner

@@ -16,12 +16,10 @@ from grisaille.estimation.approximation import ApproximationCheck, Optimum, Part
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
-from grisaille.estimation.problem import Problem
+from grisaille.estimators.approximation_parts import compared_curvatures, experiment_part, prior_part
 from grisaille.filtering.extended import ExtendedFilter
-from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.values.runner import ValueRunner
 from grisaille.filtering.values.steps import choose_steps_by_values
-from grisaille.trial.discretisation import Discretisation
 
 EULER = "Euler's steps, for comparison with other programs, differ by more than the approximation."
 
@@ -39,7 +37,7 @@ def check_filter(problem: LikelihoodProblem, estimate: Estimate) -> Approximatio
         return None
     kind = "extended" if fitted == "unscented" else "unscented"
     first, other = f"the {fitted} filter", f"the {kind} filter"
-    if any(isinstance(c.runner, HorizonRunner) for c in estimate.cases):
+    if any(c.runner.reach > 1 for c in estimate.cases):
         return ApproximationCheck(first, other, np.nan, obstacle="predictions over several samples have no check.")
     if estimate.cases[0].runner.options.solver == "euler":
         return ApproximationCheck(first, other, np.nan, obstacle=EULER)
@@ -68,26 +66,6 @@ def _part(case: Case, kind: str, theta: np.ndarray) -> Part:
     return experiment_part(case, runner, steps)
 
 
-def experiment_part(case: Case, runner: ValueRunner, steps: Discretisation) -> Part:
-    """Return minus the log-likelihood of one experiment as a part of a criterion."""
-
-    def value(theta: np.ndarray) -> float:
-        found = runner.likelihood(case.own(theta), steps, sensitive=False)
-        return np.nan if found.failure or found.likelihood is None else -found.likelihood.value
-
-    return Part(case.unknowns, value)
-
-
-def prior_part(problem: Problem) -> Part:
-    """Return minus the log-density of the priors, up to a constant, as a part of a criterion."""
-
-    def value(theta: np.ndarray) -> float:
-        residuals, _ = problem.prior_residuals(theta)
-        return 0.5 * float(residuals @ residuals)
-
-    return Part(range(len(problem.unknowns)), value)
-
-
 def _penalty_part(problem: LikelihoodProblem) -> Part:
     return Part(range(len(problem.unknowns)), lambda theta: problem.penalty.at(problem.unknowns, theta)[0])
 
@@ -104,11 +82,3 @@ def _optimum(estimate: Estimate) -> Optimum:
     inverse[np.ix_(free, free)] = np.linalg.pinv(evaluation.curvature[np.ix_(free, free)])
     none = np.zeros(len(estimate.theta), dtype=bool)
     return Optimum(estimate.theta, bounds, evaluation.slope, covariance, inverse, estimate.free, none)
-
-
-def compared_curvatures(estimate: Estimate) -> np.ndarray:
-    """Return which unknowns have a curvature to compare: not levels of noise that are zero but for their error."""
-    with np.errstate(invalid="ignore"):
-        errors = np.sqrt(np.clip(np.diag(estimate.covariance), 0.0, None))
-    is_level = np.array([u.kind in ("scale", "noise") for u in estimate.unknowns])
-    return np.asarray(~(is_level & (estimate.theta < errors)))
