@@ -7,6 +7,7 @@ reference integrates smooth pieces; the distance to the end of the present piece
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import Any
 
 import grisaille as gr
@@ -22,6 +23,8 @@ class Numbers:
         self.margins: dict[str, float] = {}
         self.steps: dict[str, float] = {}
         """Arguments of ``floor``."""
+        self.looked_up: dict[str, tuple[float, tuple[float, ...]]] = {}
+        """Arguments and knots of tables."""
 
     def switch(self, name: str, gap: float, above: float, below: float) -> float:
         """``above`` while gap > 0, ``below`` otherwise."""
@@ -46,10 +49,23 @@ class Numbers:
         self.margins[name], self.steps[name] = min(x - mode, mode + 1 - x), x
         return float(mode)
 
+    def table(self, name: str, x: float, xs: tuple[float, ...], ys: tuple[float, ...]) -> float:
+        """Linear between the knots, constant outside; a mode is the interval between two knots."""
+        mode = self.modes.setdefault(name, bisect_right(xs, x))
+        low, high = (-math.inf, *xs)[mode], (*xs, math.inf)[mode]
+        self.margins[name], self.looked_up[name] = min(x - low, high - x), (x, xs)
+        if mode in (0, len(xs)):
+            return ys[0] if mode == 0 else ys[-1]
+        return ys[mode - 1] + (ys[mode] - ys[mode - 1]) * (x - low) / (high - low)
+
     def turn(self, name: str) -> None:
         """To the mode on the other side of the boundary at which the reference stands."""
         mode = self.modes[name]
-        if name in self.steps:
+        if name in self.looked_up:
+            x, xs = self.looked_up[name]
+            nearest = min(range(len(xs)), key=lambda k: abs(xs[k] - x))
+            self.modes[name] = nearest + 1 if mode <= nearest else nearest
+        elif name in self.steps:
             boundary = round(self.steps[name])
             self.modes[name] = boundary if boundary > mode else boundary - 1
         else:
@@ -84,3 +100,7 @@ class Formulas:
     @staticmethod
     def floor(name: str, x: Any) -> Any:
         return gr.floor(x)
+
+    @staticmethod
+    def table(name: str, x: Any, xs: tuple[float, ...], ys: tuple[float, ...]) -> Any:
+        return gr.table(x, xs, ys)

@@ -112,7 +112,7 @@ def disguise(hidden: Hidden, end: float, first: np.ndarray) -> Disguise:
             yield weights[row] * left == weights[row] * right if weights[row] != 1 else left == right
 
     starts = _declared(hidden, nd, S, sizes, first)
-    nominals = [float(v) for v in sizes] if F.scales == "wild" else None
+    nominals = [float(v) for v in sizes] if F.scales == "wild" and F.nominal else None
     members: dict[str, Any] = {
         "__doc__": "A disguised problem.",
         "X": gr.Variable(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,19 @@ class Features:
     """``unit``, ``mild`` (1e±2), ``wild`` (1e±9)."""
     outputs: int
     method: str
+    tables: int = 0
+    """Tables of states, some of which are flat but for a narrow bump."""
+    twins: bool = False
+    """Two more states that reach their own, equal thresholds at one instant and part there."""
+    echo: bool = False
+    """A second relation whose gap is the first one's times a positive factor: both switch at one instant."""
+    nominal: bool = True
+    """Whether sizes of 1e±9 are declared."""
+
+    @property
+    def jumps_or_bends(self) -> bool:
+        """Whether the differential equations do."""
+        return bool(self.signal != "none" or self.relations or self.relation_in_force or self.tables or self.twins)
 
     @staticmethod
     def draw(rng: np.random.Generator) -> Features:
@@ -62,13 +75,20 @@ class Features:
         mixing = str(rng.choice(["none", "dense", "full"], p=[0.4, 0.45, 0.15]))
         if mixing == "full" and (kinds != "smooth" or signal != "none" or relations):
             mixing = "dense"
-        return Features(
+        drawn = Features(
             states, chain, relations, bool(chain and rng.random() < 0.25) and mixing != "full", count, kinds, signal,
             chain == 1 and states > 0 and bool(rng.random() < 0.5), mixing,
             str(rng.choice(["none", "dense", "full"], p=[0.4, 0.35, 0.25])),
             str(rng.choice(["unit", "mild", "wild"], p=[0.3, 0.3, 0.4])), int(rng.choice([6, 41, 201])),
             str(rng.choice(["auto", "implicit", "explicit"], p=[0.6, 0.3, 0.1])),
         )  # fmt: skip
+        tables = int(rng.choice([0, 1, 2], p=[0.6, 0.3, 0.1]))
+        twins, echo, nominal = bool(rng.random() < 0.25), bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+        if not states or mixing == "full":
+            tables, twins = 0, False
+        return replace(
+            drawn, states=states + 2 * twins, tables=tables, twins=twins, echo=echo and relations > 0, nominal=nominal
+        )
 
 
 class Hidden:
@@ -85,13 +105,21 @@ class Hidden:
         self.drive = rounded(np.stack([rng.uniform(-1, 1, n), rng.uniform(0.5, 3, n), rng.uniform(0, 6, n)]))
         self.B = rounded(rng.uniform(-1, 1, n))
         self.saturation = rounded(rng.uniform(-0.5, 0.5, n))
-        self.relations = [self._relation(k, n) for k in range(F.relations)]
+        self.ordinary = n - 2 * F.twins
+        self.relations = [self._relation(k, self.ordinary) for k in range(F.relations)]
+        self.relations += [self._table(k, self.ordinary) for k in range(F.tables)]
+        if F.echo:
+            self.relations.append(self._echo(self.relations[0], self.ordinary))
+        if F.twins:
+            self._set_twins()
         rng = self.stream("chain")
         m = F.chain
         self.s = rounded([rng.uniform(0.5, 1.5), rng.uniform(0.5, 1.5), rng.uniform(0, 6), rng.uniform(-1, 1)])
         self.h = rounded(rng.uniform(-1, 1, n + m))
         self.cube = round(float(rng.choice([0.0, 0.3])), 2)
         self.b = rounded(rng.uniform(-0.4, 0.4, n)) if m else np.zeros(n)
+        if F.twins:
+            self.b[-2:] = 0.0
         self.k = round(float(rng.uniform(0.2, 0.8)), 2) if F.coupled_constraint and m == 1 and n else 0.0
         self.force = rounded(rng.uniform(0.3, 1.0))
         self.layers = [self._layer(k) for k in range(F.layers)]
@@ -125,8 +153,55 @@ class Hidden:
                 return size * ops.maximum(name, y[i], slope * y[j] + level)
             return 0.3 * size * ops.floor(name, 2 * x)
 
-        term.row, term.kind = row, kind  # type: ignore[attr-defined]
+        term.row, term.kind, term.name = row, kind, name  # type: ignore[attr-defined]
+        term.gap = lambda y: y[i] + 0.5 * y[j] - level  # type: ignore[attr-defined]
         return term
+
+    def _table(self, k: int, n: int) -> Term:
+        """A linear table of a state: a staircase of ramps, or zero but for a bump that is narrow."""
+        rng = self.stream(f"table {k}")
+        i, row = (int(v) for v in rng.integers(n, size=2))
+        if rng.random() < 0.6:
+            width = float(rng.choice([0.01, 0.05, 0.3]))
+            at = float(rounded(self.y0[i] + rng.uniform(0.1, 0.6) * rng.choice([-1, 1])))
+            xs, ys = (at - 2.0, at, at + width, at + 2 * width, at + 3.0), (0.0, 0.0, 0.4 / width**0.5, 0.0, 0.0)
+        else:
+            xs = tuple(float(v) for v in np.unique(rounded(rng.uniform(-1.5, 1.5, int(rng.integers(3, 9))))))
+            ys = tuple(float(v) for v in rounded(rng.uniform(-0.8, 0.8, len(xs))))
+        name = f"table{k}"
+
+        def term(ops: Any, y: list[Any], theta: Any) -> Any:
+            return ops.table(name, y[i], xs, ys)
+
+        term.row, term.kind, term.name = row, "table", name  # type: ignore[attr-defined]
+        return term
+
+    def _echo(self, first: Term, n: int) -> Term:
+        """Switches where another relation does, by a gap that is larger by a factor between one and three."""
+        rng = self.stream("echo")
+        size, row = float(rounded(rng.uniform(-0.6, 0.6))), int(rng.integers(n))
+        bends = first.kind in ("absolute", "maximum", "floor")  # type: ignore[attr-defined]
+        name = f"{first.name}~echo"  # type: ignore[attr-defined]
+
+        def term(ops: Any, y: list[Any], theta: Any) -> Any:
+            gap = first.gap(y) * (2 + ops.sin(theta))  # type: ignore[attr-defined]
+            return size * ops.absolute(name, gap) if bends else ops.switch(name, gap, size, -0.1)
+
+        term.row, term.kind, term.name = row, "echo", name  # type: ignore[attr-defined]
+        return term
+
+    def _set_twins(self) -> None:
+        """p' = c (1 + sin(wθ) / 2) + (jump, once p has passed the level), for two jumps."""
+        rng = self.stream("twins")
+        self.twin = [float(rounded(v)) for v in (rng.uniform(0.4, 1), rng.uniform(0.5, 3), rng.uniform(0.3, 2.5))]
+        self.jumps = [float(rounded(v)) * self.twin[0] for v in rng.uniform(-0.3, 2.0, 2)]
+        self.y0[-2:] = 0.0
+        self.B[-2:] = 0.0
+
+    def _twin_rates(self, ops: Any, p: list[Any], theta: Any) -> list[Any]:
+        speed, w, level = self.twin
+        common = speed * (1 + 0.5 * ops.sin(w * theta))
+        return [common + ops.switch(f"twin~{k}", p[k] - level, self.jumps[k], 0.0) for k in range(2)]
 
     def _layer(self, k: int) -> Layer:
         rng = self.stream(f"layer {k}")
@@ -147,7 +222,7 @@ class Hidden:
 
     def rates(self, ops: Any, y: list[Any], q: list[Any], a: list[Any], theta: Any, u: Any) -> list[Any]:
         """f: y' without the part of the multiplier."""
-        n = self.features.states
+        n = self.ordinary
         result = []
         for i in range(n):
             size, w, phase = (float(v) for v in self.drive[:, i])
@@ -162,8 +237,10 @@ class Hidden:
             for term in self.relations:
                 if term.row == i:  # type: ignore[attr-defined]
                     value = value + term(ops, y, theta)
+            if self.features.twins and i == 0:
+                value = value + 0.1 * (y[-1] - y[-2])
             result.append(value)
-        return result
+        return result + (self._twin_rates(ops, y[-2:], theta) if self.features.twins else [])
 
     def force_on_chain(self, ops: Any, y: list[Any], q: list[Any], u: Any) -> Any:
         """h"""

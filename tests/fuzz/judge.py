@@ -74,8 +74,7 @@ def mixes_jumps(hidden: Hidden) -> bool:
     equations as they are written meets an impulse, and may refuse.
     """
     F = hidden.features
-    switched = F.signal != "none" or F.relations or F.relation_in_force
-    switched = switched or any(layer.has_relation or layer.held for layer in hidden.layers)
+    switched = F.jumps_or_bends or any(layer.has_relation or layer.held for layer in hidden.layers)
     return bool(F.chain and switched and F.rows != "none")
 
 

@@ -80,7 +80,8 @@ def line(v: Verdict) -> str:
     F = v.features
     tags = (
         f"n{F.states} m{F.chain} r{F.relations}{'f' if F.relation_in_force else ''} {F.signal} mix-{F.mixing} "
-        f"rows-{F.rows} {F.scales} {F.method} {F.outputs} [{', '.join(v.kinds)}]"
+        f"rows-{F.rows} {F.scales}{'' if F.nominal else ' undeclared'} {F.method} {F.outputs} t{F.tables}"
+        f"{' twins' if F.twins else ''}{' echo' if F.echo else ''} [{', '.join(v.kinds)}]"
     )
     return f"{v.seed:6d} {v.outcome:8s} {v.error:8.1e} {v.seconds:5.1f}s {tags}: {without_quotes(v.detail)[:200]}"
 

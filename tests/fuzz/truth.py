@@ -144,6 +144,8 @@ class Reference:
         end, last = float(done.t[-1]), done.y[:, -1]
         self.point(end, last[: y.size], piece)
         turned = [n for n, e in zip(names, done.t_events or [], strict=False) if len(e)] if done.status == 1 else []
+        groups = {_group(name) for name in turned}
+        turned = [n for n in names if n in turned or (_group(n) in groups and abs(self.ops.margins[n]) < 1e-9)]
         return end, last[: y.size], done.sol, turned
 
     def _check_leaving(self, t: float, y: np.ndarray, piece: int, turned: list[str]) -> None:
@@ -159,6 +161,11 @@ class Reference:
                 raise IllPosed("sliding along a relation")
             if speed < 0.02:
                 raise IllPosed("grazing a relation")
+
+
+def _group(name: str) -> str:
+    """Relations whose names agree before ``~`` switch at one instant, though rounding may find one of them only."""
+    return name.partition("~")[0]
 
 
 def growth(reference: Reference, theta: np.ndarray, y0: np.ndarray, truth: Truth) -> float:
