@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from independent import electrical, mechanical, processes
+from independent import electrical, mechanical, narrow_features, processes, sizes
 from independent.cases import Case
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -50,6 +50,24 @@ CASES: dict[str, Callable[[], Case]] = {
     "cubic at ±1000": lambda: processes.cubic(1000.0),
     "cascade of five tanks": processes.cascade,
 }
+COMPILED_ONLY: dict[str, Callable[[], Case]] = {
+    "bump of a road": narrow_features.road,
+    "bump of a road, units of 1e-9": lambda: narrow_features.road(1e-9),
+    "bumps of a smooth table": narrow_features.smooth_bump,
+    "short pulses in time": narrow_features.pulses,
+    "teeth of a wheel": narrow_features.wheel,
+    "relays that switch together": narrow_features.together,
+    "dry friction beside |v|": narrow_features.viscous_and_dry,
+    "table that repeats itself": narrow_features.washboard,
+    "net in units of 1e9": lambda: sizes.net(1e9),
+    "net in units of 1e-9": lambda: sizes.net(1e-9),
+    "van der Pol in units of 1e-9": lambda: sizes.van_der_pol(1e-9),
+    "van der Pol in units of 1e9": lambda: sizes.van_der_pol(1e9),
+    "pendulum of 1e9 m, index 3": lambda: sizes.long_pendulum(1e9),
+    "ladder of 45 implicit currents": sizes.ladder,
+    "sixty relays": sizes.relays,
+}
+"""Those that need steps which end at relations and knots, or that are large."""
 METHODS = ("auto", "explicit", "implicit", "frozen")
 COMPILED = (
     "diode with a constant drop, switched", "junction at 0.7 V", "junction at 230 V", "crank, nothing fed back",
@@ -66,7 +84,7 @@ RTOL = 1e-8
 
 @cache
 def case_of(name: str) -> Case:
-    return CASES[name]()
+    return (CASES | COMPILED_ONLY)[name]()
 
 
 @cache
@@ -86,7 +104,7 @@ def runs(names: Iterable[str], methods: Sequence[str]) -> list[object]:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(("name", "method"), runs(COMPILED, METHODS))
+@pytest.mark.parametrize(("name", "method"), runs((*COMPILED, *COMPILED_ONLY), METHODS))
 def test_compiled(name: str, method: str) -> None:
     compare(name, method, every=1, compiled=True)
 
