@@ -15,6 +15,7 @@ from fuzz.truth import IllPosed
 
 SEEDS = tuple(range(1000, 1063))
 COMPILED = SEEDS[::16]
+ONCE_FAILED = {143: "a pivot that was the rounding of terms that cancel"}
 
 
 def test_right_or_refused_and_most_of_them_solved() -> None:
@@ -29,6 +30,12 @@ def test_right_or_refused_and_most_of_them_solved() -> None:
     for kinds in (("solved",), ("solved", "either")):
         posed = [v for v in verdicts if v.expected in kinds]
         assert sum(v.outcome == "solved" for v in posed) >= 0.9 * len(posed), table(verdicts)
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED, ids=ONCE_FAILED.values())
+def test_problems_that_once_failed_are_solved(seed: int) -> None:
+    verdict = judge(seed, compiled=False)
+    assert verdict.outcome == "solved", line(verdict)
 
 
 @pytest.mark.compiled

@@ -1,12 +1,14 @@
-"""Slopes that are rounding: what is left of an unknown where definitions are inserted and its terms cancel.
+"""Slopes that are rounding: what is left of an unknown whose terms cancel in an equation.
 
-An equation that contains x by itself and through an eliminated variable may not contain it at all, 3 x − 3 (x + y). In
-numbers 1e-16 of it is left, which must not be divided by: everything computed from such a pivot is noise.
+An equation that contains x several times, by itself or through an eliminated variable, may not contain it at all:
+3 x − 3 (x + y), or 0.1 x + 0.2 x − 0.3 x. In numbers 1e-16 of it is left, which must not be divided by: everything
+computed from such a pivot is noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -34,7 +36,7 @@ def without_rounded_slopes(
 ) -> list[ca.SX]:
     """``after``, which is ``before`` with definitions inserted, without terms of unknowns that are rounding."""
     result = list(after)
-    if not definitions or not after or not unknowns:
+    if not after or not unknowns:
         return result
     symbols = [u.symbol for u in unknowns]
     slopes = ca.jacobian(ca.vertcat(*after), ca.vertcat(*symbols))
@@ -43,7 +45,7 @@ def without_rounded_slopes(
     if not suspicious:
         return result
     values = _sizes(equations, slopes)
-    terms = _terms(equations, before, definitions, symbols)
+    terms = _terms(equations, before, definitions, symbols, sorted({i for i, _ in suspicious}))
     for i, j in suspicious:
         if values[i, j] <= ROUNDING * terms[i, j] and is_affine(result[i], symbols[j]):
             result[i] = ca.substitute(result[i], symbols[j], ca.SX(0))
@@ -67,19 +69,70 @@ def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> lis
 
 
 def _terms(
-    equations: Equations, before: Sequence[ca.SX], definitions: Sequence[tuple[ca.SX, ca.SX]], symbols: Sequence[ca.SX]
+    equations: Equations,
+    before: Sequence[ca.SX],
+    definitions: Sequence[tuple[ca.SX, ca.SX]],
+    symbols: Sequence[ca.SX],
+    rows: Sequence[int],
 ) -> np.ndarray:
-    """For each equation and unknown x the sum of |∂r/∂y · ∂y/∂x| over all ways through definitions y."""
-    n, count = len(symbols), len(before)
-    v = ca.vertcat(*symbols, *(name for name, _ in definitions))
-    ways = _sizes(equations, ca.jacobian(ca.vertcat(*before, *(formula for _, formula in definitions)), v))
-    share = np.zeros((len(definitions), n))
+    """For these equations and each unknown x the sum of |∂r/∂y · ∂y/∂x| over all ways to x, of which some lead through
+    definitions y; zero in other rows."""
+    n = len(symbols)
+    v = [*symbols, *(name for name, _ in definitions)]
+    formulas = [*(before[i] for i in rows), *(formula for _, formula in definitions)]
+    ways = _absolute_slopes(equations, formulas, v)
+    share, terms = np.zeros((len(definitions), n)), np.zeros((len(before), n))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows tells nothing
         for k in range(len(definitions)):  # a definition may use those before it
-            row = ways[count + k]
+            row = ways[len(rows) + k]
             share[k] = row[:n] + row[n:] @ share
-        terms = ways[:count, :n] + ways[:count, n:] @ share
+        terms[list(rows)] = ways[: len(rows), :n] + ways[: len(rows), n:] @ share
     return np.where(np.isfinite(terms), terms, 0.0)
+
+
+def _absolute_slopes(equations: Equations, formulas: Sequence[ca.SX], variables: Sequence[ca.SX]) -> np.ndarray:
+    """Σ |∂| over all occurrences of each variable in each formula, at a random point: (formulas, variables).
+
+    Forward differentiation with absolute values, so that occurrences that cancel add up.
+    """
+    symbols = ca.symvar(ca.vertcat(*formulas))
+    position = {s.element_hash(): k for k, s in enumerate(variables)}
+    point = np.ravel(random_point(equations, symbols, np.random.default_rng(3), 0))
+    function = ca.Function("formulas", [ca.vertcat(*symbols)] if symbols else [], [ca.densify(f) for f in formulas])
+    slots: dict[int, tuple[float, np.ndarray]] = {}
+    result = np.zeros((len(formulas), len(variables)))
+    nothing = np.zeros(len(variables))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(function.n_instructions()):
+            operation, inputs = function.instruction_id(k), function.instruction_input(k)
+            outputs = function.instruction_output(k)
+            if operation == ca.OP_OUTPUT:
+                result[outputs[0]] = slots[inputs[0]][1]
+            elif operation == ca.OP_CONST:
+                slots[outputs[0]] = function.instruction_constant(k), nothing
+            elif operation == ca.OP_INPUT:
+                at = position.get(symbols[inputs[1]].element_hash())
+                slope = nothing if at is None else np.eye(1, len(variables), at)[0]
+                slots[outputs[0]] = float(point[inputs[1]]), slope
+            else:
+                slots[outputs[0]] = _applied(operation, [slots[i] for i in inputs])
+    return np.where(np.isfinite(result), result, 0.0)
+
+
+def _applied(operation: int, operands: Sequence[tuple[float, np.ndarray]]) -> tuple[float, np.ndarray]:
+    """An operation on values with absolute slopes."""
+    numbers = [value for value, _ in operands]
+    value, *partial = (float(v) for v in _with_slopes(operation, len(operands))(*numbers))
+    slopes = [abs(p) * slope for p, (_, slope) in zip(partial, operands, strict=True) if slope.any()]
+    return value, np.sum(slopes, axis=0) if slopes else operands[0][1] * 0.0
+
+
+@cache
+def _with_slopes(operation: int, count: int) -> ca.Function:
+    """The value of an elementary operation and its derivatives by each operand."""
+    operands = [ca.SX.sym(f"operand{k}") for k in range(count)]
+    value = ca.SX.unary(operation, *operands) if count == 1 else ca.SX.binary(operation, *operands)
+    return ca.Function("operation", operands, [value, *(ca.densify(ca.jacobian(value, o)) for o in operands)])
 
 
 def _sizes(equations: Equations, formulas: ca.SX) -> np.ndarray:
