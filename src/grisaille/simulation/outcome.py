@@ -267,6 +267,28 @@ def _grazes(task: Task, system: System, at: str) -> str:
     )
 
 
+def _order(task: Task, system: System, at: str) -> str:
+    one, other = _reached(system, task.where), _reached(system, int(task.amount))
+    return (
+        f"{one} and {other} {_are_reached(task)} at the same instant {at}, and what follows depends on which comes first: "
+        f"there is a derivative for each order and none at the values given ({_point(task, system)}). Move one of the "
+        f"values that set these instants a little, by 1e-6 of itself, so that their order is known; for like parts "
+        f"with equal values, give one of them another"
+    )
+
+
+def _are_reached(task: Task) -> str:
+    return "come" if min(task.where, int(task.amount)) < 0 else "are reached"
+
+
+def _reached(system: System, number: int) -> str:
+    """What is at ``where`` or ``amount`` of ``Status.ORDER``."""
+    if number >= 0:
+        return f"the switch of {event_text(system, number)}"
+    ticks = () if system.reactions is None else system.reactions.ticks
+    return f"a tick of {ticks[-2 - number].text}" if 0 <= -2 - number < len(ticks) else "a jump of the inputs"
+
+
 def _stiff(task: Task, system: System, at: str) -> str:
     return f"the model is stiff {at} and the explicit method would crawl. Use method='auto' or method='implicit'"
 
@@ -288,6 +310,7 @@ _SENTENCES = {
     Status.CONTRADICTS: _contradicts,
     Status.NO_INSTANT: _no_instant,
     Status.CLASHES: _clashes,
+    Status.ORDER: _order,
 }
 
 
