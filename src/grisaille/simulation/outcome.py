@@ -267,18 +267,22 @@ def _grazes(task: Task, system: System, at: str) -> str:
     )
 
 
-def _order(task: Task, system: System, at: str) -> str:
+def describe_coincidence(task: Task, system: System) -> str:
+    """What is reached at the instant at which a run with ``Status.ORDER`` stopped; empty for other runs."""
+    if task.status != Status.ORDER:
+        return ""
     one, other = _reached(system, task.where), _reached(system, int(task.amount))
+    verb = "come" if min(task.where, int(task.amount)) < 0 else "are reached"
+    return f"{one} and {other} {verb} at the same instant, t = {task.t:.6g}"
+
+
+def _order(task: Task, system: System, at: str) -> str:
     return (
-        f"{one} and {other} {_are_reached(task)} at the same instant {at}, and what follows depends on which comes first: "
-        f"there is a derivative for each order and none at the values given ({_point(task, system)}). Move one of the "
-        f"values that set these instants a little, by 1e-6 of itself, so that their order is known; for like parts "
-        f"with equal values, give one of them another"
+        f"{describe_coincidence(task, system)}, and what follows depends on which comes first: there is a derivative "
+        f"for each order and none at the values given ({_point(task, system)}). Move one of the values that set these "
+        f"instants a little, by 1e-6 of itself, so that their order is known; give like parts with equal values "
+        f"different ones"
     )
-
-
-def _are_reached(task: Task) -> str:
-    return "come" if min(task.where, int(task.amount)) < 0 else "are reached"
 
 
 def _reached(system: System, number: int) -> str:

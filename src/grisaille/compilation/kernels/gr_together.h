@@ -22,6 +22,8 @@
 #define GR_SAME_OUTCOME 1e-9  /* relative: states and discrete variables after two orders */
 #define GR_SAME_SLOPE 1e-6    /* relative: derivatives after two orders */
 #define GR_ROUNDED_SLOPE 1e-12 /* of the largest derivative in units of nominal values: what projections leave of nothing */
+#define GR_MOST_ORDERS 4
+#define GR_SLIPS 1e-8         /* of F: what the length of a frozen step adds to it, and may make the sides differ */
 #define GR_UNKNOWN_LENGTH 1e-3 /* of the run: the step before a jump of signals */
 #define GR_SIGNALS (-1)
 #define GR_TICK(q) (-2 - (q))
@@ -323,12 +325,6 @@ GR_FN void gr_sort_parts(const gr_turns *s, long count, long d, long *order) {
   }
 }
 
-GR_FN long gr_is_order(const long *a, const long *b, long count, long reversed) {
-  for (long i = 0; i < count; i++)
-    if (a[i] != b[reversed ? count - 1 - i : i]) return 0;
-  return 1;
-}
-
 /* 1 where two parts, before all others, lead elsewhere in their two orders */
 GR_COLD long gr_is_pair_ordered(gr_task *k, gr_newton *n, const gr_coincidence *c, const gr_moment *m, const gr_turns *s,
                                 long a, long b, double *x, double *z, double *scratch) {
@@ -366,29 +362,41 @@ GR_COLD long gr_try_order(gr_task *k, gr_newton *n, const gr_coincidence *c, con
   return gr_stands_apart(k, x, all) || (!slips && gr_slopes_differ(k, s)) ? GR_ORDER : GR_DONE;
 }
 
-/* Derivatives from both sides, along every direction; their mean is in s->sum and s->dt. */
+/* half of the derivatives after one order, for direction d */
+GR_FN void gr_add_half(const gr_task *k, const gr_turns *s, long d, long is_second) {
+  for (long i = 0; i < GR_MOVED; i++)
+    s->sum[i + GR_MOVED * d] = 0.5 * gr_slope_of(k, i, d) + (is_second ? s->sum[i + GR_MOVED * d] : 0.0);
+  s->dt[d] = 0.5 * k->dt[d] + (is_second ? s->dt[d] : 0.0);
+}
+
+/* 1 where the parts come in this order, or its reverse, along direction d */
+GR_COLD long gr_has_order(const gr_turns *s, long count, long d, const long *order) {
+  long own[GR_MOST_PARTS], forth = 1, back = 1;
+  gr_sort_parts(s, count, d, own);
+  for (long i = 0; i < count; i++) {
+    forth &= own[i] == order[i];
+    back &= own[i] == order[count - 1 - i];
+  }
+  return forth || back;
+}
+
+/* Derivatives from both sides, along every direction; their mean is in s->sum and s->dt. After GR_MOST_ORDERS orders and
+ * their reverses, each compared in all directions, those that are left take the first. */
 GR_COLD long gr_compare_orders(gr_task *k, gr_newton *n, const gr_coincidence *c, const gr_moment *m, const gr_turns *s,
                                const gr_moment *all, long slips, double *x, double *z, double *scratch) {
-  long order[GR_MOST_PARTS], turned[GR_MOST_PARTS], other[GR_MOST_PARTS], status = GR_DONE;
-  for (long i = 0; i < GR_MOVED * k->ns; i++) s->sum[i] = gr_sizes(k)[i] = 0.0;
-  for (long d = 0; d < k->ns; d++) s->dt[d] = 0.0;
-  for (long d = 0; d < k->ns && !status; d++) {
+  long order[GR_MOST_PARTS], turned[GR_MOST_PARTS], orders = 0, status = GR_DONE;
+  for (long i = 0; i < GR_MOVED * k->ns; i++) gr_sizes(k)[i] = 0.0;
+  for (long d = 0; d < k->ns && orders < GR_MOST_ORDERS && !status; d++) {
     long known = 0;
     gr_sort_parts(s, c->count, d, order);
     for (long i = 0; i < c->count; i++) turned[i] = order[c->count - 1 - i];
-    for (long e = 0; e < d && !known; e++) {
-      gr_sort_parts(s, c->count, e, other);
-      known = gr_is_order(order, other, c->count, 0) || gr_is_order(order, other, c->count, 1);
-    }
+    for (long e = 0; e < d && !known; e++) known = gr_has_order(s, c->count, e, order);
+    orders += !known;
     for (long side = 0; side < 2 && !known && !status; side++) {
       status = gr_try_order(k, n, c, m, s, side ? turned : order, all, d == 0 && side == 0, slips, x, z,
                             scratch);
-      for (long e = d; e < k->ns && !status; e++) {
-        gr_sort_parts(s, c->count, e, other);
-        if (!gr_is_order(order, other, c->count, 0) && !gr_is_order(order, other, c->count, 1)) continue;
-        for (long i = 0; i < GR_MOVED; i++) s->sum[i + GR_MOVED * e] += 0.5 * gr_slope_of(k, i, e);
-        s->dt[e] += 0.5 * k->dt[e];
-      }
+      for (long e = d; e < k->ns && !status; e++)
+        if (d == 0 || gr_has_order(s, c->count, e, order)) gr_add_half(k, s, e, side);
     }
   }
   return status == GR_ORDER ? gr_blame_order(k, n, c, m, s, x, z, scratch) : status;
@@ -402,10 +410,8 @@ GR_COLD long gr_take_together(gr_task *k, gr_newton *n, gr_coincidence *c, const
   gr_moment all, still = *m;
   long order[GR_MOST_PARTS], slips = 0, status = GR_DONE;
   for (long i = 0; i < c->count; i++) order[i] = i;
-  for (long i = 0; i < GR_NX; i++) {
-    slips |= m->slip[i] != 0.0;
-    still.slip[i] = 0.0;
-  }
+  for (long i = 0; i < GR_NX; i++) slips |= fabs(m->slip[i]) > GR_SLIPS * fabs(m->f[i]);
+  for (long i = 0; i < GR_NX && slips; i++) still.slip[i] = 0.0;
   if (ahead) status = gr_take_turns(k, n, c, m, &s, order, c->count, x, z, scratch);
   else status = gr_take_all(k, n, c, m, e, x, z, scratch);
   gr_keep_moment(k, n->f, x, z, &all);
