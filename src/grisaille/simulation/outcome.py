@@ -290,11 +290,9 @@ def _reached(system: System, number: int) -> str:
     if number >= 0:
         return f"the switch of {event_text(system, number)}"
     ticks = () if system.reactions is None else system.reactions.ticks
-    return (
-        f"a tick of {ticks[-2 - number].text}"
-        if 0 <= -2 - number < len(ticks)
-        else "a jump of an input or of a condition of time"
-    )
+    if 0 <= -2 - number < len(ticks):
+        return f"a tick of {ticks[-2 - number].text}"
+    return "a jump of an input or of a condition of time"
 
 
 def _stiff(task: Task, system: System, at: str) -> str:
