@@ -2,7 +2,8 @@
 
 Derivatives through events, and errors made of them, are those of one order of events, where it decides what follows.
 Within a standard error of each unknown the events of a model's own are simulated again: where another one comes first
-there, or the model comes to an end, that is said. Events that only enter or leave at the end of a record change no order.
+there, or the model comes to an end, that is said. Events that only enter or leave at the end of a record change no
+order.
 """
 
 from __future__ import annotations
