@@ -50,7 +50,7 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_GRAZING 1e-6     /* of the run: a gap that turns back within this time touches its switch and has no derivative */
 #define GR_TOGETHER 1e-9    /* of the run: gaps that close within this time are at their switches where switches accumulate */
 #define GR_TINY 1e-300
-#define GR_INSTANT_NOISE 1e-6 /* of the terms of a derivative of an instant: what is left of them where they cancel is rounding */
+#define GR_INSTANT_NOISE 1e-3 /* of the terms of a derivative of an instant: counts as its size where they cancel */
 #define GR_NOUGHT 1e-18     /* of its nominal value: a state that is found as less than that at the start is zero */
 #define GR_KNOWN 0.1       /* of the tolerance of a gap: what rests may be beyond its switch by */
 #define GR_PROBES 4         /* ways in which what gaps are computed from is moved in its last bits */
@@ -679,7 +679,8 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
   return status ? status : gr_fail(k, GR_UNSETTLED, mode, 0.0);
 }
 
-/* gaps that were left beyond their switch when they were decided still stand there; `marks`, where given, says it of others */
+/* gaps that were left beyond their switch when they were decided still stand there; `marks`, where given, says
+ * of others that they are there, or wait */
 GR_COLD void gr_stand_off(const gr_task *k, const double *gap, const long *marks, long *near) {
   gr_forget_slack(k, gap);
   for (long i = 0; i < GR_NE; i++) {
@@ -884,7 +885,10 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
   for (long d = 0; d < k->ns; d++) {
     double moved = 0.0, size = 0.0;
     for (long j = 0; !slides && j < GR_NP; j++) gr_add(by_p[i + GR_NE * j] * k->dp[j + GR_NP * d], &moved, &size);
-    for (long j = 0; j < GR_NX; j++) gr_add(slope[i + GR_NE * j] * k->sx[j + GR_NX * d], &moved, &size);
+    for (long j = 0; j < GR_NX; j++) {
+      gr_add(slope[i + GR_NE * j] * k->sx[j + GR_NX * d], &moved, &size);
+      size += fabs(slope[i + GR_NE * j]) * gr_sizes(k)[j + GR_MOVED * d];
+    }
     for (long j = 0; j < GR_NZ; j++) gr_add(slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d], &moved, &size);
     k->dt[d] = -moved / rate;
     gr_instant_noise(k)[d] = GR_INSTANT_NOISE * size / fabs(rate);
@@ -971,6 +975,11 @@ GR_COLD long gr_switch(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
   (void)scratch;
 #endif
   status = slides ? gr_leave(k, n, x, z, u, i, e->up) : gr_cross(k, n, x, z, u, i, e->up);
+  for (long j = 0; marks && j < GR_NE && !status; j++) {
+    if (j == i || marks[j] != GR_NEAR || gr_sliding(k)[j] == 0.0) continue;
+    near[j] = GR_LEFT;
+    status = gr_leave(k, n, x, z, u, j, gr_is_upper(k, j, z[GR_SHARES + j]));
+  }
   if (!status) status = gr_agree(k, n, x, z, u, near);
   if ((status == GR_ACCUMULATES || status == GR_UNSETTLED) && gr_join(k, n, x, z, u)) status = GR_DONE;
 #if GR_SENSITIVE

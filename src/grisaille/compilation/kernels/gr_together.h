@@ -16,210 +16,20 @@
 #ifndef GR_TOGETHER_H
 #define GR_TOGETHER_H
 
+#include "gr_reached.h"
+
 #if GR_SENSITIVE
 
-#define GR_SAME_INSTANT 1e-7  /* relative: instants that move alike */
 #define GR_SAME_OUTCOME 1e-9  /* relative: states and discrete variables after two orders */
 #define GR_SAME_SLOPE 1e-6    /* relative: derivatives after two orders */
 #define GR_ROUNDED_SLOPE 1e-12 /* of the largest derivative in units of nominal values: what projections leave of nothing */
 #define GR_MOST_ORDERS 4
 #define GR_SLIPS 1e-8         /* of F: what the length of a frozen step adds to it, and may make the sides differ */
-#define GR_UNKNOWN_LENGTH 1e-3 /* of the run: the step before a jump of signals */
-#define GR_SIGNALS (-1)
-#define GR_TICK(q) (-2 - (q))
-
-/* what is reached at the instant at which the run stands */
-typedef struct {
-  long count;
-  gr_event part[GR_MOST_PARTS];  /* mode, or GR_SIGNALS, GR_TICK(clock) */
-  long of_mode[GR_NE];           /* the part of a mode, -1 where it is not reached */
-  long of_signal[GR_LEN(GR_NU)]; /* the part with which a signal jumps */
-  const double *u_before, *u;    /* signals before and after all of them */
-} gr_coincidence;
-
-/* where the run stands, without derivatives */
-typedef struct {
-  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], f[GR_N], p[GR_NP], slip[GR_LEN(GR_NX)];
-  double event_at, joined_at;
-  long n_events, at_once, branch;
-} gr_moment;
-
-/* in gr_for_turns, for all directions */
-typedef struct {
-  double *before, *first, *sum; /* GR_MOVED of each: states, then parameters */
-  double *dt;                   /* that goes with sum */
-  double *instants;             /* GR_MOST_PARTS of each */
-} gr_turns;
-
-GR_FN gr_turns gr_turns_in(const gr_task *k) {
-  gr_turns s;
-  s.before = gr_for_turns(k);
-  s.first = s.before + GR_MOVED * k->ns;
-  s.sum = s.first + GR_MOVED * k->ns;
-  s.dt = s.sum + GR_MOVED * k->ns;
-  s.instants = s.dt + k->ns;
-  return s;
-}
-
-GR_FN double gr_slope_of(const gr_task *k, long i, long d) {
-  return i < GR_NX ? k->sx[i + GR_NX * d] : k->dp[i - GR_NX + GR_NP * d];
-}
-
-GR_FN void gr_keep_slopes(const gr_task *k, double *to) {
-  for (long d = 0; d < k->ns; d++)
-    for (long i = 0; i < GR_MOVED; i++) to[i + GR_MOVED * d] = gr_slope_of(k, i, d);
-}
-
-GR_FN void gr_put_slopes(const gr_task *k, const double *from) {
-  for (long d = 0; d < k->ns; d++)
-    for (long i = 0; i < GR_MOVED; i++)
-      *(i < GR_NX ? k->sx + i + GR_NX * d : k->dp + i - GR_NX + GR_NP * d) = from[i + GR_MOVED * d];
-}
-
-GR_COLD void gr_keep_moment(const gr_task *k, const double *f, const double *x, const double *z, gr_moment *m) {
-  for (long i = 0; i < GR_NX; i++) m->x[i] = x[i];
-  for (long i = 0; i < GR_NZ; i++) m->z[i] = z[i];
-  for (long i = 0; i < GR_N; i++) m->f[i] = f[i];
-  for (long i = 0; i < GR_NP; i++) m->p[i] = k->p[i];
-  for (long i = 0; i < GR_NX; i++) m->slip[i] = gr_slip(k)[i];
-  m->event_at = k->event_at;
-  m->joined_at = k->joined_at;
-  m->n_events = k->n_events;
-  m->at_once = k->at_once;
-  m->branch = k->branch;
-}
-
-GR_COLD void gr_put_moment(gr_task *k, gr_newton *n, double *x, double *z, const gr_moment *m) {
-  for (long i = 0; i < GR_NX; i++) x[i] = m->x[i];
-  for (long i = 0; i < GR_NZ; i++) z[i] = m->z[i];
-  for (long i = 0; i < GR_N; i++) n->f[i] = m->f[i];
-  for (long i = 0; i < GR_NP; i++) k->p[i] = m->p[i];
-  for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = m->slip[i];
-  k->event_at = m->event_at;
-  k->joined_at = m->joined_at;
-  k->n_events = m->n_events;
-  k->at_once = m->at_once;
-  k->branch = m->branch;
-  n->valid = 0;
-}
-
-/* ---- what is reached ---- */
-
-/* instants within this time are one */
-GR_FN double gr_one_instant(const gr_task *k) { return 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t); }
-
-/* 1 where mode i is at the end of its range, by the motion as it is before anything switches; *up: at which */
-GR_COLD long gr_is_reached(const gr_task *k, long i, const gr_gauge *g, const gr_gauge *fuzz, const double *noise, long *up) {
-  const double out = gr_outside(k, i, g->q[i]);
-  *up = gr_is_upper(k, i, g->q[i]);
-  if (gr_sliding(k)[i] != 0.0) return out >= -GR_SHARE_NOISE;
-  if (!(*up ? g->rate[i] > fuzz->rate[i] : g->rate[i] < -fuzz->rate[i])) return 0;
-  return -out <= noise[i] + fabs(g->rate[i]) * gr_one_instant(k);
-}
-
-/* modes that are reached, each a part; that of `e`, where given, is the first */
-GR_COLD void gr_list_modes(const gr_task *k, const gr_event *e, const double *x, const double *z, const double *u,
-                           gr_coincidence *c) {
-  double noise[GR_NE];
-  gr_gauge g, fuzz;
-  gr_gauge_at(k, k->t, x, z, u, &g);
-  gr_gauge_noise(k, k->t, x, z, u, &g, noise);
-  gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
-  c->count = 0;
-  if (e) c->part[c->count++] = *e;
-  for (long i = 0; i < GR_NE; i++) {
-    long up;
-    c->of_mode[i] = e && i == e->mode ? 0 : -1;
-    if ((e && i == e->mode) || !gr_is_reached(k, i, &g, &fuzz, noise, &up)) continue;
-    const gr_event here = {i, up, e ? gr_bends(k)[i] : 0.0, e ? e->length : GR_UNKNOWN_LENGTH * (k->t1 - k->t0)};
-    c->of_mode[i] = c->count;
-    c->part[c->count++] = here;
-  }
-}
-
-/* derivatives of the instant of a part, and in gr_instant_noise what rounding makes of them */
-GR_COLD long gr_instants_of(gr_task *k, gr_newton *n, const gr_event *part, const double *x, const double *z,
-                            const double *u, double *scratch) {
-  for (long d = 0; d < k->ns; d++) k->dt[d] = gr_instant_noise(k)[d] = 0.0;
-  if (part->mode >= 0) {
-    const long status = gr_moving_instants(k, n, part, x, z, u, scratch);
-    return status == GR_GRAZES ? GR_DONE : status; /* where anything changes there, its turn fails */
-  }
-#if GR_NW > 0
-  long ticks[GR_NQ + 1];
-  for (long q = 0; q < GR_NQ; q++) ticks[q] = part->mode == GR_TICK(q);
-  gr_moving_ticks(k, x, z, u, ticks, k->dt);
-#endif
-  return GR_DONE;
-}
-
-GR_FN long gr_moves_like(const gr_task *k, const double *instants, long part) {
-  for (long d = 0; d < k->ns; d++) {
-    const double a = k->dt[d], b = instants[part + GR_MOST_PARTS * d];
-    if (fabs(a - b) > GR_SAME_INSTANT * (fabs(a) + fabs(b)) + gr_instant_noise(k)[d]) return 0;
-  }
-  return 1;
-}
-
-/* Parts that move alike become one. Listed are relations first: one that is reached with a jump of signals that moves alike
- * is looked at where they jump. */
-GR_COLD long gr_join_parts(gr_task *k, gr_newton *n, gr_coincidence *c, const gr_moment *m, const gr_turns *s, double *x,
-                           double *z, double *scratch) {
-  long count = 0, becomes[GR_MOST_PARTS];
-  for (long a = 0; a < c->count; a++) {
-    const long status = gr_instants_of(k, n, &c->part[a], x, z, c->part[a].mode >= 0 ? c->u_before : c->u, scratch);
-    gr_put_slopes(k, s->before);
-    for (long i = 0; i < GR_N; i++) n->f[i] = m->f[i];
-    if (status) return status;
-    long like = 0;
-    while (like < count && !gr_moves_like(k, s->instants, like)) like++;
-    becomes[a] = like;
-    if (like == count || c->part[a].mode < 0) c->part[like] = c->part[a];
-    if (like < count) continue;
-    for (long d = 0; d < k->ns; d++) s->instants[count + GR_MOST_PARTS * d] = k->dt[d];
-    count++;
-  }
-  for (long i = 0; i < GR_NE; i++)
-    if (c->of_mode[i] >= 0) c->of_mode[i] = becomes[c->of_mode[i]];
-  for (long i = 0; i < GR_NU; i++)
-    if (c->of_signal[i] >= 0) c->of_signal[i] = becomes[c->of_signal[i]];
-  c->count = count;
-  return GR_DONE;
-}
-
-/* what jumps with signals: ticks of clocks, each a part, and the rest of them; answers how many parts there are */
-GR_COLD long gr_list_signals(gr_coincidence *c) {
-  long parts = 0, rest = -1;
-  for (long i = 0; i < GR_NU; i++) c->of_signal[i] = -1;
-#if GR_NW > 0
-  long ticks[GR_NQ + 1];
-  gr_ticking(c->u_before, c->u, ticks);
-  for (long q = 0; q < GR_NQ; q++) {
-    const gr_event tick = {GR_TICK(q), 0, 0.0, 0.0};
-    if (!ticks[q]) continue;
-    if (c->of_signal[gr_counter[q]] < 0) {
-      c->of_signal[gr_counter[q]] = c->count;
-      c->part[c->count++] = tick;
-      parts++;
-    }
-  }
-#endif
-  for (long i = 0; i < GR_NU; i++) {
-    const gr_event jump = {GR_SIGNALS, 0, 0.0, 0.0};
-    if (c->of_signal[i] >= 0 || fabs(c->u[i] - c->u_before[i]) <= 64.0 * GR_EPS * (fabs(c->u[i]) + fabs(c->u_before[i]))) continue;
-    if (rest < 0) {
-      rest = c->count;
-      c->part[c->count++] = jump;
-      parts++;
-    }
-    c->of_signal[i] = rest;
-  }
-  return parts;
-}
 
 /* ---- one after the other ---- */
 
-/* 1 where the mode of a part still comes to its switch */
+/* 1 where the mode of a part still comes to its switch: what came before it may have moved its gap, turned its motion, or
+ * switched it too. A share is known as z is. */
 GR_COLD long gr_is_due(const gr_task *k, const gr_event *part, const double *x, const double *z, const double *u,
                        const gr_moment *m) {
   double noise[GR_NE];
@@ -228,6 +38,8 @@ GR_COLD long gr_is_due(const gr_task *k, const gr_event *part, const double *x, 
   gr_gauge g, fuzz;
   if (k->p[at] != m->p[at] || k->p[at + 2 * GR_NE] != m->p[at + 2 * GR_NE]) return 0;
   gr_gauge_at(k, k->t, x, z, u, &g);
+  if (gr_sliding(k)[i] != 0.0)
+    return gr_outside(k, i, g.q[i]) >= -GR_SHARE_SLACK - 10.0 * (k->atol[GR_NX + GR_SHARES + i] + k->rtol);
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
   return gr_is_reached(k, i, &g, &fuzz, noise, &up) && up == part->up;
@@ -249,10 +61,9 @@ GR_COLD long gr_take_turns(gr_task *k, gr_newton *n, const gr_coincidence *c, co
     for (long i = 0; i < GR_NU; i++)
       if (c->of_signal[i] == order[turn]) u_next[i] = c->u[i];
     if (part->mode < 0) status = gr_pass_kink(k, n, x, z, u, u_next, marks, scratch);
-    else if (turn > 0 && !gr_is_due(k, part, x, z, u, m)) status = GR_ORDER;
-    else status = gr_switch(k, n, part, x, z, u, marks, scratch);
-    for (long i = 0; i < GR_NE; i++)
-      if (c->of_mode[i] == order[turn]) marks[i] = GR_AWAY;
+    else if (turn == 0 || gr_is_due(k, part, x, z, u, m)) status = gr_switch(k, n, part, x, z, u, marks, scratch);
+    for (long i = 0; i < GR_NE; i++) /* what has ended to slide stays so */
+      if (c->of_mode[i] == order[turn]) marks[i] = m->p[GR_NP - 2 * GR_NE + i] != 0.0 ? GR_LEFT : GR_AWAY;
     for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
     for (long i = 0; i < GR_NU; i++) u[i] = u_next[i];
   }
@@ -404,20 +215,22 @@ GR_COLD long gr_compare_orders(gr_task *k, gr_newton *n, const gr_coincidence *c
 
 /* Parts c of the instant at which the run stands, m; e: the event that ended the last step, none at a jump of signals.
  * Where signals jump only after it, `ahead`, nothing is done but asked whether the order matters. */
-GR_COLD long gr_take_together(gr_task *k, gr_newton *n, gr_coincidence *c, const gr_moment *m, const gr_event *e,
-                              long ahead, double *x, double *z, double *scratch) {
+GR_COLD long gr_take_together(gr_task *k, gr_newton *n, gr_coincidence *c, gr_moment *m, const gr_event *e, long ahead,
+                              double *x, double *z, double *scratch) {
   const gr_turns s = gr_turns_in(k);
-  gr_moment all, still = *m;
+  gr_moment all;
+  double slip[GR_LEN(GR_NX)];
   long order[GR_MOST_PARTS], slips = 0, status = GR_DONE;
   for (long i = 0; i < c->count; i++) order[i] = i;
-  for (long i = 0; i < GR_NX; i++) slips |= fabs(m->slip[i]) > GR_SLIPS * fabs(m->f[i]);
-  for (long i = 0; i < GR_NX && slips; i++) still.slip[i] = 0.0;
+  for (long i = 0; i < GR_NX; i++) slips |= fabs(slip[i] = m->slip[i]) > GR_SLIPS * fabs(m->f[i]);
   if (ahead) status = gr_take_turns(k, n, c, m, &s, order, c->count, x, z, scratch);
   else status = gr_take_all(k, n, c, m, e, x, z, scratch);
   gr_keep_moment(k, n->f, x, z, &all);
   gr_put_slopes(k, s.before);
   if (status && !ahead) return status;
-  status = gr_compare_orders(k, n, c, &still, &s, &all, 0, x, z, scratch);
+  for (long i = 0; i < GR_NX && slips; i++) m->slip[i] = 0.0;
+  status = gr_compare_orders(k, n, c, m, &s, &all, 0, x, z, scratch);
+  for (long i = 0; i < GR_NX; i++) m->slip[i] = slip[i];
   if (!status && slips && !ahead) status = gr_compare_orders(k, n, c, m, &s, &all, 1, x, z, scratch);
   gr_put_slopes(k, s.before);
   gr_put_moment(k, n, x, z, m);
@@ -428,44 +241,37 @@ GR_COLD long gr_take_together(gr_task *k, gr_newton *n, gr_coincidence *c, const
   return status;
 }
 
-/* signals where they jump within rounding after the instant at which the run stands and are u before; 0 where none does */
-GR_COLD long gr_signals_ahead(const gr_task *k, const double *u, double *u_after) {
-  const double close = gr_one_instant(k);
-  for (long i = 1; i + 1 < k->n_breaks; i++) {
-    if (!k->kink[i] || fabs(k->breaks[i] - k->t) > close || !gr_signals_jump(k, i - 1, i, k->t)) continue;
-    double before[GR_LEN(GR_NU)];
-    long is_ahead = 1;
-    gr_signals_from(k, i - 1, k->t, before);
-    for (long j = 0; j < GR_NU; j++) is_ahead &= fabs(before[j] - u[j]) <= 64.0 * GR_EPS * (fabs(before[j]) + fabs(u[j]));
-    if (!is_ahead) continue;
-    gr_signals_from(k, i, k->t, u_after);
-    return 1;
-  }
-  return 0;
-}
-
 GR_COLD long gr_happen_together(gr_task *k, gr_newton *n, const gr_event *e, double *x, double *z, const double *u,
                                 double *scratch) {
   const gr_turns s = gr_turns_in(k);
-  double u_after[GR_LEN(GR_NU)];
+  double u_after[GR_LEN(GR_NU)], z_kept[GR_LEN(GR_NZ)], f_kept[GR_N];
+  for (long i = 0; i < GR_MOVED * k->ns; i++) gr_sizes(k)[i] = 0.0;
   gr_coincidence c;
   gr_moment m;
   c.u_before = u;
-  gr_list_modes(k, e, x, z, u, &c);
+  gr_list_modes(k, n, e, x, z, u, &c);
   const long ahead = gr_signals_ahead(k, u, u_after);
   if (c.count == 1 && !ahead) return gr_switch(k, n, e, x, z, u, 0, scratch);
-  gr_keep_moment(k, n->f, x, z, &m);
+  for (long i = 0; i < GR_NZ; i++) z_kept[i] = z[i];
+  for (long i = 0; i < GR_N; i++) f_kept[i] = n->f[i];
+  n->valid = 0; /* F is compared with what it is after switches, to rounding */
+  long status = gr_solve_implicit(k, n, 0, k->t, x, z, u);
+  for (long i = 0; i < GR_NZ && status; i++) z[i] = z_kept[i];
+  gr_keep_moment(k, status ? f_kept : n->f, x, z, &m);
   gr_keep_slopes(k, s.before);
   for (long with_signals = ahead; with_signals >= 0; with_signals--) {
     c.u = with_signals ? u_after : u;
-    gr_list_modes(k, e, x, z, u, &c);
+    gr_list_modes(k, n, e, x, z, u, &c);
     gr_list_signals(&c);
-    long status = gr_join_parts(k, n, &c, &m, &s, x, z, scratch);
+    status = gr_join_parts(k, n, &c, &m, &s, x, z, scratch);
     if (!status && c.count > 1) status = gr_take_together(k, n, &c, &m, e, with_signals, x, z, scratch);
     else gr_put_moment(k, n, x, z, &m);
     if (status) return status;
   }
-  return c.count > 1 ? GR_DONE : gr_switch(k, n, e, x, z, u, 0, scratch);
+  if (c.count > 1) return GR_DONE;
+  for (long i = 0; i < GR_NZ; i++) z[i] = z_kept[i];
+  for (long i = 0; i < GR_N; i++) n->f[i] = f_kept[i];
+  return gr_switch(k, n, e, x, z, u, 0, scratch);
 }
 
 /* z and F where the run stands, with the signals from before their jump; 0 where there is no need to look for them: no gap
@@ -474,10 +280,12 @@ GR_COLD long gr_look_back(gr_task *k, gr_newton *n, const double *x, double *z, 
   const double amount = k->amount;
   const long where = k->where;
   double noise[GR_NE];
-  long near = GR_SHARES > 0;
+  const double *slope = gr_gap_slope(k);
+  long near = 0;
   gr_gauge g;
   gr_gauge_at(k, k->t, x, z, u_before, &g);
   gr_gauge_noise(k, k->t, x, z, u_before, &g, noise);
+  for (long i = 0; i < GR_NE * GR_SHARES; i++) near |= slope[GR_NE * GR_NX + i] != 0.0; /* z is that of the signals after */
   for (long i = 0; i < GR_NE; i++)
     near |= gr_sliding(k)[i] != 0.0 || -gr_outside(k, i, g.q[i]) <= noise[i] + fabs(g.rate[i]) * gr_one_instant(k);
   if (!near) return 0;
@@ -492,6 +300,7 @@ GR_COLD long gr_pass_kink_together(gr_task *k, gr_newton *n, double *x, double *
                                    const double *u, double *scratch) {
   const gr_turns s = gr_turns_in(k);
   double kept[GR_LEN(GR_NZ)];
+  for (long i = 0; i < GR_MOVED * k->ns; i++) gr_sizes(k)[i] = 0.0;
   gr_coincidence c;
   gr_moment m;
   c.u_before = u_before;
@@ -502,7 +311,7 @@ GR_COLD long gr_pass_kink_together(gr_task *k, gr_newton *n, double *x, double *
   const long branch = k->branch, parts = gr_list_signals(&c);
   const long looks = parts > 0 && (gr_look_back(k, n, x, z, u_before) || parts > 1);
   if (looks) {
-    gr_list_modes(k, 0, x, z, u_before, &c);
+    gr_list_modes(k, n, 0, x, z, u_before, &c);
     gr_list_signals(&c);
   }
   if (looks && c.count > 1) {
