@@ -162,7 +162,8 @@ def sensitivity(
     theta = np.array([u.guess for u in unknowns])
     prediction = case.predict(theta, sensitive=True)
     if not prediction.completed:
-        raise EstimationError(f"The model cannot be simulated: {prediction.failure}")
+        failed = "There are no derivatives here" if prediction.coincidence else "The model cannot be simulated"
+        raise EstimationError(f"{failed}: {prediction.failure}")
     size = np.where(theta == 0, 1.0, np.abs(theta))
     order = np.argsort(case.unknowns)
     slopes = prediction.sy[:, :, order] * size

@@ -45,6 +45,7 @@ class Status(IntEnum):
     CONTRADICTS = 14
     NO_INSTANT = 15
     CLASHES = 16
+    ORDER = 17
 
 
 class Sizes(Protocol):

@@ -267,6 +267,34 @@ def _grazes(task: Task, system: System, at: str) -> str:
     )
 
 
+def describe_coincidence(task: Task, system: System) -> str:
+    """What is reached at the instant at which a run with ``Status.ORDER`` stopped; empty for other runs."""
+    if task.status != Status.ORDER:
+        return ""
+    one, other = _reached(system, task.where), _reached(system, int(task.amount))
+    verb = "come" if min(task.where, int(task.amount)) < 0 else "are reached"
+    return f"{one} and {other} {verb} at the same instant, t = {task.t:.6g}"
+
+
+def _order(task: Task, system: System, at: str) -> str:
+    return (
+        f"{describe_coincidence(task, system)}, and what follows depends on which comes first: there is a derivative "
+        f"for each order and none at the values given ({_point(task, system)}). Move one of the values that set these "
+        f"instants a little, by 1e-6 of itself, so that their order is known; give like parts with equal values "
+        f"different ones"
+    )
+
+
+def _reached(system: System, number: int) -> str:
+    """What is at ``where`` or ``amount`` of ``Status.ORDER``."""
+    if number >= 0:
+        return f"the switch of {event_text(system, number)}"
+    ticks = () if system.reactions is None else system.reactions.ticks
+    if 0 <= -2 - number < len(ticks):
+        return f"a tick of {ticks[-2 - number].text}"
+    return "a jump of an input or of a condition of time"
+
+
 def _stiff(task: Task, system: System, at: str) -> str:
     return f"the model is stiff {at} and the explicit method would crawl. Use method='auto' or method='implicit'"
 
@@ -288,6 +316,7 @@ _SENTENCES = {
     Status.CONTRADICTS: _contradicts,
     Status.NO_INSTANT: _no_instant,
     Status.CLASHES: _clashes,
+    Status.ORDER: _order,
 }
 
 

@@ -25,7 +25,7 @@ from grisaille.simulation.events import fired
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import build_for_frozen, integrate
-from grisaille.simulation.outcome import describe
+from grisaille.simulation.outcome import describe, describe_coincidence
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
@@ -53,6 +53,9 @@ class Prediction:
     """Empty when the run completed, else why it did not."""
     discretisation: float = 0.0
     """Largest scaled error estimate; above one the steps are too long for the tolerance."""
+    coincidence: str = ""
+    """Which switches are reached at one instant, where it failed because their order decides what follows; there are
+    derivatives beside this point."""
 
     @property
     def completed(self) -> bool:
@@ -176,7 +179,8 @@ class Runner:
         task.fixed_step, task.max_steps = share * steps.step, most or task.max_steps
         integrate(kernel, task, steps.method)
         if task.status != Status.DONE or not np.isfinite(task.y).all():
-            return self.failed(describe(task, form.system, steps.method), sensitive)
+            failed = self.failed(describe(task, form.system, steps.method), sensitive)
+            return replace(failed, coincidence=describe_coincidence(task, form.system))
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         return Prediction(task.y[:, self.columns], sy, "", task.error_estimate)
 

@@ -35,7 +35,7 @@
 #endif
 #endif
 
-enum { GR_AWAY = 0, GR_NEAR = 1, GR_LEFT = 2 };
+enum { GR_AWAY = 0, GR_NEAR = 1, GR_LEFT = 2, GR_WAITS = 3 };
 enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 
 #define GR_SHARES (GR_NZ - GR_NM - GR_NE) /* where the shares stand in z */
@@ -50,6 +50,7 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_GRAZING 1e-6     /* of the run: a gap that turns back within this time touches its switch and has no derivative */
 #define GR_TOGETHER 1e-9    /* of the run: gaps that close within this time are at their switches where switches accumulate */
 #define GR_TINY 1e-300
+#define GR_INSTANT_NOISE 1e-3 /* of the terms of a derivative of an instant: counts as its size where they cancel */
 #define GR_NOUGHT 1e-18     /* of its nominal value: a state that is found as less than that at the start is zero */
 #define GR_KNOWN 0.1       /* of the tolerance of a gap: what rests may be beyond its switch by */
 #define GR_PROBES 4         /* ways in which what gaps are computed from is moved in its last bits */
@@ -69,7 +70,7 @@ typedef struct {
 /* what ended a step: a mode at the upper or lower end of its range, -1: nothing */
 typedef struct {
   long mode, up;
-  double bend; /* how fast the rate of its gap changed in this step */
+  double bend; /* how fast the rate of its gap changed in this step; of all gaps: gr_bends */
   double length; /* of the step in which it was looked for */
 } gr_event;
 
@@ -217,6 +218,11 @@ GR_FN long gr_leaves(const gr_task *k, const gr_gauge *g, const double *noise) {
   for (long i = 0; i < GR_NE; i++)
     if (gr_outside(k, i, g->q[i]) > (noise ? noise[i] : 0.0)) return 1;
   return 0;
+}
+
+/* how fast the rates of gaps change in a step of this length */
+GR_FN void gr_note_bends(const gr_task *k, const gr_gauge *start, const gr_gauge *end, double length) {
+  for (long i = 0; i < GR_NE; i++) gr_bends(k)[i] = length > 0.0 ? (end->rate[i] - start->rate[i]) / length : 0.0;
 }
 
 /* ---- where in a step ---- */
@@ -375,6 +381,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
     const double beyond = up ? start->q[i] - high : low - start->q[i];
     if (beyond >= -noise[i] && (up ? start->rate[i] > 0.0 : start->rate[i] < 0.0)) {
       *length = event->bend = 0.0;
+      gr_note_bends(k, start, end, 0.0);
       event->mode = i;
       event->up = up;
       return GR_DONE;
@@ -397,6 +404,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
         event->mode = i;
         event->up = gr_is_upper(k, i, at_b.q[i]);
         event->bend = (now.rate[i] - start->rate[i]) / next;
+        gr_note_bends(k, start, &now, next);
         return GR_DONE;
       }
       a = next;
@@ -417,6 +425,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
     event->bend = (at_b.rate[i] - start->rate[i]) / b;
     event->up = gr_is_upper(k, i, at_b.q[i]);
   }
+  gr_note_bends(k, start, &at_b, b);
   *length = b > 1e3 * least ? b : 0.0;
   return *length > 0.0 ? s->take(s->run, b) : GR_DONE;
 }
@@ -450,6 +459,7 @@ GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *
   double noise[GR_NE], low, high, soonest = h, way = HUGE_VAL;
   event->mode = -1;
   gr_gauge_at(k, k->t, k->x, k->z, u, &g);
+  gr_note_bends(k, &g, &g, 0.0);
   gr_gauge_noise(k, k->t, k->x, k->z, u, &g, noise);
   for (long i = 0; i < GR_NE; i++) {
     gr_range(k, i, &low, &high);
@@ -619,7 +629,8 @@ GR_COLD long gr_is_near(const gr_task *k, long i, const double *x, const double 
 }
 
 /* Modes at the point where the run stands, until all agree with it: x stays, z and F (n->f) follow. `near`: gaps
- * that stand at their switch, whatever is left of them, and those that have just ended to slide: their rates are zero. */
+ * that stand at their switch, whatever is left of them, those that have just ended to slide: their rates are zero, and
+ * those whose turn comes later (gr_together.h). */
 GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long *near) {
   double noise[GR_NE];
   gr_gauge g, fuzz;
@@ -638,7 +649,7 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
         changed = out > GR_SHARE_SLACK;
         if (changed) status = gr_leave(k, n, x, z, u, i, up);
         if (changed) near[i] = GR_LEFT;
-      } else if (near[i] == GR_LEFT) {
+      } else if (near[i] == GR_LEFT || near[i] == GR_WAITS) {
         continue;
       } else if (out > noise[i] && near[i] == GR_AWAY) {
         /* a gap that has jumped with an input or another mode */
@@ -668,12 +679,14 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
   return status ? status : gr_fail(k, GR_UNSETTLED, mode, 0.0);
 }
 
-/* gaps that were left beyond their switch when they were decided still stand there */
-GR_COLD void gr_stand_off(const gr_task *k, const double *gap, long *near) {
+/* gaps that were left beyond their switch when they were decided still stand there; `marks`, where given, says
+ * of others that they are there, or wait */
+GR_COLD void gr_stand_off(const gr_task *k, const double *gap, const long *marks, long *near) {
   gr_forget_slack(k, gap);
   for (long i = 0; i < GR_NE; i++) {
     near[i] = gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 ? GR_NEAR : GR_AWAY;
     gr_slack(k)[i] = 0.0;
+    if (marks && marks[i] != GR_AWAY && gr_sliding(k)[i] == 0.0) near[i] = marks[i];
   }
 }
 
@@ -681,7 +694,10 @@ GR_COLD void gr_stand_off(const gr_task *k, const double *gap, long *near) {
 /* S where F jumps from `before` to `after` at an instant with the derivative k->dt */
 GR_COLD void gr_saltate(gr_task *k, const double *before, const double *after) {
   for (long d = 0; d < k->ns; d++)
-    for (long j = 0; j < GR_NX; j++) k->sx[j + GR_NX * d] += (before[j] - after[j]) * k->dt[d];
+    for (long j = 0; j < GR_NX; j++) {
+      k->sx[j + GR_NX * d] += (before[j] - after[j]) * k->dt[d];
+      gr_sizes(k)[j + GR_MOVED * d] += (fabs(before[j]) + fabs(after[j])) * gr_size_of_instant(k, d);
+    }
 }
 #endif
 
@@ -712,6 +728,10 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   for (long i = 0; i < GR_NE; i++) z[GR_SHARES + i] = 0.0;
   for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
+#if GR_SENSITIVE
+  for (long d = 0; d < k->ns; d++) gr_instant_noise(k)[d] = 0.0;
+  for (long d = 0; d < GR_MOVED * k->ns; d++) gr_sizes(k)[d] = 0.0;
+#endif
   for (long pass = 0; pass <= GR_NE; pass++) { /* gaps may contain relations before them */
     gr_gauge_at(k, k->t, x, z, u, &g);
     gr_gauge_noise(k, k->t, x, z, u, &g, noise);
@@ -739,8 +759,8 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
 }
 
 /* Signals have jumped from u_before to u. A mode slides on only where its gap has not. */
-GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, const double *u_before, const double *u,
-                              double *scratch) {
+GR_COLD long gr_pass_kink(gr_task *k, gr_newton *n, double *x, double *z, const double *u_before, const double *u,
+                          const long *marks, double *scratch) {
   double before[GR_NE], after[GR_NE], noise[GR_NE];
   gr_gauge g;
   gr_G(k->t, x, z, u_before, k->p, before);
@@ -755,7 +775,10 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, co
     if (status) return status;
   }
   long near[GR_NE];
-  gr_stand_off(k, after, near);
+  gr_stand_off(k, after, marks, near);
+#if GR_SENSITIVE
+  for (long d = 0; d < k->ns; d++) gr_instant_noise(k)[d] = 0.0;
+#endif
 #if GR_NW > 0
   const long dated = gr_ticks(k, x, z, u_before, u);
 #if GR_SENSITIVE
@@ -853,18 +876,22 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
   long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
   if (status) return status;
   gr_GJ(k->t, x, z, u, k->p, slope);
-  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
+  for (long d = 0; d < k->ns; d++) k->dt[d] = gr_instant_noise(k)[d] = 0.0;
   const long crosses = slides ? gr_leaves_sliding(k, n, e, x, z, slope, &g.rate[i])
                               : fabs(g.rate[i]) > GR_GRAZING * (k->t1 - k->t0) * fabs(e->bend);
   if (!crosses) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
   const double rate = g.rate[i] + gr_slip_rate(k, n, slope, i, scratch);
   gr_GP(k->t, x, z, u, k->p, by_p);
   for (long d = 0; d < k->ns; d++) {
-    double moved = 0.0;
-    for (long j = 0; !slides && j < GR_NP; j++) moved += by_p[i + GR_NE * j] * k->dp[j + GR_NP * d];
-    for (long j = 0; j < GR_NX; j++) moved += slope[i + GR_NE * j] * k->sx[j + GR_NX * d];
-    for (long j = 0; j < GR_NZ; j++) moved += slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d];
+    double moved = 0.0, size = 0.0;
+    for (long j = 0; !slides && j < GR_NP; j++) gr_add(by_p[i + GR_NE * j] * k->dp[j + GR_NP * d], &moved, &size);
+    for (long j = 0; j < GR_NX; j++) {
+      gr_add(slope[i + GR_NE * j] * k->sx[j + GR_NX * d], &moved, &size);
+      size += fabs(slope[i + GR_NE * j]) * gr_sizes(k)[j + GR_MOVED * d];
+    }
+    for (long j = 0; j < GR_NZ; j++) gr_add(slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d], &moved, &size);
     k->dt[d] = -moved / rate;
+    gr_instant_noise(k)[d] = GR_INSTANT_NOISE * size / fabs(rate);
     for (long j = 0; j < GR_NX; j++) k->sx[j + GR_NX * d] += gr_slip(k)[j] * k->dt[d];
   }
   return GR_DONE;
@@ -920,22 +947,21 @@ GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const
   return 0;
 }
 
-/* The event that ended the last step, at the point where the run stands: modes, z, sensitivities of x. n->f must be F
- * before it; it is F after it.
+/* The switch of one mode at the point where the run stands: modes, z, sensitivities of x. n->f must be F before it; it is
+ * F after it. `marks`: see gr_stand_off.
  *
  * gr_slip is by what the end of that step moves with its length more than F says: nothing where error control has chosen
  * it, the discretisation error of a frozen one, whose derivative is that of the steps. */
-GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, double *z, const double *u,
-                       double *scratch) {
+GR_COLD long gr_switch(gr_task *k, gr_newton *n, const gr_event *e, double *x, double *z, const double *u,
+                       const long *marks, double *scratch) {
   const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;
   long near[GR_NE], status = GR_DONE;
   double gap[GR_NE];
-  if (!slides && gr_stays_at_rest(k, i, x, z, u)) return GR_DONE;
 #if GR_NW > 0
   const long stuck = !slides && gr_slack(k)[i] > 0.0; /* it has not left its switch since it was decided */
 #endif
   gr_G(k->t, x, z, u, k->p, gap);
-  gr_stand_off(k, gap, near);
+  gr_stand_off(k, gap, marks, near);
   near[i] = slides ? GR_LEFT : GR_NEAR;
 #if GR_SENSITIVE
   double before[GR_LEN(GR_NX)];
@@ -949,6 +975,11 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
   (void)scratch;
 #endif
   status = slides ? gr_leave(k, n, x, z, u, i, e->up) : gr_cross(k, n, x, z, u, i, e->up);
+  for (long j = 0; marks && j < GR_NE && !status; j++) {
+    if (j == i || marks[j] != GR_NEAR || gr_sliding(k)[j] == 0.0) continue;
+    near[j] = GR_LEFT;
+    status = gr_leave(k, n, x, z, u, j, gr_is_upper(k, j, z[GR_SHARES + j]));
+  }
   if (!status) status = gr_agree(k, n, x, z, u, near);
   if ((status == GR_ACCUMULATES || status == GR_UNSETTLED) && gr_join(k, n, x, z, u)) status = GR_DONE;
 #if GR_SENSITIVE
@@ -964,6 +995,27 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
 #endif
 #endif
   return status;
+}
+
+#include "gr_together.h"
+
+/* The event that ended the last step, with what is reached at the same instant */
+GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, double *z, const double *u,
+                       double *scratch) {
+  if (gr_sliding(k)[e->mode] == 0.0 && gr_stays_at_rest(k, e->mode, x, z, u)) return GR_DONE;
+#if GR_SENSITIVE
+  if (k->ns > 0) return gr_happen_together(k, n, e, x, z, u, scratch);
+#endif
+  return gr_switch(k, n, e, x, z, u, 0, scratch);
+}
+
+/* Signals have jumped from u_before to u, where the run stands. */
+GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, const double *u_before, const double *u,
+                              double *scratch) {
+#if GR_SENSITIVE
+  if (k->ns > 0) return gr_pass_kink_together(k, n, x, z, u_before, u, scratch);
+#endif
+  return gr_pass_kink(k, n, x, z, u_before, u, 0, scratch);
 }
 
 #endif

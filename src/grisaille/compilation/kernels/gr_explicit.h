@@ -57,10 +57,10 @@ typedef struct {
 
 GR_FN gr_rk gr_rk_in(gr_task *k) {
   gr_rk r;
-  double *w = k->work + GR_EVENT_ROOM + GR_RK_MEMORY;
+  double *w = k->work + gr_event_room(k->ns) + GR_RK_MEMORY;
   long ns = k->ns;
   r.k = k;
-  r.m = (gr_rk_memory *)(k->work + GR_EVENT_ROOM);
+  r.m = (gr_rk_memory *)(k->work + gr_event_room(k->ns));
   r.newton = gr_newton_in(w);
   r.own = r.newton.f;
   r.projection = gr_projection_in(w += GR_NEWTON_WORK);
@@ -81,7 +81,7 @@ GR_FN gr_rk gr_rk_in(gr_task *k) {
 }
 
 GR_API long gr_explicit_work(long ns) {
-  return GR_EVENT_ROOM + GR_RK_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_ROWS * (GR_N + GR_NX + GR_NZ) + GR_N +
+  return gr_event_room(ns) + GR_RK_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_ROWS * (GR_N + GR_NX + GR_NZ) + GR_N +
          GR_OUTPUT_WORK + (GR_ROWS + 2) * GR_NX * ns + 2 * GR_NZ * ns;
 }
 

@@ -67,7 +67,7 @@ GR_FN double *gr_radau_take(double *base, long *at, long n) {
 
 GR_FN long gr_radau_lay_out(double *base, long ns, gr_radau_room *r) {
   const long n = GR_N;
-  long at = GR_EVENT_ROOM;
+  long at = gr_event_room(ns);
   r->s = (gr_radau *)gr_radau_take(base, &at, (long)((sizeof(gr_radau) + sizeof(double) - 1) / sizeof(double)));
   r->y = gr_radau_take(base, &at, n);
   r->f = gr_radau_take(base, &at, n);

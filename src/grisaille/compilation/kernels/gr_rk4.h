@@ -43,9 +43,9 @@ typedef struct {
 
 GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
   gr_rk4_run r;
-  double *w = k->work + GR_EVENT_ROOM + GR_RK4_MEMORY;
+  double *w = k->work + gr_event_room(k->ns) + GR_RK4_MEMORY;
   r.k = k;
-  r.m = (gr_rk4_memory *)(k->work + GR_EVENT_ROOM);
+  r.m = (gr_rk4_memory *)(k->work + gr_event_room(k->ns));
   r.newton = gr_newton_in(w);
   r.projection = gr_projection_in(w += GR_NEWTON_WORK);
   r.k1 = w += GR_PROJECT_WORK;
@@ -62,7 +62,7 @@ GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
 }
 
 GR_API long gr_rk4_work(long ns) {
-  return GR_EVENT_ROOM + GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK +
+  return gr_event_room(ns) + GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK +
          (3 * GR_NX + GR_NZ + 1) * ns;
 }
 

@@ -107,7 +107,9 @@ enum {
   GR_REPEATS = 13,      /* events of clause `where` follow each other faster and faster, or do not settle (amount 0) */
   GR_CONTRADICTS = 14,  /* hidden constraints cannot hold with the value that a reset gives state `where`; amount infinite: two resets do */
   GR_NO_INSTANT = 15,   /* clause `where` fires at an instant whose derivative is not known */
-  GR_CLASHES = 16       /* clause `where` needs an unknown that is solved for after clause `amount`, and both fire at once */
+  GR_CLASHES = 16,      /* clause `where` needs an unknown that is solved for after clause `amount`, and both fire at once */
+  GR_ORDER = 17         /* no derivative: what follows depends on which of two comes first that are reached at one instant;
+                           `where`, `amount` = modes, -1: a jump of signals, -2 - q: a tick of clock q */
 };
 
 typedef struct {

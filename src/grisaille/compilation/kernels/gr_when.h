@@ -186,11 +186,14 @@ GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, const double *x, con
   for (long d = 0; d < k->ns; d++) {
     double *sx = k->sx + GR_NX * d, *sz = k->sz + GR_NZ * d, *dp = k->dp + GR_NP * d;
     for (long i = 0; i < GR_NR; i++) {
-      next[i] = k->dt[d] != 0.0 ? rd[i] * k->dt[d] : 0.0;
+      double size = 0.0;
+      next[i] = 0.0;
+      if (k->dt[d] != 0.0) gr_add(rd[i] * k->dt[d], &next[i], &size);
       for (long j = 0; j < GR_NP; j++)
-        if (dp[j] != 0.0) next[i] += rp[i + GR_NR * j] * dp[j];
-      for (long j = 0; j < GR_NX; j++) next[i] += rj[i + GR_NR * j] * sx[j];
-      for (long j = 0; j < GR_NZ; j++) next[i] += rj[i + GR_NR * (GR_NX + j)] * sz[j];
+        if (dp[j] != 0.0) gr_add(rp[i + GR_NR * j] * dp[j], &next[i], &size);
+      for (long j = 0; j < GR_NX; j++) gr_add(rj[i + GR_NR * j] * sx[j], &next[i], &size);
+      for (long j = 0; j < GR_NZ; j++) gr_add(rj[i + GR_NR * (GR_NX + j)] * sz[j], &next[i], &size);
+      gr_sizes(k)[gr_target[i] + GR_MOVED * d] += size + fabs(rd[i]) * gr_instant_noise(k)[d];
     }
     for (long j = 0; j < GR_NX; j++) sx[j] += f[j] * k->dt[d];
     for (long i = 0; i < GR_NR; i++) *(gr_target[i] < GR_NX ? sx + gr_target[i] : dp + (gr_target[i] - GR_NX)) = next[i];
@@ -265,6 +268,7 @@ GR_COLD void gr_keep_sides(gr_task *k, const double *x, const double *z, const d
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   for (long i = 0; i < GR_NE; i++) {
     kept[i] = near[i];
+    if (near[i] == GR_WAITS) continue;
     if ((gr_kind_of(i) != GR_LT && gr_kind_of(i) != GR_LE) || g.rate[i] == 0.0) continue;
     if (gr_sliding(k)[i] == 0.0 && (near[i] == GR_NEAR || gr_outside(k, i, g.q[i]) >= -noise[i])) near[i] = GR_LEFT;
   }
@@ -281,6 +285,7 @@ GR_COLD long gr_turn_sides(gr_task *k, gr_newton *n, double *x, double *z, const
   }
   if (!*turned) return GR_DONE;
   for (long i = 0; i < GR_NE; i++) {
+    if (near[i] == GR_WAITS) continue;
     if (near[i] == GR_LEFT) near[i] = kept[i];
     else if (gr_sliding(k)[i] == 0.0 && gr_slack(k)[i] > 0.0) near[i] = GR_NEAR;
     if (gr_sliding(k)[i] == 0.0) gr_slack(k)[i] = 0.0;

@@ -1,8 +1,9 @@
 """Whether events keep their order around an estimate.
 
-Derivatives through events, and errors made of them, are those of one order of events. Within a standard error of each
-unknown the events of a model's own are simulated again: where another one comes first there, or the model comes to an
-end, that is said. Events that only enter or leave at the end of a record change no order.
+Derivatives through events, and errors made of them, are those of one order of events, where it decides what follows.
+Within a standard error of each unknown the events of a model's own are simulated again: where another one comes first
+there, or the model comes to an end, that is said. Events that only enter or leave at the end of a record change no
+order.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def order_notes(problem: Problem, evaluation: Evaluation, covariance: np.ndarray
                 if said:
                     notes.append(
                         f"events: within a standard error of {unknown.name}, at {there[place]:.6g}, {said}; "
-                        f"derivatives and errors are those of one order of events."
+                        f"where their order decides what follows, derivatives and errors are those of one order."
                     )
                     break
     return notes

@@ -34,6 +34,7 @@ from grisaille.estimation.uncertainty import gauss_newton_covariance, without_un
 from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import multiple_shooting, own_value, robust_losses
 from grisaille.estimators.output_error.beside import go_beside, has_edges
+from grisaille.estimators.output_error.coincident_switches import move_guess_apart
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Residuals, reckon
 from grisaille.estimators.output_error.event_order import order_notes
@@ -241,7 +242,7 @@ class OutputError(Estimator):
         refuse_noise_alone(problem.noise, problem.unknowns, problem.cases[0].trial.structure)
         problem = problem if self.shooting == "multiple" else problem.begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
-        found = self._solve(problem, search)
+        found, moved = self._begin(problem, search)
         for _ in range(4):
             if found.evaluation.discretisation <= TOO_LONG or not search.left:
                 break
@@ -253,7 +254,21 @@ class OutputError(Estimator):
             found = self._across_jumps(found, search)
             if self.shooting == "single" and self.loss == "linear" and has_edges(found):
                 found = go_beside(search, found, _free, self._solve)
-        return self._conclude(found.problem, search, found.outcome, found.evaluation, time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        estimate = self._conclude(found.problem, search, found.outcome, found.evaluation, seconds)
+        return replace(estimate, notes=(*moved, *estimate.notes)) if moved else estimate
+
+    def _begin(self, problem: Problem, search: Squares) -> tuple[Solved, list[str]]:
+        """The first minimum; a guess at which the order of events matters is left, and that is said."""
+        known = len(search.journal.failures)
+        try:
+            return self._solve(problem, search), []
+        except EstimationError:
+            moved = move_guess_apart(search)
+            if not moved:
+                raise
+        del search.journal.failures[known:]
+        return self._solve(problem, search), moved
 
     def _across_jumps(self, found: Solved, search: Squares) -> Solved:
         """Go on by differences where the derivatives of the pieces lack the share of a jump."""
