@@ -185,6 +185,8 @@ ARGUMENTS: dict[str, Kind] = {
     "by": TEXT | NOTHING,
     "unit": TEXT | NOTHING,
     "zone": TEXT | NOTHING,
+    "dayfirst": YES_NO | NOTHING,
+    "reading": ANYTHING,
     "separator": TEXT | NOTHING,
     "decimal": TEXT,
     "comment": TEXT,

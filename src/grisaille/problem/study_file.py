@@ -35,6 +35,8 @@ class Plan:
     runs: int
     seed: int
     settings: dict[str, Any] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
+    """How data are read instead of what ``problem.toml`` says, as ``load_problem`` takes it."""
 
     def write(self, store: Path) -> None:
         """Beside the store, in one step."""
