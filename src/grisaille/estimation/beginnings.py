@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.errors import EstimationError, GrisailleError
+from grisaille.errors import CompilationError, EstimationError, GrisailleError
 from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
 from grisaille.experiment.checks import read_number
@@ -286,6 +286,8 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str]) -> B
     head = record.replace(outputs=outputs, weights=None, skip=0, start=known, name=record.name or "record")
     try:
         found = estimate_starts(fit, head, names)
+    except CompilationError:
+        raise  # no other values of the unknowns would help
     except GrisailleError as error:
         raise EstimationError(f"{where}, and its first {count} samples do not tell it: {error} {remedy}") from error
     lost = [n for n, (_, error) in found.items() if not np.isfinite(error)]

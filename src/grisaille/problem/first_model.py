@@ -160,18 +160,23 @@ def _increases(table: Table, header: str) -> bool:
     return len(values) > 1 and bool(np.all(np.diff(values) > 0))
 
 
+def _may_count(table: Table, column: Column) -> bool:
+    """Whether a column of numbers may be time; one called T is more often a temperature, and then goes down, too."""
+    return _is_numeric(table, column.header) and (column.name != "T" or _increases(table, column.header))
+
+
 def _time_column(table: Table, columns: list[Column], given: str | None, remarks: list[str]) -> Column | None:
     if given is not None:
         return _named([given], columns, "--time")[0]
     dates = [c for c in columns if _is_dates(table, c.header)]
-    called = [c for c in columns if c.name.lower() in TIMES and (c in dates or _is_numeric(table, c.header))]
+    called = [c for c in columns if c.name.lower() in TIMES and (c in dates or _may_count(table, c))]
     if not (dates or called) and _is_numeric(table, columns[0].header) and _increases(table, columns[0].header):
         remarks.append(f"Guessed: {columns[0].header} is time, because it increases. --time says otherwise.")
         return columns[0]
     if not (dates or called):
         remarks.append("There is no column of times: rows are independent samples. --time names one.")
         return None
-    chosen = (called or dates)[0]
+    chosen = ([c for c in called if c in dates] or dates or called)[0]
     remarks.append(f"Guessed: {chosen.header} is time. --time says otherwise.")
     return chosen
 
