@@ -14,6 +14,7 @@ import numpy as np
 
 from grisaille.model import functions as gr
 from grisaille.model.expression import Call, Expression, postorder
+from grisaille.modelica.limits import check_entries, spend
 from grisaille.modelica.values import (
     Enumerated,
     Unfit,
@@ -35,9 +36,6 @@ from grisaille.modelica.values import (
     subtract,
     total,
 )
-
-MOST = 200_000
-"""Entries of the largest array that is written out."""
 
 Function = Callable[..., Any]
 
@@ -124,6 +122,7 @@ def _extreme(operation: str, numeric: Callable[..., Any]) -> Function:
 
 
 def _flat(value: Any) -> list[Any]:
+    spend(value.size if isinstance(value, np.ndarray) else 1)
     return list(value.flat) if isinstance(value, np.ndarray) else [value]
 
 
@@ -147,8 +146,7 @@ def _lengths(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     for n in sizes:
         if not isinstance(n, int) or n < 0:
             raise Unfit(f"a size must be a whole number that is known before the simulation, got {describe(n)}")
-    if math.prod(sizes) > MOST:
-        raise Unfit(f"an array of {' x '.join(map(str, sizes))} entries is too large (at most {MOST})")
+    check_entries(math.prod(sizes), " x ".join(map(str, sizes)))
     return tuple(sizes)
 
 
@@ -223,7 +221,12 @@ def _wrapped(value: Any) -> np.ndarray[Any, Any]:
 def _cat(dimension: Any, *parts: Any) -> Any:
     if not isinstance(dimension, int):
         raise Unfit("the dimension of cat must be a whole number")
-    return np.concatenate([p if isinstance(p, np.ndarray) else _wrapped(p) for p in parts], axis=dimension - 1)
+    arrays = [p if isinstance(p, np.ndarray) else _wrapped(p) for p in parts]
+    check_entries(sum(part.size for part in arrays))
+    try:
+        return np.concatenate(arrays, axis=dimension - 1)
+    except ValueError as error:  # AxisError is one
+        raise Unfit(f"cat does not fit: {error}") from None
 
 
 def _vector(value: Any) -> Any:

@@ -15,8 +15,9 @@ import numpy as np
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.modelica import tree
 from grisaille.modelica.assembling import ELEMENT, assembled, steps_below
-from grisaille.modelica.builtins import BUILTINS, MOST, semi_linear
+from grisaille.modelica.builtins import BUILTINS, semi_linear
 from grisaille.modelica.expressions import ExpressionParser
+from grisaille.modelica.limits import LARGEST_ARRAY, check_entries, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tokens import Tokens
 from grisaille.modelica.values import (
@@ -134,8 +135,9 @@ class Evaluator:
             if not all(is_number(v) for v in (first, last, step)) or step == 0:
                 raise Unfit("a range must be known before the simulation and have a step that is not zero")
             count = int(np.floor((last - first) / step + 1e-9)) + 1
-            if count > MOST:
-                raise Unfit(f"a range of {count} entries is too long (at most {MOST})")
+            if count > LARGEST_ARRAY:
+                raise Unfit(f"a range of {count} entries is too long (at most {LARGEST_ARRAY})")
+            spend(max(count, 1))
             return [first + k * step for k in range(count)]
         value = self.value(node, local)
         if isinstance(value, Record) and all(isinstance(item, Enumerated) for item in value.values()):
@@ -193,8 +195,7 @@ class Evaluator:
         return result
 
     def _braces(self, node: tree.Braces, local: Local) -> Any:
-        if len(node.items) > MOST:
-            raise Unfit(f"an array of {len(node.items)} entries is too large (at most {MOST})")
+        check_entries(len(node.items))
         if any(isinstance(item, tree.Range) for item in node.items):
             return array([array(self.range(item, local)) for item in node.items])
         return array([self.value(item, local) for item in node.items])
@@ -204,8 +205,8 @@ class Evaluator:
         for row in node.rows:
             items = [self.value(item, local) for item in row]
             blocks = [BUILTINS["promote"](i, 2) if isinstance(i, np.ndarray) else array([array([i])]) for i in items]
-            rows.append(np.concatenate(blocks, axis=1))
-        return np.concatenate(rows, axis=0)
+            rows.append(BUILTINS["cat"](2, *blocks))
+        return BUILTINS["cat"](1, *rows)
 
     def _comprehension(self, node: tree.Comprehension, local: Local) -> Any:
         return self._comprehended(node, 0, dict(local))
@@ -217,9 +218,13 @@ class Evaluator:
         name, over = node.iterators[len(node.iterators) - 1 - depth]
         items = self.range(over, local)
         count = len(items) * count
-        if count > MOST:
-            raise Unfit(f"an array of {count} entries is too large (at most {MOST})")
-        return array([self._comprehended(node, depth + 1, {**local, name: item}, count) for item in items])
+        check_entries(count)
+        found: list[Any] = []
+        for item in items:
+            found.append(self._comprehended(node, depth + 1, {**local, name: item}, count))
+            if len(found) == 1 and isinstance(found[0], np.ndarray):
+                check_entries(len(items) * found[0].size)
+        return array(found)
 
     def _range(self, node: tree.Range, local: Local) -> Any:
         return array(self.range(node, local))
