@@ -142,6 +142,7 @@ ARGUMENTS: dict[str, Kind] = {
     "starts": WHOLE,
     "points": COUNT,
     "samples": COUNT | NOTHING,
+    "start_samples": COUNT | NOTHING,
     "block": WHOLE | NOTHING,
     "run": number("the number of a run", lambda value: True),
     "left_out": RUNS,

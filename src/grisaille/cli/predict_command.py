@@ -140,8 +140,8 @@ def _start(texts: tuple[str, ...]) -> Any:
 def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
     """A file as an experiment with the signals of the fitted ones."""
     from grisaille.cli.parsing import assignments
+    from grisaille.experiment.decimals import table_with_decimal
     from grisaille.experiment.experiment import Experiment
-    from grisaille.problem.first_model import table_with_decimal
 
     old = fit.experiments[0]
     said = dict(assignments("--column", reading["columns"]))

@@ -16,7 +16,7 @@ from grisaille.model.expression import Expression
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
 from grisaille.modelica.evaluation import Evaluator, Local, placed_in, unquoted
-from grisaille.modelica.limits import spend
+from grisaille.modelica.limits import STATEMENT, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import UNSET, Record, Unfit, both, choose, describe, either, negated
 
@@ -47,7 +47,7 @@ class Algorithm:
             if stopped is True:
                 return
             self._steps += 1
-            spend(1)
+            spend(STATEMENT)
             if self._steps > STATEMENTS:
                 raise Refused(statement.at, f"more than {STATEMENTS} statements would be run: the loops are too long")
             try:

@@ -19,8 +19,10 @@ LARGEST_ARRAY = 200_000
 """Entries of the largest array that is written out."""
 LONGEST_TEXT = 1_000_000
 """Letters of the longest text that is put together."""
-MOST_WORK = 5_000_000
-"""Entries, operations on them, statements and calls of one text: minutes of reading, and less than a gigabyte."""
+MOST_WORK = 10_000_000
+"""Entries, operations of formulas, statements and calls of one text, weighed: a minute of reading, half a gigabyte."""
+OPERATION, STATEMENT, COMPONENT, CALL = 2, 3, 8, 40
+"""Weights of an operation that is kept in a formula, a statement, a component of a model and a call of a function."""
 
 
 class _Count:
@@ -56,8 +58,8 @@ def spend(amount: int) -> None:
     count.spent += amount
     if count.spent > MOST_WORK:
         raise Unfit(
-            f"the text asks for more than {MOST_WORK} entries of arrays, statements and calls in all: its loops, "
-            f"arrays or functions are too large"
+            "the text makes more entries of arrays, operations, statements and calls than are read: its loops, "
+            "arrays or functions are too large"
         )
 
 

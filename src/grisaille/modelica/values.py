@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from grisaille.model.expression import BENDS, Call, Condition, Constant, Expression, Name, postorder
-from grisaille.modelica.limits import Unfit, check_entries, check_letters, spend
+from grisaille.modelica.limits import OPERATION, check_entries, check_letters, spend
+from grisaille.modelica.limits import Unfit as Unfit
 
 LONGEST_SHOWN = 200
 """Letters of a value, or operands of a formula, in a message."""
@@ -183,7 +184,8 @@ def _folding(operation: str, numeric: Callable[[Any, Any], Any]) -> Callable[[An
                     raise Unfit(f"a whole number beyond {LARGEST_WHOLE:g} has no place in a Modelica Integer")
                 return result
             except (ZeroDivisionError, OverflowError, ValueError):
-                return Call(operation, (formula(a), formula(b)))  # refused only where it is evaluated
+                pass  # refused only where it is evaluated
+        spend(OPERATION)
         return Call(operation, (formula(a), formula(b)))
 
     return apply
