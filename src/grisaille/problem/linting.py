@@ -255,7 +255,8 @@ def _check_study(root: Path, data: dict[str, Any], flat: FlatModel | None, wante
                 ("study", "noise"), f"'{name}' is not an output of {flat.name}. {suggestion(name, flat.outputs)}"
             )
     for name in study.get("ranges", {}):
-        if name not in (wanted.estimate or ()):
+        is_level = name.startswith("noise(") and name[6:-1] in flat.outputs  # those of open noise are added by methods
+        if name not in (wanted.estimate or ()) and not is_level:
             findings.error(("study", "ranges"), f"'{name}' is not estimated. {suggestion(name, wanted.estimate or ())}")
 
 
