@@ -19,6 +19,8 @@ from grisaille.experiment.checks import as_array, read_number, read_numbers
 from grisaille.experiment.date_texts import as_calendar, is_numeric, may_be_date
 from grisaille.experiment.rows import PLAIN, Rows
 
+LONGEST = 9e12
+"""Seconds between an origin and a date, as far as calendars go."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 ZONES = (
     "Europe/Berlin",
@@ -95,7 +97,7 @@ class Clock:
             return read_number(value, what)
         try:
             length = pd.Timedelta(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             length = pd.NaT
         if pd.isna(length):
             raise DataError(f"{what} is {value!r}; give a number, or a duration such as '15min', '1h' or '1 day'.")
@@ -125,7 +127,10 @@ class Clock:
         """A time for messages: ``t = 3.5`` or the date."""
         if self.origin is None or not np.isfinite(t):
             return f"t = {t:.9g}"
-        return str(self.stamp(t))
+        try:
+            return str(self.stamp(t))
+        except DataError:
+            return f"t = {t:.9g}"
 
     def brief(self, t: float) -> str:
         """A time for tables: a number, or the date without the zone, and without seconds where there are none."""
@@ -136,7 +141,10 @@ class Clock:
 
     def stamp(self, t: float) -> Any:
         """The date of a time."""
-        return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
+        try:
+            return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
+        except (ValueError, OverflowError):
+            raise DataError(f"t = {t:.9g} {self.unit} is beyond all dates that there are.") from None
 
     def dates(self, times: Any) -> Any:
         """The ``DatetimeIndex`` of times, in the zone of the data; None where they are plain numbers.
@@ -147,6 +155,8 @@ class Clock:
             return None
         elapsed = np.asarray(times, dtype=float) * self.seconds
         known = np.isfinite(elapsed)
+        if np.abs(elapsed[known]).max(initial=0.0) > LONGEST:
+            raise DataError(f"Times reach {np.abs(elapsed[known]).max():.3g} s, beyond all dates that there are.")
         counted = np.where(known, np.round(np.where(known, elapsed, 0.0) * 1e6), 0.0).astype("timedelta64[us]")
         found = pd.DatetimeIndex(self.origin.as_unit("us") + pd.TimedeltaIndex(counted))
         return found if known.all() else found.where(known)
@@ -199,7 +209,7 @@ def is_length(value: Any) -> bool:
         return False
     try:
         return not pd.isna(pd.Timedelta(value))
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
 
 

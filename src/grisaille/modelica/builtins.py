@@ -29,6 +29,7 @@ from grisaille.modelica.values import (
     identity,
     is_number,
     is_plain,
+    is_whole,
     multiply,
     negate,
     product_of,
@@ -62,7 +63,7 @@ def _whole(function: Function) -> Function:
 
     def apply(*arguments: Any) -> Any:
         value = function(*arguments)
-        return int(value) if is_number(value) else value
+        return int(value) if is_whole(value) else value
 
     return apply
 
@@ -72,22 +73,27 @@ ceil = _elementary("ceil", lambda x: float(math.ceil(x)))
 
 
 def _sign(x: Any) -> Any:
-    return int(np.sign(x)) if is_number(x) else Call("sign", (formula(x),))
+    return int(np.sign(x)) if is_number(x) and x == x else Call("sign", (formula(x),))
 
 
 def _absolute(x: Any) -> Any:
     return abs(x) if is_number(x) else Call("abs", (formula(x),))
 
 
+def _are_finite(x: Any, y: Any) -> bool:
+    """Whether both are numbers, and their quotient is one."""
+    return is_number(x) and is_number(y) and y != 0 and all(map(math.isfinite, (x, y, x / y)))
+
+
 def _mod(x: Any, y: Any) -> Any:
-    if is_number(x) and is_number(y) and y != 0:
+    if _are_finite(x, y):
         return x - math.floor(x / y) * y
     return subtract(x, multiply(floor(divide(x, y)), y))
 
 
 def _truncated(x: Any, y: Any) -> Any:
     """``div``: the quotient without its fraction."""
-    if is_number(x) and is_number(y) and y != 0:
+    if _are_finite(x, y):
         return (
             math.trunc(x / y)
             if isinstance(x, float) or isinstance(y, float)

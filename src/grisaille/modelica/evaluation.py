@@ -37,6 +37,7 @@ from grisaille.modelica.values import (
     either,
     elementwise,
     is_number,
+    is_whole,
     multiply,
     negate,
     negated,
@@ -116,7 +117,7 @@ class Evaluator:
         value = self.settled(self.value(node, local))
         if isinstance(value, Enumerated):
             return value.index
-        if isinstance(value, bool) or not is_number(value) or value != int(value):
+        if isinstance(value, bool) or not is_whole(value):
             raise Unfit(f"{what} must be a whole number that is known before the simulation, got {describe(value)}")
         return int(value)
 
@@ -134,9 +135,10 @@ class Evaluator:
             first, last, step = (self.settled(v) for v in (first, last, step))
             if not all(is_number(v) for v in (first, last, step)) or step == 0:
                 raise Unfit("a range must be known before the simulation and have a step that is not zero")
-            count = int(np.floor((last - first) / step + 1e-9)) + 1
-            if count > LARGEST_ARRAY:
-                raise Unfit(f"a range of {count} entries is too long (at most {LARGEST_ARRAY})")
+            reach = (last - first) / step
+            if not reach < LARGEST_ARRAY:
+                raise Unfit(f"a range of {reach + 1:.0f} entries is too long (at most {LARGEST_ARRAY})")
+            count = int(np.floor(max(reach, -1.0) + 1e-9)) + 1
             spend(max(count, 1))
             return [first + k * step for k in range(count)]
         value = self.value(node, local)
@@ -468,7 +470,7 @@ def _position(index: Any, length: int) -> int:
         index = index.index
     if isinstance(index, bool):
         index = int(index) + 1  # Boolean dimensions run false, true
-    if not is_number(index) or index != int(index):
+    if not is_whole(index):
         raise Unfit(f"a subscript must be a whole number, got {describe(index)}")
     if not 1 <= index <= length:
         raise Unfit(f"the subscript {index} is outside 1 to {length}")

@@ -70,6 +70,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def is_whole(value: Any) -> bool:
+    """Whether it is a number without a fraction."""
+    return is_number(value) and (isinstance(value, int) or value.is_integer())
+
+
 def is_plain(value: Any) -> bool:
     """Whether it is settled: no formula in it."""
     if isinstance(value, np.ndarray):
