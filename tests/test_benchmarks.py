@@ -68,9 +68,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("command", SCRIPTS)
-def test_documented_programs_take_their_arguments(
-    command: str, scripts: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documented_programs_take_their_arguments(command: str, scripts: None, monkeypatch: pytest.MonkeyPatch) -> None:
     _, file, *arguments = shlex.split(command)
     assert (ROOT / file).is_file(), file
     monkeypatch.setattr(sys, "argv", [file, *arguments])

@@ -23,6 +23,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,12 @@ class Verdict:
 # --- what is changed ---
 
 
-def prepare(kind: str, place: Path) -> None:
-    """Make the undamaged originals in a folder."""
-    {"fit": _fits, "store": _stores, "folder": _folders, "modelica": _texts}[kind](place)
+def prepare(kind: str, place: Path, several: bool) -> None:
+    """Make the undamaged originals in a folder; of fits two, if ``several``."""
+    {"fit": partial(_fits, several), "store": _stores, "folder": _folders, "modelica": _texts}[kind](place)
 
 
-def _fits(place: Path) -> None:
+def _fits(several: bool, place: Path) -> None:
     import numpy as np
     import pandas as pd
 
@@ -75,20 +76,22 @@ def _fits(place: Path) -> None:
     times = pd.date_range("2025-01-31", periods=25, freq="15min", tz="Europe/Berlin")
     y = 20 + 60 * np.exp(-0.5 * np.arange(25) / 4) + 0.5 * random_numbers.normal(size=25)
     data = gr.Experiment(times, outputs={"y": y}, name="cup", unit="h", start={"T": gr.Normal(80.0, 1.0)})
-    gr.fit(Cup(), data, ["k"], method=gr.KalmanML()).save(place / "kalman.nc")
+    if several:
+        gr.fit(Cup(), data, ["k"], method=gr.KalmanML()).save(place / "kalman.nc")
     gr.fit(Cup(), data, ["k"], method=gr.OutputError(), priors={"k": gr.LogNormal(0.5, 0.5)}).save(place / "output.nc")
 
 
 def _stores(place: Path) -> None:
-    from grisaille.cli.main import main
+    from grisaille.problem.study_file import Plan
+    from grisaille.study.store import Store
+    from grisaille.study.task import Answer
 
-    _data(place / "run.csv")
-    main(["new", "--csv", str(place / "run.csv"), str(place / "plant"), "--quiet"])
-    main(["study", "run", str(place / "plant"), "--kind", "multistart", "--runs", "4", "--workers", "1", "--quiet"])
-    for name in ("multistart.db", "multistart.json"):
-        shutil.copy(place / "plant" / name, place / name)
-    shutil.rmtree(place / "plant")
-    (place / "run.csv").unlink()
+    header = {"kind": "multistart", "model": "0723fee4", "parameters": json.dumps({"k": "0.5"}), "seed": "1"}
+    shelf = Store(place / "multistart.db", header, ["k", "std_error(k)", "objective"])
+    row = {"converged": True, "failure": "", "objective": 12.25, "k": 0.5, "std_error(k)": 0.01}
+    shelf.write([Answer(run, 17 + run, 0.125 * run, {**row, "k": 0.5 + 1e-3 * run}) for run in range(12)])
+    shelf.close()
+    Plan("plant", "multistart", 12, 1, {"sampling": "sobol"}).write(place / "multistart.db")
 
 
 def _data(path: Path) -> None:
@@ -138,7 +141,7 @@ def _texts(place: Path) -> None:
 def damage(kind: str, originals: Path, case: Path, rng: random.Random) -> tuple[str, Path]:
     """Copy the originals and change one; return the name of the original and the path to load."""
     if kind == "fit":
-        name = rng.choice(("kalman.nc", "output.nc"))
+        name = rng.choice(sorted(p.name for p in originals.glob("*.nc")))
         shutil.copy(originals / name, case / name)
         if rng.random() < 0.5:
             change_netcdf(case / name, rng)
@@ -303,7 +306,7 @@ def run(
     originals, place = folder / f"{kind}-originals", folder / f"{kind}-cases"
     originals.mkdir(parents=True)
     place.mkdir()
-    prepare(kind, originals)
+    prepare(kind, originals, several=count > 100)
     before = _listing(folder, place)
     found: list[Verdict] = []
     while len(found) < count:
@@ -318,14 +321,14 @@ def run(
 def _some(kind: str, originals: Path, first: int, count: int, seed: int, place: Path) -> Iterator[Verdict]:
     """Cases of one process, the last of which may have ended it."""
     command = [sys.executable, __file__, "--child", kind, str(originals), str(first), str(count), str(seed), str(place)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
     begun = None
-    for line in process.stdout:
-        message = json.loads(line)
-        begun = message.get("begun")
-        if begun is None:
-            yield Verdict(**message)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            message = json.loads(line)
+            begun = message.get("begun")
+            if begun is None:
+                yield Verdict(**message)
     if process.wait() != 0 or begun is not None:
         yield Verdict(first if begun is None else begun, "crash", f"the process ended with {process.returncode}")
 
