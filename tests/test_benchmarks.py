@@ -1,14 +1,46 @@
-"""Files beside a benchmark are the first that its imports find: none may have the name of a package."""
+"""Commands that the documentation and the benchmarks name: files are there, import, and take the arguments given.
+
+Files beside a benchmark are the first that its imports find: none may have the name of a package.
+"""
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import re
+import runpy
+import shlex
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+from grisaille.cli.main import program
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "benchmarks"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
+PAGES = [ROOT / "README.md", FOLDER / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+SHELL = re.compile(r"^```(?:sh|bash|console|shell)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`((?:python \S+\.py|grisaille )[^`]*)`")
+
+
+def documented(word: str) -> list[str]:
+    """Every command that begins with a word, without comments and prompts."""
+    found: dict[str, None] = {}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        lines = [line.removeprefix("$ ") for block in SHELL.findall(text) for line in block.splitlines()]
+        for line in [*lines, *INLINE.findall(SHELL.sub("", text))]:
+            command = re.split(r"\s+#|\s*\||\s+&|…|\.\.\.", line.strip())[0].strip()
+            if command.startswith(f"{word} ") and not command.endswith("\\"):
+                found[command] = None
+    return list(found)
+
+
+SCRIPTS = [c for c in documented("python") if re.match(r"python (benchmarks|tests|scripts)/", c)]
+COMMANDS = documented("grisaille")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -16,3 +48,65 @@ def test_no_benchmark_hides_a_package(name: str) -> None:
     """``coverage.py`` hid the package that numba imports, and ``simulate.py`` failed."""
     known = {"coverage", "numba", "scipy", "numpy", "jax", "diffrax", "casadi", "pandas", "statsmodels", "sksundae"}
     assert name not in known | set(sys.stdlib_module_names)
+
+
+class Parsed(Exception):
+    """A program has read its arguments, which is as far as it is to go."""
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs end where they have read their arguments; modules they bring are forgotten."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def stop(self: argparse.ArgumentParser, *arguments: object, **named: object) -> None:
+        parse(self, *arguments, **named)  # type: ignore[arg-type]
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+@pytest.mark.parametrize("command", SCRIPTS)
+def test_documented_programs_take_their_arguments(command: str, scripts: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, file, *arguments = shlex.split(command)
+    assert (ROOT / file).is_file(), file
+    monkeypatch.setattr(sys, "argv", [file, *arguments])
+    takes_options = "argparse" in (ROOT / file).read_text("utf-8")
+    if not takes_options:
+        assert not [a for a in arguments if a.startswith("-")], "it reads no options"
+        runpy.run_path(str(ROOT / file), run_name="imported")
+        return
+    with pytest.raises(Parsed):
+        runpy.run_path(str(ROOT / file), run_name="__main__")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_can_be_imported(name: str, scripts: None) -> None:
+    missing = {"jax", "diffrax", "pyomo", "statsmodels", "sksundae", "numba", "cupy", "sympy"}
+    wanted = {m for m in missing if re.search(rf"^(?:import|from) {m}\b", (FOLDER / f"{name}.py").read_text(), re.M)}
+    if any(importlib.util.find_spec(m) is None for m in wanted):
+        pytest.skip(f"needs {', '.join(sorted(wanted))}")
+    runpy.run_path(str(FOLDER / f"{name}.py"), run_name="imported")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_documented_commands_take_their_arguments(command: str) -> None:
+    """Read as the program reads them; nothing is run."""
+    words = shlex.split(command)[1:]
+    group: click.Command = program
+    context = click.Context(program)
+    while isinstance(group, click.Group) and words and not words[0].startswith("-"):
+        if words[0] == "COMMAND":
+            return
+        found = group.get_command(context, words[0])
+        assert found is not None, f"there is no command {words[0]!r}"
+        group, words = found, words[1:]
+    if isinstance(group, click.Group):
+        return
+    try:
+        group.make_context(group.name, list(words))
+    except click.exceptions.Exit as done:  # --help
+        assert done.exit_code == 0
+    except click.exceptions.MissingParameter:
+        assert not [w for w in words if w.startswith("-")]  # a name of a command in running text

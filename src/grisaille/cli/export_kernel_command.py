@@ -9,6 +9,7 @@ import click
 
 from grisaille.cli.output import Output, answering
 from grisaille.cli.parsing import assignments, model_of, numbers, signal_of, times_of
+from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import DataError
 
 
@@ -29,6 +30,7 @@ from grisaille.errors import DataError
 @click.option("--observe", "observed", multiple=True, metavar="NAME", help="What is kept; everything unless given.")
 @click.option("--step", type=float, help="Longest cell of the grid of the disturbances.")
 @click.option("--rtol", type=float, default=1e-6, show_default=True, help="Of the steps in a cell.")
+@reading_options("Data: ", "found out, or refused, unless given")
 @answering
 def command(output: Output, target: str, folder: Path, times: str, values: str | None, **given: Any) -> int:
     """Write an ensemble as a folder that runs where there is a graphics processor and CuPy, and nothing else."""
@@ -38,7 +40,7 @@ def command(output: Output, target: str, folder: Path, times: str, values: str |
 
     output.runs(target)
     model, instants = model_of(target), times_of(times)
-    inputs = {n: signal_of(n, text) for n, text in assignments("--input", given["inputs"])}
+    inputs = {n: signal_of(n, text, given_of(given)) for n, text in assignments("--input", given["inputs"])}
     fixed = numbers("--parameter", given["parameters"])
     name, many = _values(values)
     if name in fixed:

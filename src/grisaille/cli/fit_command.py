@@ -11,6 +11,7 @@ import click
 
 from grisaille.cli.output import Output, answering, frame
 from grisaille.cli.parsing import numbers, values
+from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import GrisailleError
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ SHOWN = 6
 @click.option("--output", "target", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Where fit.nc and report.html go; the problem's folder unless given.")  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Write fit.nc only.")
+@reading_options("Data: ", "as problem.toml says unless given")
 @answering
 def command(
     output: Output, folder: Path, method: str | None, options: tuple[str, ...], names: tuple[str, ...],
-    guesses: tuple[str, ...], target: Path | None, no_report: bool,
+    guesses: tuple[str, ...], target: Path | None, no_report: bool, **reading: Any,
 ) -> int:  # fmt: skip
     """Fit the problem in a FOLDER: print the table, write fit.nc and report.html.
 
@@ -42,7 +44,7 @@ def command(
     from grisaille.problem.folder import load_problem
 
     output.runs(folder)
-    problem = load_problem(folder)
+    problem = load_problem(folder, given_of(reading))
     changes: dict[str, Any] = {"method": _method(problem, method, values("--option", options))}
     if names:
         changes["estimate"] = list(names)

@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from grisaille.cli.output import Output, answering
+from grisaille.cli.reading import OPTIONS, given_of, reading_options
 from grisaille.errors import DataError
 
 FILE = click.Path(path_type=Path)
 _COMMA = re.compile(r",(?![^\[]*\])")
 """One that stands in no brackets."""
-OWN = ("csv", "time", "zone", "encoding")
+OWN = ("csv", "time", "zone", *OPTIONS)
 """Options that only a file of data has."""
 
 
@@ -36,11 +37,11 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
 @click.option("--inputs", metavar="A,B", help="Columns, or variables of --modelica, that were applied.")
 @click.option("--outputs", metavar="C,D", help="Columns, or variables of --modelica, that were measured.")
 @click.option("--zone", metavar="NAME", help="With --csv: the time zone of dates without one, as in Europe/Berlin.")
-@click.option("--encoding", metavar="NAME", help="With --csv: of its text, such as latin-1; utf-8 unless given.")
+@reading_options("With --csv: ", "found out, or refused, unless given")
 @answering
 def command(
     output: Output, template: str | None, folder: Path | None, listing: bool, file: Path | None,
-    modelica: Path | None, name: str | None, path: tuple[Path, ...], **columns: str | None,
+    modelica: Path | None, name: str | None, path: tuple[Path, ...], **columns: Any,
 ) -> int:  # fmt: skip
     """Make a problem folder from a TEMPLATE, from your own data, or from a Modelica model, ready to fit and to change.
 
@@ -83,12 +84,12 @@ def command(
     return 0
 
 
-def _from_file(output: Output, file: Path, folder: Path, columns: dict[str, str | None]) -> int:
+def _from_file(output: Output, file: Path, folder: Path, columns: dict[str, Any]) -> int:
     from grisaille.problem.first_model import create_from_csv, unknowns_of
 
     made = create_from_csv(
         file, folder, time=columns["time"], inputs=_listed(columns["inputs"]), outputs=_listed(columns["outputs"]),
-        zone=columns["zone"], encoding=columns["encoding"] or "utf-8",
+        zone=columns["zone"], **given_of(columns),
     )  # fmt: skip
     names, lonely = unknowns_of(made)
     remarks = list(made.remarks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +78,26 @@ def _number(what: str, text: str) -> float:
         raise DataError(f"{what}: {text!r} is not a number.") from None
 
 
-def signal_of(name: str, text: str) -> Any:
-    """A number, or ``(t, values)`` from a CSV file: the named column, the one called ``name``, or the only one."""
+def signal_of(name: str, text: str, reading: Mapping[str, Any]) -> Any:
+    """A number, or ``(t, values)`` from a CSV file: the named column, the one called ``name``, or the only one.
+
+    reading : decimal, separator, encoding, as they were given
+    """
     path, _, column = text.partition(":") if ".csv:" in text else (text, "", "")
     if not path.endswith(".csv"):
         return _number(f"--input {name}={text}", text)
-    import pandas as pd
+    from grisaille.experiment.decimals import table_with_decimal
 
-    table = pd.read_csv(path, index_col=0)
-    column = column or (name if name in table.columns else table.columns[0] if len(table.columns) == 1 else "")
-    if column not in table.columns:
+    table = table_with_decimal(Path(path), **{k: v for k, v in reading.items() if k != "dayfirst"})
+    time, *others = table.columns
+    column = column or (name if name in others else others[0] if len(others) == 1 else "")
+    if column not in others:
         wanted = f"no column {column!r}" if column else f"several columns and none is called {name!r}"
-        raise DataError(f"--input {name}={text}: {path} has {wanted}. It has: {', '.join(map(str, table.columns))}.")
-    return table.index.to_numpy(float), table[column].to_numpy(float)
+        raise DataError(f"--input {name}={text}: {path} has {wanted}. It has: {', '.join(others)}.")
+    times = table.times(time, None)
+    if getattr(times, "dtype", None) is None or times.dtype.kind != "f":
+        raise DataError(f"--input {name}={text}: {time!r} holds dates, but --times are numbers. Give numbers.")
+    return times, table.numbers(column, f"--input {name}")
 
 
 def check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None:

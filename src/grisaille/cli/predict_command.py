@@ -9,6 +9,7 @@ import click
 
 from grisaille.cli.output import Output, answering, plain
 from grisaille.cli.parsing import check_ending, numbers
+from grisaille.cli.reading import NAMED, given_of, reading_options
 from grisaille.cli.saved import saved_fit
 from grisaille.errors import DataError
 
@@ -30,9 +31,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--column", "columns", multiple=True, metavar="NAME=COLUMN", help="With --data: where a signal is.")
 @click.option("--unit", metavar="UNIT", help="With --data: of time; that of the fitted record unless given.")
 @click.option("--zone", metavar="NAME", help="With --data: the time zone of dates without one.")
-@click.option("--decimal", type=click.Choice([".", ","]), help="With --data: the decimal sign; found out otherwise.")
-@click.option("--separator", metavar="SIGN", help="With --data: what stands between columns; found out otherwise.")
-@click.option("--encoding", metavar="NAME", help="With --data: of its text, such as latin-1; utf-8 unless given.")
+@reading_options("With --data: ", "found out, or refused, unless given")
 @click.option("--horizon", metavar="K|DURATION|inf",
               help="From the data up to K samples, or a duration such as '1 h', before; 'inf' or nothing: a "
               "simulation.")  # fmt: skip
@@ -54,11 +53,8 @@ def command(
     if data is not None and experiment is not None:
         raise DataError("--data and --experiment are two records: give one of them.")
     record: Any = experiment if data is None else _new_record(fit, data, reading)
-    if data is None and any(reading.values()):
-        raise DataError(
-            "--time, --column, --unit, --zone, --decimal, --separator and --encoding say how to read --data FILE.csv, "
-            "which is missing."
-        )
+    if data is None and any(value not in (None, ()) for value in reading.values()):
+        raise DataError(f"--time, --column, --unit, --zone, {NAMED} say how to read --data FILE.csv, which is missing.")
     found = fit.predict(record, _horizon(horizon), start=_start(starts), bands=bands)  # type: ignore[arg-type]
     chosen = fit.experiments[0] if record is None else fit.find_experiment(record)
     table = table_of(found, chosen)
@@ -82,10 +78,14 @@ def command(
 def table_of(found: Any, experiment: Experiment) -> pd.DataFrame:
     """Return a row per time: ``y``, its band, such as ``y_lower_noise``, and ``y_measured`` where it was.
 
+    Where the record has dates, these come first, as ISO 8601 with the offset of their zone, and times as numbers next.
+
     Columns of bands end in what these contain, ``_noise`` or ``_all``: a file has no attributes.
     """
     import numpy as np
     import pandas as pd
+
+    from grisaille.experiment.dating import DATE
 
     times = found["time"].to_numpy()
     columns: dict[str, Any] = {}
@@ -103,7 +103,11 @@ def table_of(found: Any, experiment: Experiment) -> pd.DataFrame:
         inside = (at < len(times)) & np.isclose(times[np.minimum(at, len(times) - 1)], samples.times, rtol=1e-12)
         measured[at[inside]] = samples.values[inside]
         columns[f"{name}_measured"] = measured
-    return pd.DataFrame(columns, index=pd.Index(times, name="time"))
+    dates = None if experiment.is_static else experiment.clock.dates(times)
+    if dates is None:
+        return pd.DataFrame(columns, index=pd.Index(times, name="time"))
+    index = pd.Index([date.isoformat() for date in dates], name=DATE)
+    return pd.DataFrame({"time": times, **columns}, index=index)
 
 
 def _horizon(text: str | None) -> Any:
@@ -136,8 +140,8 @@ def _start(texts: tuple[str, ...]) -> Any:
 def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
     """A file as an experiment with the signals of the fitted ones."""
     from grisaille.cli.parsing import assignments
+    from grisaille.experiment.decimals import table_with_decimal
     from grisaille.experiment.experiment import Experiment
-    from grisaille.problem.first_model import table_with_decimal
 
     old = fit.experiments[0]
     said = dict(assignments("--column", reading["columns"]))
@@ -145,9 +149,9 @@ def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
     for name in said:
         if name not in known:
             raise DataError(f"--column {name}={said[name]}: the fit has no signal {name!r}; it has {', '.join(known)}.")
-    encoding, separator = reading["encoding"] or "utf-8", reading["separator"]
-    table, found = table_with_decimal(path, encoding, separator)
-    decimal, headers = reading["decimal"] or found, list(table.columns)
+    given = given_of(reading)
+    table = table_with_decimal(path, **{k: v for k, v in given.items() if k != "dayfirst"})
+    headers = list(table.columns)
     time = reading["time"] or next((h for h in headers if h in ("time", "t")), None)
     if time is None and not old.is_static:
         raise DataError(f"{path.name} has no column 'time' or 't': name it by --time. It has: {', '.join(headers)}.")
@@ -169,6 +173,6 @@ def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
     }
     made: Experiment = Experiment.from_csv(
         path, time=None if old.is_static else time, inputs={n: where[n] for n in old.inputs}, outputs=outputs,
-        hold=dict(old.hold), decimal=decimal, separator=separator, encoding=encoding, **options,
+        hold=dict(old.hold), **{**given, "decimal": table.decimal}, **options,
     )  # fmt: skip
     return made

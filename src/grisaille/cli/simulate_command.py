@@ -9,6 +9,7 @@ import click
 
 from grisaille.cli.output import Output, answering, plain
 from grisaille.cli.parsing import assignments, check_ending, model_of, numbers, signal_of, times_of
+from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import DataError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--noise", is_flag=True, help="Add measurement noise to the outputs.")
 @click.option("--output", "file", type=FILE, metavar="FILE", help="Write the trajectory: .csv or .nc (netCDF).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the trajectory: .png, .svg or .pdf.")
+@reading_options("Data: ", "found out, or as problem.toml says, unless given")
 @answering
 def command(
     output: Output, target: str, times: str | None, experiment: str | None, file: Path | None, plot: Path | None,
@@ -63,11 +65,12 @@ def _simulate(
     import grisaille
 
     arguments = (
-        _of_experiment(target, experiment) if times is None else {"model": model_of(target), "times": times_of(times)}
+        _of_experiment(target, experiment, given_of(given))
+        if times is None
+        else {"model": model_of(target), "times": times_of(times)}
     )
-    arguments["inputs"] = {
-        **arguments.get("inputs", {}), **{n: signal_of(n, text) for n, text in assignments("--input", given["inputs"])}
-    }  # fmt: skip
+    signals = {n: signal_of(n, text, given_of(given)) for n, text in assignments("--input", given["inputs"])}
+    arguments["inputs"] = {**arguments.get("inputs", {}), **signals}
     arguments["parameters"] = {**arguments.get("parameters", {}), **numbers("--parameter", given["parameters"])}
     arguments["start"] = {**arguments.get("start", {}), **numbers("--start", given["starts"])}
     if given["hold"] is not None:
@@ -77,13 +80,13 @@ def _simulate(
     )
 
 
-def _of_experiment(target: str, name: str | None) -> dict[str, Any]:
+def _of_experiment(target: str, name: str | None, reading: dict[str, Any]) -> dict[str, Any]:
     """What an experiment of a folder says about a simulation."""
     from grisaille.problem.folder import load_problem
 
     if not Path(target).exists() or Path(target).suffix == ".py" or ":" in target:
         raise DataError("--times is needed: FIRST:LAST:STEP, for example --times 0:10:0.1.")
-    problem = load_problem(target)
+    problem = load_problem(target, reading)
     names = [e.name for e in problem.experiments]
     if name is not None and name not in names:
         raise DataError(f"--experiment {name}: the folder has {', '.join(map(str, names))}.")

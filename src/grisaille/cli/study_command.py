@@ -11,6 +11,7 @@ import click
 
 from grisaille.cli.output import Output, answering, frame
 from grisaille.cli.parsing import check_ending
+from grisaille.cli.reading import OPTIONS, given_of, reading_options
 from grisaille.errors import DataError, GrisailleError
 
 FOLDER = click.Path(path_type=Path)
@@ -36,10 +37,11 @@ def command() -> None:
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; one per processor unless given.")
 @click.option("--table", type=FOLDER, metavar="FILE.csv", help="Write one row per run.")
 @click.option("--report", "page", type=FOLDER, metavar="FILE.html", help="Write a report as well.")
+@reading_options("Data: ", "as problem.toml says unless given")
 @answering
 def run(
     output: Output, folder: Path, kind: str | None, runs: int | None, seed: int | None, store: Path | None,
-    workers: int | None, table: Path | None, page: Path | None, **settings: str | None,
+    workers: int | None, table: Path | None, page: Path | None, **options: Any,
 ) -> int:  # fmt: skip
     """Run a study of the problem in a FOLDER. Executes its model.py.
 
@@ -49,13 +51,14 @@ def run(
     from grisaille.problem.study_file import Plan
 
     output.runs(folder)
-    problem = load_problem(folder)
-    chosen = {**problem.settings, **{k: v for k, v in settings.items() if v is not None}}
+    reading = given_of(options)
+    given = {k: v for k, v in options.items() if v is not None and k not in OPTIONS}
+    problem = load_problem(folder, reading)
+    chosen = {**problem.settings, **given}
     named = kind or chosen.get("kind", "monte-carlo")
     file = store or problem.folder / chosen.get("store", f"{named}.db")
     where = os.path.relpath(problem.folder.absolute(), file.absolute().parent)
-    given = {k: v for k, v in settings.items() if v is not None}
-    plan = Plan(where, named, runs or chosen.get("runs", 100), problem.seed if seed is None else seed, given)
+    plan = Plan(where, named, runs or chosen.get("runs", 100), problem.seed if seed is None else seed, given, reading)
     return _carry_out(output, problem, plan, file, workers, Extras(table, page))
 
 
@@ -78,7 +81,9 @@ def resume(
     plan = plan if runs is None else replace(plan, runs=runs)
     output.say(f"{file}: {read_store(file).counts['runs']} of {plan.runs} runs are there.")
     output.runs(plan.folder_from(file))
-    return _carry_out(output, load_problem(plan.folder_from(file)), plan, file, workers, Extras(table, page))
+    return _carry_out(
+        output, load_problem(plan.folder_from(file), plan.reading), plan, file, workers, Extras(table, page)
+    )
 
 
 @command.command("show")

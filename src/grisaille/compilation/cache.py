@@ -140,8 +140,8 @@ def folder() -> Path:
         if not os.environ.get("GRISAILLE_CACHE", "").strip():
             return Path(_passing_folder().name)
         raise CompilationError(
-            f"The cache folder {place} cannot be made: {error.strerror or error}. "
-            "Set GRISAILLE_CACHE to a folder of yours."
+            f"The cache folder {place}, where compiled models are kept, cannot be made: {error.strerror or error}. Set "
+            f"GRISAILLE_CACHE to a folder of yours, or unset it."
         ) from error
     _check_ownership(place)
     return place if os.access(place, os.W_OK | os.X_OK) else Path(_passing_folder().name)
@@ -149,14 +149,25 @@ def folder() -> Path:
 
 @lru_cache(maxsize=1)
 def _passing_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="grisaille-cache-", ignore_cleanup_errors=True)
+    try:
+        return tempfile.TemporaryDirectory(prefix="grisaille-cache-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise CompilationError(
+            f"Compiled models have no place: the cache folder {_location()} cannot be written to, and no folder for "
+            f"temporary files can be ({error.strerror or error}). Set GRISAILLE_CACHE or TMPDIR to a folder of yours."
+        ) from error
 
 
 def _location() -> Path:
     chosen = os.environ.get("GRISAILLE_CACHE", "").strip()
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    home = Path.home()
+    try:
+        if chosen:
+            return Path(chosen).expanduser().absolute()
+        home = Path.home()
+    except RuntimeError as error:
+        raise CompilationError(
+            f"The cache folder is not known: {error} Set GRISAILLE_CACHE to a folder of yours."
+        ) from error
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "grisaille" / "cache"
     if sys.platform == "darwin":

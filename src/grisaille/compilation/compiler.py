@@ -19,7 +19,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,10 +62,15 @@ class Compiler:
         return self._made(files, [*flags, SHARED, *files], *_libraries())
 
     def _made(self, files: Mapping[str, bytes], words: list[str], *libraries: str) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="grisaille-") as name:
-            folder = Path(name)
-            for file, content in files.items():
-                (folder / file).write_bytes(content)
+        with _working_folder() as folder:
+            try:
+                for file, content in files.items():
+                    (folder / file).write_bytes(content)
+            except OSError as error:
+                raise CompilationError(
+                    f"Generated code cannot be written to {folder}: {error.strerror or error}. Make room, or set "
+                    f"TMPDIR to a folder on another disk."
+                ) from error
             target = folder / f"built{SUFFIX}"
             self._run([*self.command, *words, "-o", target.name, *libraries], folder)
             try:
@@ -88,6 +94,20 @@ class Compiler:
                 "The compiler is too old or broken, or this is an error in grisaille. To go on without compiled code, "
                 "set GRISAILLE_COMPILER=none; to use another compiler, set CC."
             )
+
+
+@contextmanager
+def _working_folder() -> Iterator[Path]:
+    """A folder for one build, which goes with it."""
+    try:
+        place = tempfile.TemporaryDirectory(prefix="grisaille-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise CompilationError(
+            f"There is no folder for temporary files to build generated code in: {error.strerror or error}. Set TMPDIR "
+            f"to a folder of yours."
+        ) from error
+    with place:
+        yield Path(place.name)
 
 
 def flags(optimization: str = "-O2") -> tuple[str, ...]:

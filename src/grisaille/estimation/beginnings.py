@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.errors import EstimationError, GrisailleError
+from grisaille.errors import CompilationError, EstimationError, GrisailleError
 from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
 from grisaille.experiment.checks import read_number
@@ -66,13 +66,16 @@ class Beginning:
         return self.carried or Following(self.experiment, fit.method, self.how)
 
 
-def beginning_of(fit: Fitted, experiment: Experiment, start: Start = "auto") -> Beginning:
+def beginning_of(fit: Fitted, experiment: Experiment, start: Start = "auto", samples: int | None = None) -> Beginning:
     """The record as the fitted model begins it.
 
     start : ``"auto"``, ``"declared"`` (what the record and the model say, whatever was estimated), or values by name,
         the others as by ``"auto"``
+    samples : how many first ones tell the start, whatever record was fitted; None: as many as need be, if at all
     """
     given = _read(fit, start)
+    if samples is not None:
+        return _told_by_so_many(fit, experiment, start, given, samples)
     if experiment.is_static or any(experiment is e for e in fit.experiments):
         return Beginning(experiment, "as it was fitted")
     record = _with_starts(experiment, given)
@@ -93,6 +96,29 @@ def beginning_of(fit: Fitted, experiment: Experiment, start: Start = "auto") -> 
     _refuse_local(fit, record)
     wanted = _wanted(fit, record)
     return _told_by_itself(fit, record, wanted) if wanted else Beginning(record, "from the declared start")
+
+
+def _told_by_so_many(
+    fit: Fitted, experiment: Experiment, start: Start, given: dict[str, float], samples: int
+) -> Beginning:
+    """The record with starts of all states that nobody gives, told by a number of first samples."""
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
+        raise EstimationError(f"start_samples is {samples!r}; give how many first samples tell the start, 1 or more.")
+    if start == "declared":
+        raise EstimationError(
+            f"start_samples={samples} says that samples tell the start, and start='declared' that nothing does. Leave "
+            f"one of them out; experiment.replace(skip={samples}) leaves samples out of the score."
+        )
+    if experiment.is_static:
+        raise EstimationError(f"start_samples={samples} is given, but rows of a static experiment have no start.")
+    _refuse_local(fit, experiment)
+    record = _with_starts(experiment, given)
+    known = {n for n, v in record.start.items() if _is_number(v)} if given else set()
+    wanted = [n for n in _targets(fit, record, [EVERY]) if n not in known]
+    if not wanted:
+        raise EstimationError(f"start_samples={samples} is given, but start= knows every state. Leave one of them out.")
+    rest = {n: v for n, v in record.start.items() if n in given}
+    return _told_by_itself(fit, record.replace(start=rest), wanted, int(samples))
 
 
 def _read(fit: Fitted, start: Start) -> dict[str, float]:
@@ -266,12 +292,13 @@ def _targets(fit: Fitted, record: Experiment, names: Sequence[str]) -> list[str]
     return [u.target for u in resolve_unknowns(structure, [named], [f"start({n})" for n in wanted])]
 
 
-def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str]) -> Beginning:
+def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samples: int | None = None) -> Beginning:
     """Starts estimated from the first samples, everything else as fitted."""
     names = list(dict.fromkeys(_targets(fit, record, wanted)))
     asked = ", ".join(f"start({n})" for n in names)
     times = record.output_times
-    count = min(max(FIRST * len(names), len(names) + 2), max(int(SHARE * len(times)), len(names) + 2))
+    usual = min(max(FIRST * len(names), len(names) + 2), max(int(SHARE * len(times)), len(names) + 2))
+    count = usual if samples is None else samples
     remedy = f"Give start={{'{names[0]}': …}}, or start='declared'."
     who = f"Experiment '{record.name}'" if record.name else "The experiment"
     where = f"{who} begins in a state that the fit does not know ({asked})"
@@ -286,6 +313,8 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str]) -> B
     head = record.replace(outputs=outputs, weights=None, skip=0, start=known, name=record.name or "record")
     try:
         found = estimate_starts(fit, head, names)
+    except CompilationError:
+        raise  # no other values of the unknowns would help
     except GrisailleError as error:
         raise EstimationError(f"{where}, and its first {count} samples do not tell it: {error} {remedy}") from error
     lost = [n for n, (_, error) in found.items() if not np.isfinite(error)]

@@ -394,10 +394,16 @@ class Fitted:
                 return with_dates(ahead.assign_attrs(start=on.how), on.experiment)
         return with_dates(self.simulated(begun.experiment).assign_attrs(start=begun.how), begun.experiment)
 
-    def begun(self, experiment: Experiment | str | None = None, start: str | Mapping[str, float] = "auto") -> Beginning:
+    def begun(
+        self,
+        experiment: Experiment | str | None = None,
+        start: str | Mapping[str, float] = "auto",
+        samples: int | None = None,
+    ) -> Beginning:
         """An experiment with the start from which it is predicted.
 
         experiment, start : as in ``predict``
+        samples : as ``start_samples`` in ``validate``
         """
         from grisaille.estimation.beginnings import beginning_of
 
@@ -405,7 +411,7 @@ class Fitted:
         if any(chosen is e for e in self.experiments):
             return beginning_of(self, chosen, start)
         chosen.check(self.initial_model)
-        return beginning_of(self, chosen, start)
+        return beginning_of(self, chosen, start, samples)
 
     def simulated(self, experiment: Experiment, sensitivities: Sequence[str] = ()) -> xr.Dataset:
         """The fitted model over the time of an experiment, from the start that this has, or that was estimated for it.

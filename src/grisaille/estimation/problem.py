@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from grisaille.errors import GrisailleError
+from grisaille.errors import CompilationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel, moving_levels
 from grisaille.estimation.unknowns import joint_priors, prior_residual
@@ -281,6 +281,8 @@ class Problem(Scaled):
         }
         try:
             return self.freeze({n: p for n, p in found.items() if p.completed}, self.guess)
+        except CompilationError:
+            raise  # no other values of the unknowns would help
         except GrisailleError:
             return self
 

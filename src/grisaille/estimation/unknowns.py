@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,8 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.curves.smoothness import with_smoothness
 from grisaille.estimation.curves.vectors import deal_out, elements_of, names_to_estimate
+from grisaille.experiment.record import Record
+from grisaille.experiment.time_units import names_without_unit
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, SmoothCurve, Smoothness, Uniform
@@ -164,6 +167,12 @@ class _Declared:
     bounds: dict[str, tuple[float, float]]
     priors: dict[str, Any]
 
+    @cached_property
+    def unlabelled(self) -> frozenset[str]:
+        """Names whose values are not in the units they declare, because times are in another unit."""
+        records = [e for e in self.experiments if isinstance(e, Record)]
+        return names_without_unit(records, self.structure.model)
+
     def spread(self, target: str, where: str, names: list[str], local: tuple[str, ...]) -> Iterator[Unknown]:
         """One unknown, or one per experiment."""
         is_start = target.startswith("start(")
@@ -181,14 +190,16 @@ class _Declared:
             variable = self.structure.model.variables[target[6:-1]]
             prior = self.priors.get(name, self.priors.get(target))
             lower, upper = self._bounds(name, target, variable.bounds, prior)
-            return Unknown(name, "start", variable.name, experiment, np.nan, lower, upper, False, variable.unit, prior)
+            unit = "" if variable.name in self.unlabelled else variable.unit
+            return Unknown(name, "start", variable.name, experiment, np.nan, lower, upper, False, unit, prior)
         if target.startswith(("scale(", "noise(")):
             return self._level(target, experiment, name)
         parameter = self.structure.model.parameters[target]
         prior = self.priors.get(name, self.priors.get(target, parameter.prior))
         lower, upper = self._bounds(name, target, parameter.bounds, prior)
         logarithmic = _is_logarithmic(parameter.transform, lower, upper, prior)
-        return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, parameter.unit, prior)
+        unit = "" if target in self.unlabelled else parameter.unit
+        return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, unit, prior)
 
     def _level(self, target: str, experiment: str | None, name: str) -> Unknown:
         """A standard deviation, searched by its logarithm."""

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from grisaille import interrupts
 from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
@@ -83,6 +84,7 @@ def with_tested_starts(model: Model, problem: Problem, method: Estimator, found:
     except (GrisailleError, np.linalg.LinAlgError, ArithmeticError):
         return found  # a fit is not lost by a test of it
     except KeyboardInterrupt:
+        interrupts.acknowledge()
         return replace(found, notes=(*found.notes, "INTERRUPTED before the declared starts were tested."))
     if not accused or freed is None:
         return found

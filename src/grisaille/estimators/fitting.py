@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from grisaille import interrupts
 from grisaille.calling import checked
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import unknown_starts
@@ -37,6 +38,7 @@ from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.reduction import Structure
 from grisaille.trial.refusals import refuse_always
 from grisaille.trial.unknown import Unknown
 
@@ -77,6 +79,7 @@ def fit_problem(
             f"hangs), there is none to find: declare the noise, or leave such data out. Else scale the units."
         ) from error
     except KeyboardInterrupt:
+        interrupts.acknowledge()
         reached = method.interrupted(problem, journal)
         if reached is None:
             raise
@@ -90,13 +93,22 @@ def fit_problem(
         found = with_tested_starts(model, problem, method, replace(found, unknowns=asked))
     found = with_explanation(replace(found, unknowns=asked), method, disturbed=bool(flat.disturbances))
     data = [c.experiment for c in problem.cases]
-    gaps = [f"{e.name}: {note}" if len(data) > 1 else note for e in data for note in e._remarks]
+    remarks = _remarks(model, data)
     believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
-    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *gaps))
+    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
     return kind(model, data, method, found, why)
+
+
+def _remarks(model: Model, data: Sequence[Experiment]) -> list[str]:
+    """What the data are remarked on, alone and beside the model; what holds for all experiments is said once."""
+    said: dict[str, list[str]] = {}
+    for experiment in data:
+        for note in dict.fromkeys((*experiment._remarks, *experiment.check(model))):
+            said.setdefault(note, []).append(str(experiment.name))
+    return [note if len(names) == len(data) else f"{', '.join(names)}: {note}" for note, names in said.items()]
 
 
 def _reviewed(method: Estimator, problem: Problem, found: Estimate, journal: Journal, may_change: bool) -> Reviewed:
@@ -104,11 +116,13 @@ def _reviewed(method: Estimator, problem: Problem, found: Estimate, journal: Jou
     try:
         return method.review(problem, found, journal, may_change=may_change)
     except (KeyboardInterrupt, np.linalg.LinAlgError) as error:
+        interrupts.acknowledge()
         why = "INTERRUPTED" if isinstance(error, KeyboardInterrupt) else f"approximation: {error}"
         return Reviewed(method, replace(found, notes=(*found.notes, f"{why} before the approximation was checked.")))
 
 
 @checked
+@interrupts.interruptible()
 def evaluate(
     model: Model,
     experiments: Experiment | Sequence[Experiment],
@@ -309,7 +323,7 @@ def find_unknowns(
 ) -> tuple[Unknown, ...]:
     """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
     if any(e.start for e in data):
-        estimate, priors = _with_unknown_starts(data, estimate, priors)
+        estimate, priors = _with_unknown_starts(structure_of(model), data, estimate, priors)
     structure = structure_of(model)
     names = wanted_names(structure, estimate, may_be_empty=not searched)
     if isinstance(method, Estimator):  # "auto" is chosen later, and adds what the one chosen does
@@ -318,9 +332,12 @@ def find_unknowns(
 
 
 def _with_unknown_starts(
-    data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
+    structure: Structure, data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
 ) -> tuple[Iterable[object] | None, Any]:
-    """Starts that an experiment declares unknown are estimated too, with the prior it gives."""
+    """Starts that an experiment declares unknown are estimated too, with the prior it gives.
+
+    Without ``estimate`` they stand beside the parameters that declare bounds or a prior, which may be none.
+    """
     found = {
         f"start({n})@{e.name}" if len(data) > 1 else f"start({n})": v
         for e in data
@@ -328,11 +345,9 @@ def _with_unknown_starts(
     }
     if not found:
         return estimate, priors
-    if estimate is None:
-        raise EstimationError(
-            f"The experiments leave {', '.join(found)} unknown: name the parameters beside them in estimate=[…]."
-        )
-    listed = list(estimate)
+    if isinstance(estimate, str):
+        return estimate, priors
+    listed: list[object] = list(marked_names(structure) if estimate is None else estimate)
     said = {str(getattr(e, "path", e)) for e in listed}
     extra = [n for n in found if n not in said and n.partition("@")[0] not in said and "start(*)" not in said]
     beliefs = {n: v for n, v in found.items() if v is not None}

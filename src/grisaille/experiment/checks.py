@@ -112,8 +112,8 @@ def check_times(times: np.ndarray, what: str, rows: Rows, show: Any, otherwise: 
     if same.size:
         k = int(same[0])
         raise DataError(
-            f"{what} repeat in {rows.listed(same.tolist())}: {show(times[k])} stands twice. Keep one of the rows; "
-            f"repeated measurements go into experiments of their own."
+            f"{what} repeat in {rows.listed(same.tolist())}: {show(times[k])} stands twice. "
+            + (otherwise or "Keep one of the rows; repeated measurements go into experiments of their own.")
         )
 
 

@@ -7,7 +7,6 @@ instants without one are taken as they stand.
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +16,29 @@ import pandas as pd
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import as_array, read_number, read_numbers
+from grisaille.experiment.date_texts import as_calendar, is_numeric, may_be_date
 from grisaille.experiment.rows import PLAIN, Rows
 
+LONGEST = 9e12
+"""Seconds between an origin and a date, as far as calendars go."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+ZONES = (
+    "Europe/Berlin",
+    "Europe/London",
+    "Europe/Athens",
+    "America/New_York",
+    "America/Chicago",
+    "America/Denver",
+    "America/Los_Angeles",
+    "America/Santiago",
+    "America/Sao_Paulo",
+    "Australia/Sydney",
+    "Australia/Lord_Howe",
+    "Pacific/Auckland",
+    "Asia/Jerusalem",
+    "Asia/Tehran",
+)
+"""Zones by which a repeated hour is recognised; one for each rule that is much used."""
 
 
 @dataclass(frozen=True)
@@ -78,29 +97,40 @@ class Clock:
             return read_number(value, what)
         try:
             length = pd.Timedelta(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             length = pd.NaT
         if pd.isna(length):
             raise DataError(f"{what} is {value!r}; give a number, or a duration such as '15min', '1h' or '1 day'.")
         return float(length.total_seconds()) / self.seconds
 
     def changed_back(self, times: np.ndarray) -> str:
-        """What to do about local times that go back by less than an hour or so: the clock was put back."""
+        """What to do about local times that repeat, or go back by an hour or less: the clock was put back."""
         if self.origin is None or self.origin.tz is not None:
             return ""
-        back = np.diff(times)[np.diff(times) < 0] * self.seconds
-        if not back.size or back.min() < -3600.0:
+        steps = np.diff(times) * self.seconds
+        at = np.flatnonzero(steps <= 0)
+        if not at.size or steps[at].min() < -3600.0:
             return ""
+        dates = self.dates(times[at + 1])
+        zone = next((z for z in ZONES if _happens_twice(dates, z)), None)
+        if zone is None and not _is_one_hour_of_a_night(dates):
+            return ""
+        sign = f"so it was in {zone}" if zone else "in Europe, for example"
+        zone = zone or "Europe/Berlin"
         return (
-            "That is what local times do at the end of summer time: do not sort them, say the zone, "
-            "from_csv(…, zone='Europe/Berlin') or times.tz_localize('Europe/Berlin', ambiguous='infer')."
+            f"That is what local times do at the end of summer time ({sign}): every row is a measurement of its own, "
+            f"so neither sort nor drop them, but say the zone, from_csv(…, zone='{zone}') or --zone {zone}, or "
+            f"times.tz_localize('{zone}', ambiguous='infer')."
         )
 
     def show(self, t: float) -> str:
         """A time for messages: ``t = 3.5`` or the date."""
         if self.origin is None or not np.isfinite(t):
             return f"t = {t:.9g}"
-        return str(self.stamp(t))
+        try:
+            return str(self.stamp(t))
+        except DataError:
+            return f"t = {t:.9g}"
 
     def brief(self, t: float) -> str:
         """A time for tables: a number, or the date without the zone, and without seconds where there are none."""
@@ -111,7 +141,10 @@ class Clock:
 
     def stamp(self, t: float) -> Any:
         """The date of a time."""
-        return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
+        try:
+            return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
+        except (ValueError, OverflowError):
+            raise DataError(f"t = {t:.9g} {self.unit} is beyond all dates that there are.") from None
 
     def dates(self, times: Any) -> Any:
         """The ``DatetimeIndex`` of times, in the zone of the data; None where they are plain numbers.
@@ -122,6 +155,8 @@ class Clock:
             return None
         elapsed = np.asarray(times, dtype=float) * self.seconds
         known = np.isfinite(elapsed)
+        if np.abs(elapsed[known]).max(initial=0.0) > LONGEST:
+            raise DataError(f"Times reach {np.abs(elapsed[known]).max():.3g} s, beyond all dates that there are.")
         counted = np.where(known, np.round(np.where(known, elapsed, 0.0) * 1e6), 0.0).astype("timedelta64[us]")
         found = pd.DatetimeIndex(self.origin.as_unit("us") + pd.TimedeltaIndex(counted))
         return found if known.all() else found.where(known)
@@ -163,18 +198,18 @@ def is_calendar(raw: Any) -> bool:
     if array.dtype.kind in "biufcm" or not array.size:
         return False
     first = next((cell for cell in np.asarray(array).ravel() if cell is not None), None)
-    return _may_be_date(first)
+    return may_be_date(first)
 
 
 def is_length(value: Any) -> bool:
     """A ``Timedelta``, or text that is one, ``"15min"`` or ``"1 day"``; not a date, and not a number as text."""
     if isinstance(value, pd.Timedelta | np.timedelta64 | datetime.timedelta):
         return True
-    if not isinstance(value, str) or _is_numeric(value) or not any(c.isalpha() for c in value):
+    if not isinstance(value, str) or is_numeric(value) or not any(c.isalpha() for c in value):
         return False
     try:
         return not pd.isna(pd.Timedelta(value))
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
 
 
@@ -182,55 +217,19 @@ def is_duration(raw: Any) -> bool:
     return getattr(getattr(raw, "dtype", None), "kind", "") == "m"
 
 
-POINTS = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)(.*)", re.DOTALL)
-
-
-def as_calendar(raw: Any, what: str, rows: Rows) -> Any:
-    """A ``DatetimeIndex``; texts must be ISO 8601, or have the day first and points, 26.03.2025 13:45."""
-    values = pd.Series(raw if hasattr(raw, "dtype") else as_array(raw).astype(object)).reset_index(drop=True)
-    if pd.api.types.is_datetime64_any_dtype(values):
-        return pd.DatetimeIndex(values)
-    values = values.map(_with_year_first)
-    has_zone = values.map(_has_zone)
-    dates = values.where(values.map(_may_be_date))
-    parsed = pd.to_datetime(dates, format="ISO8601", errors="coerce", utc=bool(has_zone.any()))
-    bad = np.flatnonzero(parsed.isna() & values.notna() & (values.astype(str) != ""))
-    if bad.size:
-        bad = np.array([k for k in bad if not _is_numeric(values[k])] or bad)
-        raise DataError(
-            f"{what} hold {values[bad[0]]!r} in {rows.listed(bad.tolist())}, which is neither a number nor a date as "
-            f"2024-01-31 13:45:00 (ISO 8601) or 31.01.2024 13:45. Convert such columns with "
-            f"pandas.to_datetime(…, format=…) and use from_frame."
-        )
-    if has_zone.any() and not has_zone[values.notna()].all():
-        k = int(np.flatnonzero(~has_zone)[0])
-        raise DataError(f"{what} hold {values[k]!r} in {rows.at(k)} without a time zone, others have one. Add it.")
-    return pd.DatetimeIndex(parsed)
-
-
-def _with_year_first(value: Any) -> Any:
-    """A date with points as ISO 8601 writes it; points are used where the day comes first and nowhere else."""
-    found = POINTS.fullmatch(value.strip()) if isinstance(value, str) else None
-    return f"{found[3]}-{int(found[2]):02d}-{int(found[1]):02d}{found[4]}" if found else value
-
-
-def _may_be_date(value: Any) -> bool:
-    return isinstance(value, str) or hasattr(value, "year")
-
-
-def _is_numeric(value: Any) -> bool:
+def _happens_twice(dates: Any, zone: str) -> bool:
+    """Whether a zone puts its clock back over each of these local times."""
     try:
-        float(value)
-    except (TypeError, ValueError):
+        return bool(dates.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").isna().all())
+    except (KeyError, ValueError, TypeError):  # a computer without a data base of zones
         return False
-    return True
 
 
-def _has_zone(value: Any) -> bool:
-    if isinstance(value, str):
-        clock = value[10:]
-        return clock.endswith(("Z", "z")) or "+" in clock or "-" in clock
-    return getattr(value, "tzinfo", None) is not None
+def _is_one_hour_of_a_night(dates: Any) -> bool:
+    """Whether local times repeat within one hour, each once, in a night of the months in which clocks are put back."""
+    hours = dates.floor("h")
+    nights = len(set(hours)) == len(set(hours.date)) and len(set(dates)) == len(dates)
+    return bool(nights and (hours.hour <= 3).all() and hours.month.isin([2, 3, 4, 5, 9, 10, 11]).all())
 
 
 def localize(index: Any, zone: Any, what: str, rows: Rows) -> Any:

@@ -113,6 +113,7 @@ class Experiment(Record):
         name: str | None = None,
         unit: str | None = None,
         zone: str | None = None,
+        dayfirst: bool | None = None,
         separator: str | None = None,
         decimal: str = ".",
         comment: str = "#",
@@ -125,7 +126,8 @@ class Experiment(Record):
         Parameters
         ----------
         path : file name, or an open text file.
-        time : name of the column of times: numbers, or dates in ISO 8601. None: rows are independent samples.
+        time : name of the column of times: numbers, or dates in ISO 8601, 26.03.2025 or 03/26/2025. None: rows are
+            independent samples.
         inputs, outputs : names of columns, or a dict from names in the model to columns. Empty cells, ``NA``, ``NaN``,
             ``null`` and ``-`` are not measured.
         by : column that tells runs apart; each becomes an experiment named by its value, in order of appearance.
@@ -134,6 +136,7 @@ class Experiment(Record):
         name : of the experiment; by default the name of the file without its ending.
         unit, zone : unit of time, by default the one in the row of units, or else seconds; the time zone of dates
             without one, such as ``"Europe/Berlin"``.
+        dayfirst : whether 01/02/2025 is the first of February; needed where no row of the column tells.
         separator : ``","``, ``";"`` or a tab; by default the one that occurs in the header.
         decimal : ``","`` for numbers such as 3,14.
         comment : lines that begin with it are passed over, as empty lines are.
@@ -146,7 +149,7 @@ class Experiment(Record):
 
         table = read_table(path, separator, decimal, comment, encoding, units_row)
         label = name or (None if by is not None else table.label)
-        return make_experiments(cls, table, time, inputs, outputs, by, constants, label, unit, zone, options)
+        return make_experiments(cls, table, time, inputs, outputs, by, constants, label, unit, zone, dayfirst, options)
 
     @classmethod
     def from_frame(
@@ -161,6 +164,7 @@ class Experiment(Record):
         name: str | None = None,
         unit: str | None = None,
         zone: str | None = None,
+        dayfirst: bool | None = None,
         **options: Any,
     ) -> Any:
         """An experiment from a ``DataFrame``; with ``by`` a list of them.
@@ -170,12 +174,12 @@ class Experiment(Record):
         frame : a column per signal.
         time : name of the column of times. None: the index is time when it holds dates, durations or floats, or has a
             name; otherwise it numbers rows, which are independent samples.
-        inputs, outputs, by, constants, name, unit, zone, options : as in :meth:`from_csv`.
+        inputs, outputs, by, constants, name, unit, zone, dayfirst, options : as in :meth:`from_csv`.
         """
         from grisaille.experiment.frames import make_experiments, table_of_frame
 
         table, time = table_of_frame(frame, time)
-        return make_experiments(cls, table, time, inputs, outputs, by, constants, name, unit, zone, options)
+        return make_experiments(cls, table, time, inputs, outputs, by, constants, name, unit, zone, dayfirst, options)
 
     @classmethod
     def from_dataset(

@@ -46,22 +46,27 @@ def _index_is_time(index: Any) -> bool:
 
 def make_experiments(
     cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, by: str | None, constants: Any,
-    name: str | None, unit: str | None, zone: str | None, options: Mapping[str, Any],
+    name: str | None, unit: str | None, zone: str | None, dayfirst: bool | None, options: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """One experiment, or with ``by`` a list of them."""
+    if dayfirst is not None and not isinstance(dayfirst, bool):
+        raise DataError(f"dayfirst is {dayfirst!r}; give True, False, or None, which leaves it to the dates.")
+    if dayfirst is not None and time is None:
+        raise DataError(f"dayfirst={dayfirst!r} is given without time=, the column of dates.")
+    order = None if time is None else table.day_comes_first(time, dayfirst)
     if by is None:
-        return _make(cls, table, time, inputs, outputs, constants, name, unit, zone, options)
+        return _make(cls, table, time, inputs, outputs, constants, name, unit, zone, order, options)
     if name is not None:
         raise DataError(f"name={name!r} is given together with by={by!r}: runs are named by that column.")
     return [
-        _make(cls, run, time, inputs, outputs, constants, label, unit, zone, options)
+        _make(cls, run, time, inputs, outputs, constants, label, unit, zone, order, options)
         for label, run in table.runs(by).items()
     ]
 
 
 def _make(
     cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, constants: Any, name: str | None,
-    unit: str | None, zone: str | None, options: Mapping[str, Any],
+    unit: str | None, zone: str | None, dayfirst: bool | None, options: Mapping[str, Any],
 ) -> Experiment:  # fmt: skip
     if zone is not None and time is None:
         raise DataError(f"zone={zone!r} is given without time=, the column of dates.")
@@ -74,7 +79,7 @@ def _make(
     if isinstance(arguments.get("start"), Mapping):
         arguments["start"] = _constants(table, arguments["start"], "start=")
     arguments["weights"] = _weights(table, arguments.get("weights"))
-    times = None if time is None else table.times(time, zone)
+    times = None if time is None else table.times(time, zone, dayfirst, bool(unit or table.units.get(time)))
     return cls._remade(
         None,
         table.rows,

@@ -9,6 +9,7 @@ from grisaille.errors import DataError
 from grisaille.experiment.checks import naming
 from grisaille.experiment.record import EVERY, Record
 from grisaille.experiment.summary import held_gaps
+from grisaille.experiment.time_units import time_remarks
 from grisaille.model.expression import Call, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
@@ -25,7 +26,8 @@ def match_model(record: Record, flat: FlatModel) -> tuple[str, ...]:
         _check_inputs_complete(record, flat)
         _check_rows(record, flat)
         _check_bounds(record, flat)
-    return (*_unmeasured(record, flat), *_unit_remarks(record, flat), *held_gaps(record))
+    remarks = (*_unmeasured(record, flat), *_unit_remarks(record, flat), *time_remarks(record, flat))
+    return (*remarks, *held_gaps(record))
 
 
 def _check_names(what: str, given: Iterable[str], kind: str, known: Mapping[str, Any], flat: FlatModel) -> None:

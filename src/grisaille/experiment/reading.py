@@ -6,6 +6,7 @@ comments and blank lines is not used here.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections import Counter
@@ -78,13 +79,30 @@ def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
         raise DataError(f"There is no file {str(file)!r} (looked in {file.absolute().parent}).") from None
     except IsADirectoryError:
         raise DataError(f"{str(file)!r} is a folder; give the name of a file.") from None
-    except UnicodeDecodeError as error:
-        line = file.read_bytes()[: error.start].count(b"\n") + 1
+    except OSError as error:
+        raise DataError(f"{str(file)!r} cannot be read: {error.strerror or error}.") from None
+    except UnicodeError as error:
+        raise _undecodable(file, encoding, error) from None
+    except LookupError:
         raise DataError(
-            f"{file.name} is not {encoding} text: line {line} holds the byte {error.object[error.start]:#04x}. Name "
-            f"its encoding, such as encoding='latin-1'."
+            f"encoding is {encoding!r}, which is not known; give one such as 'utf-8' or 'latin-1'."
         ) from None
+    except ValueError as error:  # a name with a zero byte
+        raise DataError(f"{str(file)!r} cannot be a file: {error}.") from None
     return file.name, file.stem.replace("@", "_") or None, text
+
+
+def _undecodable(file: Path, encoding: str, error: UnicodeError) -> DataError:
+    """The refusal of bytes that are no text of an encoding, with the one that they look like."""
+    raw = file.read_bytes()
+    if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        likely, why = "utf-16", "it begins with the mark of UTF-16"
+    elif isinstance(error, UnicodeDecodeError):
+        line = raw[: error.start].count(b"\n") + 1
+        likely, why = "latin-1", f"line {line} holds the byte {error.object[error.start]:#04x}"
+    else:
+        likely, why = "utf-8", str(error)
+    return DataError(f"{file.name} is not {encoding} text: {why}. Name its encoding, such as encoding='{likely}'.")
 
 
 def _begin(source: str) -> str:
@@ -98,10 +116,13 @@ def _split(text: str, source: str, separator: str | None, decimal: str, comment:
         raise DataError(f"{_begin(source)} is empty; the first line must name the columns.")
     reader = csv.reader(io.StringIO(text), delimiter=_separator(header, separator, decimal), skipinitialspace=True)
     lines = []
-    for cells in reader:
-        stripped = [cell.strip() for cell in cells]
-        if any(stripped) and not _is_comment(cells[0], comment):
-            lines.append(Line(reader.line_num, stripped))
+    try:
+        for cells in reader:
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped) and not _is_comment(cells[0], comment):
+                lines.append(Line(reader.line_num, stripped))
+    except csv.Error as error:
+        raise DataError(f"Line {reader.line_num} of {source} cannot be split into cells: {error}.") from None
     return lines
 
 

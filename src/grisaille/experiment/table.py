@@ -11,14 +11,20 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import read_numbers
-from grisaille.experiment.clock import as_calendar, is_calendar, localize
+from grisaille.experiment.clock import is_calendar, localize
+from grisaille.experiment.date_texts import as_calendar, day_comes_first, refuse_disguised_dates
 from grisaille.experiment.rows import Rows
 from grisaille.model.names import suggestion
 
 MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none", "missing"})
 """Cells of text files that mean: not measured. Compared in lower case."""
-DATE = re.compile(r"\d{4}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}(?!\d)")
-"""How a date begins: 2025-03-26 as ISO 8601 has it, or 26.03.2025, whose points say that the day comes first."""
+DATE = re.compile(
+    r"\d{4}-\d{2}|\d{4}(?P<a>[/.])\d{1,2}(?P=a)\d{1,2}(?!\d)|\d{1,2}(?P<b>[./-])\d{1,2}(?P=b)(\d{4}|\d{2})(?!\d)"
+)
+"""How a date begins: 2025-03-26 as ISO 8601 has it, 26.03.2025 or 26/03/2025."""
+CLOCK = re.compile(r"\d{1,2}:\d{2}")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([.,' ]\d{3})+")
+WITH_UNIT = re.compile(r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*(%|[^\W\d_].*|°.*)")
 
 
 @dataclass(frozen=True)
@@ -73,30 +79,34 @@ class Table:
         bad = [k for k, cell in enumerate(cells) if not is_number(cell, self.decimal or ".")]
         more = f" ({len(bad)} such cells)" if len(bad) > 1 else ""
         cell = cells[bad[0]]
-        hint = "Leave the cell empty if it was not measured, or start the line with the comment sign."
-        if is_number(cell, ",") and "," in cell:
-            hint = "For numbers with a decimal comma, add decimal=','."
-        elif "_" in cell and is_number(cell.replace("_", ""), self.decimal or "."):
-            hint = "Drop the underscores, which separate thousands in programs, not in tables."
-        elif self.decimal == "," and is_number(cell, "."):
-            hint = "With decimal=',' a point has no meaning; drop separators of thousands, or use decimal='.'."
+        hint = _hint_on(cell, self.decimal or ".")
         return DataError(
             f"Column '{name}' ({role}) holds {cell!r} in {self.rows.at(bad[0])}, which is not a number{more}. {hint}"
         )
 
-    def times(self, name: Any, zone: str | None) -> Any:
+    def day_comes_first(self, name: Any, given: bool | None) -> bool | None:
+        """Whether the day stands before the month in the dates of a column, as all of its rows tell."""
+        cells = self.column(name, "time=")
+        if given is None and isinstance(cells, list) and _begins_with_date(cells):
+            return day_comes_first(cells, f"Times (column '{name}')", self.rows)
+        return given
+
+    def times(self, name: Any, zone: str | None, dayfirst: bool | None = None, has_unit: bool = True) -> Any:
         """The column of times: floats, durations or a ``DatetimeIndex``."""
         cells = self.column(name, "time=")
         what = f"Times (column '{name}')"
         is_dates = is_calendar(cells) if self.decimal is None else _begins_with_date(cells)
         if is_dates:
-            index = as_calendar(cells, what, self.rows)
+            index = as_calendar(cells, what, self.rows, dayfirst)
             return index if zone is None else localize(index, zone, what, self.rows)
-        if zone is not None:
-            raise DataError(f"zone={zone!r} is given, but column '{name}' holds no dates.")
+        for option, value in (("zone", zone), ("dayfirst", dayfirst)):
+            if value is not None:
+                raise DataError(f"{option}={value!r} is given, but column '{name}' holds no dates.")
         if getattr(getattr(cells, "dtype", None), "kind", "") == "m":
             return cells
-        return self.numbers(name, "time=")
+        values = self.numbers(name, "time=")
+        refuse_disguised_dates(values, str(name), has_unit)
+        return values
 
     def constant(self, name: Any, role: str) -> float:
         """The one value of a column."""
@@ -122,6 +132,26 @@ class Table:
     def _take(self, positions: np.ndarray) -> Table:
         columns = {name: _chosen(cells, positions) for name, cells in self.columns.items()}
         return replace(self, columns=columns, rows=self.rows.take(positions))
+
+
+def _hint_on(cell: str, decimal: str) -> str:
+    """What to do about a cell that is no number."""
+    if "_" in cell and is_number(cell.replace("_", ""), decimal):
+        return "Drop the underscores, which separate thousands in programs, not in tables."
+    if DATE.match(cell):
+        return "It is a date: name its column by time=."
+    if CLOCK.match(cell):
+        return "A time of day needs its date, as in 2025-03-26 12:30; or give numbers of one unit."
+    if THOUSANDS.fullmatch(cell) and not (decimal == "," and is_number(cell, ".")):
+        return "Drop separators of thousands; if the sign is a decimal one, say so by decimal=','."
+    if is_number(cell, ",") and "," in cell:
+        return "For numbers with a decimal comma, add decimal=','."
+    if decimal == "," and is_number(cell, "."):
+        return "With decimal=',' a point has no meaning; drop separators of thousands, or use decimal='.'."
+    found = WITH_UNIT.fullmatch(cell)
+    if found is not None:
+        return f"Write numbers alone; the unit belongs into the header, as in 'P [{found[2]}]', or into a row below it."
+    return "Leave the cell empty if it was not measured, or start the line with the comment sign."
 
 
 def is_number(cell: str, decimal: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
-from grisaille.errors import EstimationError, GrisailleError
+from grisaille.errors import CompilationError, EstimationError, GrisailleError
 from grisaille.experiment.cells import Record
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.filtering.diffuse import DiffusePass
@@ -211,6 +211,8 @@ class FilterRunner:
         try:
             posed = self.posed(theta, sensitive)
             found = finish(sums(self.filter_on(steps, theta), *posed))
+        except CompilationError:
+            raise  # no other values of the unknowns would help
         except GrisailleError as error:
             return Filtered(None, str(error))
         return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")

@@ -14,6 +14,7 @@ import numpy as np
 
 from grisaille.model import functions as gr
 from grisaille.model.expression import Call, Expression, postorder
+from grisaille.modelica.limits import check_entries, spend
 from grisaille.modelica.values import (
     Enumerated,
     Unfit,
@@ -28,6 +29,7 @@ from grisaille.modelica.values import (
     identity,
     is_number,
     is_plain,
+    is_whole,
     multiply,
     negate,
     product_of,
@@ -35,9 +37,6 @@ from grisaille.modelica.values import (
     subtract,
     total,
 )
-
-MOST = 200_000
-"""Entries of the largest array that is written out."""
 
 Function = Callable[..., Any]
 
@@ -64,7 +63,7 @@ def _whole(function: Function) -> Function:
 
     def apply(*arguments: Any) -> Any:
         value = function(*arguments)
-        return int(value) if is_number(value) else value
+        return int(value) if is_whole(value) else value
 
     return apply
 
@@ -74,22 +73,27 @@ ceil = _elementary("ceil", lambda x: float(math.ceil(x)))
 
 
 def _sign(x: Any) -> Any:
-    return int(np.sign(x)) if is_number(x) else Call("sign", (formula(x),))
+    return int(np.sign(x)) if is_number(x) and x == x else Call("sign", (formula(x),))
 
 
 def _absolute(x: Any) -> Any:
     return abs(x) if is_number(x) else Call("abs", (formula(x),))
 
 
+def _are_finite(x: Any, y: Any) -> bool:
+    """Whether both are numbers, and their quotient is one."""
+    return is_number(x) and is_number(y) and y != 0 and all(map(math.isfinite, (x, y, x / y)))
+
+
 def _mod(x: Any, y: Any) -> Any:
-    if is_number(x) and is_number(y) and y != 0:
+    if _are_finite(x, y):
         return x - math.floor(x / y) * y
     return subtract(x, multiply(floor(divide(x, y)), y))
 
 
 def _truncated(x: Any, y: Any) -> Any:
     """``div``: the quotient without its fraction."""
-    if is_number(x) and is_number(y) and y != 0:
+    if _are_finite(x, y):
         return (
             math.trunc(x / y)
             if isinstance(x, float) or isinstance(y, float)
@@ -124,6 +128,7 @@ def _extreme(operation: str, numeric: Callable[..., Any]) -> Function:
 
 
 def _flat(value: Any) -> list[Any]:
+    spend(value.size if isinstance(value, np.ndarray) else 1)
     return list(value.flat) if isinstance(value, np.ndarray) else [value]
 
 
@@ -147,8 +152,7 @@ def _lengths(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     for n in sizes:
         if not isinstance(n, int) or n < 0:
             raise Unfit(f"a size must be a whole number that is known before the simulation, got {describe(n)}")
-    if math.prod(sizes) > MOST:
-        raise Unfit(f"an array of {' x '.join(map(str, sizes))} entries is too large (at most {MOST})")
+    check_entries(math.prod(sizes), " x ".join(map(str, sizes)))
     return tuple(sizes)
 
 
@@ -223,7 +227,12 @@ def _wrapped(value: Any) -> np.ndarray[Any, Any]:
 def _cat(dimension: Any, *parts: Any) -> Any:
     if not isinstance(dimension, int):
         raise Unfit("the dimension of cat must be a whole number")
-    return np.concatenate([p if isinstance(p, np.ndarray) else _wrapped(p) for p in parts], axis=dimension - 1)
+    arrays = [p if isinstance(p, np.ndarray) else _wrapped(p) for p in parts]
+    check_entries(sum(part.size for part in arrays))
+    try:
+        return np.concatenate(arrays, axis=dimension - 1)
+    except ValueError as error:  # AxisError is one
+        raise Unfit(f"cat does not fit: {error}") from None
 
 
 def _vector(value: Any) -> Any:

@@ -16,6 +16,7 @@ from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
 from grisaille.modelica.evaluation import Evaluator
 from grisaille.modelica.library import Library
+from grisaille.modelica.limits import COMPONENT, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import Record, Unfit, describe
 
@@ -102,6 +103,7 @@ class Expansion:
         if not shape:
             return one(name, (), value)
         made = filled(None, *shape)
+        spend(COMPONENT * made.size)
         for index in np.ndindex(*shape):
             made[index] = one(f"{name}[{','.join(str(i + 1) for i in index)}]", index, _entry(value, index))
         return made

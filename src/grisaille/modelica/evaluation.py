@@ -15,8 +15,9 @@ import numpy as np
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.modelica import tree
 from grisaille.modelica.assembling import ELEMENT, assembled, steps_below
-from grisaille.modelica.builtins import BUILTINS, MOST, semi_linear
+from grisaille.modelica.builtins import BUILTINS, semi_linear
 from grisaille.modelica.expressions import ExpressionParser
+from grisaille.modelica.limits import LARGEST_ARRAY, check_entries, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tokens import Tokens
 from grisaille.modelica.values import (
@@ -36,6 +37,7 @@ from grisaille.modelica.values import (
     either,
     elementwise,
     is_number,
+    is_whole,
     multiply,
     negate,
     negated,
@@ -115,7 +117,7 @@ class Evaluator:
         value = self.settled(self.value(node, local))
         if isinstance(value, Enumerated):
             return value.index
-        if isinstance(value, bool) or not is_number(value) or value != int(value):
+        if isinstance(value, bool) or not is_whole(value):
             raise Unfit(f"{what} must be a whole number that is known before the simulation, got {describe(value)}")
         return int(value)
 
@@ -133,9 +135,11 @@ class Evaluator:
             first, last, step = (self.settled(v) for v in (first, last, step))
             if not all(is_number(v) for v in (first, last, step)) or step == 0:
                 raise Unfit("a range must be known before the simulation and have a step that is not zero")
-            count = int(np.floor((last - first) / step + 1e-9)) + 1
-            if count > MOST:
-                raise Unfit(f"a range of {count} entries is too long (at most {MOST})")
+            reach = (last - first) / step
+            if not reach < LARGEST_ARRAY:
+                raise Unfit(f"a range of {reach + 1:.0f} entries is too long (at most {LARGEST_ARRAY})")
+            count = int(np.floor(max(reach, -1.0) + 1e-9)) + 1
+            spend(max(count, 1))
             return [first + k * step for k in range(count)]
         value = self.value(node, local)
         if isinstance(value, Record) and all(isinstance(item, Enumerated) for item in value.values()):
@@ -193,8 +197,7 @@ class Evaluator:
         return result
 
     def _braces(self, node: tree.Braces, local: Local) -> Any:
-        if len(node.items) > MOST:
-            raise Unfit(f"an array of {len(node.items)} entries is too large (at most {MOST})")
+        check_entries(len(node.items))
         if any(isinstance(item, tree.Range) for item in node.items):
             return array([array(self.range(item, local)) for item in node.items])
         return array([self.value(item, local) for item in node.items])
@@ -204,8 +207,8 @@ class Evaluator:
         for row in node.rows:
             items = [self.value(item, local) for item in row]
             blocks = [BUILTINS["promote"](i, 2) if isinstance(i, np.ndarray) else array([array([i])]) for i in items]
-            rows.append(np.concatenate(blocks, axis=1))
-        return np.concatenate(rows, axis=0)
+            rows.append(BUILTINS["cat"](2, *blocks))
+        return BUILTINS["cat"](1, *rows)
 
     def _comprehension(self, node: tree.Comprehension, local: Local) -> Any:
         return self._comprehended(node, 0, dict(local))
@@ -217,9 +220,13 @@ class Evaluator:
         name, over = node.iterators[len(node.iterators) - 1 - depth]
         items = self.range(over, local)
         count = len(items) * count
-        if count > MOST:
-            raise Unfit(f"an array of {count} entries is too large (at most {MOST})")
-        return array([self._comprehended(node, depth + 1, {**local, name: item}, count) for item in items])
+        check_entries(count)
+        found: list[Any] = []
+        for item in items:
+            found.append(self._comprehended(node, depth + 1, {**local, name: item}, count))
+            if len(found) == 1 and isinstance(found[0], np.ndarray):
+                check_entries(len(items) * found[0].size)
+        return array(found)
 
     def _range(self, node: tree.Range, local: Local) -> Any:
         return array(self.range(node, local))
@@ -463,7 +470,7 @@ def _position(index: Any, length: int) -> int:
         index = index.index
     if isinstance(index, bool):
         index = int(index) + 1  # Boolean dimensions run false, true
-    if not is_number(index) or index != int(index):
+    if not is_whole(index):
         raise Unfit(f"a subscript must be a whole number, got {describe(index)}")
     if not 1 <= index <= length:
         raise Unfit(f"the subscript {index} is outside 1 to {length}")

@@ -16,6 +16,7 @@ from grisaille.model.expression import Expression
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
 from grisaille.modelica.evaluation import Evaluator, Local, placed_in, unquoted
+from grisaille.modelica.limits import STATEMENT, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import UNSET, Record, Unfit, both, choose, describe, either, negated
 
@@ -46,6 +47,7 @@ class Algorithm:
             if stopped is True:
                 return
             self._steps += 1
+            spend(STATEMENT)
             if self._steps > STATEMENTS:
                 raise Refused(statement.at, f"more than {STATEMENTS} statements would be run: the loops are too long")
             try:
@@ -217,6 +219,7 @@ class Algorithm:
         name, over = statement.iterators[depth]
         hidden = local.get(name, UNSET)
         for item in self.evaluator.range(over, local):
+            spend(1)
             local[name] = item
             self._for(statement, depth + 1, local)
             if either(local.get(_RETURNED, False), local.get(_BROKEN, False)) is True:

@@ -12,6 +12,7 @@ from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.evaluation import Evaluator, Local
 from grisaille.modelica.functions import Algorithm, blank
+from grisaille.modelica.limits import CALL, spend
 from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
@@ -192,6 +193,7 @@ class Library:
         stretched = [c.name for c in inputs if _is_longer(given.get(c.name), c)]
         self._open.append(name)
         try:
+            spend(CALL)
             if stretched:
                 rest = {k: v for k, v in given.items() if k not in stretched}
                 return elementwise(

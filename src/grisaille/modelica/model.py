@@ -366,6 +366,6 @@ class ModelNames:
 def _typed(value: Any, base: str) -> Any:
     if base == "Real" and is_number(value):
         return float(value)
-    if base == "Integer" and isinstance(value, float) and value == int(value):
+    if base == "Integer" and isinstance(value, float) and value.is_integer():
         return int(value)
     return value

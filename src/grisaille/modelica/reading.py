@@ -12,6 +12,7 @@ from grisaille.model.classes import Model, restored
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.flattening import flatten
+from grisaille.modelica.limits import Unfit, counted
 from grisaille.modelica.lowering import lower
 from grisaille.modelica.packages import MODELS, experiment_of, is_flat, whole
 from grisaille.modelica.parsing import parse
@@ -51,12 +52,17 @@ def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[M
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     text, label, file = _text(source)
     try:
-        if _is_full(text, file, path):
-            model, _ = _read(*flatten(*whole(text, label, file, name, _folders(path))), None)
-            return model, dict(experiment_of(text, name))
-        return _read(text, Source(text, label), name)
+        with counted():
+            if _is_full(text, file, path):
+                model, _ = _read(*flatten(*whole(text, label, file, name, _folders(path))), None)
+                return model, dict(experiment_of(text, name))
+            return _read(text, Source(text, label), name)
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
+    except MemoryError:
+        raise ModelError(f"{label} asks for more memory than there is.") from None
+    except Unfit as unfit:
+        raise ModelError(f"{label} cannot be read: {unfit}.") from None
 
 
 def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, Any]]:

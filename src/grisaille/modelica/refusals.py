@@ -62,8 +62,9 @@ class Refusals:
 
     def stop(self) -> NoReturn:
         """Raises with all that was refused so far, by line."""
-        entries = sorted((lines[0], words, lines) for words, lines in self._found.items())
-        shown = [f"  {self.source.line_text(lines)}: {words}" for _, words, lines in entries[:SHOWN]]
+        follows = "is not declared"  # because its own declaration was refused, mostly
+        entries = sorted((lines[0], words.endswith(follows), words, lines) for words, lines in self._found.items())
+        shown = [f"  {self.source.line_text(lines)}: {words}" for *_, words, lines in entries[:SHOWN]]
         more = len(entries) - SHOWN
         tail = [f"  … and {more} more"] if more > 0 else []
         raise ModelError("\n".join([f"{self.source.label} cannot be read:", *shown, *tail]))

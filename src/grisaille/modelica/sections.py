@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from grisaille.modelica import tree
 from grisaille.modelica.evaluation import Evaluator, Local
+from grisaille.modelica.limits import spend
 from grisaille.modelica.refusals import Refusals, Refused
 from grisaille.modelica.values import Unfit
 
@@ -55,6 +56,7 @@ class Sections:
             return
         name, over = node.iterators[depth]
         for item in self.evaluator.range(over, local):
+            spend(1)
             yield from self._for(node, depth + 1, {**local, name: item})
 
     def _if(self, node: tree.If, local: Local) -> Iterator[Single]:

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.expression import BENDS, Call, Condition, Constant, Expression, Name
+from grisaille.model.expression import BENDS, Call, Condition, Constant, Expression, Name, postorder
+from grisaille.modelica.limits import OPERATION, check_entries, check_letters, spend
+from grisaille.modelica.limits import Unfit as Unfit
 
+LONGEST_SHOWN = 200
+"""Letters of a value, or operands of a formula, in a message."""
 LARGEST_WHOLE = 2**63
 """Whole numbers beyond are no Integers of any Modelica tool, and would grow without end in products."""
-
-
-class Unfit(Exception):
-    """An operation that its arguments do not allow; whoever evaluates knows the line."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def is_whole(value: Any) -> bool:
+    """Whether it is a number without a fraction."""
+    return is_number(value) and (isinstance(value, int) or value.is_integer())
+
+
 def is_plain(value: Any) -> bool:
     """Whether it is settled: no formula in it."""
     if isinstance(value, np.ndarray):
@@ -108,7 +113,24 @@ def describe(value: Any) -> str:
         return "a variable without a value"
     if isinstance(value, tuple):
         return f"{len(value)} results of a function"
-    return f"`{value}`"
+    return f"`{brief(value)}`"
+
+
+def brief(value: Any) -> str:
+    """A value as text; of a formula too large to be written out, which may be doubled many times, what it is."""
+    if isinstance(value, Expression) and written_size(value) > LONGEST_SHOWN:
+        return f"a formula of {len(list(postorder((value,))))} operations"
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def written_size(value: Expression) -> int:
+    """How many operands a formula has when it is written out, common ones again and again."""
+    sizes: dict[int, int] = {}
+    for node in postorder((value,)):
+        inner = node.arguments if isinstance(node, Call) else ()
+        sizes[id(node)] = 1 + sum(sizes.get(id(a), 1) for a in inner)
+    return sizes.get(id(value), 1)
 
 
 def truth(value: Any) -> Any:
@@ -126,6 +148,7 @@ def array(items: list[Any]) -> np.ndarray[Any, Any]:
     if len(shapes) > 1:
         raise Unfit(f"the entries of an array have different shapes: {', '.join(map(str, sorted(shapes)))}")
     shape = shapes.pop() if shapes else ()
+    check_entries(len(items) * math.prod(shape))
     made = np.empty((len(items), *shape), dtype=object)
     for k, item in enumerate(items):
         made[k] = item
@@ -140,6 +163,7 @@ def elementwise(function: Callable[..., Any], *arguments: Any) -> Any:
     if len(shapes) > 1:
         raise Unfit(f"arrays of different shapes meet: {' and '.join(map(str, sorted(shapes)))}")
     shape = shapes.pop()
+    spend(math.prod(shape))
     made = np.empty(shape, dtype=object)
     for index in np.ndindex(*shape):
         made[index] = function(*(a[index] if isinstance(a, np.ndarray) else a for a in arguments))
@@ -165,7 +189,8 @@ def _folding(operation: str, numeric: Callable[[Any, Any], Any]) -> Callable[[An
                     raise Unfit(f"a whole number beyond {LARGEST_WHOLE:g} has no place in a Modelica Integer")
                 return result
             except (ZeroDivisionError, OverflowError, ValueError):
-                return Call(operation, (formula(a), formula(b)))  # refused only where it is evaluated
+                pass  # refused only where it is evaluated
+        spend(OPERATION)
         return Call(operation, (formula(a), formula(b)))
 
     return apply
@@ -194,6 +219,7 @@ def negate(value: Any) -> Any:
 def sum_of(a: Any, b: Any) -> Any:
     """``a + b``: numbers, arrays of one shape, texts."""
     if isinstance(a, str) and isinstance(b, str):
+        check_letters(len(a) + len(b))
         return Vague(a + b) if isinstance(a, Vague) or isinstance(b, Vague) else a + b
     if isinstance(a, np.ndarray) is not isinstance(b, np.ndarray):
         raise Unfit(f"{describe(a)} and {describe(b)} cannot be added")
@@ -214,6 +240,7 @@ def product_of(a: Any, b: Any) -> Any:
     if a.ndim > 2 or b.ndim > 2 or a.shape[-1] != b.shape[0]:
         raise Unfit(f"arrays of shapes {a.shape} and {b.shape} have no product")
     if a.ndim == 1 and b.ndim == 1:
+        spend(len(a))
         return total([multiply(x, y) for x, y in zip(a, b, strict=True)])
     if b.ndim == 1:
         return array([product_of(row, b) for row in a])
@@ -251,6 +278,7 @@ def total(items: Any) -> Any:
 
 def identity(n: int) -> np.ndarray[Any, Any]:
     """The identity matrix."""
+    check_entries(n * n)
     return array([array([int(i == j) for j in range(n)]) for i in range(n)])
 
 
@@ -366,5 +394,5 @@ def before(value: Any) -> Any:
     if isinstance(value, Condition) and isinstance(value.arguments[0], Name):
         return Condition(value.operation, (Call("pre", (value.arguments[0],)), *value.arguments[1:]))
     if isinstance(value, Expression):
-        raise Unfit(f"pre of the formula `{value}` is not supported")
+        raise Unfit(f"pre of the formula `{brief(value)}` is not supported")
     return value

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from grisaille import interrupts
 from grisaille.optimization.criterion import Evaluated
 from grisaille.trial.unknown import Unknown
 
@@ -46,7 +47,8 @@ class Journal:
             self.failures.append(evaluation.failure)
 
     def add(self, evaluations: int = 1) -> None:
-        """So many more."""
+        """So many more; an interruption that was lost on the way is raised here."""
+        interrupts.check()
         self.evaluations += evaluations
         if self.watch is not None:
             self.watch(self.evaluations)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,28 @@ def read_document(path: Path) -> Document:
         data = tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
         raise _explained(str(error), text) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise Unreadable(f"it holds what cannot be read: {error}.", None) from None
     except RecursionError:
         raise Unreadable(
             "brackets are nested too deeply to be read; a problem needs three levels at most.", None
         ) from None
-    return Document(path, data, find_lines(text))
+    lines = find_lines(text)
+    large = next((place for place, value in _values(data, ()) if type(value) is int and abs(value) >= 2**63), None)
+    if large is not None:
+        known = Document(path, data, lines).line(large)
+        raise Unreadable(f"{show_place(large)} is a whole number beyond 64 bits; write it with a point.", known)
+    return Document(path, data, lines)
+
+
+def _values(data: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """Everything that is no table or list, with its place."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else None
+    if inner is None:
+        yield place, data
+        return
+    for key, value in inner:
+        yield from _values(value, (*place, key))
 
 
 def show_place(place: Place) -> str:

@@ -22,8 +22,9 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.clock import UNITS
+from grisaille.experiment.date_texts import as_calendar, refuse_disguised_dates
+from grisaille.experiment.decimals import table_with_decimal
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.reading import read_table
 from grisaille.experiment.table import DATE, MISSING, Table, is_number
 from grisaille.model.names import RESERVED, suggestion
 
@@ -43,7 +44,6 @@ TIMES = (
 )
 """Columns that are called so are times."""
 UNIT = re.compile(r"^(.*?)\s*(?:\[([^\]]*)\]|\(([^)]*)\)|/\s*(\S+))\s*$")
-COMMA = re.compile(r"^[+-]?\d+,\d+([eE][+-]?\d+)?$")
 OUTPUT = re.compile(r"^(y\d*|out.*|y_.*|measured.*|response.*)$", re.IGNORECASE)
 
 
@@ -77,9 +77,12 @@ def create_from_csv(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     zone: str | None = None,
-    encoding: str = "utf-8",
+    **reading: Any,
 ) -> Read:
-    """Make a folder with a copy of the file, a model and a ``problem.toml``; nothing is overwritten."""
+    """Make a folder with a copy of the file, a model and a ``problem.toml``; nothing is overwritten.
+
+    reading : decimal, separator, encoding, dayfirst, as ``Experiment.from_csv`` takes them
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(
             f"{str(folder)!r} exists and is not empty; nothing was written. Give another folder: "
@@ -87,7 +90,7 @@ def create_from_csv(
         )
     if not folder.resolve().parent.is_dir():
         raise DataError(f"{str(folder)!r} cannot be made: there is no folder {str(folder.parent)!r}.")
-    read = read_file(path, time, inputs, outputs, zone, encoding)
+    read = read_file(path, time, inputs, outputs, zone, **reading)
     model, problem = model_text(read), problem_text(read)
     (folder / "data").mkdir(parents=True)
     shutil.copyfile(path, folder / "data" / path.name)
@@ -98,10 +101,10 @@ def create_from_csv(
 
 def read_file(
     path: Path, time: str | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None, zone: str | None,
-    encoding: str = "utf-8",
+    *, dayfirst: bool | None = None, **reading: Any,
 ) -> Read:  # fmt: skip
     """The columns of a file as what they are, or seem to be."""
-    table, decimal = table_with_decimal(path, encoding)
+    table = table_with_decimal(path, **reading)
     columns = _columns(table)
     remarks: list[str] = []
     clock = _time_column(table, columns, time, remarks)
@@ -110,13 +113,10 @@ def read_file(
     if texts:
         remarks.append(f"Left out, not numbers: {', '.join(texts)}.")
     chosen_in, chosen_out = _roles(numeric, inputs, outputs, remarks)
-    options: dict[str, Any] = {"decimal": decimal} if decimal != "." else {}
-    if encoding != "utf-8":
-        options["encoding"] = encoding
-    if zone is not None:
-        options["zone"] = zone
+    told = {"decimal": table.decimal, "zone": zone, "dayfirst": dayfirst, **reading}
+    options: dict[str, Any] = {k: v for k, v in told.items() if v is not None and (k, v) != ("decimal", ".")}
     if clock is not None:
-        options["unit"] = _time_unit(table, clock, remarks)
+        options["unit"] = _time_unit(table, clock, dayfirst, remarks)
     empty = [c.header for c in chosen_in if any(cell.lower() in MISSING for cell in table.columns[c.header])]
     if empty:
         options["fill"] = "hold"
@@ -126,15 +126,6 @@ def read_file(
         outputs={c.name: c.header for c in chosen_out}, **options,
     )  # fmt: skip
     return Read(path, clock, tuple(chosen_in), tuple(chosen_out), options, data, tuple(remarks))
-
-
-def table_with_decimal(path: Path, encoding: str = "utf-8", separator: str | None = None) -> tuple[Table, str]:
-    """The table, and its decimal sign: a comma where cells look so and another sign separates them."""
-    table = read_table(path, separator, ".", "#", encoding, None)
-    cells = [cell for column in table.columns.values() for cell in list(column)[:50]]
-    if any(COMMA.match(cell) for cell in cells):
-        return read_table(path, separator, ",", "#", encoding, None), ","
-    return table, "."
 
 
 def _columns(table: Table) -> list[Column]:
@@ -169,18 +160,23 @@ def _increases(table: Table, header: str) -> bool:
     return len(values) > 1 and bool(np.all(np.diff(values) > 0))
 
 
+def _may_count(table: Table, column: Column) -> bool:
+    """Whether a column of numbers may be time; one called T is more often a temperature, and then goes down, too."""
+    return _is_numeric(table, column.header) and (column.name != "T" or _increases(table, column.header))
+
+
 def _time_column(table: Table, columns: list[Column], given: str | None, remarks: list[str]) -> Column | None:
     if given is not None:
         return _named([given], columns, "--time")[0]
     dates = [c for c in columns if _is_dates(table, c.header)]
-    called = [c for c in columns if c.name.lower() in TIMES and (c in dates or _is_numeric(table, c.header))]
+    called = [c for c in columns if c.name.lower() in TIMES and (c in dates or _may_count(table, c))]
     if not (dates or called) and _is_numeric(table, columns[0].header) and _increases(table, columns[0].header):
         remarks.append(f"Guessed: {columns[0].header} is time, because it increases. --time says otherwise.")
         return columns[0]
     if not (dates or called):
         remarks.append("There is no column of times: rows are independent samples. --time names one.")
         return None
-    chosen = (called or dates)[0]
+    chosen = ([c for c in called if c in dates] or dates or called)[0]
     remarks.append(f"Guessed: {chosen.header} is time. --time says otherwise.")
     return chosen
 
@@ -224,19 +220,19 @@ def _named(wanted: Sequence[str], columns: Sequence[Column], option: str) -> lis
     return [by[name] for name in wanted]
 
 
-def _time_unit(table: Table, clock: Column, remarks: list[str]) -> str:
+def _time_unit(table: Table, clock: Column, dayfirst: bool | None, remarks: list[str]) -> str:
     """Of numbers the unit in the header, or seconds; of dates one in which the record is neither long nor short."""
     if not _is_dates(table, clock.header):
+        refuse_disguised_dates(table.numbers(clock.header, "--time"), clock.header, bool(clock.unit))
         unit = {"sec": "s", "seconds": "s", "minutes": "min", "hours": "h", "days": "d", "day": "d"}.get(
             clock.unit.lower(), clock.unit
         )
         if not unit:
             remarks.append("Times are taken to be seconds; write the unit into the header, as in 't [min]'.")
         return unit or "s"
-    import pandas as pd
-
-    cells = [cell for cell in table.columns[clock.header] if cell.lower() not in MISSING]
-    span = (pd.Timestamp(cells[-1]) - pd.Timestamp(cells[0])).total_seconds()
+    dates = as_calendar(table.columns[clock.header], f"Times (column '{clock.header}')", table.rows, dayfirst)
+    known = dates[~dates.isna()]
+    span = (known[-1] - known[0]).total_seconds()
     return next((u for u in ("d", "h", "min") if abs(span) > 20 * UNITS[u]), "s")
 
 
@@ -249,6 +245,8 @@ class Guess:
     gains: dict[str, float]
     gain_ranges: dict[str, float]
     start: float
+    start_range: tuple[float, float]
+    """The range of the measurements and as much again on each side."""
 
 
 def guesses_of(read: Read) -> dict[str, Guess]:
@@ -264,7 +262,9 @@ def guesses_of(read: Read) -> dict[str, Guess]:
         gains = dict(zip(varying, solution[1:].tolist(), strict=True))
         ranges = {n: 100 * spread / float(np.ptp(v)) + 2 * abs(gains[n]) for n, v in varying.items()}
         reach = float(np.abs(y).max()) + sum(abs(gains[n]) * float(np.abs(v).max()) for n, v in varying.items())
-        found[output.name] = Guess(float(solution[0]), 100 * (spread + reach), gains, ranges, float(y[0]))
+        found[output.name] = Guess(float(solution[0]), 100 * (spread + reach), gains, ranges, float(y[0]), (
+            float(y.min()) - spread, float(y.max()) + spread,
+        ))  # fmt: skip
     return found
 
 
@@ -345,7 +345,13 @@ def problem_text(read: Read) -> str:
     for role, columns in (("inputs", read.inputs), ("outputs", read.outputs)):
         if columns:
             lines.append(f"{role} = {{ {', '.join(f'{_key(c.name)} = {_toml(c.header)}' for c in columns)} }}")
-    return "\n".join([*lines, "", "[method]", 'name = "OutputError"']) + "\n"
+    lines += ["", "[method]", 'name = "OutputError"']
+    ranges = {} if read.time is None else {f"start(x_{n})": guess.start_range for n, guess in guesses_of(read).items()}
+    if ranges:
+        listed = ", ".join(f"{_toml(n)} = [{low:.6g}, {high:.6g}]" for n, (low, high) in ranges.items())
+        lines += ["", "[study]", "# Where 'grisaille study run --kind multistart' draws starts of the states.",
+                  f"ranges = {{ {listed} }}"]  # fmt: skip
+    return "\n".join(lines) + "\n"
 
 
 def _span(read: Read) -> float:
@@ -362,5 +368,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
-def _toml(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _toml(text: str | bool) -> str:
+    if isinstance(text, bool):
+        return str(text).lower()
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t") + '"'

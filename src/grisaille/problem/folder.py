@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,7 @@ class Problem:
 
 
 @checked
-def load_problem(folder: str | Path) -> Problem:
+def load_problem(folder: str | Path, reading: Mapping[str, Any] | None = None) -> Problem:
     """The problem in a folder of ``model.py``, ``data/*.csv`` and ``problem.toml``.
 
     Executes the model file in the folder (``model.py`` unless ``problem.toml`` names another) and no other: load only
@@ -98,9 +99,10 @@ def load_problem(folder: str | Path) -> Problem:
     are told in one ``DataError``.
 
     folder : its path
+    reading : ``decimal``, ``separator``, ``encoding`` or ``dayfirst`` of all its data, instead of what the file says
     """
     root = find_folder(folder)
-    findings, contents = inspect(root)
+    findings, contents = inspect(root, reading)
     findings.refuse(str(root))
     return make_problem(root, findings, contents)
 

@@ -7,7 +7,7 @@ files and columns are looked up, names are compared with the model, options with
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from grisaille.problem.unknowns import Wanted, check_names, check_unknowns, comp
 from grisaille.structure.prepared import structure_of
 
 FILE = "problem.toml"
+READING = ("decimal", "separator", "encoding", "dayfirst")
 _LINE = re.compile(r", line (\d+)")
 
 
@@ -45,13 +46,13 @@ class Contents:
     method: Any = "auto"
 
 
-def lint(folder: str | Path) -> Findings:
+def lint(folder: str | Path, reading: Mapping[str, Any] | None = None) -> Findings:
     """Every mistake in a folder, and remarks. Executes the model file inside it, where it is one of Python."""
-    return inspect(folder)[0]
+    return inspect(folder, reading)[0]
 
 
-def inspect(folder: str | Path) -> tuple[Findings, Contents]:
-    """The findings, and what was made on the way."""
+def inspect(folder: str | Path, reading: Mapping[str, Any] | None = None) -> tuple[Findings, Contents]:
+    """The findings, and what was made on the way; ``reading`` replaces what the file says about its data."""
     root = find_folder(folder)
     findings = Findings()
     try:
@@ -66,7 +67,8 @@ def inspect(folder: str | Path) -> tuple[Findings, Contents]:
     if flat is not None:
         wanted = complete(wanted, flat, findings)
         model = _with_values(model, flat, wanted, findings)
-    experiments = make_experiments(root, data.get("experiments", []), model, flat, findings)
+    tables = [{**table, **_applicable(reading or {}, table)} for table in data.get("experiments", [])]
+    experiments = make_experiments(root, tables, model, flat, findings)
     if flat is not None:
         check_names(data, wanted, flat, [e.name for e in experiments], findings)
     method = _method(root, data, findings)
@@ -75,6 +77,14 @@ def inspect(folder: str | Path) -> tuple[Findings, Contents]:
     _check_study(root, data, flat, wanted, findings)
     _unused_files(root, data, findings)
     return findings, Contents(data, model, tuple(experiments), wanted, method)
+
+
+def _applicable(reading: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the order of dates where rows have no times."""
+    unknown = next((name for name in reading if name not in READING), None)
+    if unknown is not None:
+        raise DataError(f"reading= names '{unknown}'. {suggestion(unknown, READING)}")
+    return {name: value for name, value in reading.items() if name != "dayfirst" or "time" in table}
 
 
 def folder_model(folder: str | Path) -> Any:
@@ -245,7 +255,8 @@ def _check_study(root: Path, data: dict[str, Any], flat: FlatModel | None, wante
                 ("study", "noise"), f"'{name}' is not an output of {flat.name}. {suggestion(name, flat.outputs)}"
             )
     for name in study.get("ranges", {}):
-        if name not in (wanted.estimate or ()):
+        is_level = name.startswith("noise(") and name[6:-1] in flat.outputs  # those of open noise are added by methods
+        if name not in (wanted.estimate or ()) and not is_level:
             findings.error(("study", "ranges"), f"'{name}' is not estimated. {suggestion(name, wanted.estimate or ())}")
 
 

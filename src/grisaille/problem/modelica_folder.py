@@ -161,6 +161,9 @@ def _problem(
     if recorded:
         lines += [f"inputs = [{', '.join(map(_toml, recorded))}]", 'hold = "foh"']
     lines.append(f"outputs = [{', '.join(map(_toml, measured))}]")
+    low, high = sorted((0.2 * value, 5.0 * value))
+    lines += ["", "[study]", "# Where a multistart draws what has no bounds.",
+              f"ranges = {{ {_toml(chosen[0])} = [{low:.6g}, {high:.6g}] }}"]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 

@@ -6,6 +6,7 @@ belong to, and is written before the first run, so that a study that was killed 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
+from grisaille.problem.studies import KINDS
 from grisaille.study.rows import BOOKKEEPING
-from grisaille.study.store import FORMAT, WITHOUT_DIGESTS, intact_row
+from grisaille.study.store import FORMAT, FORMATS, check_header, intact_row
 from grisaille.writing import write_whole
 
 if TYPE_CHECKING:
@@ -35,11 +37,18 @@ class Plan:
     runs: int
     seed: int
     settings: dict[str, Any] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
+    """How data are read instead of what ``problem.toml`` says, as ``load_problem`` takes it."""
 
     def write(self, store: Path) -> None:
         """Beside the store, in one step."""
-        text = json.dumps({"file": FILE_KIND, **asdict(self)}, indent=2) + "\n"
+        text = json.dumps({"file": FILE_KIND, **asdict(self), "digest": self.digest}, indent=2) + "\n"
         write_whole(store.with_suffix(".json"), text.encode(), "The plan of the study")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is asked for."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def withdraw(self, store: Path) -> None:
         """Takes the plan back when the study never began."""
@@ -62,11 +71,34 @@ def read_plan(store: Path) -> Plan:
         content = json.loads(path.read_text("utf-8"))
         if content.pop("file") != FILE_KIND:
             raise KeyError("file")
-        return Plan(**content)
-    except (ValueError, KeyError, TypeError) as error:
+        digest = content.pop("digest", None)  # plans of older versions have none
+        plan = Plan(**content)
+        if digest is not None and digest != plan.digest:
+            raise ValueError("it is not as it was written")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
         raise DataError(
             f"{path} is not a study's plan ({type(error).__name__}: {error}); delete it and run again."
         ) from None
+    _check_plan(path, plan)
+    return plan
+
+
+def _check_plan(path: Path, plan: Plan) -> None:
+    """Refuse a plan whose entries are not what they must be."""
+    wrong = [
+        name
+        for name, is_right in (
+            ("folder", isinstance(plan.folder, str) and "\0" not in plan.folder),
+            ("kind", plan.kind in KINDS),
+            ("runs", type(plan.runs) is int and plan.runs > 0),
+            ("seed", type(plan.seed) is int and plan.seed >= 0),
+            ("settings", isinstance(plan.settings, dict)),
+            ("reading", isinstance(plan.reading, dict)),
+        )
+        if not is_right
+    ]
+    if wrong:
+        raise DataError(f"{path} is not a study's plan: '{wrong[0]}' is {getattr(plan, wrong[0])!r}.")
 
 
 def find_store(target: Path) -> Path:
@@ -124,7 +156,7 @@ class StoredStudy:
     def __str__(self) -> str:
         counts = self.counts
         head = (
-            f"{self.header['kind'].replace('_', '-')} study in {self.path.name}: {counts['runs']} runs, "
+            f"{self.header.get('kind', 'A').replace('_', '-')} study in {self.path.name}: {counts['runs']} runs, "
             f"{counts['converged']} converged, {counts['failed']} failed, {self.seconds:.1f} s of computing"
         )
         if not counts["converged"]:
@@ -137,16 +169,19 @@ def read_store(path: Path) -> StoredStudy:
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
+            damage = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if damage is None or damage[0] != "ok":
+                raise sqlite3.DatabaseError(f"it is damaged: {'' if damage is None else damage[0]}")
             header = dict(connection.execute("SELECT key, value FROM header"))
             found = list(connection.execute("SELECT run, seed, seconds, row FROM runs ORDER BY run"))
         finally:
             connection.close()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.Error, UnicodeError) as error:
         raise DataError(f"{str(path)!r} is not a study's file ({error}); 'grisaille study run' writes those.") from None
-    if header.get("format") not in (FORMAT, WITHOUT_DIGESTS):
+    if header.get("format") not in FORMATS:
         raise DataError(f"{str(path)!r} has the format {header.get('format')!r}; this version reads {FORMAT!r}.")
-    is_sealed = header["format"] == FORMAT
-    rows = tuple(json.loads(intact_row(path, run, seed, row, is_sealed)) for run, seed, _, row in found)
+    check_header(path, header)
+    rows = tuple(intact_row(path, header["format"], entry) for entry in found)
     return StoredStudy(path, header, rows, sum(seconds for _, _, seconds, _ in found))
 
 

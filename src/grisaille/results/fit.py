@@ -243,6 +243,7 @@ class Fit(Fitted):
         *,
         horizon: Horizon | None = None,
         level: float = 0.01,
+        start_samples: int | None = None,
     ) -> Validation:
         """Predict an experiment that was not fitted, and compare.
 
@@ -257,6 +258,8 @@ class Fit(Fitted):
             default, where the method predicts ahead, a simulation and one sample ahead side by side; a simulation
             elsewhere
         level : of each residual test
+        start_samples : how many first samples tell the start of every state and are not scored, as the official windows
+            of benchmarks prescribe it, whatever was fitted; None: as ``start`` says
 
         Returns
         -------
@@ -265,7 +268,7 @@ class Fit(Fitted):
         """
         from grisaille.results.validation import validate
 
-        return validate(self, experiment, start, level, horizon)
+        return validate(self, experiment, start, level, horizon, start_samples)
 
     # what the data say about trajectories
 

@@ -139,9 +139,10 @@ def validate(
     start: str | Mapping[str, float] = "auto",
     level: float = 0.01,
     horizon: Horizon | None = None,
+    start_samples: int | None = None,
 ) -> Validation:
     """Predict a record at the estimates and compare."""
-    begun = fit.begun(experiment, start)
+    begun = fit.begun(experiment, start, start_samples)
     if any(begun.experiment is e for e in fit.experiments):
         raise EstimationError(
             f"Experiment '{begun.experiment.name}' was fitted: its residuals are tested by fit.diagnose(). Validate on "

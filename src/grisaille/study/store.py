@@ -19,18 +19,21 @@ from typing import Any
 from grisaille.errors import EstimationError
 from grisaille.study.task import Answer
 
-FORMAT, WITHOUT_DIGESTS = "grisaille study 2", "grisaille study 1"
+FORMAT, WITHOUT_SECONDS, WITHOUT_DIGESTS = "grisaille study 3", "grisaille study 2", "grisaille study 1"
 """Of stores made now, and of older ones, which are still read and continued."""
+FORMATS = (FORMAT, WITHOUT_SECONDS, WITHOUT_DIGESTS)
+DIGEST = "digest"
+"""The entry of a header that covers the others."""
 
 
 class Store:
     """A study's file."""
 
     def __init__(self, path: str | Path, header: Mapping[str, str], floats: Sequence[str]) -> None:
-        self.path, self.floats, self.has_digests = Path(path), frozenset(floats), True
+        self.path, self.floats, self.format = Path(path), frozenset(floats), FORMAT
         try:
             self._open(header)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise EstimationError(f"store='{self.path}' cannot be used as a study's file: {error}.") from error
 
     def _open(self, header: Mapping[str, str]) -> None:
@@ -50,19 +53,20 @@ class Store:
         self.connection.execute(
             "CREATE TABLE runs (run INTEGER PRIMARY KEY, seed TEXT NOT NULL, seconds REAL NOT NULL, row TEXT NOT NULL)"
         )
-        entries = [("format", FORMAT), *header.items()]
+        entries = [("format", FORMAT), *header.items(), (DIGEST, header_digest({"format": FORMAT, **header}))]
         self.connection.executemany("INSERT INTO header VALUES (?, ?)", entries)
 
     def _compare(self, tables: set[str], header: Mapping[str, str]) -> None:
         there = dict(self.connection.execute("SELECT key, value FROM header")) if "header" in tables else {}
-        self.has_digests = there.get("format") == FORMAT
-        if there.get("format") not in (FORMAT, WITHOUT_DIGESTS):
+        self.format = there.get("format", "")
+        if self.format not in FORMATS:
             self.close()
             raise EstimationError(f"store='{self.path}' is a database, but not of a study; give another file.")
+        check_header(self.path, there)
         differences = [
             describe_difference(key, there.get(key, "nothing"), header.get(key, "nothing"))
             for key in dict.fromkeys([*header, *there])
-            if key != "format" and there.get(key) != header.get(key)
+            if key not in ("format", DIGEST) and there.get(key) != header.get(key)
         ]
         if differences:
             self.close()
@@ -73,8 +77,12 @@ class Store:
 
     def read(self, runs: int) -> dict[int, Answer]:
         """The finished ones among the first ``runs`` runs."""
-        found = self.connection.execute("SELECT run, seed, seconds, row FROM runs WHERE run < ?", (runs,))
-        return {run: Answer(run, int(seed), seconds, self._decode(run, seed, row)) for run, seed, seconds, row in found}
+        try:
+            found = list(self.connection.execute("SELECT run, seed, seconds, row FROM runs WHERE run < ?", (runs,)))
+        except (sqlite3.Error, UnicodeError) as error:
+            raise EstimationError(f"store='{self.path}' cannot be read: {error}. Delete the file.") from error
+        rows = {run: self._decode(run, seed, seconds, row) for run, seed, seconds, row in found}
+        return {run: Answer(run, int(seed), seconds, rows[run]) for run, seed, seconds, _ in found}
 
     def write(self, answers: Iterable[Answer]) -> None:
         """Keeps finished runs; each is there completely or not at all."""
@@ -82,7 +90,7 @@ class Store:
         try:
             with self.connection:
                 self.connection.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)", rows)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise EstimationError(
                 f"Finished runs cannot be kept in store='{self.path}': {error}. Those before are in it; make room, and "
                 f"the same call goes on from there."
@@ -95,28 +103,53 @@ class Store:
         """JSON, which has neither NaN nor infinities: null and texts stand for them; then a line with the digest."""
         plain = {k: (None if math.isnan(v) else str(v)) if _is_odd(v) else v for k, v in answer.row.items()}
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
-        return f"{text}\n{_digest(answer.run, str(answer.seed), text)}" if self.has_digests else text
+        if self.format == WITHOUT_DIGESTS:
+            return text
+        return f"{text}\n{_digest(self.format, answer.run, str(answer.seed), answer.seconds, text)}"
 
-    def _decode(self, run: int, seed: str, stored: str) -> dict[str, Any]:
-        row: dict[str, Any] = json.loads(intact_row(self.path, run, seed, stored, self.has_digests))
+    def _decode(self, run: int, seed: str, seconds: float, stored: str) -> dict[str, Any]:
+        row = intact_row(self.path, self.format, (run, seed, seconds, stored))
         return {k: (math.nan if v is None else float(v)) if k in self.floats else v for k, v in row.items()}
 
 
-def intact_row(path: Path, run: int, seed: str, stored: str, has_digests: bool) -> str:
-    """Return the JSON of a stored row; raise where it is not as it was written."""
-    if not has_digests:
-        return stored
-    text, _, digest = stored.rpartition("\n")
-    if digest != _digest(run, seed, text):
+def intact_row(path: Path, form: str, found: tuple[Any, Any, Any, Any]) -> dict[str, Any]:
+    """Return a stored row; raise where it is not as it was written.
+
+    found : run, seed, seconds and the text of the row
+    """
+    run, seed, seconds, stored = found
+    try:
+        text, _, digest = (stored, "", "") if form == WITHOUT_DIGESTS else stored.rpartition("\n")
+        is_whole = form == WITHOUT_DIGESTS or digest == _digest(form, run, seed, seconds, text)
+        row = json.loads(text) if is_whole and isinstance(seconds, float) and isinstance(run, int) else None
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
         raise EstimationError(
             f"Run {run} in store='{path}' is not as it was written: the file is damaged, or was changed. Give another "
             f"store=, or delete the file."
         )
-    return text
+    return row
 
 
-def _digest(run: int, seed: str, text: str) -> str:
-    return hashlib.sha256(f"{run}:{seed}:{text}".encode()).hexdigest()
+def check_header(path: Path, header: Mapping[str, Any]) -> None:
+    """Raise where a header is not as it was written; older ones carry no digest."""
+    content = {key: value for key, value in header.items() if key != DIGEST}
+    if header.get("format") == FORMAT and header.get(DIGEST) != header_digest(content):
+        raise EstimationError(
+            f"The header of store='{path}' is not as it was written: the file is damaged, or was changed. Give another "
+            f"store=, or delete the file."
+        )
+
+
+def header_digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of what a header says."""
+    return hashlib.sha256(json.dumps(sorted((str(k), str(v)) for k, v in content.items())).encode()).hexdigest()
+
+
+def _digest(form: str, run: int, seed: str, seconds: float, text: str) -> str:
+    said = f"{run}:{seed}:{seconds!r}:{text}" if form == FORMAT else f"{run}:{seed}:{text}"
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_odd(value: Any) -> bool:

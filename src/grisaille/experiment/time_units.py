@@ -1,0 +1,170 @@
+"""Is time in the unit that a model's own units have in mind?
+
+Each equation is measured: der(x) has the unit of x by the unit of time of the record. Where sums and both sides then
+differ by a factor, and would agree were time counted in another unit, the model was written for that one:
+
+    tau [s] der(T) [degC/h] == u [degC] − T [degC]      agrees for times in s, and is 3600 off for times in h.
+
+Nothing is converted. Constants such as 3600 may convert, so that what they multiply is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from grisaille.experiment.record import Record
+from grisaille.model.expression import Call, Constant, Expression, Name, postorder
+from grisaille.model.flat import FlatModel
+from grisaille.model.units import PURE, TIMES, Unit, read_unit
+
+CONVERTING = (24.0, 60.0, 1440.0, 3600.0, 86400.0, 1e3, 1e6)
+"""Numbers that may stand for a unit in another one; so may what they divide."""
+ROUNDING = 1e-9
+KEEPING = frozenset({"neg", "abs", "delay", "pre", "previous", "noevent", "floor", "ceil"})
+JOINING = frozenset({"add", "sub", "minimum", "maximum"})
+PURE_RESULT = frozenset({"exp", "log", "log10", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan"})
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """An equation that agrees for another unit of time than the record's."""
+
+    text: str
+    unit: str
+    parameters: tuple[str, ...]
+    """That stand in it, and declare a unit."""
+    variables: tuple[str, ...]
+    """That stand in it, and declare a unit with time in it."""
+
+
+def misfits(flat: FlatModel, unit: str) -> tuple[Misfit, ...]:
+    """Return the equations of a model that do not agree for times in ``unit``, but do for times in another one."""
+    if unit not in TIMES:
+        return ()
+    return flat.kept(("misfits of units", unit), partial(_found, flat, unit))
+
+
+def _found(flat: FlatModel, unit: str) -> tuple[Misfit, ...]:
+    declared = {
+        name: symbol.unit
+        for table in (flat.parameters, flat.variables, flat.discretes, flat.inputs, flat.disturbances)
+        for name, symbol in table.items()
+    }
+    found = []
+    for left, right, text in _equations(flat):
+        nodes = list(postorder((left, right)))
+        if not any(isinstance(n, Call) and n.operation == "der" for n in nodes) and not any(
+            isinstance(n, Name) and n.path == "time" for n in nodes
+        ):
+            continue
+        if _agrees(nodes, (left, right), flat, declared, TIMES[unit]) is not False:
+            continue
+        meant = next((u for u, s in TIMES.items() if _agrees(nodes, (left, right), flat, declared, s)), None)
+        if meant is not None:
+            names = [n for n in dict.fromkeys(n.path for n in nodes if isinstance(n, Name)) if declared.get(n)]
+            parameters = tuple(n for n in names if n in flat.parameters)
+            variables = tuple(n for n in names if n in flat.variables and _has_time(declared[n]))
+            found.append(Misfit(text, meant, parameters, variables))
+    return tuple(found)
+
+
+def _has_time(unit: str) -> bool:
+    known = read_unit(unit)
+    return known is not None and "s" in known.powers
+
+
+def _equations(flat: FlatModel) -> Iterator[tuple[Expression, Expression, str]]:
+    yield from ((e.left, e.right, e.text) for e in flat.equations)
+
+
+def _agrees(
+    nodes: list[Expression], sides: tuple[Expression, Expression], flat: FlatModel, declared: dict[str, str],
+    seconds: float,
+) -> bool | None:  # fmt: skip
+    """Whether all that is added or equated has one size; None where nothing can be compared."""
+    sizes: dict[int, Unit | None] = {}
+    compared, agree = False, True
+    for node in nodes:
+        sizes[id(node)], pairs = _measured(node, sizes, flat, declared, seconds)
+        for a, b in pairs:
+            compared, agree = compared or a.is_alike(b), agree and _is_same(a, b)
+    left, right = (sizes[id(side)] for side in sides)
+    if left is not None and right is not None:
+        compared, agree = compared or left.is_alike(right), agree and _is_same(left, right)
+    return agree if compared else None
+
+
+def _is_same(a: Unit, b: Unit) -> bool:
+    return not a.is_alike(b) or abs(a.size - b.size) <= ROUNDING * abs(a.size)
+
+
+def _measured(
+    node: Expression, sizes: dict[int, Unit | None], flat: FlatModel, declared: dict[str, str], seconds: float
+) -> tuple[Unit | None, list[tuple[Unit, Unit]]]:
+    """The unit of a node, where it is known, and pairs of units that must agree."""
+    if isinstance(node, Constant):
+        may_convert = any(abs(abs(node.value) / c - 1) < ROUNDING or abs(abs(node.value) * c - 1) < ROUNDING
+                          for c in CONVERTING) if node.value else True  # fmt: skip
+        return (None if may_convert else PURE), []
+    if isinstance(node, Name):
+        if node.path == "time":
+            return Unit(seconds, {"s": 1}), []
+        unit = read_unit(declared.get(node.path, ""))
+        is_open = unit is None and node.path in flat.variables
+        return Unit(1.0, {node.path: 1}) if is_open else unit, []
+    assert isinstance(node, Call)
+    inner = [sizes.get(id(argument)) for argument in node.arguments]
+    operation = node.operation
+    if operation in JOINING:
+        known = [u for u in inner if u is not None]
+        return (known[0] if known else None), [(known[0], u) for u in known[1:]]
+    if operation == "where":
+        known = [u for u in inner[1:] if u is not None]
+        return (known[0] if known else None), [(known[0], u) for u in known[1:]]
+    if operation in KEEPING:
+        return inner[0], []
+    if operation in PURE_RESULT:
+        return PURE, [] if inner[0] is None else [(inner[0], PURE)]
+    if operation == "der" and inner[0] is not None:
+        return inner[0] / Unit(seconds, {"s": 1}) ** float(node.data or 1), []
+    return _combined(node, inner), []
+
+
+def _combined(node: Call, inner: list[Unit | None]) -> Unit | None:
+    """Products, quotients and powers; None of anything else."""
+    if any(u is None for u in inner[:1]):
+        return None
+    first = inner[0]
+    assert first is not None
+    if node.operation == "sqrt":
+        return first**0.5
+    if node.operation == "pow" and isinstance(node.arguments[1], Constant):
+        return first ** node.arguments[1].value
+    second = inner[1] if len(inner) > 1 else None
+    if second is None or node.operation not in ("mul", "div"):
+        return None
+    return first * second if node.operation == "mul" else first / second
+
+
+def time_remarks(record: Record, flat: FlatModel) -> list[str]:
+    """What to say about a record whose times are in another unit than the model has in mind; one sentence."""
+    found = () if record.is_static else misfits(flat, record.clock.unit)
+    if not found:
+        return []
+    meant = found[0].unit
+    names = list(dict.fromkeys(n for misfit in found for n in misfit.parameters))
+    whose = f"the units of {', '.join(names[:6])}{', …' if len(names) > 6 else ''}" if names else "its units"
+    return [
+        f"Times are in {record.clock.unit} in the data, but {whose} are those of {flat.name} with times in {meant} "
+        f"(`{found[0].text}`); nothing is converted, so values are not in those units, and none is shown. Give times "
+        f"in {meant}, or declare units for times in {record.clock.unit}."
+    ]
+
+
+def names_without_unit(records: Sequence[Record], flat: FlatModel) -> frozenset[str]:
+    """Parameters and variables whose declared units are not those of their values for the records' unit of time."""
+    units = {r.clock.unit for r in records if not r.is_static}
+    found = [misfit for unit in units for misfit in misfits(flat, unit)]
+    return frozenset(n for misfit in found for n in (*misfit.parameters, *misfit.variables))
