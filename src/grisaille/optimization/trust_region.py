@@ -17,6 +17,7 @@ FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
 
 
+BESIDE_BOUND = "beside the bounds, where it would go on, the model cannot be simulated"
 Loss = str | Callable[[np.ndarray], np.ndarray]
 """A name that SciPy knows, or ρ, ρ' and ρ'' of (r / scale)²."""
 
@@ -30,6 +31,7 @@ def minimize(search: Search[E], tolerance: float, loss: Loss = "linear", loss_sc
 
     def reflect(part: Live[E]) -> tuple[np.ndarray, bool, str]:
         def residuals(x: np.ndarray) -> np.ndarray:
+            part.go_on()
             evaluation = search.at(part.whole(x))
             return evaluation.residuals if evaluation.completed else wall
 
@@ -39,8 +41,11 @@ def minimize(search: Search[E], tolerance: float, loss: Loss = "linear", loss_sc
             return np.asarray(search.jacobian(search.at(xi))[:, part.live])
 
         low, high = lower[part.live], upper[part.live]
+        begin = _strictly_inside(part.held_at[part.live], low, high)
+        if not search.at(part.whole(begin)).completed:
+            return part.held_at[part.live], False, BESIDE_BOUND
         found = least_squares(
-            residuals, _strictly_inside(part.held_at[part.live], low, high), jacobian, bounds=(low, high),
+            residuals, begin, jacobian, bounds=(low, high),
             method="trf", x_scale="jac", loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance,
             max_nfev=search.left,
         )  # fmt: skip
