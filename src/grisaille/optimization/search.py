@@ -25,7 +25,7 @@ FAINT = 1e-6
 """Of the clearest: unknowns that are fainter may be dead."""
 NUMBERS = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
 LIMIT = "the limit of evaluations was reached"
-LEAST_STEPS = 20_000_000
+LEAST_STEPS = 5_000_000
 """Of integrators, that a search may take however short its first simulation was."""
 STALLED = "the objective hardly falls any more, however many evaluations are made"
 STALL_EVALUATIONS, STALL_PER_UNKNOWN = 100, 20

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from grisaille.optimization.criterion import E
-from grisaille.optimization.live import Live, minimize_live
+from grisaille.optimization.live import Ended, Live, minimize_live
 from grisaille.optimization.search import LIMIT, Outcome, Search
 
 FAILED = 1e8
@@ -38,6 +38,8 @@ def minimize(search: Search[E], tolerance: float, loss: Loss = "linear", loss_sc
         def jacobian(x: np.ndarray) -> np.ndarray:
             xi = part.whole(x)
             part.examine(xi)
+            if not search.at(xi).completed:  # SciPy moves a start away from its bounds
+                raise Ended(BESIDE_BOUND)
             return np.asarray(search.jacobian(search.at(xi))[:, part.live])
 
         low, high = lower[part.live], upper[part.live]

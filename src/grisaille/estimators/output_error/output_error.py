@@ -398,6 +398,8 @@ class OutputError(Estimator):
         is_there = offset < enough or outcome.edge is not None
         converged = (is_there if self.loss == "linear" else outcome.stopped_well) and not runaway
         converged = converged and evaluation.discretisation < COARSE and outcome.joins and outcome.settled
+        unmoved = _unmoved(search, seen)
+        converged = converged and not unmoved
         found, sought = evaluation, problem
         if problem.sigma and self.loss == "linear":
             problem = problem.but(sigma=_settled(problem, evaluation, told))
@@ -443,9 +445,9 @@ class OutputError(Estimator):
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=_sentence(converged, outcome, evaluation, offset, journal.evaluations)
-            if not runaway
-            else f"NOT converged: {runaway[0]}",
+            status=f"NOT converged: {runaway[0] if runaway else unmoved}"
+            if runaway or unmoved
+            else _sentence(converged, outcome, evaluation, offset, journal.evaluations),
             notes=(*reckoned.notes, *notes),
             trace=tuple(journal.trace),
             evaluations=journal.evaluations,
@@ -530,6 +532,20 @@ class OutputError(Estimator):
             notes=(*found.notes, *(n for n in estimate.notes if not n.startswith(MARK))),
             extra={**kept, **found.extra},
         )
+
+
+def _unmoved(search: Squares, seen: np.ndarray) -> str:
+    """What is said where no unknown moves anything that was measured: there was nothing to search."""
+    if seen.any() or not len(seen):
+        return ""
+    names = [u.name for u in search.unknowns]
+    several = f"none of the unknowns {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+    which = several if len(names) > 1 else f"'{names[0]}' does not"
+    moves = "moves" if len(names) > 1 else "move"
+    return (
+        f"{which} {moves} any measured output where the search stands, so that these data tell nothing from there. "
+        f"Give other values by guess=, data in which the inputs excite the model, or measure what depends on them"
+    )
 
 
 def _refuse_followed(problem: Problem, evaluation: Evaluation) -> None:

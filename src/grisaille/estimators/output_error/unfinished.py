@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -110,7 +111,7 @@ def try_other_searches(
             break
         search.most = min(most, search.evaluations + each)
         search.restart(theta, found.problem)
-        other = keeping(search, found, lambda at=found: marquardt(at.problem, search)).solved
+        other = keeping(search, found, partial(marquardt, found.problem, search)).solved
         found, search.most = _better(search, found, _by(other, f"Levenberg–Marquardt, {after}")), most
         go_back(search, found)
     if search.left and not is_minimum(search, found) and has_edges(found):
