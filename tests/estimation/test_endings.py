@@ -86,7 +86,7 @@ def test_a_limit_is_kept_over_all_rounds_of_noise_levels() -> None:
     x, z = np.exp(-0.8 * TIMES), 0.8 / 0.5 * (np.exp(-0.8 * TIMES) - np.exp(-1.3 * TIMES))
     noise = np.random.default_rng(5).standard_normal((2, 33))
     data = gr.Experiment(TIMES, {}, {"y": z + 0.01 * noise[0], "v": x + z + 0.2 * noise[1]})
-    for limit in (3, 9, 40, 400):
+    for limit in (3, 9, 25, 400):
         fit = gr.fit(Open(), data, ["a", "b"], gr.OutputError(max_evaluations=limit))
         assert fit.estimate.evaluations <= limit + 3
         assert fit.converged or "limit" in fit.status

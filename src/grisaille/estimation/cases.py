@@ -35,6 +35,8 @@ class Simulation(Prepared, Protocol):
 
     def predict(self, theta: np.ndarray, discretisation: Any, /, *, sensitive: bool) -> Prediction: ...
 
+    def refined(self, theta: np.ndarray, discretisation: Any, excess: float, /) -> Discretisation: ...
+
     def failed(self, reason: str, sensitive: bool) -> Prediction: ...
 
     def crossings(self, theta: np.ndarray, discretisation: Any = None, /) -> list[Crossing]: ...
@@ -124,9 +126,11 @@ class Case(Generic[R]):
         """The switches at which the equations jump that the trajectory crosses."""
         return self.runner.crossings(self.own(theta), self.discretisation)
 
-    def refined(self, excess: float) -> Case:
-        """With a finer discretisation, where an error estimate was so many tolerances."""
-        return replace(self, discretisation=self.discretisation.refined(excess)) if self.discretisation else self
+    def refined(self: Case[Simulation], theta: np.ndarray, excess: float) -> Case:
+        """With a finer discretisation, where an error estimate at θ was so many tolerances."""
+        if not self.discretisation:
+            return self
+        return replace(self, discretisation=self.runner.refined(self.own(theta), self.discretisation, excess))
 
     def column(self, name: str) -> int:
         return self.outputs.index(name)

@@ -90,6 +90,11 @@ class Evaluation:
         return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept])
 
     @property
+    def steps(self) -> int:
+        """That integrators have taken for it."""
+        return sum(p.steps for p in self.predictions)
+
+    @property
     def discretisation(self) -> float:
         return max((p.discretisation for p in self.predictions), default=0.0)
 
@@ -224,7 +229,10 @@ class Problem(Scaled):
     def refined(self, evaluation: Evaluation) -> Self:
         """With finer discretisations in every experiment where those of an evaluation are too coarse."""
         pairs = zip(self.begun.cases, evaluation.predictions, strict=True)
-        return self.but(cases=tuple(c.refined(p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs))
+        theta = evaluation.theta
+        return self.but(
+            cases=tuple(c.refined(theta, p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs)
+        )
 
     def with_guess(self, theta: np.ndarray) -> None:
         """Start from other values."""

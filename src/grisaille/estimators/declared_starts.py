@@ -58,6 +58,8 @@ SHIFTS = 200
 """Places along a record where the direction of a start is compared with residuals."""
 ROUNDING = 1e-9
 """Of a start: what is left of zero after consistent values were solved for."""
+LEAST_EVALUATIONS, EVALUATIONS_OF_FIT = 100, 3
+"""Of a fit with starts that are estimated: so many, or so many times those of the fit that is tested."""
 UNTOLD = 1e-8
 """Of the information about a start, what is left beside the other unknowns and is taken for rounding."""
 
@@ -240,14 +242,22 @@ class _Tested:
         bent = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
         problem = self._at_levels(self.posed(data, [*bent, *freed]), found)
         before = problem.evaluate(np.array([u.guess for u in problem.unknowns]), sensitive=False).objective
+        method = self._bounded(found)
         for unknowns in (self.problem.unknowns, bent):
             try:
-                again = self.method.estimate(self.posed(data, [*unknowns, *freed]))
+                again = method.estimate(self.posed(data, [*unknowns, *freed]))
             except GrisailleError:
                 continue
             if again.converged and problem.evaluate(again.theta, sensitive=False).objective <= before:
                 return again
         return None
+
+    def _bounded(self, found: Estimate) -> Estimator:
+        """The method with a limit of evaluations that keeps a test cheaper than what is tested, several times."""
+        method: Any = self.method
+        most = self.method.options.get("max_evaluations")
+        limit = max(LEAST_EVALUATIONS, EVALUATIONS_OF_FIT * found.evaluations)
+        return replace(method, max_evaluations=min(most, limit)) if isinstance(most, int) else self.method
 
     def _contradicted(self, again: Estimate, freed: Sequence[Unknown], data: Sequence[Experiment]) -> list[Accused]:
         from scipy.stats import t as student

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from grisaille import interrupts
 from grisaille.calling import checked
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import unknown_starts
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 F = TypeVar("F", bound=Fitted)
+FAILURES = (GrisailleError, np.linalg.LinAlgError, ArithmeticError)
+"""Of stages after a search, which must not take its answer with them."""
 
 
 def fit_problem(
@@ -70,8 +72,11 @@ def fit_problem(
     begun = begin_at_dead_times(problem, delayed) if delayed else []
     try:
         found = method.estimate(problem, journal)
-        found = settled_at_corner(problem, delayed, method, found, journal) if delayed else found
-        found = brought_to_bounds(problem, method, found, journal)
+        if delayed:
+            corners = partial(settled_at_corner, problem, delayed, method, found, journal)
+            found = _keeping(found, "the search beside the corners of the criterion", corners)
+        bounds = partial(brought_to_bounds, problem, method, found, journal)
+        found = _keeping(found, "the search on the bounds of unknowns that vanish", bounds)
     except np.linalg.LinAlgError as error:
         raise EstimationError(
             f"The search came to where the criterion has no curvature that numbers can hold ({error}). Where a level "
@@ -91,10 +96,15 @@ def fit_problem(
     asked = tuple(replace(u, logarithmic=v.logarithmic) for u, v in zip(asked, found.unknowns, strict=True))
     if tests_starts and not delayed:
         found = with_tested_starts(model, problem, method, replace(found, unknowns=asked))
-    found = with_explanation(replace(found, unknowns=asked), method, disturbed=bool(flat.disturbances))
+    found = replace(found, unknowns=asked)
+    explained = partial(with_explanation, found, method, disturbed=bool(flat.disturbances))
+    found = _keeping(found, "the comparison of the residuals with the noise", explained)
     data = [c.experiment for c in problem.cases]
     remarks = _remarks(model, data)
-    believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
+    try:
+        believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
+    except FAILURES as error:
+        believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
     found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks))
     if problem.transcription:
         name = type(method).__name__
@@ -115,10 +125,19 @@ def _reviewed(method: Estimator, problem: Problem, found: Estimate, journal: Jou
     """What a method's check of itself says; an estimate that is there is not lost by an interruption."""
     try:
         return method.review(problem, found, journal, may_change=may_change)
-    except (KeyboardInterrupt, np.linalg.LinAlgError) as error:
+    except (KeyboardInterrupt, *FAILURES) as error:
         interrupts.acknowledge()
         why = "INTERRUPTED" if isinstance(error, KeyboardInterrupt) else f"approximation: {error}"
         return Reviewed(method, replace(found, notes=(*found.notes, f"{why} before the approximation was checked.")))
+
+
+def _keeping(found: Estimate, stage: str, step: Callable[[], Estimate]) -> Estimate:
+    """What a stage after the search makes of an estimate; the estimate itself, with a note, where the stage fails."""
+    try:
+        return step()
+    except FAILURES as error:
+        note = f"not confirmed: {stage} failed ({str(error).rstrip('.')}); the estimates are those before it."
+        return replace(found, notes=(*found.notes, note))
 
 
 @checked

@@ -47,6 +47,11 @@ class Evaluated(Protocol):
         """Evaluations it took: more than one where derivatives are differences."""
         ...
 
+    @property
+    def steps(self) -> int:
+        """That integrators have taken for it; 0 where none are counted."""
+        ...
+
 
 E = TypeVar("E", bound=Evaluated)
 E_co = TypeVar("E_co", bound=Evaluated, covariant=True)

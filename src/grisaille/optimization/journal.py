@@ -23,6 +23,8 @@ class Journal:
     watch: Callable[[int], None] | None = None
     """Told after every evaluation how many there were."""
     evaluations: int = 0
+    steps: int = 0
+    """That integrators have taken, as far as they are counted."""
     failures: list[str] = field(default_factory=list)
     trace: list[dict[str, float]] = field(default_factory=list)
     reached: np.ndarray | None = None
@@ -43,6 +45,7 @@ class Journal:
     def count(self, evaluation: Evaluated, *, quietly: bool = False) -> None:
         """One more evaluation; ``quietly``: its failure is expected."""
         self.add(evaluation.cost)
+        self.steps += evaluation.steps
         if not evaluation.completed and not quietly:
             self.failures.append(evaluation.failure)
 

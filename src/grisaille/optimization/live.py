@@ -14,7 +14,7 @@ from typing import Generic
 import numpy as np
 
 from grisaille.optimization.criterion import E
-from grisaille.optimization.search import LIMIT, Search
+from grisaille.optimization.search import LIMIT, STALLED, Search
 
 ROUNDS = 12
 """Changes of what is held, at most."""
@@ -27,6 +27,10 @@ class Changed(Exception):
     def __init__(self, xi: np.ndarray) -> None:
         super().__init__()
         self.xi = xi
+
+
+class Ended(Exception):
+    """Raised where a search has to end, whatever its method says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,11 @@ class Live(Generic[E]):
         xi = self.held_at.copy()
         xi[self.live] = part
         return xi
+
+    def go_on(self) -> None:
+        """Raises ``Ended`` where no evaluation is left, or many have gained next to nothing."""
+        if not self.search.left or self.search.has_stalled:
+            raise Ended(STALLED if self.search.left else LIMIT)
 
     def examine(self, xi: np.ndarray) -> None:
         """Raises ``Changed`` where an unknown has died or come alive at ξ."""
@@ -80,6 +89,8 @@ def minimize_live(
             xi = changed.xi
             live = moving(search, xi)
             continue
+        except Ended as ended:
+            return False, str(ended)
         xi = part.whole(end)
         search.settle(xi)
         now = moving(search, xi)

@@ -17,7 +17,7 @@ import numpy as np
 
 from grisaille.numerics.quadratic import Quadratic, Squares, bounded_step
 from grisaille.optimization.criterion import E
-from grisaille.optimization.search import LIMIT, Outcome, Search
+from grisaille.optimization.search import LIMIT, STALLED, Outcome, Search
 
 VANISHED = "the predicted gain vanished"
 STUCK = "no step lowers the objective, however short"
@@ -117,6 +117,8 @@ def descend(search: Search[E], model: Model[E], damping: Damping, tolerance: flo
     lower, upper = search.inner_bounds()
     xi, around, step = np.clip(search.where(now), lower, upper), model.first(search, now), None
     while search.left:
+        if search.has_stalled:
+            return Ended(STALLED, predicted)
         if step is None:
             low, high = np.maximum(lower - xi, -model.longest), np.minimum(upper - xi, model.longest)
             step = bounded_step(around, low, high, damping.factor, ~search.alive(around.seen))

@@ -25,6 +25,13 @@ FAINT = 1e-6
 """Of the clearest: unknowns that are fainter may be dead."""
 NUMBERS = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
 LIMIT = "the limit of evaluations was reached"
+LEAST_STEPS = 5_000_000
+"""Of integrators, that a search may take however short its first simulation was."""
+STALLED = "the objective hardly falls any more, however many evaluations are made"
+STALL_EVALUATIONS, STALL_PER_UNKNOWN = 100, 20
+"""Evaluations, and further ones for each unknown, over which a search must gain something."""
+STALL_GAIN = 0.01
+"""What counts as something: of the objective, in units of the variance of its residuals, as of a log-likelihood."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +46,19 @@ class Outcome(Generic[E]):
     """Whether the pieces of a record that was cut fit together."""
     settled: bool = True
     """Whether what is estimated in turn with the unknowns (noise levels) no longer moves."""
+    edge: float | None = None
+    """Standard errors from a minimum in an edge of the criterion, where the point lies in one."""
+    way: str = ""
+    """How it came there, where another search had to go on."""
 
 
 def arrived(outcome: Outcome[E], offset: float) -> str:
     """Why a point that is a minimum is one, whatever ended the search there."""
-    return outcome.reason if outcome.stopped_well else f"{max(offset, 1e-16):.1g} standard errors from the minimum"
+    way = f" ({outcome.way})" if outcome.way else ""
+    if outcome.edge is not None:
+        return f"in an edge of the criterion, {outcome.edge:.1g} standard errors from the minimum there{way}"
+    near = f"{max(offset, 1e-16):.1g} standard errors from the minimum"
+    return (outcome.reason if outcome.stopped_well else near) + way
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +76,18 @@ class Search(Scaled, Generic[E]):
     """A criterion in ξ with a memory of its best and its last evaluation.
 
     most : evaluations in all, those before this search included
+    most_steps : of integrators, likewise; 0 where that is found at the first evaluation, so that simulations which
+        become longer and longer end a search as many evaluations do
+    may_stall : False where a search ends that gains next to nothing
     """
 
     criterion: Criterion[E]
     journal: Journal = field(default_factory=Journal)
     most: int = 10**9
+    most_steps: int = 10**18
+    may_stall: bool = True
+    gains: list[tuple[int, float]] = field(default_factory=list)
+    """Evaluations and objective at every better point since the search began."""
     best: E | None = None
     last: E | None = None
     clearest: float = 0.0
@@ -83,7 +105,19 @@ class Search(Scaled, Generic[E]):
     @property
     def left(self) -> int:
         """Evaluations that may still be made."""
-        return max(self.most - self.journal.evaluations, 0)
+        is_spent = 0 < self.most_steps <= self.journal.steps
+        return 0 if is_spent else max(self.most - self.journal.evaluations, 0)
+
+    @property
+    def has_stalled(self) -> bool:
+        """Whether many evaluations have gained next to nothing: a valley that falls towards infinity, rough ground."""
+        if self.may_stall or self.best is None:
+            return False
+        n = len(self.unknowns)
+        begin = self.journal.evaluations - STALL_EVALUATIONS - STALL_PER_UNKNOWN * n
+        before = [objective for count, objective in self.gains if count <= begin]
+        level = 2 * self.best.objective / max(len(self.best.residuals) - n, 1)
+        return bool(before) and before[-1] - self.best.objective <= STALL_GAIN * level
 
     @property
     def lowest(self) -> E:
@@ -117,6 +151,7 @@ class Search(Scaled, Generic[E]):
         self.criterion = criterion or self.criterion
         self.go_on_from(theta)
         self.best = self.last = None
+        self.gains.clear()
         self.curvatures.clear()
 
     def first(self) -> E:
@@ -127,6 +162,8 @@ class Search(Scaled, Generic[E]):
             raise EstimationError(
                 f"The model cannot be simulated at {describe_start(self.unknowns)}: {failure}. {self._what_next()}"
             )
+        if not self.most_steps:
+            self.most_steps = self.journal.steps + max(LEAST_STEPS, self.most * evaluation.steps)
         self.learn_sizes(evaluation)
         return evaluation
 
@@ -170,6 +207,7 @@ class Search(Scaled, Generic[E]):
         self.last = evaluation
         if evaluation.completed and (self.best is None or evaluation.objective < self.best.objective):
             self.best = evaluation
+            self.gains.append((self.journal.evaluations, evaluation.objective))
             self.journal.accept(self.unknowns, evaluation.theta, evaluation.objective)
         return evaluation
 
@@ -211,4 +249,6 @@ class Search(Scaled, Generic[E]):
         evaluation = self.lowest
         if not evaluation.jacobian.size:
             evaluation = self.evaluate(evaluation.theta)
+        if reason == LIMIT and 0 < self.most_steps <= self.journal.steps:
+            reason = f"simulations became far longer than at the guess, {self.journal.steps:.2g} steps in all"
         return Outcome(evaluation, stopped_well, reason)

@@ -10,13 +10,14 @@ from collections.abc import Callable
 import numpy as np
 
 from grisaille.optimization.criterion import E
-from grisaille.optimization.live import Live, minimize_live
+from grisaille.optimization.live import Ended, Live, minimize_live
 from grisaille.optimization.search import LIMIT, Outcome, Search
 
 FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
 
 
+BESIDE_BOUND = "beside the bounds, where it would go on, the model cannot be simulated"
 Loss = str | Callable[[np.ndarray], np.ndarray]
 """A name that SciPy knows, or ρ, ρ' and ρ'' of (r / scale)²."""
 
@@ -30,17 +31,23 @@ def minimize(search: Search[E], tolerance: float, loss: Loss = "linear", loss_sc
 
     def reflect(part: Live[E]) -> tuple[np.ndarray, bool, str]:
         def residuals(x: np.ndarray) -> np.ndarray:
+            part.go_on()
             evaluation = search.at(part.whole(x))
             return evaluation.residuals if evaluation.completed else wall
 
         def jacobian(x: np.ndarray) -> np.ndarray:
             xi = part.whole(x)
             part.examine(xi)
+            if not search.at(xi).completed:  # SciPy moves a start away from its bounds
+                raise Ended(BESIDE_BOUND)
             return np.asarray(search.jacobian(search.at(xi))[:, part.live])
 
         low, high = lower[part.live], upper[part.live]
+        begin = _strictly_inside(part.held_at[part.live], low, high)
+        if not search.at(part.whole(begin)).completed:
+            return part.held_at[part.live], False, BESIDE_BOUND
         found = least_squares(
-            residuals, _strictly_inside(part.held_at[part.live], low, high), jacobian, bounds=(low, high),
+            residuals, begin, jacobian, bounds=(low, high),
             method="trf", x_scale="jac", loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance,
             max_nfev=search.left,
         )  # fmt: skip

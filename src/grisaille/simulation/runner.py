@@ -56,6 +56,8 @@ class Prediction:
     coincidence: str = ""
     """Which switches are reached at one instant, where it failed because their order decides what follows; there are
     derivatives beside this point."""
+    steps: int = 0
+    """Taken in all, those of runs that were repeated with shorter ones included."""
 
     @property
     def completed(self) -> bool:
@@ -116,6 +118,24 @@ class Runner:
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
 
+    def refined(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
+        """Finer steps, where those given have missed the tolerance at θ by a factor.
+
+        Where equal steps that suit would be very many (a model that is stiff there, and was not where they were
+        chosen), they are chosen again at θ.
+        """
+        finer = steps.refined(excess)
+        if not steps.step:
+            return finer
+        point = self.trial.at(theta).still()
+        _, kernel = self._kernel(point)
+        free = _copy(kernel, self._task(point, self.rtol))
+        free.max_steps = FIRST_STEPS
+        integrate(kernel, free, "auto")
+        equal = (point.times[-1] - point.t0) / finer.step + len(point.times)
+        is_too_many = equal > max(ADAPTIVE_FROM * free.steps, 10 * len(point.times))
+        return self.discretise(theta) if free.status == Status.DONE and is_too_many else finer
+
     def predict_holding(self, theta: np.ndarray, steps: Steps, values: Mapping[str, float]) -> Prediction:
         """Outputs at θ where disturbances are held at other values than zero."""
         return self._accurate(self.trial.at(theta).still().holding(values), steps, False)
@@ -160,20 +180,25 @@ class Runner:
         first = self._run(point, steps, sensitive, 1.0)
         if not steps.step or first.discretisation <= COARSE:
             return first
+        taken = first.steps
         for share in SHORTER if first.discretisation < HOPELESS else ():
             shorter = self._run(point, steps, sensitive, share)
+            taken += shorter.steps
             if shorter.discretisation <= COARSE:
+                shorter = replace(shorter, steps=taken)
                 return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
         # bends and jumps ask for their own steps; what only blows up would take them without end
         most = int(ADAPTIVE_FROM * ((point.times[-1] - point.t0) / steps.step + len(point.times)))
         adaptive = self._run(point, Steps(steps.method, 0.0), sensitive, 1.0, most)
+        taken += adaptive.steps
         if adaptive.completed:
-            return replace(adaptive, discretisation=first.discretisation)
-        return self.failed(
+            return replace(adaptive, discretisation=first.discretisation, steps=taken)
+        failed = self.failed(
             f"the steps that suit the first point ({steps.step:.3g}) are far too long here: the error estimate is "
             f"{first.discretisation:.1g} times the tolerance, and shorter ones do not help",
             sensitive,
         )
+        return replace(failed, steps=taken)
 
     def _run(self, point: Point, steps: Steps, sensitive: bool, share: float, most: int | None = None) -> Prediction:
         if sensitive and point.has_moving_jumps:
@@ -184,9 +209,9 @@ class Runner:
         integrate(kernel, task, steps.method)
         if task.status != Status.DONE or not np.isfinite(task.y).all():
             failed = self.failed(describe(task, form.system, steps.method), sensitive)
-            return replace(failed, coincidence=describe_coincidence(task, form.system))
+            return replace(failed, coincidence=describe_coincidence(task, form.system), steps=int(task.steps))
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
-        return Prediction(task.y[:, self.columns], sy, "", task.error_estimate)
+        return Prediction(task.y[:, self.columns], sy, "", task.error_estimate, steps=int(task.steps))
 
     def _tolerance(self, steps: Steps) -> float:
         """Of the integrator; tighter where the steps have been left adaptive."""

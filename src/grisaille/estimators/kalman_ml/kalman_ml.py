@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
@@ -416,9 +416,19 @@ class KalmanML(Estimator):
 
     def _searched(self, problem: LikelihoodProblem, search: Likely, guessed: Sequence[Unknown]) -> _Found:
         """Search from the guess, with steps that are chosen again where it ends."""
+        before = None
         for rounds_left in (3, 2, 1, 0):
-            outcome = scoring.minimize(search, tolerance=self.tolerance)
-            zeros = find_zeros(search, outcome.evaluation, guessed)
+            try:
+                outcome = scoring.minimize(search, tolerance=self.tolerance)
+                zeros = find_zeros(search, outcome.evaluation, guessed)
+            except (GrisailleError, np.linalg.LinAlgError):
+                if before is None:
+                    raise
+                problem, outcome, zeros = before  # on other steps there is no maximum
+                search.journal.kept = problem
+                search.restart(outcome.evaluation.theta, problem)
+                break
+            before = problem, outcome, zeros
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:
                 break

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -40,7 +41,9 @@ from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Res
 from grisaille.estimators.output_error.event_order import order_notes
 from grisaille.estimators.output_error.freedom import freedom_of
 from grisaille.estimators.output_error.held_disturbances import shifted_means
+from grisaille.estimators.output_error.level_steps import newton_levels
 from grisaille.estimators.output_error.solved import Ending, Solved, Squares
+from grisaille.estimators.output_error.unfinished import is_minimum, keeping, try_other_searches, unconfirmed_steps
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.model.flat import FlatModel
 from grisaille.optimization import nelder_mead, newton, trust_region
@@ -67,6 +70,8 @@ FOLLOWED = 1e-3
 """Degrees of freedom that are left to an output which the unknowns follow exactly."""
 SAME = 1e-4
 """Relative difference up to which the covariance of pieces is that of their Jacobian."""
+STALL_GAIN = 1e-3
+"""Of the log-likelihood, by another round of levels, where no search ends in a minimum with either."""
 RAN_AWAY = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
 
@@ -241,22 +246,18 @@ class OutputError(Estimator):
         begin = time.perf_counter()
         refuse_noise_alone(problem.noise, problem.unknowns, problem.cases[0].trial.structure)
         problem = problem if self.shooting == "multiple" else problem.begun
-        search = Search(problem, Journal.of(progress), self.max_evaluations)
+        search = self._search(problem, Journal.of(progress))
+        guess, is_plain = search.guess, self.shooting == "single" and self.loss == "linear"
         found, moved = self._begin(problem, search)
-        for _ in range(4):
-            if found.evaluation.discretisation <= TOO_LONG or not search.left:
-                break
-            # the steps chosen at the guess are too long at the optimum
-            finer = found.problem.refined(found.evaluation)
-            search.restart(found.evaluation.theta, finer)
-            found = self._solve(finer, search)
+        found, unconfirmed = self._on_finer_steps(found, search)
         if any(c.trial.structure.jumps.of_states or c.trial.flat.whens for c in problem.cases):
-            found = self._across_jumps(found, search)
-            if self.shooting == "single" and self.loss == "linear" and has_edges(found):
-                found = go_beside(search, found, _free, self._solve)
-        seconds = time.perf_counter() - begin
-        estimate = self._conclude(found.problem, search, found.outcome, found.evaluation, seconds)
-        return replace(estimate, notes=(*moved, *estimate.notes)) if moved else estimate
+            found = keeping(search, found, partial(self._across_jumps, found, search)).solved
+            if is_plain and has_edges(found):
+                found = keeping(search, found, partial(go_beside, search, found, _free, self._solve)).solved
+        if is_plain and self.optimizer == "trust-region" and search.left and not is_minimum(search, found):
+            marquardt = replace(self, optimizer="levenberg-marquardt", projection=False)
+            found = try_other_searches(search, found, guess, marquardt._solve, _free)
+        return self._conclude(found, search, [*moved, *unconfirmed], time.perf_counter() - begin)
 
     def _begin(self, problem: Problem, search: Squares) -> tuple[Solved, list[str]]:
         """The first minimum; a guess at which the order of events matters is left, and that is said."""
@@ -269,6 +270,29 @@ class OutputError(Estimator):
                 raise
         del search.journal.failures[known:]
         return self._solve(problem, search), moved
+
+    def _search(self, problem: Problem, journal: Journal) -> Squares:
+        """A search that ends where it gains nothing, and where simulations have become far longer than at first."""
+        search: Squares = Search(problem, journal, self.max_evaluations)
+        if self.shooting == "single":
+            search.may_stall, search.most_steps = self.loss != "linear" or self.optimizer == "nelder-mead", 0
+        return search
+
+    def _on_finer_steps(self, found: Solved, search: Squares) -> tuple[Solved, list[str]]:
+        """Solve again where the steps chosen at the guess are too long at the optimum; what could not be confirmed."""
+        for _ in range(4):
+            if found.evaluation.discretisation <= TOO_LONG or not search.left:
+                break
+            kept = keeping(search, found, partial(self._refined, found, search))
+            found = kept.solved
+            if kept.reason:
+                return found, [unconfirmed_steps(found, self.rtol, kept.reason)]
+        return found, []
+
+    def _refined(self, found: Solved, search: Squares) -> Solved:
+        finer = found.problem.refined(found.evaluation)
+        search.restart(found.evaluation.theta, finer)
+        return self._solve(finer, search)
 
     def _across_jumps(self, found: Solved, search: Squares) -> Solved:
         """Go on by differences where the derivatives of the pieces lack the share of a jump."""
@@ -288,16 +312,20 @@ class OutputError(Estimator):
         if robust and problem.sigma:
             problem = problem.but(sigma=_levels(problem, search.first(), robust))
             search.restart(search.guess, problem)
-        problem, outcome = self._minimize(problem, search)
-        evaluation = self._polished(search, outcome)
-        if not problem.sigma and not problem.moving:
-            search.criterion = search.journal.kept = problem
-            return Solved(problem, outcome, evaluation)
+        found = self._minimized(problem, search)
+        if not found.problem.sigma and not found.problem.moving:
+            search.criterion = search.journal.kept = found.problem
+            return found
+        return self._with_levels(found, search)
+
+    def _with_levels(self, found: Solved, search: Squares) -> Solved:
+        """Levels and unknowns in turn until both stay, from a minimum with the first levels on."""
+        problem, outcome, evaluation, robust = found.problem, found.outcome, found.evaluation, self.loss != "linear"
         has_priors = len(evaluation.residuals) > problem.count
         alone = len(problem.outputs) == 1 and not has_priors and not robust
         for _ in range(NOISE_ROUNDS):
             _refuse_followed(problem, evaluation)
-            before, levels = problem.sigma, _levels(problem, evaluation, robust)
+            sought, before, levels = problem, problem.sigma, _levels(problem, evaluation, robust)
             moved = max([0.0, *(abs(levels[n] / before[n] - 1) for n in before)])
             problem, bent = problem.refrozen(evaluation.predictions, evaluation.theta)
             search.criterion = search.journal.kept = problem = problem.but(sigma=levels)
@@ -306,13 +334,36 @@ class OutputError(Estimator):
                 break
             if not search.left:
                 return Solved(problem, replace(outcome, stopped_well=False, reason=LIMIT, settled=False), evaluation)
-            search.restart(evaluation.theta)
-            problem, outcome = self._minimize(problem, search)
-            evaluation = self._polished(search, outcome)
+            again = self._by_newton_levels(Solved(sought, outcome, evaluation), levels, search)
+            if again is None:
+                search.restart(evaluation.theta, problem)
+                again = self._minimized(problem, search)
+                is_stuck = not robust and relative_offset(search, again.evaluation) >= NEAR
+                if is_stuck and before and found.whole - again.whole < STALL_GAIN:
+                    return again  # no minimum with these levels: others will not help
+            problem, outcome, evaluation = again.problem, again.outcome, again.evaluation
+            found = again
         else:
             if max(moved, bent) > STAY:
                 outcome = replace(outcome, settled=False, reason=f"{NOISE_ROUNDS} rounds were made")
         return Solved(problem, outcome, evaluation)
+
+    def _by_newton_levels(self, found: Solved, levels: Mapping[str, float], search: Squares) -> Solved | None:
+        """The minimum with the levels that Newton's step leads to; None where Gauss–Newton steps do not reach it."""
+        if self.loss != "linear" or self.shooting == "multiple" or found.problem.moving or not found.problem.sigma:
+            return None
+        at = found.evaluation
+        problem = found.problem.but(sigma=newton_levels(found.problem, at, levels, _free(search, at)))
+        search.restart(at.theta, problem)
+        near = polish(search, _rescaled(problem, at, found.problem.sigma))
+        if relative_offset(search, near) >= OFFSET:
+            return None
+        search.best, search.journal.kept = near, problem
+        return Solved(problem, replace(found.outcome, evaluation=near), near)
+
+    def _minimized(self, problem: Problem, search: Squares) -> Solved:
+        problem, outcome = self._minimize(problem, search)
+        return Solved(problem, outcome, self._polished(search, outcome))
 
     def _minimize(self, problem: Problem, search: Squares) -> tuple[Problem, Ending]:
         """The minimum with these levels, and the problem with what was frozen on the way."""
@@ -323,10 +374,12 @@ class OutputError(Estimator):
             return shooting.problem, joined
         linear = linear_unknowns(problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
         if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
-            apart = ProjectedSearch(problem, search.journal, search.most, linear=linear)
+            apart = ProjectedSearch(
+                problem, search.journal, search.most, search.most_steps, search.may_stall, linear=linear
+            )
             apart.unknowns, first = search.unknowns, search.guess
             projected = self._optimize(apart, problem.count)
-            search.unknowns = apart.unknowns
+            search.unknowns, search.most_steps = apart.unknowns, apart.most_steps
             is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET
             if is_minimum and not _ran_away(projected, first, search.unknowns):
                 return problem, projected
@@ -348,18 +401,19 @@ class OutputError(Estimator):
         plain = self.loss == "linear" and self.shooting == "single"
         return polish(search, outcome.evaluation) if plain else outcome.evaluation
 
-    def _conclude(
-        self, problem: Problem, search: Squares, outcome: Ending, evaluation: Evaluation, seconds: float
-    ) -> Estimate:
-        journal = search.journal
+    def _conclude(self, solved: Solved, search: Squares, unconfirmed: list[str], seconds: float) -> Estimate:
+        problem, outcome, evaluation, journal = solved.problem, solved.outcome, solved.evaluation, search.journal
         evaluation, free = self._on_bounds(search, evaluation)
         seen = search.moving(evaluation)
         told = free & seen
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
         runaway = _growth_note(problem, search, evaluation) if self.shooting == "single" else []
         enough = NEAR if problem.differences is None else OFFSET_OF_DIFFERENCES
-        converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
+        is_there = offset < enough or outcome.edge is not None
+        converged = (is_there if self.loss == "linear" else outcome.stopped_well) and not runaway
         converged = converged and evaluation.discretisation < COARSE and outcome.joins and outcome.settled
+        unmoved = _unmoved(search, seen)
+        converged = converged and not unmoved
         found, sought = evaluation, problem
         if problem.sigma and self.loss == "linear":
             problem = problem.but(sigma=_settled(problem, evaluation, told))
@@ -386,7 +440,8 @@ class OutputError(Estimator):
             careful = caution(crossed, differenced=problem.differences is not None)
         if journal.failures:
             notes.append(f"{len(journal.failures)} simulations failed on the way; the last: {journal.failures[-1]}")
-        if evaluation.discretisation > TOO_LONG:
+        notes += unconfirmed
+        if evaluation.discretisation > TOO_LONG and not unconfirmed:
             notes.append(
                 f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use "
                 f"a smaller rtol in gr.OutputError."
@@ -404,9 +459,9 @@ class OutputError(Estimator):
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=_sentence(converged, outcome, evaluation, offset, journal.evaluations)
-            if not runaway
-            else f"NOT converged: {runaway[0]}",
+            status=f"NOT converged: {runaway[0] if runaway else unmoved}"
+            if runaway or unmoved
+            else _sentence(converged, outcome, evaluation, offset, journal.evaluations),
             notes=(*reckoned.notes, *notes),
             trace=tuple(journal.trace),
             evaluations=journal.evaluations,
@@ -491,6 +546,20 @@ class OutputError(Estimator):
             notes=(*found.notes, *(n for n in estimate.notes if not n.startswith(MARK))),
             extra={**kept, **found.extra},
         )
+
+
+def _unmoved(search: Squares, seen: np.ndarray) -> str:
+    """What is said where no unknown moves anything that was measured: there was nothing to search."""
+    if seen.any() or not len(seen):
+        return ""
+    names = [u.name for u in search.unknowns]
+    several = f"none of the unknowns {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+    which = several if len(names) > 1 else f"'{names[0]}' does not"
+    moves = "moves" if len(names) > 1 else "move"
+    return (
+        f"{which} {moves} any measured output where the search stands, so that these data tell nothing from there. "
+        f"Give other values by guess=, data in which the inputs excite the model, or measure what depends on them"
+    )
 
 
 def _refuse_followed(problem: Problem, evaluation: Evaluation) -> None:

@@ -86,6 +86,7 @@ class MeanValue:
     failure: str = ""
 
     cost: ClassVar[int] = 1
+    steps: ClassVar[int] = 0
 
     @property
     def completed(self) -> bool:

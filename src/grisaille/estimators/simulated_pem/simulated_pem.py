@@ -285,9 +285,15 @@ class SimulatedPEM(Estimator):
         while self.realizations == "auto" and not enough(found.sandwich, tried[-1]) and 2 * tried[-1] <= MOST:
             if search.is_spent:
                 break
+            before = search.criterion
+            try:
+                search.renew(before.with_runners(2 * tried[-1]))
+                found = self._solve(search, found.ending.value.theta, search_as)
+            except GrisailleError as error:
+                search.renew(before)
+                found.notes.append(_unconfirmed(f"{2 * tried[-1]} realizations", error))
+                break
             tried.append(2 * tried[-1])
-            search.renew(search.criterion.with_runners(tried[-1]))
-            found = self._solve(search, found.ending.value.theta, search_as)
         names = [u.name for u in criterion.problem.unknowns]
         if self.realizations == "auto":
             notes.append(describe_choice(found.sandwich, tried))
@@ -309,7 +315,12 @@ class SimulatedPEM(Estimator):
         kept, before = copy.copy(criterion), criterion.comparable(here)
         search.renew(criterion)
         search.iterations = self.max_iterations
-        again = self._solve(search, start.theta, search_as)
+        try:
+            again = self._solve(search, start.theta, search_as)
+        except GrisailleError as error:
+            search.renew(kept)
+            found.notes.append(_unconfirmed("a search from elsewhere", error))
+            return found
         after = search.criterion.comparable(again.ending.value)
         if not after < before:
             search.renew(kept)
@@ -350,8 +361,17 @@ class SimulatedPEM(Estimator):
 
     def _solve(self, search: MeanSearch, start: np.ndarray, search_as: str) -> Finding:
         """Minimise until Λ, noise formulas and steps stay as they are, and assess the minimum."""
+        settled = None
         for _ in range(REFINEMENTS):
-            ending, spread = self._settle(search, start, search_as)
+            try:
+                ending, spread = self._settle(search, start, search_as)
+            except GrisailleError as error:
+                if settled is None:
+                    raise
+                (ending, spread), search.criterion = settled
+                ending = replace(ending, is_minimum=False, reason=f"on finer steps the search failed: {error}")
+                break
+            settled = (ending, spread), copy.copy(search.criterion)
             try:
                 changed = search.criterion.refine(ending.value.theta)
             except CompilationError:
@@ -419,3 +439,8 @@ class SimulatedPEM(Estimator):
             start = found.theta
             search.renew(search.criterion)
         return self._newton(search, start, tolerance), None
+
+
+def _unconfirmed(what: str, error: GrisailleError) -> str:
+    """The note on a stage that failed after there was an answer."""
+    return f"not confirmed: {what} failed ({str(error).rstrip('.')}); the estimates are those before it."
