@@ -39,6 +39,8 @@ class Simulation(Prepared, Protocol):
 
     def crossings(self, theta: np.ndarray, discretisation: Any = None, /) -> list[Crossing]: ...
 
+    def refine(self, theta: np.ndarray, discretisation: Any, excess: float, /) -> Discretisation: ...
+
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -120,9 +122,11 @@ class Case(Generic[R]):
         """The switches at which the equations jump that the trajectory crosses."""
         return self.runner.crossings(self.own(theta), self.discretisation)
 
-    def refined(self, excess: float) -> Case:
-        """With a finer discretisation, where an error estimate was so many tolerances."""
-        return replace(self, discretisation=self.discretisation.refined(excess)) if self.discretisation else self
+    def refined(self: Case[Simulation], theta: np.ndarray, excess: float) -> Case[Simulation]:
+        """With a finer discretisation at values of all unknowns, where an error estimate was so many tolerances."""
+        if self.discretisation is None:
+            return self
+        return replace(self, discretisation=self.runner.refine(self.own(theta), self.discretisation, excess))
 
     def column(self, name: str) -> int:
         return self.outputs.index(name)

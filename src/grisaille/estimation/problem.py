@@ -224,7 +224,9 @@ class Problem(Scaled):
     def refined(self, evaluation: Evaluation) -> Self:
         """With finer discretisations in every experiment where those of an evaluation are too coarse."""
         pairs = zip(self.begun.cases, evaluation.predictions, strict=True)
-        return self.but(cases=tuple(c.refined(p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs))
+        theta = evaluation.theta
+        finer = (c.refined(theta, p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs)
+        return self.but(cases=tuple(finer))
 
     def with_guess(self, theta: np.ndarray) -> None:
         """Start from other values."""
