@@ -39,7 +39,7 @@ class Simulation(Prepared, Protocol):
 
     def crossings(self, theta: np.ndarray, discretisation: Any = None, /) -> list[Crossing]: ...
 
-    def refine(self, theta: np.ndarray, discretisation: Any, excess: float, /) -> Discretisation: ...
+    def refined(self, theta: np.ndarray, discretisation: Any, excess: float, /) -> Discretisation: ...
 
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Case(Generic[R]):
         """With a finer discretisation at values of all unknowns, where an error estimate was so many tolerances."""
         if self.discretisation is None:
             return self
-        return replace(self, discretisation=self.runner.refine(self.own(theta), self.discretisation, excess))
+        return replace(self, discretisation=self.runner.refined(self.own(theta), self.discretisation, excess))
 
     def column(self, name: str) -> int:
         return self.outputs.index(name)

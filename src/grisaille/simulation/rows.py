@@ -54,7 +54,7 @@ class RowRunner:
             return Rows()
         return Rows(tuple(point.p.tolist()), tuple(map(tuple, self.roots.solve(point.p).T.tolist())))
 
-    def refine(self, theta: np.ndarray, rows: Rows, excess: float) -> Rows:
+    def refined(self, theta: np.ndarray, rows: Rows, excess: float) -> Rows:
         """The same: roots are found to rounding."""
         return rows
 

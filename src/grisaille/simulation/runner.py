@@ -107,7 +107,7 @@ class Runner:
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
         return Steps(method, float(equal.fixed_step) if reached else 0.0)
 
-    def refine(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
+    def refined(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
         """Shorter steps for θ, where the error estimate was so many tolerances; adaptive ones where equal steps would
         be very many, or where the estimate falls slowly with the step, as at a solution with bends."""
         finer, adaptive = steps.refined(excess), replace(steps, step=0.0)
