@@ -41,6 +41,8 @@ class Simulation(Prepared, Protocol):
 
     def crossings(self, theta: np.ndarray, discretisation: Any = None, /) -> list[Crossing]: ...
 
+    def refined(self, theta: np.ndarray, discretisation: Any, excess: float, /) -> Discretisation: ...
+
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -126,8 +128,8 @@ class Case(Generic[R]):
         """The switches at which the equations jump that the trajectory crosses."""
         return self.runner.crossings(self.own(theta), self.discretisation)
 
-    def refined(self: Case[Simulation], theta: np.ndarray, excess: float) -> Case:
-        """With a finer discretisation, where an error estimate at θ was so many tolerances."""
+    def refined(self: Case[Simulation], theta: np.ndarray, excess: float) -> Case[Simulation]:
+        """With a finer discretisation at values of all unknowns, where an error estimate was so many tolerances."""
         if not self.discretisation:
             return self
         return replace(self, discretisation=self.runner.refined(self.own(theta), self.discretisation, excess))

@@ -230,9 +230,8 @@ class Problem(Scaled):
         """With finer discretisations in every experiment where those of an evaluation are too coarse."""
         pairs = zip(self.begun.cases, evaluation.predictions, strict=True)
         theta = evaluation.theta
-        return self.but(
-            cases=tuple(c.refined(theta, p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs)
-        )
+        finer = (c.refined(theta, p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs)
+        return self.but(cases=tuple(finer))
 
     def with_guess(self, theta: np.ndarray) -> None:
         """Start from other values."""

@@ -15,6 +15,13 @@ from grisaille.optimization.search import LIMIT, Outcome, Search
 
 FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
+CRAWLS = "the objective falls too slowly for the number of evaluations"
+WINDOW, PER_UNKNOWN, LEAST_GAIN = 40, 10, 1e-3
+"""Evaluations, and further ones for each unknown, in which an objective must fall by a part of itself."""
+
+
+class Crawls(Exception):
+    """Raised where a search has gained too little for long."""
 
 
 BESIDE_BOUND = "beside the bounds, where it would go on, the model cannot be simulated"
@@ -22,17 +29,34 @@ Loss = str | Callable[[np.ndarray], np.ndarray]
 """A name that SciPy knows, or ρ, ρ' and ρ'' of (r / scale)²."""
 
 
-def minimize(search: Search[E], tolerance: float, loss: Loss = "linear", loss_scale: float = 1.0) -> Outcome[E]:
-    """Minimise ½ Σ ρ(r²) from the guess."""
+def minimize(
+    search: Search[E], tolerance: float, loss: Loss = "linear", loss_scale: float = 1.0, *, may_crawl: bool = True
+) -> Outcome[E]:
+    """Minimise ½ Σ ρ(r²) from the guess.
+
+    may_crawl : False ends a search, with the reason ``CRAWLS``, that gains next to nothing by many evaluations, as in a
+        narrow valley that bends, for another one to go on
+    """
     from scipy.optimize import least_squares
 
     wall = FAILED * (1.0 + np.abs(search.first().residuals))
     lower, upper = search.inner_bounds()
+    gains = [(search.evaluations, search.lowest.objective)]
+
+    def watch() -> None:
+        lowest, now = search.lowest.objective, search.evaluations
+        if lowest < gains[-1][1]:
+            gains.append((now, lowest))
+        before = [f for n, f in gains if n <= now - WINDOW - PER_UNKNOWN * len(search.unknowns)]
+        if before and before[-1] - lowest < LEAST_GAIN * abs(lowest):
+            raise Crawls
 
     def reflect(part: Live[E]) -> tuple[np.ndarray, bool, str]:
         def residuals(x: np.ndarray) -> np.ndarray:
             part.go_on()
             evaluation = search.at(part.whole(x))
+            if not may_crawl:
+                watch()
             return evaluation.residuals if evaluation.completed else wall
 
         def jacobian(x: np.ndarray) -> np.ndarray:
@@ -54,7 +78,10 @@ def minimize(search: Search[E], tolerance: float, loss: Loss = "linear", loss_sc
         return found.x, found.status > 0, _REASONS.get(found.status, found.message)
 
     xi = _strictly_inside(np.clip(search.start, lower, upper), lower, upper)
-    return search.finish(*minimize_live(search, xi, reflect))
+    try:
+        return search.finish(*minimize_live(search, xi, reflect))
+    except Crawls:
+        return search.finish(False, CRAWLS)
 
 
 _REASONS = {

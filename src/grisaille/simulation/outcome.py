@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -20,14 +21,47 @@ ROUNDING = 1e-7
 ELEMENT = re.compile(r"\[\d+\]")
 
 
-def describe(task: Task, system: System, solver: str) -> str:
-    """A sentence on the status: what happened, when, to which variable, what to do next."""
+@dataclass(frozen=True)
+class Advice:
+    """What the caller of a run can change, in the words of its own options."""
+
+    steps: str
+    """Where a run takes too many."""
+    tolerance: str
+    size: str
+    """How a variable is said to be small."""
+    step: str
+    kept: str
+    """What becomes of the part that was reached."""
+
+
+SIMULATE = Advice(
+    steps="Give a larger max_steps=, a looser rtol=, or method='implicit' if the model is stiff",
+    tolerance="loosen rtol", size="nominal= or atol=", step=", or give a shorter step=",
+    kept="requested times were reached and are kept",
+)  # fmt: skip
+FIT = Advice(
+    steps="Smooth or leave out what makes the steps so short there, or take a looser tolerance, such as "
+    "gr.OutputError(rtol=1e-5)",
+    tolerance="take a looser tolerance, such as gr.OutputError(rtol=1e-5)", size="nominal=",
+    step=", or take a tighter tolerance, such as gr.OutputError(rtol=1e-9), whose steps are shorter",
+    kept="samples were reached",
+)  # fmt: skip
+
+
+def describe(task: Task, system: System, solver: str, advice: Advice = SIMULATE) -> str:
+    """A sentence on the status: what happened, when, to which variable, what to do next.
+
+    advice : in the options of the caller
+    """
     status = Status(task.status)
     at = f"at t = {task.t:.6g}"
     if status is Status.DONE:
         remarks = f"{_snaps(task)}{_undefined(task, system)}{_uncontrolled(task, system, solver)}"
         return f"completed by the {solver} method in {task.steps} steps{remarks}"
-    done = f"{task.written} of {task.n_times} requested times were reached and are kept"
+    done = f"{task.written} of {task.n_times} {advice.kept}"
+    if status in _ADVISED:
+        return f"{_ADVISED[status](task, system, at, advice)} ({done})."
     return f"{_SENTENCES[status](task, system, at)} ({done})."
 
 
@@ -81,15 +115,15 @@ def _not_finite(task: Task, system: System, at: str) -> str:
     )
 
 
-def _step_too_small(task: Task, system: System, at: str) -> str:
+def _step_too_small(task: Task, system: System, at: str, advice: Advice) -> str:
     return (
         f"the step size fell below rounding {at}: the solution blows up or jumps there ({_point(task, system)}). Check "
-        f"the model near this point, smooth a discontinuity (gr.smooth_sign, gr.smooth_abs), or loosen rtol; where a "
-        f"variable that matters is much smaller than 1, say so with nominal= or atol="
+        f"the model near this point, smooth a discontinuity (gr.smooth_sign, gr.smooth_abs), or {advice.tolerance}; "
+        f"where a variable that matters is much smaller than 1, say so with {advice.size}"
     )
 
 
-def _too_many(task: Task, system: System, at: str) -> str:
+def _too_many(task: Task, system: System, at: str, advice: Advice) -> str:
     slides = _sliding(task, system)
     if slides:
         return (
@@ -97,10 +131,8 @@ def _too_many(task: Task, system: System, at: str) -> str:
             f"sides drive it back, and every step crosses it again. Give the switch a width (gr.smooth_sign(x, width), "
             f"or a ramp with gr.minimum and gr.maximum), or let a second state decide which side holds"
         )
-    return (
-        f"{task.max_steps} steps were used up {at}. Give a larger max_steps=, a looser rtol=, or method='implicit' if "
-        f"the model is stiff"
-    )
+    where = "" if advice is SIMULATE else f" ({_point(task, system)})"
+    return f"{task.max_steps} steps were used up {at}{where}. {advice.steps}"
 
 
 def _sliding(task: Task, system: System) -> str:
@@ -124,7 +156,7 @@ def _sliding(task: Task, system: System) -> str:
     return ""
 
 
-def _newton(task: Task, system: System, at: str) -> str:
+def _newton(task: Task, system: System, at: str, advice: Advice) -> str:
     if system.pieces:
         relation, text = next((p for p in system.pieces if p[1] in _equation(task, system)), system.pieces[0])
         return (
@@ -133,7 +165,7 @@ def _newton(task: Task, system: System, at: str) -> str:
             f"value in between (friction at rest, a blocking diode), write that value as a smooth, steep function, "
             f"such as gr.smooth_sign(z, width)"
         )
-    shorter = ", or give a shorter step=" if task.fixed_step > 0 else ""
+    shorter = advice.step if task.fixed_step > 0 else ""
     return (
         f"the equations of a step could not be solved {at}; the worst is {_equation(task, system)}. The algebraic "
         f"equations may have no solution beyond this point ({_point(task, system)}); check them there{shorter}"
@@ -299,13 +331,15 @@ def _stiff(task: Task, system: System, at: str) -> str:
     return f"the model is stiff {at} and the explicit method would crawl. Use method='auto' or method='implicit'"
 
 
+_ADVISED = {
+    Status.STEP_TOO_SMALL: _step_too_small,
+    Status.TOO_MANY_STEPS: _too_many,
+    Status.NEWTON: _newton,
+}
 _SENTENCES = {
     Status.MORE: lambda task, system, at: f"the run was interrupted {at}",
     Status.STIFF: _stiff,
-    Status.STEP_TOO_SMALL: _step_too_small,
-    Status.TOO_MANY_STEPS: _too_many,
     Status.NOT_FINITE: _not_finite,
-    Status.NEWTON: _newton,
     Status.SINGULAR: _singular,
     Status.PROJECTION: _projection,
     Status.BRANCH_ENDS: _branch_ends,

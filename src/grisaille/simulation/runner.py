@@ -25,12 +25,14 @@ from grisaille.simulation.events import fired
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import build_for_frozen, integrate
-from grisaille.simulation.outcome import describe, describe_coincidence
+from grisaille.simulation.outcome import FIT, describe, describe_coincidence
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
-FIRST_STEPS = 2_000_000
-"""Steps after which the first run of an experiment is given up."""
+ADAPTIVE_STEPS, INTERPRETED_STEPS, PER_SAMPLE = 2_000_000, 200_000, 20
+"""Adaptive steps after which a compiled or an interpreted run ends, or so many for each sample where that is more."""
+FROZEN_STEPS = 20_000_000
+"""Frozen steps after which a run is given up; how many there will be is known when they are chosen."""
 ADAPTIVE_FROM = 20
 """Equal steps per adaptive one from which on equal steps are given up."""
 TIGHTER = 1e-2
@@ -39,6 +41,8 @@ COARSE = 1e3
 """Error estimate, in tolerances, from which on a run is repeated with shorter steps."""
 SHORTER = (0.1, 0.01)
 """The steps it is repeated with, relative to the frozen one: few levels, so that the criterion is smooth in each."""
+SMOOTH = 0.1
+"""What is left of the error estimate, at most, when a smooth solution takes a tenth of the step; bends leave more."""
 HOPELESS = 1e12
 """Error estimate that shorter steps will not mend: a hundredth of the step gains eight digits or more."""
 
@@ -96,17 +100,47 @@ class Runner:
         form, kernel = self._kernel(point)
         task = self._task(point, self.rtol)
         free = _copy(kernel, task)
-        free.max_steps = FIRST_STEPS
+        free.max_steps = self._most_adaptive(kernel)
         build_for_frozen(kernel, free)
         method = integrate(kernel, free, "auto")
         if free.status != Status.DONE:
             # no fixed step would do what error control cannot
-            raise SimulationError(describe(free, form.system, method))
+            raise SimulationError(describe(free, form.system, method, FIT))
         equal = _copy(kernel, task)
-        equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.trial.times))
+        equal.max_steps = self._most_equal(free)
         choose_step(kernel, equal, f"frozen-{method}", None, None)
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
         return Steps(method, float(equal.fixed_step) if reached else 0.0)
+
+    def refined(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
+        """Shorter steps for θ, where the error estimate was so many tolerances; adaptive ones where equal steps would
+        be very many, or where the estimate falls slowly with the step, as at a solution with bends."""
+        finer, adaptive = steps.refined(excess), replace(steps, step=0.0)
+        if not finer.step:
+            return finer
+        point = self.trial.at(theta).still()
+        kernel = self._kernel(point)[1]
+        task = self._task(point, self.rtol)
+        free, equal = _copy(kernel, task), _copy(kernel, task)
+        free.max_steps = self._most_adaptive(kernel)
+        integrate(kernel, free, steps.method)
+        if free.status != Status.DONE:
+            return steps
+        equal.fixed_step, equal.max_steps = finer.step, self._most_equal(free)
+        if (task.t1 - task.t0) / finer.step > equal.max_steps:
+            return adaptive
+        integrate(kernel, equal, steps.method)
+        falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH * excess, 1.0)
+        return finer if falls else adaptive
+
+    def _most_adaptive(self, kernel: Kernel) -> int:
+        """Adaptive steps of one run, at most."""
+        most = ADAPTIVE_STEPS if kernel.is_compiled else INTERPRETED_STEPS
+        return max(most, PER_SAMPLE * len(self.trial.times))
+
+    def _most_equal(self, free: Task) -> int:
+        """Equal steps that are not too many beside the adaptive ones of a run."""
+        return max(ADAPTIVE_FROM * int(free.steps), 10 * len(self.trial.times))
 
     def predict(self, theta: np.ndarray, steps: Steps, *, sensitive: bool) -> Prediction:
         """Outputs (and derivatives) at θ."""
@@ -161,7 +195,7 @@ class Runner:
         except GrisailleError as error:
             return Happenings((), str(error))
         if task.status != Status.DONE:
-            return Happenings((), describe(task, form.system, steps.method))
+            return Happenings((), describe(task, form.system, steps.method, FIT))
         return Happenings(fired(task, form.system))
 
     @property
@@ -180,13 +214,16 @@ class Runner:
         first = self._run(point, steps, sensitive, 1.0)
         if not steps.step or first.discretisation <= COARSE:
             return first
-        taken = first.steps
-        for share in SHORTER if first.discretisation < HOPELESS else ():
+        taken, before = first.steps, first.discretisation
+        for share in SHORTER if before < HOPELESS else ():
             shorter = self._run(point, steps, sensitive, share)
             taken += shorter.steps
             if shorter.discretisation <= COARSE:
                 shorter = replace(shorter, steps=taken)
                 return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
+            if shorter.discretisation > SMOOTH * before:
+                break
+            before = shorter.discretisation
         # bends and jumps ask for their own steps; what only blows up would take them without end
         most = int(ADAPTIVE_FROM * ((point.times[-1] - point.t0) / steps.step + len(point.times)))
         adaptive = self._run(point, Steps(steps.method, 0.0), sensitive, 1.0, most)
@@ -205,10 +242,11 @@ class Runner:
             point.refuse_moving_jumps()
         form, kernel = self._kernel(point)
         task = self._task(point, self._tolerance(steps))
-        task.fixed_step, task.max_steps = share * steps.step, most or task.max_steps
+        task.fixed_step = share * steps.step
+        task.max_steps = most or (FROZEN_STEPS if task.fixed_step else self._most_adaptive(kernel))
         integrate(kernel, task, steps.method)
         if task.status != Status.DONE or not np.isfinite(task.y).all():
-            failed = self.failed(describe(task, form.system, steps.method), sensitive)
+            failed = self.failed(describe(task, form.system, steps.method, FIT), sensitive)
             return replace(failed, coincidence=describe_coincidence(task, form.system), steps=int(task.steps))
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         return Prediction(task.y[:, self.columns], sy, "", task.error_estimate, steps=int(task.steps))
@@ -234,7 +272,7 @@ class Runner:
             kernel, point.t0, float(point.times[-1]), p=given.p, x=point.start.x, z=given.z, times=point.times,
             breaks=table.breaks, coef=table.coef, kink=table.kink, dp=given.dp if moved else None,
             sx=point.dstart.sx if moved else None, sz=given.sz, rtol=rtol, atol=given.atol,
-            nominal=nominal[: point.structure.system.nx], max_steps=20_000_000, past=given.past,
+            nominal=nominal[: point.structure.system.nx], max_steps=FROZEN_STEPS, past=given.past,
         )  # fmt: skip
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:

@@ -523,6 +523,7 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   if (share < 1.0) {
     length = share * r->h;
     status = gr_rk_take(&a, length);
+    *err = a.err;
     if (status) return status;
     gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &end);
   }

@@ -393,7 +393,15 @@ class OutputError(Estimator):
         if self.optimizer == "trust-region":
             has_priors = self.loss != "linear" and len(search.first().residuals) > count
             loss = robust_losses.of_data(self.loss, count) if has_priors else self.loss
-            return trust_region.minimize(search, self.tolerance, loss, self.loss_scale)
+            if self.loss != "linear":
+                return trust_region.minimize(search, self.tolerance, loss, self.loss_scale)
+            found = trust_region.minimize(search, self.tolerance, may_crawl=False)
+            if found.reason != trust_region.CRAWLS:
+                return found
+            # in a narrow valley that bends, damping gets on where a region with the unknowns' own axes does not
+            search.restart(found.evaluation.theta)
+            other = newton.minimize(search, newton.Marquardt(), tolerance=self.tolerance)
+            return other if other.evaluation.objective <= found.evaluation.objective else found
         damping = newton.Shortened() if self.optimizer == "gauss-newton" else newton.Marquardt()
         return newton.minimize(search, damping, tolerance=self.tolerance)
 

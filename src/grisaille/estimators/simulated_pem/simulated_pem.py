@@ -72,6 +72,9 @@ ENSEMBLES = 50
 """For each of ``max_iterations``, over all searches."""
 FEW = 50
 """Realizations that are enough for a first look."""
+ENOUGH_ACROSS_JUMPS = 1e-3
+"""Relative error of a path that crosses jumps of the equations: its mean over an ensemble is known less well, and each
+digit more costs ten times as many steps."""
 REFINEMENTS = 5
 """Searches, each with the steps that the end of the one before needs."""
 
@@ -213,7 +216,7 @@ class SimulatedPEM(Estimator):
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
             count, self.seed, antithetic=self.antithetic, between=self.between, step=self.step, rtol=self.rtol,
-            compiled=self.compiled, threads=self.threads, device=self.device,
+            enough_across_jumps=ENOUGH_ACROSS_JUMPS, compiled=self.compiled, threads=self.threads, device=self.device,
         )  # fmt: skip
         matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
         return pose_mean_problem(question, options, matching)

@@ -92,6 +92,8 @@ class EnsembleOptions:
     inner_step: float | None = None
     """Of models that stay implicit, or are stiff; found with the first realization when not given."""
     rtol: float = 1e-6
+    enough_across_jumps: float = 0.0
+    """Relative error of a path that will do where steps cross jumps of the equations and cannot meet ``rtol``."""
     method: str = "auto"
     compiled: bool | None = None
     threads: int | None = None
@@ -532,7 +534,8 @@ def _choose(
         return engine, Pilot(0, engine.error_estimate)
     # a bridge is resolved to its own tolerance: what is finer than that is not worth a step
     rtol = max(options.rtol, TOLERANCE) if options.between == "exact" else options.rtol
-    pilot = choose_substeps(fused, setting, posed.structure.model, rtol)
+    enough = options.enough_across_jumps if posed.structure.jumps.of_states else 0.0
+    pilot = choose_substeps(fused, setting, posed.structure.model, rtol, enough)
     if pilot.is_unstable and options.method == "auto":
         engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
         return engine, Pilot(0, engine.error_estimate)

@@ -37,19 +37,29 @@ class Pilot:
     remark: str = ""
 
 
-def choose_substeps(engine: Callable[[Setting], Engine], setting: Setting, model: FlatModel, rtol: float) -> Pilot:
-    """The smallest power of two that meets the tolerance; rough paths (bridges) may miss it."""
+def choose_substeps(
+    engine: Callable[[Setting], Engine], setting: Setting, model: FlatModel, rtol: float, enough: float = 0.0
+) -> Pilot:
+    """The smallest power of two that meets the tolerance; rough paths (bridges) may miss it.
+
+    enough : relative error with which the caller is content where no number of steps meets the tolerance
+    """
     small = _of_two(setting)
     floor = np.array([nominal_of(model, setting.system.observed_names[i]) for i in setting.observed]) * 1e-3
     substeps, coarse = 1, _rows(engine, small, 1)
+    tried: list[Pilot] = []
     while True:
         fine = _rows(engine, small, 2 * substeps)
         error = _error(coarse, fine, floor, rtol, is_trusted=substeps >= TRUSTED)
+        tried.append(Pilot(substeps, error))
         if error <= 1.0:
-            return Pilot(substeps, error)
+            return tried[-1]
         if 2 * substeps > FINEST:
             break
         substeps, coarse = 2 * substeps, fine
+    if error * rtol <= enough:
+        too_coarse = [k for k, p in enumerate(tried) if not p.error * rtol <= enough]
+        return tried[max(too_coarse, default=-1) + 1]
     unstable = not np.isfinite(error)
     if not unstable and setting.between != "exact":
         warnings.warn(
