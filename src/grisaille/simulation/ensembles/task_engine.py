@@ -84,7 +84,7 @@ class TaskEngine:
         """In the user's names, without what carries directions."""
         plain = self.setting.system
         carriers = ca.vertcat(self.system.u[plain.nu :], self.system.p[plain.np :])
-        return self.setting.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.numel())))
+        return self.setting.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
 
     @classmethod
     def prepared(
