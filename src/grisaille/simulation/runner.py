@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -77,6 +78,7 @@ class Runner:
         self, trial: Trial, outputs: Sequence[str], *, rtol: float = 1e-7, compiled: bool | None = None
     ) -> None:
         self.trial, self.rtol, self.compiled = trial, rtol, compiled
+        self.outputs = tuple(outputs)
         names = trial.structure.system.observed_names
         self.columns = np.array([names.index(o) for o in outputs], dtype=int)
         self._kernels: dict[int, tuple[Integrated, Kernel]] = {}
@@ -145,6 +147,7 @@ class Runner:
     def with_trial(self, trial: Trial) -> Runner:
         """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
+        other.__dict__.pop("_compared", None)
         other.trial = trial
         return other
 
@@ -175,10 +178,26 @@ class Runner:
         task = self._task(point, self._tolerance(steps))
         task.fixed_step, task.max_steps = share * steps.step, most or task.max_steps
         integrate(kernel, task, steps.method)
-        if task.status != Status.DONE or not np.isfinite(task.y).all():
-            return self.failed(describe(task, form.system, steps.method), sensitive)
+        y = task.y[:, self.columns]
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
-        return Prediction(task.y[:, self.columns], sy, "", task.error_estimate)
+        if task.status != Status.DONE:
+            return self.failed(describe(task, form.system, steps.method), sensitive)
+        if not np.isfinite(task.y).all():
+            if not np.isfinite(y[self._compared]).all():
+                return self.failed(describe(task, form.system, steps.method), sensitive)
+            sy = np.where(np.isfinite(y)[:, :, None], sy, 0.0) if sensitive else sy
+            y = np.where(np.isfinite(y), y, np.nan)
+        return Prediction(y, sy, "", task.error_estimate)
+
+    @cached_property
+    def _compared(self) -> np.ndarray:
+        """Which entries of ``y`` are compared with data: an output may be undefined where nothing was measured, as
+        log(c) is before a dose. Of a trial without measurements all but those at the first instant."""
+        if self.trial.data.samples:
+            return self.trial.data.compared(self.outputs)
+        compared = np.ones((len(self.trial.times), len(self.outputs)), dtype=bool)
+        compared[0] = [name in self.structure.system.state_names for name in self.outputs]
+        return compared
 
     def _tolerance(self, steps: Steps) -> float:
         """Of the integrator; tighter where the steps have been left adaptive."""
