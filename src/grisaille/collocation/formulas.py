@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.arrays import Floats
-from grisaille.collocation.undefined import at_defined_point, find_defined_points
+from grisaille.numerics.undefined import at_defined_point, find_defined_points
 from grisaille.collocation.vectorised import Vectorised
 from grisaille.compilation.evaluation import flat_function
 from grisaille.disturbance.stochastic_model import StochasticModel

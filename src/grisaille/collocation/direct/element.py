@@ -24,7 +24,7 @@ from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.kernel import Kernel, build_kernel
 from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS
 from grisaille.collocation.direct.model import DirectModel
-from grisaille.collocation.undefined import at_defined_point, find_defined_points
+from grisaille.numerics.undefined import at_defined_point, find_defined_points
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 
 WORTH = 150_000

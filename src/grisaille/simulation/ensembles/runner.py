@@ -105,7 +105,9 @@ class EnsembleRunner:
             return answer
         compared = self.trial.data.compared(self.outputs)
         if not fine[compared].all():
-            return self._failed(f"the mean over the realizations is not finite{self._where(compared & ~fine)}", sensitive)
+            return self._failed(
+                f"the mean over the realizations is not finite{self._where(compared & ~fine)}", sensitive
+            )
         return _without(~fine, answer)
 
     def _where(self, bad: np.ndarray) -> str:
@@ -149,7 +151,9 @@ class EnsembleRunner:
             slopes = at.mean_slopes if sensitive else None
             added = None if noise is None else RecordNoise(noise, stream, part.options.first)
             reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns, added, compared)] if forms else []
-            reducers += [SlopeEnergy(weights, slopes, columns, compared)] if weights is not None and slopes is not None else []
+            reducers += (
+                [SlopeEnergy(weights, slopes, columns, compared)] if weights is not None and slopes is not None else []
+            )
             found = part._run(posed, reducers).statistics
             vectors += [found["projection"].values] if forms else []
             energy += found["energy"].values if "energy" in found else 0.0
