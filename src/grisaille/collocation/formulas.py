@@ -17,10 +17,10 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.arrays import Floats
-from grisaille.numerics.undefined import at_defined_point, find_defined_points
 from grisaille.collocation.vectorised import Vectorised
 from grisaille.compilation.evaluation import flat_function
 from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.numerics.undefined import at_defined_point, find_defined_points
 
 MANY = 100
 """Points from which on NumPy is faster than CasADi's virtual machine."""

@@ -24,8 +24,8 @@ from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.kernel import Kernel, build_kernel
 from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS
 from grisaille.collocation.direct.model import DirectModel
-from grisaille.numerics.undefined import at_defined_point, find_defined_points
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
+from grisaille.numerics.undefined import at_defined_point, find_defined_points
 
 WORTH = 150_000
 """Elements after which a function is compiled: interpreting these took about as long as a build does, whatever its

@@ -23,17 +23,22 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from grisaille.structure.starts.hierarchy import solve_levels, solve_sparse
-from grisaille.structure.starts.large_hierarchy import solve_large_levels
+from grisaille.structure.starts.large_hierarchy import solve_equilibrated, solve_large_levels
 from grisaille.structure.starts.optimality import polish
 from grisaille.structure.starts.pieces import search_pieces
 from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite, is_nearer, row_sizes
 from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
 from grisaille.structure.starts.roots import nearest_root
+from grisaille.structure.starts.units import Units, units_of
 from grisaille.structure.starts.walk import walk
 
 MAXIMUM_ITERATIONS = 60
 TOLERANCE = 1e-11
 """On scaled corrections and scaled residuals; starts enter every later digit."""
+ROUNDING = 64 * np.finfo(float).eps
+"""Of the terms of an equation: what their sum may differ from zero by, at the solution."""
+FAR_BELOW = 1e-3
+"""Of nominal values: where all unknowns are smaller, corrections are judged by their own size."""
 
 
 class Ended(NamedTuple):
@@ -213,28 +218,32 @@ def newton(
 ) -> Ended:
     """Damped steps on the hierarchy; ``lift`` is what the part's residuals are to become instead of zero."""
     scale, columns = problem.owner.nominal, part.columns
-    rows, floor, last = np.ones(len(part.rows)), 0.0, np.inf
+    first, last, noise, units = 0.0, np.inf, np.zeros(len(part.rows)), Units(np.ones(len(part.rows)), None)
     for _ in range(MAXIMUM_ITERATIONS):
         target, slope = _linearised(problem, w, part, lift)
         if not (np.isfinite(target).all() and are_finite(slope)):
             return Ended(w, False, False)
-        rows = row_sizes(slope)
+        units, terms = units_of(slope, part.square), np.asarray(abs(slope) @ np.abs(w[columns] / scale[columns]))
+        rows, noise = units.rows, ROUNDING * terms
         merit = float(np.linalg.norm(target / rows))
         # unknowns far below their nominal value: rounding is what is small beside the first residual
-        floor = floor or (1e-9 * min(1.0, merit) if part.square else 1e-9)
-        step = _step(problem, (slope, target), rows, (w, guess), columns)
+        first = first or (1e-9 * (merit if units.columns is not None else min(1.0, merit)) if part.square else 1e-9)
+        floor = max(first, float(np.linalg.norm(noise / rows)))
+        step = _step(problem, (slope, target), units, (w, guess), columns)
         if step is None:
             return Ended(w, False, False)
         full = np.zeros(len(w))
         full[columns] = step * scale[columns]
         w, taken = _damped(problem, w, full, (merit, floor), rows, part, lift)
+        if units.columns is not None:  # in units of the equations, beside the size of their terms
+            noise = noise + 1e-9 * terms
         if taken == 0.0:
-            return Ended(w, bool(np.abs(target / rows).max(initial=0.0) < 1e-9), False)
-        size, before = float(np.abs(step).max(initial=0.0)), last
+            return Ended(w, bool((np.abs(target / rows) < units.least(1e-9) + noise / rows).all()), False)
+        size, before = units.size(step), last
         last = size if taken == 1.0 else np.inf
-        if _is_small(last, before, w / scale, part):
-            return Ended(w, _size(problem, w, rows, part, lift) < 1e-8, True)
-    return Ended(w, _size(problem, w, rows, part, lift) < 1e-9, False)
+        if _is_small(last, before, units.unknowns(w / scale, columns), part):
+            return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-8)), True)
+    return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-9)), False)
 
 
 def _linearised(
@@ -251,12 +260,17 @@ def _linearised(
 def _step(
     problem: StartProblem,
     equations: tuple[np.ndarray | csc_array, np.ndarray],
-    rows: np.ndarray,
+    units: Units,
     points: tuple[np.ndarray, np.ndarray],
     columns: np.ndarray,
 ) -> np.ndarray | None:
     """The correction at the point and with the guess ``points``; None where there is none."""
     slope, target = equations
+    if units.columns is not None:
+        step = solve_equilibrated(csc_array(slope), -target)
+        if step is not None:
+            return step
+    rows = row_sizes(slope)
     if not isinstance(slope, np.ndarray):
         return _large_step(problem, (slope, target), rows, points, columns)
     soft = ((a[:, columns], b) for a, b in problem.soft(*points))
@@ -274,9 +288,11 @@ def _large_step(
     columns: np.ndarray,
 ) -> np.ndarray | None:
     slope, target = equations
-    step = solve_sparse(slope, -target, rows) if slope.shape[0] == slope.shape[1] else None
-    if step is not None:
-        return step
+    if slope.shape[0] == slope.shape[1]:
+        step = solve_sparse(slope, -target, rows)
+        step = solve_equilibrated(slope, -target) if step is None else step
+        if step is not None:
+            return step
     hard = csc_array(slope, copy=True)
     hard.data /= rows[hard.indices]
     soft = ((csr_array(a[:, columns]), b) for a, b in problem.sparse_soft(*points))
@@ -289,13 +305,19 @@ def _large_step(
 def _is_small(step: float, before: float, w: np.ndarray, part: Part) -> bool:
     """Whether a step is the last; for a square part once steps no longer shrink as Newton's do, so that unknowns far
     below their nominal value are right to the last digit, too."""
-    if step >= TOLERANCE * (1 + np.abs(w).max(initial=0.0)):
+    largest = float(np.abs(w).max(initial=0.0))
+    if step >= TOLERANCE * (largest if 0.0 < largest < FAR_BELOW else 1 + largest):
         return False
     return not part.square or step > 0.1 * before or step <= 1e-15 * np.abs(w[part.columns]).max(initial=0.0)
 
 
-def _size(problem: StartProblem, w: np.ndarray, rows: np.ndarray, part: Part, lift: np.ndarray | float) -> float:
-    return float(np.abs((problem.residual(w)[part.rows] - lift) / rows).max(initial=0.0))
+def _are_met(
+    problem: StartProblem, w: np.ndarray, rows: np.ndarray, noise: np.ndarray, part: Part, lift: np.ndarray | float,
+    tolerance: float,
+) -> bool:  # fmt: skip
+    """Whether residuals vanish beside the slopes of their equations, or the rounding of their terms."""
+    left = np.abs(problem.residual(w)[part.rows] - lift)
+    return bool((left < tolerance * rows + noise).all())
 
 
 def _damped(
