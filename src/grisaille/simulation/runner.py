@@ -27,6 +27,7 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import build_for_frozen, integrate
 from grisaille.simulation.outcome import describe
+from grisaille.simulation.sizes import Sizes, Watch, run_in_own_sizes
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
@@ -91,19 +92,27 @@ class Runner:
         """Method and step that suit θ: adaptive for the method, halving for the step."""
         point = self.trial.at(theta).still()
         form, kernel = self._kernel(point)
-        task = self._task(point, self.rtol)
-        free = _copy(kernel, task)
-        free.max_steps = FIRST_STEPS
-        build_for_frozen(kernel, free)
-        method = integrate(kernel, free, "auto")
+        sizes = Sizes.of(point.initializer)
+
+        def make(nominal: np.ndarray) -> Task:
+            free = _copy(kernel, self._task(point, self.rtol, nominal))
+            free.max_steps = FIRST_STEPS
+            build_for_frozen(kernel, free)
+            return free
+
+        def run(task: Task, watch: Watch | None) -> str:
+            return integrate(kernel, task, "auto", watch)
+
+        free, method, nominal = run_in_own_sizes(sizes, kernel, make, run)
         if free.status != Status.DONE:
             # no fixed step would do what error control cannot
             raise SimulationError(describe(free, form.system, method))
-        equal = _copy(kernel, task)
+        equal = _copy(kernel, self._task(point, self.rtol, nominal))
         equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.trial.times))
         choose_step(kernel, equal, f"frozen-{method}", None, None)
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
-        return Steps(method, float(equal.fixed_step) if reached else 0.0)
+        own = () if nominal is sizes.nominal else tuple(nominal.tolist())
+        return Steps(method, float(equal.fixed_step) if reached else 0.0, own)
 
     def predict(self, theta: np.ndarray, steps: Steps, *, sensitive: bool) -> Prediction:
         """Outputs (and derivatives) at θ."""
@@ -122,7 +131,7 @@ class Runner:
         if not (self.structure.jumps.of_states or self.structure.model.whens):
             return []
         point = self.trial.at(theta).still()
-        task = self._task(point, self._tolerance(steps) if steps else self.rtol)
+        task = self._task(point, self._tolerance(steps) if steps else self.rtol, _sizes(steps))
         return find_crossings(point.structure, self._kernel(point)[1], task, steps.method if steps else "auto")
 
     def happenings(self, theta: np.ndarray, steps: Steps) -> Happenings:
@@ -130,7 +139,7 @@ class Runner:
         try:
             point = self.trial.at(theta).still()
             form, kernel = self._kernel(point)
-            task = form.listing(self._task(point, self._tolerance(steps)))
+            task = form.listing(self._task(point, self._tolerance(steps), _sizes(steps)))
             task.fixed_step = steps.step
             integrate(kernel, task, steps.method)
         except GrisailleError as error:
@@ -162,7 +171,7 @@ class Runner:
                 return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
         # bends and jumps ask for their own steps; what only blows up would take them without end
         most = int(ADAPTIVE_FROM * ((point.times[-1] - point.t0) / steps.step + len(point.times)))
-        adaptive = self._run(point, Steps(steps.method, 0.0), sensitive, 1.0, most)
+        adaptive = self._run(point, replace(steps, step=0.0), sensitive, 1.0, most)
         if adaptive.completed:
             return replace(adaptive, discretisation=first.discretisation)
         return self.failed(
@@ -175,7 +184,7 @@ class Runner:
         if sensitive and point.has_moving_jumps:
             point.refuse_moving_jumps()
         form, kernel = self._kernel(point)
-        task = self._task(point, self._tolerance(steps))
+        task = self._task(point, self._tolerance(steps), _sizes(steps))
         task.fixed_step, task.max_steps = share * steps.step, most or task.max_steps
         integrate(kernel, task, steps.method)
         y = task.y[:, self.columns]
@@ -210,11 +219,12 @@ class Runner:
             self._kernels[key] = form, build_kernel(form.system, sensitive=True, compiled=self.compiled)
         return self._kernels[key]
 
-    def _task(self, point: Point, rtol: float) -> Task:
+    def _task(self, point: Point, rtol: float, sizes: np.ndarray | None = None) -> Task:
         point = point.with_past() if point.structure.system.has.pasts else point
         form, kernel = self._kernel(point)
         moved, nominal = bool(len(point.dq)), point.initializer.nominal
-        given = arguments_of(point, form, len(self.trial.moves), 1e-3 * rtol * nominal, rtol, self.rtol)
+        atol = 1e-3 * rtol * (nominal if sizes is None else sizes)
+        given = arguments_of(point, form, len(self.trial.moves), atol, rtol, self.rtol)
         table = given.table
         return Task.create(
             kernel, point.t0, float(point.times[-1]), p=given.p, x=point.start.x, z=given.z, times=point.times,
@@ -228,6 +238,11 @@ class Runner:
         shape = (len(self.trial.times), len(self.columns))
         ns = len(self.trial.moves) if sensitive else 0
         return Prediction(np.full(shape, np.nan), np.full((*shape, ns), np.nan), reason)
+
+
+def _sizes(steps: Steps | None) -> np.ndarray | None:
+    """Nominal sizes that a discretisation has found, where they are not those of the model."""
+    return np.array(steps.sizes) if steps is not None and steps.sizes else None
 
 
 def _copy(kernel: Kernel, task: Task) -> Task:
