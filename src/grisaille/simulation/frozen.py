@@ -3,8 +3,8 @@
 Steps end on output times and kinks; between them they are equal and at most ``step`` long. Without a given step, the
 largest one whose error estimate stays within the tolerance is found by halving. The estimate does not see algebraic
 unknowns that nothing feeds back: where there are any, rows must also agree with those of a run under error control, as
-far as that run is itself accurate: quantities much smaller than their tolerances never agree closer than that. And a run
-that fails is tried with shorter steps only if that one gets through.
+far as that run is itself accurate: quantities much smaller than their tolerances never agree closer than that. And a
+run that fails is tried with shorter steps only if that one gets through.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HALVINGS = 20
 WITH_JUMPS = 1e-3
 """Steps, of the run, that are short enough where a solution jumps inside one."""
 DISAGREEMENTS = 2
-"""Of steps whose error is within the tolerance, after which the accuracy of the run under error control is asked for."""
+"""Of steps whose error is within the tolerance, after which it is asked how accurate the run under error control is."""
 MOST_DISAGREEMENTS = 10
 """After which shorter steps will not change it."""
 SHARPER = 0.1
@@ -119,8 +119,8 @@ class _Snapshot:
         the tolerances."""
         return Task.create(
             kernel, task.t0, task.t1, p=self.arrays["p"], x=self.arrays["x"], z=self.arrays["z"], times=task.times,
-            breaks=task.breaks, coef=task.coef, kink=task.kink, rtol=share * task.rtol, atol=share * task.atol, nominal=task.nominal,
-            max_steps=task.max_steps, past=task.past,
+            breaks=task.breaks, coef=task.coef, kink=task.kink, rtol=share * task.rtol, atol=share * task.atol,
+            nominal=task.nominal, max_steps=task.max_steps, past=task.past,
         )  # fmt: skip
 
     def restore(self, task: Task, step: float) -> None:

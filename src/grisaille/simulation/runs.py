@@ -21,7 +21,7 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.posing import Setting
+from grisaille.simulation.posing import Setting, missed_starts
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.sizes import Sizes, Watch, both, run_in_own_sizes
 from grisaille.simulation.static import solve_static
@@ -134,7 +134,9 @@ class Runs:
             crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
             refuse_crossings(crossings, prepared.point.names)
         prepared, method = self._integrate_in_own_sizes(prepared, progress)
-        return Finished(prepared, method, describe(prepared.task, prepared.form.system, method))
+        sentence = describe(prepared.task, prepared.form.system, method)
+        missed = missed_starts(prepared.point)
+        return Finished(prepared, method, f"{sentence}; {missed}" if missed else sentence)
 
     def _integrate_in_own_sizes(self, prepared: Prepared, progress: bool) -> tuple[Prepared, str]:
         """The run, with tolerances for the sizes that its states turn out to have where nothing is said about them."""

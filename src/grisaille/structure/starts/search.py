@@ -130,13 +130,16 @@ def find_states(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended |
     best = first_root(problem, start, part)
     if best is None or not part.rows.size or not problem.undeclared_states.size:
         return best
-    fewest = problem.misses(best.w)
+    # where all unknowns are far below their nominal values, misses are seen in units of their own
+    largest = float(np.abs(best.w / problem.owner.nominal).max(initial=0.0))
+    unit = largest if 0.0 < largest < FAR_BELOW else 1.0
+    fewest = [miss / unit for miss in problem.misses(best.w)]
     if max(fewest[:-1], default=0.0) < NOTABLE:
         return best
     # a constraint without slope at zero, y in x² + y² = L², moves declared states instead: look beside it
-    for moved in _moved(problem, start, part, problem.undeclared()):
+    for moved in _moved_in_all_units(problem, start, part, problem.undeclared()):
         trial = newton(problem, moved, start, part)
-        if trial.holds and is_nearer(missed := problem.misses(trial.w), fewest):
+        if trial.holds and is_nearer(missed := [miss / unit for miss in problem.misses(trial.w)], fewest):
             best, fewest = trial, missed
     return best
 
@@ -197,6 +200,16 @@ def _all_moved(problem: StartProblem, guess: np.ndarray, part: Part) -> Iterator
     declared start, then all that are not demanded."""
     yield from _moved(problem, guess, part, problem.undeclared(), (0.1, 1.0, 3.0, 10.0))
     yield from _moved(problem, guess, part, problem.undemanded())
+
+
+def _moved_in_all_units(
+    problem: StartProblem, guess: np.ndarray, part: Part, which: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Entries moved by their nominal values; then, where other values of the guess are of another size, by that."""
+    yield from _moved(problem, guess, part, which)
+    largest = float(np.abs(guess / problem.owner.nominal)[part.columns].max(initial=0.0))
+    if 0.0 < largest < 0.1 or largest > 10.0:
+        yield from _moved(problem, guess, part, which, (0.1 * largest, largest, 3.0 * largest))
 
 
 def _moved(

@@ -1,9 +1,9 @@
 """Units in which equations of a start and their unknowns are compared: those of nominal values, or their own.
 
-Residuals are compared in units of the largest slope of their equation. Where unknowns differ by many orders of magnitude
-from their nominal values and from each other, that slope belongs to the smallest unknown, and says nothing about the
-others. Then rows and columns are equilibrated (``singular/scaling.py``): the sizes are those of the equations at the
-point, whatever the units.
+Residuals are compared in units of the largest slope of their equation. Where unknowns differ by many orders of
+magnitude from their nominal values and from each other, that slope belongs to the smallest unknown, and says nothing
+about the others. Then rows and columns are equilibrated (``singular/scaling.py``): the sizes are those of the
+equations at the point, whatever the units.
 """
 
 from __future__ import annotations
