@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm
@@ -89,9 +91,14 @@ def test_start_can_be_demanded_of_any_variable() -> None:
 
 
 def test_sloppy_start_is_moved_onto_the_constraint_and_says_so() -> None:
-    run = gr.simulate(Pendulum(start={"x": 1.0}), [0, 0.1], inputs={"u": 0.0}, **INTERPRETED)
+    with pytest.warns(UserWarning, match="declared starts? (is|are) not met: .* begins at .* instead of"):
+        run = gr.simulate(Pendulum(start={"x": 1.0}), [0, 0.1], inputs={"u": 0.0}, **INTERPRETED)
     assert float(run.x[0] ** 2 + run.y[0] ** 2) == pytest.approx(6.25**2, abs=1e-9)
-    assert "wished" in run.attrs["adjusted_starts"]
+    assert "wished" in run.attrs["adjusted_starts"] and "not met" in run.attrs["status"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a start that is met to the digits it is written with is told in the status
+        run = gr.simulate(Pendulum(start={"x": 3.0, "y": -5.48}), [0, 0.1], inputs={"u": 0.0}, **INTERPRETED)
+    assert "begins at" in run.attrs["status"]
 
 
 def test_contradicting_demands_name_the_constraint() -> None:
@@ -110,7 +117,8 @@ def test_algebraic_unknowns_are_solved_in_every_step() -> None:
 
 def test_prescribed_motion_of_index_three() -> None:
     times = np.linspace(0, 3, 31)
-    run = gr.simulate(RedundantArm(), times, rtol=1e-8, **INTERPRETED)
+    with pytest.warns(UserWarning, match="q1 begins at 0.1647.* instead of 0.4"):
+        run = gr.simulate(RedundantArm(), times, rtol=1e-8, **INTERPRETED)
     tip = np.cos(run.q1) + 0.8 * np.cos(run.q1 + run.q2)
     assert np.abs(tip - 1.0 - 0.3 * np.cos(times)).max() < 1e-9
     rate = np.gradient(run.q1.values, times)
@@ -272,7 +280,7 @@ def test_implicit_unknowns_as_exact_as_rounding_allows() -> None:
     assert float(run.x[-1]) == pytest.approx(0.40079950869443, abs=1e-10)
 
 
-def test_states_below_their_tolerance_are_named():
+def test_states_below_their_tolerance_are_integrated_in_units_of_their_own_size():
     def oscillator(size, nominal=None):
         class VanDerPol(gr.Model):
             x, v = gr.Variable(2.0 * size, nominal=nominal), gr.Variable(0.0, nominal=nominal)
@@ -281,10 +289,13 @@ def test_states_below_their_tolerance_are_named():
         return VanDerPol()
 
     t = np.linspace(0.0, 100.0, 11)
-    assert "x, v are hardly larger than the absolute tolerance" in gr.simulate(oscillator(1e-9), t).attrs["status"]
-    for model in (oscillator(1.0), oscillator(1e-9, nominal=1e-9)):
-        run = gr.simulate(model, t)
+    said = gr.simulate(oscillator(1e-9), t, atol=1e-9).attrs["status"]  # a tolerance that was given stays
+    assert "x, v are hardly larger than the absolute tolerance" in said
+    usual = gr.simulate(oscillator(1.0), t).x.values
+    for size, nominal in ((1.0, None), (1e-9, 1e-9), (1e-9, None), (1e-15, None), (1e9, None)):
+        run = gr.simulate(oscillator(size, nominal), t)
         assert run.attrs["status"].endswith("steps")
+        assert np.abs(run.x.values / size - usual).max() < 1e-4
     assert gr.simulate(oscillator(1e-9), t, atol=1e-15).attrs["status"].endswith("steps")
 
 

@@ -54,6 +54,8 @@ def _of_innovations(fit: Fitted, case: Case) -> np.ndarray | None:
         return np.asarray(H @ P @ H.transpose(0, 2, 1) + R)
     known, z = predict_ahead(runner, theta, steps, before)
     H, R = _outputs_at(filter.model, case.grid, known.x, z, filter.at_samples(filter.cells(q))[1], q)
+    undefined = ~np.isfinite(H).all(axis=2) & np.isnan(case.trial.data.y)  # where nothing was measured
+    H = np.where(undefined[:, :, None], 0.0, H)
     weights = case.trial.data.weights
     R = R / weights[:, :, None] / weights[:, None, :]
     return np.asarray(H @ known.P @ H.transpose(0, 2, 1) + R)

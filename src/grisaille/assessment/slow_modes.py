@@ -120,7 +120,10 @@ class _Linearised:
             if len(z):
                 f, h = f - fz @ np.linalg.solve(gz, g), h - hz @ np.linalg.solve(gz, g)
                 fX, hX = fX - fz @ np.linalg.solve(gz, gX), hX - hz @ np.linalg.solve(gz, gX)
-            found.append((fX, hX, B, f.ravel() - fX @ X, h.ravel() - hX @ X))
+            if np.isfinite(h).all() and np.isfinite(hX).all():  # an output may be undefined where it was not measured
+                found.append((fX, hX, B, f.ravel() - fX @ X, h.ravel() - hX @ X))
+        if not found:
+            raise np.linalg.LinAlgError("outputs are undefined all along the path")
         A, H, B, c, d = (np.array(v) for v in zip(*found, strict=True))
         return A.mean(axis=0), H.mean(axis=0), np.abs(B).max(axis=0), c, d
 

@@ -20,6 +20,7 @@ from grisaille.collocation.arrays import Floats
 from grisaille.collocation.vectorised import Vectorised
 from grisaille.compilation.evaluation import flat_function
 from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.numerics.undefined import at_defined_point, find_defined_points
 
 MANY = 100
 """Points from which on NumPy is faster than CasADi's virtual machine."""
@@ -103,6 +104,14 @@ class Formulas:
         m = self.model
         return ca.densify(ca.mtimes(m.noise, m.noise.T) if what == "drift" else m.variance)
 
+    def _defined(self, measured: ca.SX, weight: ca.SX) -> ca.SX:
+        """The outputs, at a point where they are defined where their weight is zero."""
+        given, v = self.model.arguments, ca.SX(measured)
+        function = ca.Function("measured", given, [measured])
+        for k, point in find_defined_points(measured, given).items():
+            v[k] = function(*at_defined_point(given, weight[k] != 0, point))[k]
+        return v
+
     def _symbols(self, kind: str, what: str) -> tuple[list[ca.SX], list[ca.SX]]:
         """Arguments beside those of the model, and results."""
         v, X, by = self.model.drift if what == "drift" else self.model.measured, self.model.X, self.by
@@ -110,6 +119,8 @@ class Formulas:
             return [], [v, ca.jacobian(v, by)]
         if kind == "second":
             weight = ca.SX.sym("l", v.numel())
+            if what == "measured":
+                v = self._defined(v, weight)
             return [weight], [ca.hessian(ca.dot(weight, v), by)[0]]
         if kind == "bend":
             K = ca.SX.sym("K", v.numel() * X.numel())

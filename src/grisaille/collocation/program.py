@@ -182,6 +182,9 @@ class SplineProgram:
         X = p.local.values(beta)
         value, by_state, by_q = self.formulas.values(what, p.t, X, p.u, given.q)
         target = p.local.slopes(beta) if what == "drift" else self.record.y[self.seen]
+        if what == "measured" and not np.isfinite(value).all():
+            missing = np.isnan(target)[:, :, None]  # an output may be undefined where it was not measured
+            by_state, by_q = np.where(missing, 0.0, by_state), np.where(missing, 0.0, by_q)
         return X, target - value, by_state, by_q @ given.dq[:, list(self.formulas.moved)].T
 
     def _added(self, sums: Sums, what: str, beta: Floats, given: Given, exact: bool) -> tuple[Part, Floats]:

@@ -20,6 +20,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import Closed, solved
 from grisaille.filtering.packing import Packing, lower_triangle
 from grisaille.filtering.projection import Projection
+from grisaille.numerics.undefined import at_defined_point, find_defined_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +102,21 @@ def linearized_update(closed: Closed) -> Update:
 
 def masked_measurement(closed: Closed, a: UpdateSymbols, x: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
     """h, H and R with rows that are not measured out of the way, and z."""
-    h, H, R, z = closed.seen(a.t, x, z, a.u, a.q)
+    h, H, R, z = seen_where_measured(closed, a, x, z)
     rows = ca.diag(a.mask)
     return a.mask * h, ca.mtimes(rows, H), masked_noise(a, R), z
+
+
+def seen_where_measured(closed: Closed, a: UpdateSymbols, x: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """h, H, R and z; outputs that may be undefined are taken at a point where they are not, where they are missing
+    among others: their zeros in the mask would not make zero of infinity."""
+    model = closed.model
+    h, H, R, solved_z = closed.seen(a.t, x, z, a.u, a.q)
+    if len(model.outputs) > 1 and not z.numel():
+        for k, point in find_defined_points(model.measured, closed.symbols).items():
+            own = closed.seen(*at_defined_point([a.t, x, z, a.u, a.q], a.mask[k] > 0, point))
+            h[k], H[k, :], R[k, k] = own[0][k], own[1][k, :], own[2][k, k]
+    return h, H, R, solved_z
 
 
 def masked_noise(a: UpdateSymbols, R: ca.SX) -> ca.SX:

@@ -17,7 +17,14 @@ import casadi as ca
 
 from grisaille.filtering.implicit import Closed, with_corrections
 from grisaille.filtering.jumps.averages import average
-from grisaille.filtering.measurement import Update, Updated, UpdateSymbols, masked_noise, solve_symmetric
+from grisaille.filtering.measurement import (
+    Update,
+    Updated,
+    UpdateSymbols,
+    masked_noise,
+    seen_where_measured,
+    solve_symmetric,
+)
 from grisaille.filtering.projection import Rates
 from grisaille.filtering.sigma_points import SigmaPoints
 
@@ -61,7 +68,7 @@ def unscented_update(closed: Closed, sigma: SigmaPoints) -> Update:
 
     def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
         points, means, covariances = sigma.around(x, P)
-        seen = [closed.seen(a.t, point, z, a.u, a.q) for point in points]
+        seen = [seen_where_measured(closed, a, point, z) for point in points]
         values = [a.mask * s[0] for s in seen]
         mean = sum((means[i] * v for i, v in enumerate(values)), start=0)
         R = sum((means[i] * s[2] for i, s in enumerate(seen)), start=0)

@@ -12,7 +12,6 @@ import numpy as np
 from grisaille.errors import DataError, ModelError
 from grisaille.simulation.naming import by_name, deal
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.initialization import Initializer
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model
@@ -138,15 +137,12 @@ def _not_a_variable(structure: Structure, model: Model, name: str) -> str:
     return f"start= names '{name}', which is not a variable of {flat.name}.{hint}"
 
 
-def absolute_tolerances(
-    structure: Structure, model: Model, initializer: Initializer, rtol: float, atol: Any
-) -> np.ndarray:
+def absolute_tolerances(structure: Structure, model: Model, nominal: np.ndarray, rtol: float, atol: Any) -> np.ndarray:
     """Absolute tolerance per entry of (x, z); default 1e-3 · rtol · nominal.
 
     Which variables are integrated is the analysis's choice, so a tolerance may be given for any; one that is computed
     from others by a formula is as accurate as they are.
     """
-    nominal = initializer.nominal
     if atol is None:
         return 1e-3 * rtol * nominal
     if not isinstance(atol, Mapping):

@@ -17,6 +17,9 @@ class Steps(Discretisation):
     """``"explicit"`` or ``"implicit"``."""
     step: float
     """The longest; zero where steps stay adaptive, with a tighter tolerance."""
+    sizes: tuple[float, ...] = ()
+    """Nominal sizes of states and implicit unknowns that absolute tolerances belong to; empty where those of the model
+    do (``sizes.py``)."""
 
     def __str__(self) -> str:
         return f"{self.method} steps of at most {self.step:.4g}" if self.step else f"adaptive {self.method} steps"

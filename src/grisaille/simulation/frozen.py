@@ -2,13 +2,15 @@
 
 Steps end on output times and kinks; between them they are equal and at most ``step`` long. Without a given step, the
 largest one whose error estimate stays within the tolerance is found by halving. The estimate does not see algebraic
-unknowns that nothing feeds back: where there are any, rows must also agree with those of a run under error control. And
-a run that fails is tried with shorter steps only if that one gets through.
+unknowns that nothing feeds back: where there are any, rows must also agree with those of a run under error control, as
+far as that run is itself accurate: quantities much smaller than their tolerances never agree closer than that. And a
+run that fails is tried with shorter steps only if that one gets through.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +21,12 @@ from grisaille.simulation.integration import first_choice, integrate
 HALVINGS = 20
 WITH_JUMPS = 1e-3
 """Steps, of the run, that are short enough where a solution jumps inside one."""
+DISAGREEMENTS = 2
+"""Of steps whose error is within the tolerance, after which it is asked how accurate the run under error control is."""
+MOST_DISAGREEMENTS = 10
+"""After which shorter steps will not change it."""
+SHARPER = 0.1
+"""Factor on the tolerances of a second run under error control, which shows how accurate the first is."""
 
 
 def choose_step(
@@ -31,16 +39,13 @@ def choose_step(
         return f"frozen {integrate(kernel, task, inner, on_slice)}"
     begin = _Snapshot(task)
     task.fixed_step = float(np.diff(task.times).max())
-    reference: Task | None = None
+    reference = _Reference(kernel, task, begin)
     for _ in range(HALVINGS):
         used = integrate(kernel, task, inner, on_slice)
         done = task.status == Status.DONE
-        if reference is None and (not done or (task.error_estimate <= 1.0 and kernel.nz > kernel.ne)):
-            reference = begin.copy(kernel, task)
-            integrate(kernel, reference, "auto")
-        if done and task.error_estimate <= 1.0 and (kernel.nz == kernel.ne or _agree(task, reference)):
+        if done and task.error_estimate <= 1.0 and (kernel.nz == kernel.ne or reference.agrees_with(task)):
             break
-        if not done and reference is not None and reference.status != Status.DONE:
+        if not done and not reference.is_complete:
             break
         if done and task.snaps and task.fixed_step <= WITH_JUMPS * (task.t1 - task.t0):
             break  # no equal step ends at a jump of the solution, however short it is
@@ -53,15 +58,54 @@ def choose_step(
     return f"frozen {used}"
 
 
-def _agree(task: Task, reference: Task | None) -> bool:
-    """Whether every row is that of a run under error control, within a thousandth of what its quantity covers."""
-    if reference is None or reference.status != Status.DONE:
-        return True
-    there, here = reference.y, task.y
+class _Reference:
+    """The same run under error control, made when it is first asked for."""
+
+    def __init__(self, kernel: Kernel, task: Task, begin: _Snapshot) -> None:
+        self.kernel, self.task, self.begin = kernel, task, begin
+        self.disagreements = 0
+
+    @cached_property
+    def run(self) -> Task:
+        return self._integrated(1.0)
+
+    @cached_property
+    def sharper(self) -> Task:
+        """With smaller tolerances."""
+        return self._integrated(SHARPER)
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.run.status == Status.DONE)
+
+    def agrees_with(self, task: Task) -> bool:
+        """Whether every row is that of this run, within a thousandth of what its quantity covers and, where that is
+        asked again and again, within what this run itself is off; true where this run failed."""
+        if not self.is_complete or _agree(task.y, self.run.y):
+            return True
+        self.disagreements += 1
+        if self.disagreements >= MOST_DISAGREEMENTS:
+            return True
+        if self.disagreements <= DISAGREEMENTS or self.sharper.status != Status.DONE:
+            return False
+        return _agree(task.y, self.sharper.y, _apart(self.run.y, self.sharper.y))
+
+    def _integrated(self, share: float) -> Task:
+        copy = self.begin.copy(self.kernel, self.task, share)
+        integrate(self.kernel, copy, "auto")
+        return copy
+
+
+def _agree(here: np.ndarray, there: np.ndarray, uncertain: np.ndarray | float = 0.0) -> bool:
+    there_or_zero = np.where(np.isfinite(there), there, 0.0)
+    covered = there_or_zero.max(axis=0) - there_or_zero.min(axis=0)
+    return bool(np.all(_apart(here, there) <= 1e-3 * covered + 1e-6 * np.abs(there_or_zero).max(axis=0) + uncertain))
+
+
+def _apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Largest difference of each quantity, where both are finite."""
     usable = np.isfinite(there) & np.isfinite(here)
-    there, apart = np.where(usable, there, 0.0), np.where(usable, np.abs(here - there), 0.0)
-    covered = there.max(axis=0) - there.min(axis=0)
-    return bool(np.all(apart.max(axis=0) <= 1e-3 * covered + 1e-6 * np.abs(there).max(axis=0)))
+    return np.where(usable, np.abs(np.where(usable, here, 0.0) - np.where(usable, there, 0.0)), 0.0).max(axis=0)
 
 
 class _Snapshot:
@@ -70,12 +114,13 @@ class _Snapshot:
     def __init__(self, task: Task) -> None:
         self.arrays = {name: np.array(getattr(task, name)) for name in ("p", "dp", "x", "z", "sx", "sz")}
 
-    def copy(self, kernel: Kernel, task: Task) -> Task:
-        """The same run from its beginning, without sensitivities and with steps under error control."""
+    def copy(self, kernel: Kernel, task: Task, share: float) -> Task:
+        """The same run from its beginning, without sensitivities and with steps under error control, at a ``share`` of
+        the tolerances."""
         return Task.create(
             kernel, task.t0, task.t1, p=self.arrays["p"], x=self.arrays["x"], z=self.arrays["z"], times=task.times,
-            breaks=task.breaks, coef=task.coef, kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal,
-            max_steps=task.max_steps, past=task.past,
+            breaks=task.breaks, coef=task.coef, kink=task.kink, rtol=share * task.rtol, atol=share * task.atol,
+            nominal=task.nominal, max_steps=task.max_steps, past=task.past,
         )  # fmt: skip
 
     def restore(self, task: Task, step: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import casadi as ca
@@ -11,14 +10,9 @@ import numpy as np
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.events import event_text
+from grisaille.simulation.sizes import small_states
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
-
-SMALL = 100.0
-"""Times its absolute tolerance, a state has at most two digits that steps are chosen by."""
-ROUNDING = 1e-7
-"""Times its absolute tolerance, what is not zero is taken for rounding of a state that rests."""
-ELEMENT = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True)
@@ -85,18 +79,8 @@ def _undefined(task: Task, system: System) -> str:
 
 
 def _uncontrolled(task: Task, system: System, solver: str) -> str:
-    """States so small beside their absolute tolerance that the steps did not look at them; not where an element of a
-    vector or a copy of a component is larger: heat that has not come so far yet."""
-    if "frozen" in solver or not system.observed_states:
-        return ""
-    states, columns = np.array(system.observed_states).T
-    largest, atol = np.abs(task.y[: task.written, columns]).max(axis=0, initial=0.0), task.atol[states]
-    small, moves = largest < SMALL * atol, largest > ROUNDING * atol
-    if not (small & moves).any():
-        return ""
-    names = [system.state_names[k] for k in states]
-    seen = {ELEMENT.sub("", n) for n, is_small in zip(names, small, strict=True) if not is_small}
-    told = [n for n, does in zip(names, moves, strict=True) if does and ELEMENT.sub("", n) not in seen]
+    """States so small beside their absolute tolerance that the steps did not look at them."""
+    told = [] if "frozen" in solver else [system.state_names[k] for k in small_states(task, system)]
     if not told:
         return ""
     shown = ", ".join(told[:6]) + (", …" if len(told) > 6 else "")

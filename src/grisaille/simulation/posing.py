@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from grisaille.simulation.arguments import as_number, checked_breaks, checked_ti
 from grisaille.simulation.directions import expanded_names, moving_point
 from grisaille.simulation.naming import by_name, deal, names_of
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.starts.description import LARGE, NOTABLE, missed_sentence
 from grisaille.trial import Point, Trial
 from grisaille.trial.dead_times import refuse_rough_past
 
@@ -121,3 +123,21 @@ def split_scales(
             raise ModelError(f"parameters= names '{name}', but {label} has no disturbance '{inner}'. {hint}")
     scales = {inner: as_number(name, given[name]) for name, inner in named.items()}
     return {n: v for n, v in given.items() if n not in named}, scales
+
+
+def missed_starts(point: Point, least: float = NOTABLE) -> str:
+    """Which declared starts are not met, in words; a steady state takes their place."""
+    return "" if point.trial.steady else missed_sentence(point.start, least)
+
+
+def warn_of_missed_starts(point: Point) -> None:
+    """Warn where declared starts are not met because the equations do not allow it; not where they are met to the few
+    digits that they were written with, which the status says."""
+    missed = missed_starts(point, LARGE)
+    if missed:
+        warnings.warn(
+            f"{point.structure.model.name}: {missed}. The equations do not allow all of them at once: declare fewer, "
+            f"with values that fit together; fixed=True makes a start a demand, which is met or refused.",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -71,10 +71,6 @@ class RowRunner:
         """None: there is no trajectory."""
         return []
 
-    def refined(self, theta: np.ndarray, rows: Rows, excess: float) -> Rows:
-        """Rows are solved each for itself: there is nothing to refine."""
-        return rows
-
     def predict(self, theta: np.ndarray, rows: Rows, *, sensitive: bool) -> Prediction:
         """Outputs (rows, outputs) and their derivatives by θ."""
         try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import build_for_frozen, integrate
 from grisaille.simulation.outcome import FIT, describe, describe_coincidence
+from grisaille.simulation.sizes import Sizes, Watch, run_in_own_sizes
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
@@ -86,6 +88,7 @@ class Runner:
         self, trial: Trial, outputs: Sequence[str], *, rtol: float = 1e-7, compiled: bool | None = None
     ) -> None:
         self.trial, self.rtol, self.compiled = trial, rtol, compiled
+        self.outputs = tuple(outputs)
         names = trial.structure.system.observed_names
         self.columns = np.array([names.index(o) for o in outputs], dtype=int)
         self._kernels: dict[int, tuple[Integrated, Kernel]] = {}
@@ -98,40 +101,51 @@ class Runner:
         """Method and step that suit θ: adaptive for the method, halving for the step."""
         point = self.trial.at(theta).still()
         form, kernel = self._kernel(point)
-        task = self._task(point, self.rtol)
-        free = _copy(kernel, task)
-        free.max_steps = self._most_adaptive(kernel)
-        build_for_frozen(kernel, free)
-        method = integrate(kernel, free, "auto")
+        sizes = Sizes.of(point.initializer)
+
+        def make(nominal: np.ndarray) -> Task:
+            free = _copy(kernel, self._task(point, self.rtol, nominal))
+            free.max_steps = self._most_adaptive(kernel)
+            build_for_frozen(kernel, free)
+            return free
+
+        def run(task: Task, watch: Watch | None) -> str:
+            return integrate(kernel, task, "auto", watch)
+
+        free, method, nominal = run_in_own_sizes(sizes, kernel, make, run)
         if free.status != Status.DONE:
             # no fixed step would do what error control cannot
             raise SimulationError(describe(free, form.system, method, FIT))
-        equal = _copy(kernel, task)
+        equal = _copy(kernel, self._task(point, self.rtol, nominal))
         equal.max_steps = self._most_equal(free)
         choose_step(kernel, equal, f"frozen-{method}", None, None)
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
-        return Steps(method, float(equal.fixed_step) if reached else 0.0)
+        own = () if nominal is sizes.nominal else tuple(nominal.tolist())
+        return Steps(method, float(equal.fixed_step) if reached else 0.0, own)
 
     def refined(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
-        """Shorter steps for θ, where the error estimate was so many tolerances; adaptive ones where equal steps would
-        be very many, or where the estimate falls slowly with the step, as at a solution with bends."""
-        finer, adaptive = steps.refined(excess), replace(steps, step=0.0)
+        """Shorter steps for θ, where the error estimate was so many tolerances.
+
+        Where equal steps would be very many, as in a model that is stiff there, they are chosen again at θ; where the
+        estimate falls slowly with the step, as at a solution with bends, error control chooses them.
+        """
+        finer = steps.refined(excess)
         if not finer.step:
             return finer
         point = self.trial.at(theta).still()
         kernel = self._kernel(point)[1]
-        task = self._task(point, self.rtol)
+        task = self._task(point, self.rtol, _sizes(steps))
         free, equal = _copy(kernel, task), _copy(kernel, task)
         free.max_steps = self._most_adaptive(kernel)
-        integrate(kernel, free, steps.method)
+        integrate(kernel, free, "auto")
         if free.status != Status.DONE:
             return steps
         equal.fixed_step, equal.max_steps = finer.step, self._most_equal(free)
         if (task.t1 - task.t0) / finer.step > equal.max_steps:
-            return adaptive
+            return self.discretise(theta)
         integrate(kernel, equal, steps.method)
         falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH * excess, 1.0)
-        return finer if falls else adaptive
+        return finer if falls else replace(steps, step=0.0)
 
     def _most_adaptive(self, kernel: Kernel) -> int:
         """Adaptive steps of one run, at most."""
@@ -152,24 +166,6 @@ class Runner:
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
 
-    def refined(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
-        """Finer steps, where those given have missed the tolerance at θ by a factor.
-
-        Where equal steps that suit would be very many (a model that is stiff there, and was not where they were
-        chosen), they are chosen again at θ.
-        """
-        finer = steps.refined(excess)
-        if not steps.step:
-            return finer
-        point = self.trial.at(theta).still()
-        _, kernel = self._kernel(point)
-        free = _copy(kernel, self._task(point, self.rtol))
-        free.max_steps = FIRST_STEPS
-        integrate(kernel, free, "auto")
-        equal = (point.times[-1] - point.t0) / finer.step + len(point.times)
-        is_too_many = equal > max(ADAPTIVE_FROM * free.steps, 10 * len(point.times))
-        return self.discretise(theta) if free.status == Status.DONE and is_too_many else finer
-
     def predict_holding(self, theta: np.ndarray, steps: Steps, values: Mapping[str, float]) -> Prediction:
         """Outputs at θ where disturbances are held at other values than zero."""
         return self._accurate(self.trial.at(theta).still().holding(values), steps, False)
@@ -179,7 +175,7 @@ class Runner:
         if not (self.structure.jumps.of_states or self.structure.model.whens):
             return []
         point = self.trial.at(theta).still()
-        task = self._task(point, self._tolerance(steps) if steps else self.rtol)
+        task = self._task(point, self._tolerance(steps) if steps else self.rtol, _sizes(steps))
         return find_crossings(point.structure, self._kernel(point)[1], task, steps.method if steps else "auto")
 
     def happenings(self, theta: np.ndarray, steps: Steps) -> Happenings:
@@ -187,7 +183,7 @@ class Runner:
         try:
             point = self.trial.at(theta).still()
             form, kernel = self._kernel(point)
-            task = form.listing(self._task(point, self._tolerance(steps)))
+            task = form.listing(self._task(point, self._tolerance(steps), _sizes(steps)))
             task.fixed_step = steps.step
             integrate(kernel, task, steps.method)
         except CompilationError:
@@ -206,6 +202,7 @@ class Runner:
     def with_trial(self, trial: Trial) -> Runner:
         """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
+        other.__dict__.pop("_compared", None)
         other.trial = trial
         return other
 
@@ -226,7 +223,7 @@ class Runner:
             before = shorter.discretisation
         # bends and jumps ask for their own steps; what only blows up would take them without end
         most = int(ADAPTIVE_FROM * ((point.times[-1] - point.t0) / steps.step + len(point.times)))
-        adaptive = self._run(point, Steps(steps.method, 0.0), sensitive, 1.0, most)
+        adaptive = self._run(point, replace(steps, step=0.0), sensitive, 1.0, most)
         taken += adaptive.steps
         if adaptive.completed:
             return replace(adaptive, discretisation=first.discretisation, steps=taken)
@@ -241,15 +238,30 @@ class Runner:
         if sensitive and point.has_moving_jumps:
             point.refuse_moving_jumps()
         form, kernel = self._kernel(point)
-        task = self._task(point, self._tolerance(steps))
+        task = self._task(point, self._tolerance(steps), _sizes(steps))
         task.fixed_step = share * steps.step
         task.max_steps = most or (FROZEN_STEPS if task.fixed_step else self._most_adaptive(kernel))
         integrate(kernel, task, steps.method)
-        if task.status != Status.DONE or not np.isfinite(task.y).all():
+        y = task.y[:, self.columns]
+        is_defined = np.isfinite(y)
+        if task.status != Status.DONE or not is_defined[self._compared].all():
             failed = self.failed(describe(task, form.system, steps.method, FIT), sensitive)
             return replace(failed, coincidence=describe_coincidence(task, form.system), steps=int(task.steps))
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
-        return Prediction(task.y[:, self.columns], sy, "", task.error_estimate, steps=int(task.steps))
+        if not is_defined.all():
+            sy = np.where(is_defined[:, :, None], sy, 0.0) if sensitive else sy
+            y = np.where(is_defined, y, np.nan)
+        return Prediction(y, sy, "", task.error_estimate, steps=int(task.steps))
+
+    @cached_property
+    def _compared(self) -> np.ndarray:
+        """Which entries of ``y`` are compared with data: an output may be undefined where nothing was measured, as
+        log(c) is before a dose. Of a trial without measurements all but those at the first instant."""
+        if self.trial.data.samples:
+            return self.trial.data.compared(self.outputs)
+        compared = np.ones((len(self.trial.times), len(self.outputs)), dtype=bool)
+        compared[0] = [name in self.structure.system.state_names for name in self.outputs]
+        return compared
 
     def _tolerance(self, steps: Steps) -> float:
         """Of the integrator; tighter where the steps have been left adaptive."""
@@ -262,11 +274,12 @@ class Runner:
             self._kernels[key] = form, build_kernel(form.system, sensitive=True, compiled=self.compiled)
         return self._kernels[key]
 
-    def _task(self, point: Point, rtol: float) -> Task:
+    def _task(self, point: Point, rtol: float, sizes: np.ndarray | None = None) -> Task:
         point = point.with_past() if point.structure.system.has.pasts else point
         form, kernel = self._kernel(point)
         moved, nominal = bool(len(point.dq)), point.initializer.nominal
-        given = arguments_of(point, form, len(self.trial.moves), 1e-3 * rtol * nominal, rtol, self.rtol)
+        atol = 1e-3 * rtol * (nominal if sizes is None else sizes)
+        given = arguments_of(point, form, len(self.trial.moves), atol, rtol, self.rtol)
         table = given.table
         return Task.create(
             kernel, point.t0, float(point.times[-1]), p=given.p, x=point.start.x, z=given.z, times=point.times,
@@ -280,6 +293,11 @@ class Runner:
         shape = (len(self.trial.times), len(self.columns))
         ns = len(self.trial.moves) if sensitive else 0
         return Prediction(np.full(shape, np.nan), np.full((*shape, ns), np.nan), reason)
+
+
+def _sizes(steps: Steps | None) -> np.ndarray | None:
+    """Nominal sizes that a discretisation has found, where they are not those of the model."""
+    return np.array(steps.sizes) if steps is not None and steps.sizes else None
 
 
 def _copy(kernel: Kernel, task: Task) -> Task:

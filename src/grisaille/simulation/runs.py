@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +21,9 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.posing import Setting
+from grisaille.simulation.posing import Setting, missed_starts
 from grisaille.simulation.progress import progress_of
+from grisaille.simulation.sizes import Sizes, Watch, both, run_in_own_sizes
 from grisaille.simulation.static import solve_static
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
@@ -132,8 +133,28 @@ class Runs:
         if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
             crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
             refuse_crossings(crossings, prepared.point.names)
-        method = self._integrate(prepared, progress)
-        return Finished(prepared, method, describe(prepared.task, prepared.form.system, method))
+        prepared, method = self._integrate_in_own_sizes(prepared, progress)
+        sentence = describe(prepared.task, prepared.form.system, method)
+        missed = missed_starts(prepared.point)
+        return Finished(prepared, method, f"{sentence}; {missed}" if missed else sentence)
+
+    def _integrate_in_own_sizes(self, prepared: Prepared, progress: bool) -> tuple[Prepared, str]:
+        """The run, with tolerances for the sizes that its states turn out to have where nothing is said about them."""
+        solver, point = self.solver, prepared.point
+        if solver.atol is not None or solver.step is not None or prepared.structure.system.nx == 0:
+            return prepared, self._integrate(prepared, progress)
+        sizes = Sizes.of(point.initializer)
+
+        def make(nominal: np.ndarray) -> Task:
+            if nominal is sizes.nominal:
+                return prepared.task
+            return prepared.form.listing(self._task(point, prepared.form, prepared.kernel, nominal))
+
+        def run(task: Task, watch: Watch | None) -> str:
+            return self._integrate(replace(prepared, task=task), progress, watch)
+
+        task, method, _ = run_in_own_sizes(sizes, prepared.kernel, make, run)
+        return replace(prepared, task=task), method
 
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
         """Structure, kernel, consistent start and task of one run."""
@@ -144,9 +165,12 @@ class Runs:
         table = SignalTable(task.breaks, task.coef, task.kink)
         return Prepared(posed, table, form, kernel, form.listing(task))
 
-    def _task(self, posed: Point, form: Integrated, kernel: Kernel | AdjointKernel) -> Task:
+    def _task(
+        self, posed: Point, form: Integrated, kernel: Kernel | AdjointKernel, nominal: np.ndarray | None = None
+    ) -> Task:
         solver, structure, at = self.solver, posed.structure, posed.times
-        atol = absolute_tolerances(structure, self.setting.model, posed.initializer, solver.rtol, solver.atol)
+        nominal = posed.initializer.nominal if nominal is None else nominal
+        atol = absolute_tolerances(structure, self.setting.model, nominal, solver.rtol, solver.atol)
         given = arguments_of(posed, form, len(posed.names), atol, solver.rtol, solver.rtol)
         system, table = structure.system, given.table
         return Task.create(
@@ -219,7 +243,7 @@ class Runs:
             self._adjoints[id(system), implicit] = system, build_adjoint(system, implicit)
         return self._adjoints[id(system), implicit][1]
 
-    def _integrate(self, prepared: Prepared, progress: bool) -> str:
+    def _integrate(self, prepared: Prepared, progress: bool, watch: Watch | None = None) -> str:
         task, method, step = prepared.task, self.solver.method, self.solver.step
         if step is not None:
             step = as_positive("step", step)
@@ -233,4 +257,4 @@ class Runs:
         with progress_of(task, prepared.structure.model.name, progress) as on_slice:
             if method.startswith("frozen"):
                 return choose_step(prepared.kernel, task, method, step, on_slice)
-            return integrate(prepared.kernel, task, method, on_slice)
+            return integrate(prepared.kernel, task, method, both(on_slice, watch))

@@ -13,7 +13,7 @@ from grisaille.interrupts import interruptible
 from grisaille.simulation.assertions import check_rows
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.measurement_noise import with_noise
-from grisaille.simulation.posing import pose
+from grisaille.simulation.posing import pose, warn_of_missed_starts
 from grisaille.simulation.runs import Solver
 from grisaille.simulation.settings import remembered
 
@@ -119,6 +119,7 @@ def simulate(
             realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
             rtol=rtol, method=method, compiled=compiled, threads=threads, strict=strict, device=device,
         )  # fmt: skip
+        warn_of_missed_starts(posed)
         return simulate_ensemble(posed, options, noise=noise, strict=strict, progress=progress)
     if reduce is not None:
         raise DataError(f"reduce={reduce!r} is taken over realizations: give realizations= as well.")
@@ -129,5 +130,6 @@ def simulate(
     finished = runs.run(parameters, start, progress=progress)
     result = runs.labelled(finished, strict=strict)
     point = finished.prepared.point
+    warn_of_missed_starts(point)
     check_rows(model, result, point.known, rtol, strict=strict)
     return with_noise(result, point.structure.model, point.known, seed) if noise else result

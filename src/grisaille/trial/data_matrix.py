@@ -67,6 +67,14 @@ class DataMatrix:
                 y[:, k], weights[:, k] = self.y[:, column], self.weights[:, column]
         return y, weights
 
+    def compared(self, outputs: Sequence[str]) -> NDArray[np.bool_]:
+        """Which predictions of ``outputs`` are needed, (times, outputs): where they were measured, and those of which
+        there are no measurements (noise depends on them) wherever anything was."""
+        there = np.isfinite(self.columns(outputs)[0])
+        others = [name not in self.outputs for name in outputs]
+        there[:, others] = np.isfinite(self.y).any(axis=1)[:, None]
+        return there
+
 
 def measured(experiment: Experiment) -> tuple[Floats, DataMatrix]:
     """The grid of an experiment and its samples on it, made once; they cannot be written to."""

@@ -25,6 +25,7 @@ from grisaille.collocation.direct.kernel import Kernel, build_kernel
 from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
+from grisaille.numerics.undefined import at_defined_point, find_defined_points
 
 WORTH = 150_000
 """Elements after which a function is compiled: interpreting these took about as long as a build does, whatever its
@@ -214,6 +215,10 @@ def _compare(
     observe = ca.Function("observe", model.arguments, [model.measured, ca.densify(model.variance)])
     predicted, R = observe(t, X, Z, ca.SX.zeros(model.nv), u, q)
     there = weight > 0
+    for k, point in find_defined_points(model.measured, model.arguments).items():
+        here = at_defined_point([t, X, Z, ca.SX.zeros(model.nv), u, q], there[k], point)
+        own, own_variance = observe(*here)
+        predicted[k], R[k, k] = own[k], own_variance[k, k]
     e = there * weight * (y - predicted)
     scaled = ca.diag(weight) @ ca.diag(there)
     slope = -ca.mtimes(scaled, ca.jacobian(predicted, a))

@@ -65,7 +65,8 @@ def output_slopes(at: Place, model: Linearized | None, r: int) -> tuple[Floats, 
     total = np.zeros((*y.shape, len(at.theta)))
     if model is not None:
         path, own = point_slopes(program, model, r)
-        total[:, :, program.slots.index[r, own]] = by_w @ path + by_slots[:, :, own]
+        with np.errstate(invalid="ignore"):  # outputs may be undefined where nothing was measured
+            total[:, :, program.slots.index[r, own]] = by_w @ path + by_slots[:, :, own]
     return y, total
 
 
@@ -93,7 +94,8 @@ def seen(at: Place, model: Linearized | None, r: int, covariance: Floats, what: 
     path, own = point_slopes(program, model, r)
     index = program.slots.index[r][own]
     known = covariance[np.ix_(index, index)]
-    moved = by_w @ path + by_slots[:, :, own]
+    with np.errstate(invalid="ignore"):
+        moved = by_w @ path + by_slots[:, :, own]
     variances = np.einsum("eij,ejk,eik->ei", by_w, _covariances(program, model, r), by_w)
     variances += np.einsum("eij,jk,eik->ei", moved, known, moved)
     return values, np.sqrt(np.maximum(variances, 0.0))

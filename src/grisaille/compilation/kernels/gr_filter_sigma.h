@@ -258,12 +258,12 @@ GR_FN void gr_update(double t, const double *s, const double *u, const double *q
     gr_sigma_point(x, L, k, point, away[k]);
     gr_seen(t, point, z, u, q, seen[k], own, k ? there : solved);
     if (k) gr_sigma_corrections(solved, there);
-    for (i = 0; i < GR_NY; i++) mean[i] += weight * (seen[k][i] *= mask[i]);
+    for (i = 0; i < GR_NY; i++) mean[i] += weight * (seen[k][i] = mask[i] > 0.0 ? seen[k][i] : 0.0);
     for (i = 0; i < GR_NY * GR_NY; i++) R[i] += weight * own[i];
   }
   for (i = 0; i < GR_NY; i++)
     for (j = 0; j < GR_NY; j++)
-      S[i][j] = mask[i] * scale[i] * R[i * GR_NY + j] * mask[j] * scale[j] + (i == j ? 1.0 - mask[i] : 0.0);
+      S[i][j] = mask[i] > 0.0 && mask[j] > 0.0 ? scale[i] * R[i * GR_NY + j] * scale[j] : i == j ? 1.0 : 0.0;
   for (i = 0; i < GR_NM; i++)
     for (j = 0; j < GR_NY; j++) together[i][j] = 0.0;
   for (k = 0; k < GR_POINTS; k++) {

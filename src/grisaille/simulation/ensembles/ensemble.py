@@ -43,7 +43,7 @@ from grisaille.simulation.ensembles.engines import (
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
 from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
 from grisaille.simulation.ensembles.past_engine import PastEngine
-from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
+from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, has_no_nominal, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.simulation.ensembles.starts import Starts, onto_constraints, solve_starts
@@ -601,7 +601,8 @@ def _white_pilot(
     model, names = posed.structure.model, [setting.system.observed_names[i] for i in setting.observed]
     nominal = np.array([nominal_of(model, n) for n in names])
     times = setting.grid.points[kept]
-    scale = Scale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order)
+    free = has_no_nominal(model, names)
+    scale = Scale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order, free)
     has_tails = not noise.is_decoupled and choice.strong_order >= 1
     found = choose_halvings(rows, scale, setting.grid.cells, options.compiled is not False, has_tails)
     _say_white(found, posed, setting, options)

@@ -4,13 +4,14 @@ The error of n steps per cell is estimated by comparison with 2n; Runge–Kutta 
 
     error(n) ≈ |y_n − y_2n| / (1 − 2⁻⁴),
 
-relative to rtol · (largest value + 0.001 nominal) of each variable.
+relative to rtol · (largest value + 0.001 nominal) of each variable; of one that stays far below a nominal value that
+nobody declared, its own size takes the place of that.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.engines import Engine, Setting
 from grisaille.simulation.ensembles.starts import Starts
+from grisaille.simulation.sizes import nominal_or_own
 
 Floats = NDArray[np.float64]
 FINEST = 64
@@ -45,11 +47,13 @@ def choose_substeps(
     enough : relative error with which the caller is content where no number of steps meets the tolerance
     """
     small = _of_two(setting)
-    floor = np.array([nominal_of(model, setting.system.observed_names[i]) for i in setting.observed]) * 1e-3
+    names = [setting.system.observed_names[i] for i in setting.observed]
+    nominal, is_free = np.array([nominal_of(model, n) for n in names]), has_no_nominal(model, names)
     substeps, coarse = 1, _rows(engine, small, 1)
     tried: list[Pilot] = []
     while True:
         fine = _rows(engine, small, 2 * substeps)
+        floor = 1e-3 * nominal_or_own(nominal, is_free, names, np.abs(fine).max(axis=(0, 1), initial=0.0), rtol)
         error = _error(coarse, fine, floor, rtol, is_trusted=substeps >= TRUSTED)
         tried.append(Pilot(substeps, error))
         if error <= 1.0:
@@ -106,6 +110,11 @@ def _first_bad(y: Floats) -> int:
     """The first instant from which on something that was finite is not."""
     bad = (~np.isfinite(y) & np.isfinite(y[0])).any(axis=1)
     return int(np.argmax(bad)) if bad.any() else len(y)
+
+
+def has_no_nominal(model: FlatModel, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which quantities have no declared nominal value."""
+    return np.array([n not in model.variables or not model.variables[n].nominal for n in names], dtype=bool)
 
 
 def nominal_of(model: FlatModel, name: str) -> float:

@@ -62,18 +62,21 @@ class Projection:
         slopes: np.ndarray | None,
         columns: list[int],
         noise: RecordNoise | None = None,
+        compared: np.ndarray | None = None,
     ) -> None:
         self.forms, self.mean, self.slopes, self.columns, self.noise = forms, mean, slopes, columns, noise
+        self.compared = compared
         self.rows: list[np.ndarray] = []
         self.total: np.ndarray | None = None
 
     def update(self, block: Block) -> None:
         if block.y is not None:
-            d = block.y[:, :, self.columns] - self.mean[block.instants]
+            d = _defined(block.y[:, :, self.columns] - self.mean[block.instants], self.compared, block.instants)
             D = None
             if block.sy is not None and self.slopes is not None:
                 # (realizations, instants, outputs, directions)
                 D = np.swapaxes(block.sy[..., self.columns], 2, 3) - self.slopes[block.instants]
+                D = _defined(D, self.compared, block.instants)
             noisy = d if self.noise is None else d + self.noise.draw(self._members(len(d)), block.instants)
             parts = [_apply(f, noisy if f.of_records else d, D, block.instants) for f in self.forms]
             self.rows.append(np.concatenate(parts, axis=1))
@@ -96,19 +99,31 @@ class SlopeEnergy:
 
     suffix, needs_rows = "energy", True
 
-    def __init__(self, weights: np.ndarray, slopes: np.ndarray, columns: list[int]) -> None:
-        self.weights, self.slopes, self.columns = weights, slopes, columns
+    def __init__(
+        self, weights: np.ndarray, slopes: np.ndarray, columns: list[int], compared: np.ndarray | None = None
+    ) -> None:
+        self.weights, self.slopes, self.columns, self.compared = weights, slopes, columns, compared
         self.total = np.zeros((slopes.shape[-1], slopes.shape[-1]))
 
     def update(self, block: Block) -> None:
         if block.sy is not None:
             D = np.swapaxes(block.sy[..., self.columns], 2, 3) - self.slopes[block.instants]
+            D = _defined(D, self.compared, block.instants)
             WD = np.einsum("top,mtps->mtos", self.weights[block.instants], D)
             n = D.shape[-1]
             self.total = self.total + D.reshape(-1, n).T @ WD.reshape(-1, n)
 
     def result(self) -> Statistic:
         return Statistic((), self.total)
+
+
+def _defined(d: np.ndarray, compared: np.ndarray | None, at: slice) -> np.ndarray:
+    """Deviations (realizations, instants, outputs, …), zero where an output is undefined and is not ``compared`` with
+    data: the coefficients are zero there, and zero times infinity is not."""
+    if compared is None or np.isfinite(d).all():
+        return d
+    there = compared[at].reshape(1, *compared[at].shape, *(1,) * (d.ndim - 3))
+    return np.where(there, d, 0.0)
 
 
 def _apply(form: Form, d: np.ndarray, D: np.ndarray | None, at: slice) -> np.ndarray:

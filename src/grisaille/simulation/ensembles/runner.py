@@ -102,9 +102,19 @@ class EnsembleRunner:
         return self._checked(self._prediction(found, sensitive), sensitive)
 
     def _checked(self, answer: EnsemblePrediction, sensitive: bool) -> EnsemblePrediction:
-        if not (np.isfinite(answer.mean).all() and np.isfinite(answer.variance).all()):
-            return self._failed("the mean over the realizations is not finite", sensitive)
-        return answer
+        fine = np.isfinite(answer.mean) & np.isfinite(answer.variance)
+        if fine.all():
+            return answer
+        compared = self.trial.data.compared(self.outputs)
+        if not fine[compared].all():
+            return self._failed(
+                f"the mean over the realizations is not finite{self._where(compared & ~fine)}", sensitive
+            )
+        return _without(~fine, answer)
+
+    def _where(self, bad: np.ndarray) -> str:
+        row, column = np.argwhere(bad)[0]
+        return f": {self.outputs[column]} is infinite or undefined at t = {self.trial.times[row]:.6g}"
 
     def predict_each(self, thetas: Sequence[np.ndarray]) -> list[EnsemblePrediction]:
         """Mean and variance at several θ; together where a graphics processor simulates them."""
@@ -138,14 +148,16 @@ class EnsembleRunner:
         sensitive = wanted and self.differences is None and bool(len(self.trial.moves))
         posed = self._at(theta, sensitive)
         names = list(self.options.observed or ())
-        columns = [names.index(o) for o in self.outputs]
+        columns, compared = [names.index(o) for o in self.outputs], self.trial.data.compared(self.outputs)
         vectors, energy = [], np.zeros(2 * (len(self.trial.moves),))
         stream = Stream.of(self.options.seed, Purpose.MODEL, "measurement noise", self.options.antithetic)
         for part in self._parts(len(names) * (1 + len(self.trial.moves) * sensitive)):
             slopes = at.mean_slopes if sensitive else None
             added = None if noise is None else RecordNoise(noise, stream, part.options.first)
-            reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns, added)] if forms else []
-            reducers += [SlopeEnergy(weights, slopes, columns)] if weights is not None and slopes is not None else []
+            reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns, added, compared)] if forms else []
+            reducers += (
+                [SlopeEnergy(weights, slopes, columns, compared)] if weights is not None and slopes is not None else []
+            )
             found = part._run(posed, reducers).statistics
             vectors += [found["projection"].values] if forms else []
             energy += found["energy"].values if "energy" in found else 0.0
@@ -252,6 +264,15 @@ class EnsembleRunner:
         shape = (len(self.trial.times), len(self.outputs))
         slopes = np.full((*shape, len(self.trial.moves) * sensitive), np.nan)
         return EnsemblePrediction(np.full(shape, np.nan), np.full(shape, np.nan), slopes, slopes, reason)
+
+
+def _without(bad: np.ndarray, answer: EnsemblePrediction) -> EnsemblePrediction:
+    """Statistics without those of outputs where they are undefined and nothing was measured: zero, as are their
+    derivatives."""
+    zeroed = {"mean": bad, "variance": bad, "mean_slopes": bad[:, :, None], "variance_slopes": bad[:, :, None]}
+    return replace(
+        answer, **{n: np.where(where, 0.0, v) for n, where in zeroed.items() if (v := getattr(answer, n)).size}
+    )
 
 
 def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.ndarray:

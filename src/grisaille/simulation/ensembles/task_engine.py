@@ -30,6 +30,7 @@ from grisaille.simulation.integrated import Arguments, Integrated, held, refuse_
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.remembered import Same
+from grisaille.simulation.sizes import Sizes, run_in_own_sizes
 from grisaille.structure.delays.moving_signals import with_moving_signals
 from grisaille.structure.events import hold_events
 from grisaille.trial import Point
@@ -84,7 +85,7 @@ class TaskEngine:
         """In the user's names, without what carries directions."""
         plain = self.setting.system
         carriers = ca.vertcat(self.system.u[plain.nu :], self.system.p[plain.np :])
-        return self.setting.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.numel())))
+        return self.setting.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
 
     @classmethod
     def prepared(
@@ -94,9 +95,24 @@ class TaskEngine:
         nominal = posed.initializer.nominal
         inner = "implicit" if method == "frozen-implicit" else "explicit" if method == "frozen-explicit" else ""
         first = cls(setting, Solver(inner or "implicit", 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
-        task = first._task(first._signals(np.arange(1)), 0, 0)
-        task.fixed_step = float(np.diff(setting.grid.points).max())
-        used = choose_step(first.kernel, task, f"frozen-{inner}" if inner else "frozen", step, None)
+        signals = first._signals(np.arange(1))
+
+        def make(sizes: Floats) -> Task:
+            first.solver = replace(first.solver, atol=1e-3 * rtol * sizes)
+            task = first._task(signals, 0, 0)
+            task.fixed_step = float(np.diff(setting.grid.points).max())
+            return task
+
+        def run(task: Task, _: object) -> str:
+            return choose_step(first.kernel, task, f"frozen-{inner}" if inner else "frozen", step, None)
+
+        sizes = replace(Sizes.of(posed.initializer), system=setting.system)
+        if step is None and len(nominal) == setting.system.nx + setting.system.nz:
+            task, used, nominal = run_in_own_sizes(sizes, first.kernel, make, run)
+        else:
+            task = make(nominal)
+            used = run(task, None)
+        first.solver = replace(first.solver, atol=1e-3 * rtol * nominal)
         solver = replace(
             first.solver, method=used.removeprefix("frozen "), step=task.fixed_step, error_estimate=task.error_estimate
         )

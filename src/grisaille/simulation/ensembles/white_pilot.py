@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.batch import DEEPEST
+from grisaille.simulation.sizes import nominal_or_own
 
 Floats = NDArray[np.float64]
 PATHS, MORE, FEWER, LONG = 24, 96, 8, 200_000
@@ -93,6 +94,15 @@ class Scale:
     rtol: float
     weak_order: float
     strong_order: float
+    is_free: NDArray[np.bool_] | None = None
+    """Which quantities have no declared nominal value; None: all have one."""
+
+    def floor(self, values: Floats) -> Floats:
+        """What is added to the sizes of quantities with these values (realizations, times, names)."""
+        if self.is_free is None:
+            return np.asarray(1e-3 * self.nominal)
+        largest = np.nan_to_num(np.abs(values)).max(axis=(0, 1), initial=0.0)
+        return 1e-3 * nominal_or_own(self.nominal, self.is_free, self.names, largest, self.rtol)
 
 
 def paths_of(cells: int, strong_order: float) -> int:
@@ -133,7 +143,7 @@ def compare(coarse: Floats, fine: Floats, n: int, scale: Scale, before: float) -
     with np.errstate(invalid="ignore"):
         d, unit = a - b, b.std(axis=0, ddof=1)
         unit = np.fmax(unit, FADED * np.maximum.accumulate(np.nan_to_num(unit), axis=0))
-        size = np.maximum.accumulate(np.abs(b).max(axis=0), axis=0) + 1e-3 * scale.nominal
+        size = np.maximum.accumulate(np.abs(b).max(axis=0), axis=0) + scale.floor(b)
         bias, change = np.abs(d.mean(axis=0)), np.abs(a.std(axis=0, ddof=1) - b.std(axis=0, ddof=1))
         apart = np.sqrt((d**2).mean(axis=0))
         tiny = 1e-10 * size
@@ -164,7 +174,7 @@ def compare_tails(coarse: Floats, fine: Floats, scale: Scale) -> float:
     a, b = (np.clip(y[kept], -HUGE, HUGE) for y in (coarse, fine))
     unit = b.std(axis=0, ddof=1)
     unit = np.maximum(unit, FADED * np.maximum.accumulate(unit, axis=0))
-    size = np.maximum.accumulate(np.abs(b).max(axis=0), axis=0) + 1e-3 * scale.nominal
+    size = np.maximum.accumulate(np.abs(b).max(axis=0), axis=0) + scale.floor(b)
     apart = np.abs(a - b).max(axis=0) / (unit + scale.rtol / STRONG * size)
     return float(apart.max(initial=0.0) / (1 - 2.0**-scale.strong_order) / STRONG)
 

@@ -9,6 +9,10 @@ import numpy as np
 from grisaille.structure.starts.initialization import Initializer, Start
 
 SHOWN = 6
+NOTABLE = 1e-6
+"""Relative deviation from a declared start that is no rounding of numbers."""
+LARGE = 1e-2
+"""Relative deviation that is no rounding of a start to a few digits either."""
 
 
 def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndarray, start: Start) -> str:
@@ -30,6 +34,17 @@ def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndar
     if start.note:
         parts.append(start.note)
     return "; ".join(part for part in parts if part) or "nothing to declare: there are no states"
+
+
+def missed_sentence(start: Start, least: float = NOTABLE) -> str:
+    """Which declared starts a start does not meet, and by how much; empty where all deviations are below ``least``,
+    relative to the values."""
+    missed = {n: (a, b) for n, (a, b) in start.wishes_missed.items() if abs(b - a) > least * max(abs(a), abs(b))}
+    if not missed:
+        return ""
+    texts = [f"{n} begins at {b:.6g} instead of {a:.6g}" for n, (a, b) in missed.items()]
+    verb = "a declared start is" if len(missed) == 1 else f"{len(missed)} declared starts are"
+    return f"{verb} not met: {_listed(texts)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -111,7 +111,15 @@ class Initializer:
         """Scale of each entry of w: its own, of a variable merged with it (``v == der(x)``), or of x for der(x)."""
         return self._kept("nominal", self._nominal)
 
+    @cached_property
+    def has_nominal(self) -> NDArray[np.bool_]:
+        """Whether the scale of each entry of w is declared."""
+        return self._kept("has nominal", lambda: ~np.isnan(self._declared_nominal(np.nan)))
+
     def _nominal(self) -> np.ndarray:
+        return self._declared_nominal(1.0)
+
+    def _declared_nominal(self, otherwise: float) -> np.ndarray:
         variables = self.structure.model.variables
         declared = {n: nominal_of(v) for n, v in variables.items() if v.nominal}
         entries = (*self.system.state_names, *self.system.implicit_names)
@@ -119,7 +127,7 @@ class Initializer:
             (entry, *(n for n, _ in equal), base_name(entry))
             for entry, equal in zip(entries, self.equal_names, strict=True)
         ]
-        return np.array([next((declared[n] for n in names if n in declared), 1.0) for names in named])
+        return np.array([next((declared[n] for n in names if n in declared), otherwise) for names in named])
 
     @property
     def equal_names(self) -> list[list[tuple[str, float]]]:

@@ -307,6 +307,12 @@ def _nearest(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
     return None if found is None else (found[rows:].T / sizes).T
 
 
+def solve_equilibrated(matrix: csc_array, right: np.ndarray) -> np.ndarray | None:
+    """x of square equations A x = b with rows and columns of one size, whatever their units; None where pivots leave
+    a doubt about their rank."""
+    return _solved(csr_array(matrix), right)
+
+
 def _solved(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
     """The solution of square equations; None where pivots leave a doubt about their rank."""
     if not np.isfinite(matrix.data).all():

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
 LARGE = 100
 """States and implicit unknowns from which on a start is solved with the entries of its matrices."""
+SMALLEST_USUAL = 1e-5
+"""The smallest size that starts of a model are taken to have together where nothing declares it."""
 NOTABLE = 1e-7
 """A wish that is missed by less, in nominal values, is met."""
 
@@ -316,14 +318,14 @@ class StartProblem:
 
     def missed(self, w: np.ndarray, level: int = 0) -> dict[str, tuple[float, float]]:
         """Declared starts that are not met, (wished, got): of differentiated variables (0) or algebraic ones (1)."""
-        wishes = self.wishes[level]
+        wishes, variables = self.wishes[level], self.owner.structure.model.variables
         observed = self.observed(w) if wishes else np.zeros(0)
-        found = {}
-        for name, wished in wishes.items():
-            got = float(observed[self.owner.observed_position[name]])
-            if abs(got - wished) > 1e-8 * max(nominal_of(self.owner.structure.model.variables[name]), abs(wished)):
-                found[name] = (wished, got)
-        return found
+        pairs = {n: (wished, float(observed[self.owner.observed_position[n]])) for n, wished in wishes.items()}
+        largest = max((abs(v) for pair in pairs.values() for v in pair), default=0.0)
+        # in the units of a model all of whose starts are small, these are not rounding
+        usual = min(1.0, max(largest, SMALLEST_USUAL))
+        sizes = {n: nominal_of(variables[n]) if variables[n].nominal else usual for n in pairs}
+        return {n: (a, b) for n, (a, b) in pairs.items() if abs(b - a) > 1e-8 * max(sizes[n], abs(a))}
 
     def lifted(self, w: np.ndarray) -> dict[str, float]:
         """States without a declared start that could not begin at zero, with the values they got."""

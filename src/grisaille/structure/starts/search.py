@@ -23,17 +23,22 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from grisaille.structure.starts.hierarchy import solve_levels, solve_sparse
-from grisaille.structure.starts.large_hierarchy import solve_large_levels
+from grisaille.structure.starts.large_hierarchy import solve_equilibrated, solve_large_levels
 from grisaille.structure.starts.optimality import polish
 from grisaille.structure.starts.pieces import search_pieces
 from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite, is_nearer, row_sizes
 from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
 from grisaille.structure.starts.roots import nearest_root
+from grisaille.structure.starts.units import Units, units_of
 from grisaille.structure.starts.walk import walk
 
 MAXIMUM_ITERATIONS = 60
 TOLERANCE = 1e-11
 """On scaled corrections and scaled residuals; starts enter every later digit."""
+ROUNDING = 64 * np.finfo(float).eps
+"""Of the terms of an equation: what their sum may differ from zero by, at the solution."""
+FAR_BELOW = 1e-3
+"""Of nominal values: where all unknowns are smaller, corrections are judged by their own size."""
 
 
 class Ended(NamedTuple):
@@ -125,13 +130,16 @@ def find_states(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended |
     best = first_root(problem, start, part)
     if best is None or not part.rows.size or not problem.undeclared_states.size:
         return best
-    fewest = problem.misses(best.w)
+    # where all unknowns are far below their nominal values, misses are seen in units of their own
+    largest = float(np.abs(best.w / problem.owner.nominal).max(initial=0.0))
+    unit = largest if 0.0 < largest < FAR_BELOW else 1.0
+    fewest = [miss / unit for miss in problem.misses(best.w)]
     if max(fewest[:-1], default=0.0) < NOTABLE:
         return best
     # a constraint without slope at zero, y in x² + y² = L², moves declared states instead: look beside it
-    for moved in _moved(problem, start, part, problem.undeclared()):
+    for moved in _moved_in_all_units(problem, start, part, problem.undeclared()):
         trial = newton(problem, moved, start, part)
-        if trial.holds and is_nearer(missed := problem.misses(trial.w), fewest):
+        if trial.holds and is_nearer(missed := [miss / unit for miss in problem.misses(trial.w)], fewest):
             best, fewest = trial, missed
     return best
 
@@ -194,6 +202,16 @@ def _all_moved(problem: StartProblem, guess: np.ndarray, part: Part) -> Iterator
     yield from _moved(problem, guess, part, problem.undemanded())
 
 
+def _moved_in_all_units(
+    problem: StartProblem, guess: np.ndarray, part: Part, which: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Entries moved by their nominal values; then, where other values of the guess are of another size, by that."""
+    yield from _moved(problem, guess, part, which)
+    largest = float(np.abs(guess / problem.owner.nominal)[part.columns].max(initial=0.0))
+    if 0.0 < largest < 0.1 or largest > 10.0:
+        yield from _moved(problem, guess, part, which, (0.1 * largest, largest, 3.0 * largest))
+
+
 def _moved(
     problem: StartProblem, guess: np.ndarray, part: Part, which: np.ndarray, sizes: tuple[float, ...] = (0.1, 1.0, 3.0)
 ) -> Iterator[np.ndarray]:
@@ -213,28 +231,32 @@ def newton(
 ) -> Ended:
     """Damped steps on the hierarchy; ``lift`` is what the part's residuals are to become instead of zero."""
     scale, columns = problem.owner.nominal, part.columns
-    rows, floor, last = np.ones(len(part.rows)), 0.0, np.inf
+    first, last, noise, units = 0.0, np.inf, np.zeros(len(part.rows)), Units(np.ones(len(part.rows)), None)
     for _ in range(MAXIMUM_ITERATIONS):
         target, slope = _linearised(problem, w, part, lift)
         if not (np.isfinite(target).all() and are_finite(slope)):
             return Ended(w, False, False)
-        rows = row_sizes(slope)
+        units, terms = units_of(slope, part.square), np.asarray(abs(slope) @ np.abs(w[columns] / scale[columns]))
+        rows, noise = units.rows, ROUNDING * terms
         merit = float(np.linalg.norm(target / rows))
         # unknowns far below their nominal value: rounding is what is small beside the first residual
-        floor = floor or (1e-9 * min(1.0, merit) if part.square else 1e-9)
-        step = _step(problem, (slope, target), rows, (w, guess), columns)
+        first = first or (1e-9 * (merit if units.columns is not None else min(1.0, merit)) if part.square else 1e-9)
+        floor = max(first, float(np.linalg.norm(noise / rows)))
+        step = _step(problem, (slope, target), units, (w, guess), columns)
         if step is None:
             return Ended(w, False, False)
         full = np.zeros(len(w))
         full[columns] = step * scale[columns]
         w, taken = _damped(problem, w, full, (merit, floor), rows, part, lift)
+        if units.columns is not None:  # in units of the equations, beside the size of their terms
+            noise = noise + 1e-9 * terms
         if taken == 0.0:
-            return Ended(w, bool(np.abs(target / rows).max(initial=0.0) < 1e-9), False)
-        size, before = float(np.abs(step).max(initial=0.0)), last
+            return Ended(w, bool((np.abs(target / rows) < units.least(1e-9) + noise / rows).all()), False)
+        size, before = units.size(step), last
         last = size if taken == 1.0 else np.inf
-        if _is_small(last, before, w / scale, part):
-            return Ended(w, _size(problem, w, rows, part, lift) < 1e-8, True)
-    return Ended(w, _size(problem, w, rows, part, lift) < 1e-9, False)
+        if _is_small(last, before, units.unknowns(w / scale, columns), part):
+            return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-8)), True)
+    return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-9)), False)
 
 
 def _linearised(
@@ -251,12 +273,17 @@ def _linearised(
 def _step(
     problem: StartProblem,
     equations: tuple[np.ndarray | csc_array, np.ndarray],
-    rows: np.ndarray,
+    units: Units,
     points: tuple[np.ndarray, np.ndarray],
     columns: np.ndarray,
 ) -> np.ndarray | None:
     """The correction at the point and with the guess ``points``; None where there is none."""
     slope, target = equations
+    if units.columns is not None:
+        step = solve_equilibrated(csc_array(slope), -target)
+        if step is not None:
+            return step
+    rows = row_sizes(slope)
     if not isinstance(slope, np.ndarray):
         return _large_step(problem, (slope, target), rows, points, columns)
     soft = ((a[:, columns], b) for a, b in problem.soft(*points))
@@ -274,9 +301,11 @@ def _large_step(
     columns: np.ndarray,
 ) -> np.ndarray | None:
     slope, target = equations
-    step = solve_sparse(slope, -target, rows) if slope.shape[0] == slope.shape[1] else None
-    if step is not None:
-        return step
+    if slope.shape[0] == slope.shape[1]:
+        step = solve_sparse(slope, -target, rows)
+        step = solve_equilibrated(slope, -target) if step is None else step
+        if step is not None:
+            return step
     hard = csc_array(slope, copy=True)
     hard.data /= rows[hard.indices]
     soft = ((csr_array(a[:, columns]), b) for a, b in problem.sparse_soft(*points))
@@ -289,13 +318,19 @@ def _large_step(
 def _is_small(step: float, before: float, w: np.ndarray, part: Part) -> bool:
     """Whether a step is the last; for a square part once steps no longer shrink as Newton's do, so that unknowns far
     below their nominal value are right to the last digit, too."""
-    if step >= TOLERANCE * (1 + np.abs(w).max(initial=0.0)):
+    largest = float(np.abs(w).max(initial=0.0))
+    if step >= TOLERANCE * (largest if 0.0 < largest < FAR_BELOW else 1 + largest):
         return False
     return not part.square or step > 0.1 * before or step <= 1e-15 * np.abs(w[part.columns]).max(initial=0.0)
 
 
-def _size(problem: StartProblem, w: np.ndarray, rows: np.ndarray, part: Part, lift: np.ndarray | float) -> float:
-    return float(np.abs((problem.residual(w)[part.rows] - lift) / rows).max(initial=0.0))
+def _are_met(
+    problem: StartProblem, w: np.ndarray, rows: np.ndarray, noise: np.ndarray, part: Part, lift: np.ndarray | float,
+    tolerance: float,
+) -> bool:  # fmt: skip
+    """Whether residuals vanish beside the slopes of their equations, or the rounding of their terms."""
+    left = np.abs(problem.residual(w)[part.rows] - lift)
+    return bool((left < tolerance * rows + noise).all())
 
 
 def _damped(

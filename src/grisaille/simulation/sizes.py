@@ -1,0 +1,209 @@
+"""Sizes that states take, where nothing declares them: absolute tolerances belong to them, not to units.
+
+A tolerance of 1e-3 · rtol · nominal with a nominal value of one says nothing to a state of 1e-9 (no step is made small
+for it) and asks for more digits than there are of one near zero among others of 1e9. Both are seen in the run itself:
+
+small   a state stayed below a hundred absolute tolerances, and above the rounding of what drives it: the run is made
+        again with its largest value as nominal size.
+large   a run takes very many steps, and tolerances lie below the rounding of what drives their states: it is made
+        again with the size of that.
+
+Declared nominal values and given tolerances stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.task import Status, Task
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.system import System
+
+Floats = NDArray[np.float64]
+SMALL = 100.0
+"""Times its absolute tolerance, a state has at most two digits that steps are chosen by."""
+FAR_BELOW = 1e-4
+"""Of a nominal value that nobody declared: quantities that do not reach it have another size."""
+AT_REST = 1e-7
+"""Times its absolute tolerance, what is not zero is taken for rounding of a state that rests."""
+MANY_STEPS = 20_000
+"""After which tolerances are compared with rounding."""
+ROUNDING = 64 * np.finfo(float).eps
+"""Relative to the terms of a rate, over the time in which its state forgets."""
+ABOVE_ROUNDING = 1e3
+"""Sizes, in units of rounding, that are not rounding themselves."""
+MOST_STEPS_AGAIN = 200_000
+"""Of a run that is made again, unless the first one took more than a fiftieth of it."""
+MOST_AGAIN = 3
+"""Times that a run is made again: sizes of states that were hardly looked at may be seen only then."""
+ELEMENT = re.compile(r"\[\d+\]")
+
+
+class Crawling(Exception):
+    """A run whose tolerances lie below rounding."""
+
+    def __init__(self, nominal: Floats) -> None:
+        super().__init__()
+        self.nominal = nominal
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Nominal sizes of (x, z), and which of them nobody declared."""
+
+    system: System
+    nominal: Floats
+    is_free: NDArray[np.bool_]
+    is_found: NDArray[np.bool_]
+    """Which of them were found in a run before."""
+
+    @classmethod
+    def of(cls, initializer: Initializer) -> Sizes:
+        has = initializer.has_nominal
+        return cls(initializer.system, initializer.nominal, ~has, np.zeros_like(has))
+
+    def found(self, nominal: Floats) -> Sizes:
+        """With sizes from a run."""
+        return replace(self, nominal=nominal, is_found=nominal < self.nominal)
+
+    def smaller(self, kernel: Kernel, task: Task) -> Floats | None:
+        """Nominal sizes after a completed run, where those of some states are far too large; None where none are."""
+        if task.status != Status.DONE:
+            return None
+        largest, nx = self._largest(task), self.system.nx
+        # a size that was taken from a run that was far off
+        off = np.flatnonzero(self.is_found[:nx] & (largest[:nx] < 0.1 * self.nominal[:nx]) & (largest[:nx] > 0))
+        small = [k for k in sorted({*small_states(task, self.system), *off.tolist()}) if self.is_free[k]]
+        if not small:
+            return None
+        noise = ROUNDING * self._driving(kernel, task, task.t1 - task.t0)
+        told = [k for k in small if largest[k] > ABOVE_ROUNDING * noise[k]]
+        if not told:
+            return None
+        nominal = self.nominal.copy()
+        nominal[told] = largest[told]
+        implicit = [k for k in range(nx, len(nominal)) if self.is_free[k] and 0 < largest[k] < nominal[k]]
+        nominal[implicit] = largest[implicit]
+        return nominal
+
+    def larger(self, kernel: Kernel, task: Task) -> Floats | None:
+        """Nominal sizes during a run, where tolerances of states lie below rounding; None where they do not."""
+        nx = self.system.nx
+        driving = self._driving(kernel, task, task.t1 - task.t0)[:nx]
+        asked = task.atol[:nx] + task.rtol * np.abs(task.x[:nx])
+        below = self.is_free[:nx] & (asked < ROUNDING * driving) & np.isfinite(driving)
+        if not below.any():
+            return None
+        nominal = self.nominal.copy()
+        nominal[:nx][below] = np.maximum(nominal[:nx][below], driving[below])
+        return nominal
+
+    def _largest(self, task: Task) -> Floats:
+        """Of the values of (x, z) at the instants asked for, and at the end."""
+        names = {n: k for k, n in enumerate(self.system.observed_names)}
+        ends = np.abs(np.concatenate([task.x[: self.system.nx], task.z[: self.system.nz]]))
+        columns = [names.get(n, -1) for n in (*self.system.state_names, *self.system.implicit_names)]
+        for state, column in self.system.observed_states:
+            columns[state] = column
+        seen = np.abs(task.y[: task.written]).max(axis=0, initial=0.0)
+        rows = [seen[c] if c >= 0 and np.isfinite(seen[c]) else 0.0 for c in columns]
+        return np.maximum(ends, np.array(rows))
+
+    def _driving(self, kernel: Kernel, task: Task, span: float) -> Floats:
+        """What the terms of each rate amount to, over the run or the time in which a state forgets, (x, z); zero for
+        z."""
+        u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if task.n_breaks else np.zeros(0)
+        slopes = abs(kernel.jacobian(task.t, task.x, task.z, u, task.p))
+        terms = np.asarray(slopes @ np.abs(np.concatenate([task.x, task.z])))
+        own = np.asarray(slopes.diagonal())
+        nx = self.system.nx
+        driving = np.zeros(len(self.nominal))
+        with np.errstate(divide="ignore"):
+            driving[:nx] = terms[:nx] * np.minimum(span, 1.0 / own[:nx])
+        return driving
+
+
+def nominal_or_own(
+    nominal: Floats, is_free: NDArray[np.bool_], names: Sequence[str], largest: Floats, rtol: float
+) -> Floats:
+    """Nominal sizes of quantities with these largest values: those of the largest element of their vector where
+    nothing is declared and that is far below; not below what rounding of the others leaves of their digits."""
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    if not (is_free & (largest < FAR_BELOW * nominal)).any() or not largest.any():
+        return nominal
+    of_vector: dict[str, float] = {}
+    for name, value in zip(names, largest.tolist(), strict=True):
+        of_vector[ELEMENT.sub("", name)] = max(value, of_vector.get(ELEMENT.sub("", name), 0.0))
+    own = np.array([of_vector[ELEMENT.sub("", name)] for name in names])
+    least = 10 * np.finfo(float).eps * largest.max() / rtol
+    return np.where(is_free & (own < FAR_BELOW * nominal), np.clip(own, least, nominal), nominal)
+
+
+def small_states(task: Task, system: System) -> list[int]:
+    """States so small beside their absolute tolerance that the steps did not look at them; not where an element of a
+    vector or a copy of a component is larger: heat that has not come so far yet."""
+    if not system.observed_states:
+        return []
+    states, columns = np.array(system.observed_states).T
+    largest, atol = np.abs(task.y[: task.written, columns]).max(axis=0, initial=0.0), task.atol[states]
+    small, moves = largest < SMALL * atol, largest > AT_REST * atol
+    if not (small & moves).any():
+        return []
+    names = [ELEMENT.sub("", system.state_names[k]) for k in states]
+    seen = {n for n, is_small in zip(names, small, strict=True) if not is_small}
+    return [int(k) for k, n, does in zip(states, names, moves, strict=True) if does and n not in seen]
+
+
+Watch = Callable[[Task], None]
+
+
+def both(first: Watch | None, second: Watch | None) -> Watch | None:
+    """One after the other."""
+    if first is None or second is None:
+        return first or second
+
+    def after_slice(task: Task) -> None:
+        first(task)
+        second(task)
+
+    return after_slice
+
+
+def run_in_own_sizes(
+    sizes: Sizes, kernel: Kernel, make: Callable[[Floats], Task], run: Callable[[Task, Watch | None], str]
+) -> tuple[Task, str, Floats]:
+    """A run with the sizes that its states turn out to have: the task, the method that finished it, nominal sizes.
+
+    make : a task with these nominal sizes; run : to its end, with what is to be called after every slice
+    """
+
+    def watch(task: Task) -> None:
+        if task.steps >= MANY_STEPS and not task.fixed_step and task.status == Status.MORE:
+            larger = sizes.larger(kernel, task)
+            if larger is not None:
+                raise Crawling(larger)
+
+    nominal, task = sizes.nominal, make(sizes.nominal)
+    try:
+        method = run(task, watch)
+    except Crawling as found:
+        nominal, task = found.nominal, make(found.nominal)
+        method = run(task, None)
+    for _ in range(MOST_AGAIN):
+        smaller = sizes.found(nominal).smaller(kernel, task)
+        if smaller is None:
+            break
+        again = make(smaller)
+        again.max_steps = min(int(again.max_steps), max(MOST_STEPS_AGAIN, 50 * int(task.steps)))
+        other = run(again, None)
+        if again.status != Status.DONE:
+            break
+        task, method, nominal = again, other, smaller
+    return task, method, nominal

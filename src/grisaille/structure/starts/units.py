@@ -1,0 +1,63 @@
+"""Units in which equations of a start and their unknowns are compared: those of nominal values, or their own.
+
+Residuals are compared in units of the largest slope of their equation. Where unknowns differ by many orders of
+magnitude from their nominal values and from each other, that slope belongs to the smallest unknown, and says nothing
+about the others. Then rows and columns are equilibrated (``singular/scaling.py``): the sizes are those of the
+equations at the point, whatever the units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from grisaille.structure.singular.scaling import equilibrated_entries
+from grisaille.structure.starts.problem import row_sizes
+
+FAR_APART = 1e-6
+"""Largest slope by an unknown, in units of its equations, below which nominal values do not describe the unknowns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Sizes of residuals, and of unknowns (in nominal values) where those are not one."""
+
+    rows: np.ndarray
+    columns: np.ndarray | None
+    """What the unknowns are multiplied by; None where nominal values serve."""
+
+    def size(self, step: np.ndarray) -> float:
+        """The largest entry of a correction."""
+        return float(np.abs(step if self.columns is None else step * self.columns).max(initial=0.0))
+
+    def unknowns(self, w: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """All unknowns as corrections are measured; those outside of the part are left out where it has its own."""
+        if self.columns is None:
+            return w
+        own = np.zeros(len(w))
+        own[columns] = w[columns] * self.columns
+        return own
+
+    def least(self, tolerance: float) -> float:
+        """A tolerance in nominal values, which say nothing in units of the equations' own."""
+        return tolerance if self.columns is None else 0.0
+
+
+def units_of(slope: np.ndarray | csc_array, square: bool) -> Units:
+    """Units at a point with these slopes, by unknowns in nominal values."""
+    rows = row_sizes(slope)
+    if not square or not slope.shape[0]:
+        return Units(rows, None)
+    matrix = slope if isinstance(slope, csc_array) else None
+    if matrix is None:
+        largest = np.abs(slope / rows[:, None]).max(axis=0)
+    else:
+        largest = np.zeros(matrix.shape[1])
+        column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+        np.maximum.at(largest, column, np.abs(matrix.data) / rows[matrix.indices])
+    if not largest.all() or largest.min() >= FAR_APART:
+        return Units(rows, None)
+    _, high, wide = equilibrated_entries(csc_array(slope))
+    return Units(high, wide) if high.all() and wide.all() else Units(rows, None)
