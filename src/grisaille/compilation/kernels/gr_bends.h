@@ -1,14 +1,14 @@
 /* What bends inside a step: knots of tables, abs, minimum and maximum, relations that do not jump.
  *
  * Error control sees F at the stages of a step. A table whose argument passes several knots between two of them may hold a
- * bump there that no stage has met. So a step that passes two bends or more is looked at: where the argument of each bend
- * is at its knot, by the polynomial x(s) through the step, 0 <= s <= 1, F is compared with the slope of that polynomial,
+ * bump there that no stage has met. So a step that passes bends is looked at: where the argument of each bend is at its
+ * knot, by the polynomial x(s) through the step, 0 <= s <= 1, F is compared with the slope of that polynomial,
  *
  *   d(s) = F(t + s h, x(s)) - x'(s),      missed = h sum_j w_j |d(s_j)| / tolerance,
  *
- * w_j: half the distance between the points beside s_j. Where that is more than GR_MISSED, the step is to end at the last
- * bend before what it has missed. Between bends formulas are smooth, and where a step passes one only, its ends and its
- * stages lie on both sides of it.
+ * w_j: half the distance between the points beside s_j. Where that is too much, the step is to end at the last bend before
+ * what it has missed. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
+ * those that pass one have their ends on both sides of it.
  *
  *   GR_BENDS  gaps that are zero at a bend: gr_B       GR_WHOLES  values that are whole numbers at one (floor, tables that
  *             repeat themselves): gr_BW                (structure/bends.py)
@@ -24,7 +24,6 @@
 #if GR_HAS_BENDS
 
 #define GR_ALL_BENDS (GR_BENDS + GR_WHOLES)
-#define GR_MISSED 10.0     /* tolerances of a step that may pass unseen between its stages */
 #define GR_BEND_CELLS 4
 #define GR_MOST_POINTS 256
 #define GR_FEW_POINTS 8    /* up to which the middle between two bends is looked at, too */
@@ -46,6 +45,10 @@ GR_FN double gr_square(double a) { return a * a; }
 GR_FN double gr_cubic(double s, double a, double da, double b, double db) {
   const double r = 1.0 - s;
   return r * r * ((1.0 + 2.0 * s) * a + s * da) + s * s * ((3.0 - 2.0 * s) * b - r * db);
+}
+
+GR_FN double gr_cubic_slope(double s, double a, double da, double b, double db) {
+  return 6.0 * s * (1.0 - s) * (b - a) + (1.0 - s) * (1.0 - 3.0 * s) * da + s * (3.0 * s - 2.0) * db;
 }
 
 GR_ARRAY double gr_bend_shares[GR_BEND_CELLS + 1] = {0.0, 0.27, 0.53, 0.78, 1.0};
@@ -86,16 +89,16 @@ GR_FN double gr_bend_turn(long i, const double *values) {
   return (value < 0.0) != (b < 0.0) ? share : 0.0;
 }
 
-/* 1 where a step passes a bend; `values` becomes those at gr_bend_shares */
-GR_FN long gr_passes_bends(const gr_span *s, double *values) {
+/* 1 where a step passes so many bends or more; `values` becomes those at gr_bend_shares */
+GR_FN long gr_passes_bends(const gr_span *s, double many, double *values) {
   double n = 0.0;
   for (long c = 0; c <= GR_BEND_CELLS; c++) gr_bend_values(s, gr_bend_shares[c], values + c * GR_ALL_BENDS);
-  for (long i = 0; i < GR_ALL_BENDS && n < 1.0; i++) {
+  for (long i = 0; i < GR_ALL_BENDS && n < many; i++) {
     for (long c = 0; c < GR_BEND_CELLS; c++)
       n += gr_bends_between(i, values[c * GR_ALL_BENDS + i], values[(c + 1) * GR_ALL_BENDS + i]);
-    if (gr_bend_turn(i, values) > 0.0) n += 1.0;
+    if (gr_bend_turn(i, values) > 0.0) n += 2.0;
   }
-  return n >= 1.0;
+  return n >= many;
 }
 
 /* the share between a and b, where entry i is va and vb beyond a bend */
@@ -166,18 +169,22 @@ GR_FN long gr_bend_middles(double *at, long n) {
   return 2 * n - 1;
 }
 
+/* half the distance between the points beside point j of n */
+GR_FN double gr_bend_width(const double *at, long n, long j) {
+  return 0.5 * ((j + 1 < n ? at[j + 1] : 1.0) - (j > 0 ? at[j - 1] : 0.0));
+}
+
 /* The share of a step at which it should end, so that nothing is passed unseen; 1: the whole step may be taken. *missed
- * is what it has missed, in tolerances, as far as that was looked at. */
-GR_COLD double gr_seen_up_to(const gr_span *s, const double *values, double *missed) {
+ * is what it has missed, in tolerances, as far as that was looked at: up to `most`. */
+GR_COLD double gr_seen_up_to(const gr_span *s, const double *values, double most, double *missed) {
   double at[GR_MOST_POINTS + 1], upto;
   const long n = gr_bend_middles(at, gr_bend_points(s, values, at, &upto));
   *missed = upto < 1.0 ? HUGE_VAL : 0.0;
   if (upto < 1.0) return upto;
   for (long j = 0; j < n; j++) {
-    const double width = 0.5 * ((j + 1 < n ? at[j + 1] : 1.0) - (j > 0 ? at[j - 1] : 0.0));
-    const double more = width * s->defect(s->run, at[j]);
+    const double more = gr_bend_width(at, n, j) * s->defect(s->run, at[j]);
     *missed += more == more ? more : HUGE_VAL;
-    if (!(*missed < GR_MISSED)) {
+    if (!(*missed < most)) {
       const double end = j > 0 && at[j - 1] > GR_BEND_CLOSE * at[j] ? at[j - 1] : at[j];
       return end < 0.95 ? end : 0.7;
     }

@@ -25,6 +25,7 @@
 
 #define GR_EIGHT_BELOW 1.0000001e-6
 #define GR_INSIDE (0.00839 / 40.0) /* largest s^4 (1-s)^3, the factor of the highest level; see gr_rk_extend */
+#define GR_RK_MISSED 10.0 /* tolerances, tenths of the user's, that a step may miss at bends */
 #define GR_ERROR_LARGE (-1) /* answer of a step that error control rejects */
 
 /* what must survive between slices; doubles only, because it lives in task->work */
@@ -529,12 +530,12 @@ GR_FN double gr_rk_seen(gr_rk *r) {
   double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)], missed;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
-  if (!gr_passes_bends(&s, values)) return 1.0;
+  if (!gr_passes_bends(&s, 1.0, values)) return 1.0;
   if (r->pair.e3 && !r->extended)
     for (long i = r->pair.last + 1; i < r->pair.rows; i++)
       if (gr_rk_stage(r, i)) return 0.5;
   s.inside = gr_rk_smoothly;
-  const double share = gr_passes_bends(&s, values) ? gr_seen_up_to(&s, values, &missed) : 1.0;
+  const double share = gr_passes_bends(&s, 1.0, values) ? gr_seen_up_to(&s, values, GR_RK_MISSED, &missed) : 1.0;
   k->rescues = rescues;
   k->where = where;
   k->amount = amount;
