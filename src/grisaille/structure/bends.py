@@ -1,8 +1,8 @@
 """Where a formula bends with what moves: knots of tables, ``abs``, ``minimum``, ``maximum``, relations and ``floor``.
 
 Between bends a formula is smooth. Integrators look at the bends that a step passes, so that nothing is stepped over
-that no stage has seen (gr_bends.h). Each bend is known by a gap that is zero there; those of ``floor`` and ``ceil``, and
-of tables that repeat themselves, by a value that is a whole number there::
+that no stage has seen (gr_bends.h). Each bend is known by a gap that is zero there; those of ``floor``, of ``ceil`` and
+of tables that repeat themselves by a value that is a whole number there::
 
     a < b, min(a, b), max(a, b): a − b,    sign a, |a|: a,    floor a, ceil a: a (whole)
 """

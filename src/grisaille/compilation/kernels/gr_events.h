@@ -47,6 +47,7 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_DOUBTS 4.0       /* how many of those differences a gap may be away from what cubics tell */
 #define GR_MOST_HALVINGS 40
 #define GR_GAP_PROBES 3
+#define GR_MOST_SCANNED 64
 #define GR_SHARE_NOISE 1e-12
 #define GR_SHARE_SLACK 1e-9
 #define GR_INTERIOR 1e-6    /* shares closer to the ends of their range are about to leave it */
@@ -337,11 +338,12 @@ GR_FN double gr_resolved(gr_task *k, const gr_stepper *s, const gr_gauge *a, dou
   return share;
 }
 
-/* Where gap i, inside its range at both ends of a share of a step and turning back between them, is outside it; the share: nowhere. The turn
+/* Where gap i, inside its range at two shares of a step and turning back between them, is outside it; the second share: nowhere. The turn
  * is bracketed by the sign of the rate until what is left cannot lead outside. */
-GR_FN double gr_turned(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double share, double h, long i) {
+GR_FN double gr_turned(gr_task *k, const gr_stepper *s, double begin, const gr_gauge *a, double share, const gr_gauge *b, double h,
+                       long i) {
   const double sign = a->rate[i] > 0.0 ? 1.0 : -1.0;
-  double low = 0.0, high = share, q_low = a->q[i], q_high = b->q[i], steep = fmax(fabs(a->rate[i]), fabs(b->rate[i])), from, to;
+  double low = begin, high = share, q_low = a->q[i], q_high = b->q[i], steep = fmax(fabs(a->rate[i]), fabs(b->rate[i])), from, to;
   gr_gauge at;
   if (gr_sliding(k)[i] != 0.0 || !(a->rate[i] * b->rate[i] < 0.0)) return share;
   gr_range(k, i, &from, &to);
@@ -364,6 +366,25 @@ GR_FN double gr_turned(gr_task *k, const gr_stepper *s, const gr_gauge *a, const
   return share;
 }
 
+/* The first share of a step at which some gap is outside its range, looked for in pieces: frozen steps are not shortened
+ * for the sake of a look. 1: none */
+GR_COLD double gr_scanned(gr_task *k, const gr_stepper *s, const gr_gauge *a, double resolved, double h) {
+  const long pieces = resolved > 1.0 / GR_MOST_SCANNED ? (long)ceil(1.0 / resolved) : GR_MOST_SCANNED;
+  gr_gauge from = *a, to;
+  for (long n = 0; n < pieces; n++, from = to) {
+    const double begin = (double)n / (double)pieces, end = (double)(n + 1) / (double)pieces;
+    double first = end;
+    gr_gauge_inside(k, s, end, h, &to);
+    for (long i = 0; i < GR_NE; i++) {
+      const double shallow = GR_SHALLOW * (fabs(to.q[i] - from.q[i]) + (end - begin) * h * (fabs(from.rate[i]) + fabs(to.rate[i])));
+      if (gr_sliding(k)[i] == 0.0 && n + 1 < pieces && gr_outside(k, i, to.q[i]) > shallow) return end;
+      first = fmin(first, gr_turned(k, s, begin, &from, end, &to, h, i));
+    }
+    if (first < end) return first;
+  }
+  return 1.0;
+}
+
 /* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end; 1:
  * none. Seen by the cubic through gaps and rates, and by gaps at a few points. */
 GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
@@ -372,8 +393,9 @@ GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, cons
   double first = gr_resolved(k, s, a, h, &end);
   long slides = 0;
   const double resolved = first;
+  if (resolved < 1.0 && k->fixed_step > 0.0) return gr_scanned(k, s, a, resolved, h);
   for (long i = 0; i < GR_NE; i++) {
-    const double turned = gr_turned(k, s, a, &end, resolved, h, i);
+    const double turned = gr_turned(k, s, 0.0, a, resolved, &end, h, i);
     if (turned < first && gr_is_motion(k, s, a, &end, resolved * h, i)) first = turned;
   }
   if (resolved < 1.0) return first;

@@ -573,10 +573,17 @@ GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
   const double share = gr_suspect(k, &a->s, &start, &end, *h);
   if (share < 1.0) {
     const double shorter = share * *h;
-    const long status = a->s.take(a->s.run, shorter);
+    long status = a->s.take(a->s.run, shorter);
     if (status) return status;
-    *h = shorter;
-    gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
+    gr_gauge probe;
+    gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &probe);
+    if (k->fixed_step > 0.0 && !gr_leaves(k, &probe, 0)) { /* frozen steps end where they are meant to, or at events */
+      status = a->s.take(a->s.run, *h);
+      if (status) return status;
+    } else {
+      *h = shorter;
+      end = probe;
+    }
   }
   return gr_find(k, &a->s, &start, &end, *h, h, event);
 }
