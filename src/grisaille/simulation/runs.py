@@ -109,6 +109,14 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
         )
 
 
+def _not_looked_for(prepared: Prepared) -> str:
+    """What a completed run may have stepped over, for its status."""
+    kernel = prepared.kernel
+    if kernel.is_compiled or not kernel.bends or not kernel.nx or prepared.task.status != Status.DONE:
+        return ""
+    return "; interpreted steps do not look at the knots of tables and other bends that they pass"
+
+
 class Runs:
     """Runs of one setting by one solver, with derivatives by the same names."""
 
@@ -133,7 +141,8 @@ class Runs:
             crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
             refuse_crossings(crossings, prepared.point.names)
         method = self._integrate(prepared, progress)
-        return Finished(prepared, method, describe(prepared.task, prepared.form.system, method))
+        sentence = describe(prepared.task, prepared.form.system, method)
+        return Finished(prepared, method, sentence + _not_looked_for(prepared))
 
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
         """Structure, kernel, consistent start and task of one run."""
