@@ -4,6 +4,7 @@
     C  = constraints            CJ = ∂C/∂x             CP = ∂C/∂p
     O  = observed               OJ = ∂O/∂[x; z]        OP = ∂O/∂p
     S  = gaps of the switches of x and z in F, without those of pieces held in z (``structure/sides.py``)
+    B  = gaps of the bends of F BW = values that are whole at one   (``structure/bends.py``)
     G  = gaps of the modes      GD = their rates       GJ = ∂G/∂[x; z]       GP = ∂G/∂p   (``structure/events.py``)
     W  = [conditions; memory]   T  = instants of ticks TP = ∂T/∂p           of events    (``structure/whens.py``)
     R  = what targets become    RD = its rate          RJ = ∂R/∂[x; z]       RP = ∂R/∂p
@@ -19,10 +20,11 @@ from collections.abc import Mapping
 import casadi as ca
 
 from grisaille.compilation.sparse.pattern import with_diagonal
+from grisaille.structure.bends import bends_of
 from grisaille.structure.sides import sides_of
 from grisaille.structure.system import System
 
-PLAIN = ("F", "J", "C", "CJ", "O", "S")
+PLAIN = ("F", "J", "C", "CJ", "O", "S", "B", "BW")
 PARAMETRIC = ("FP", "CP", "OJ", "OP")
 SENSITIVE = (*PARAMETRIC, "GP", "RD", "RJ", "RP", "TP")
 """What only sensitivities need."""
@@ -39,6 +41,7 @@ def differentiate(system: System, *, sensitive: bool = False, sparse: bool = Fal
     formulas = {"F": rates, "J": jacobian(rates, unknowns), "C": hidden, "CJ": jacobian(hidden, system.x), "O": seen}
     held = len(system.pieces)
     formulas |= {"S": sides_of(rates[: rates.numel() - held], unknowns[: unknowns.numel() - held])}
+    formulas |= _bends(system, rates[: rates.numel() - held], unknowns[: unknowns.numel() - held])
     if system.modes:
         formulas |= {"G": system.gaps, "GD": system.gap_rates, "GJ": jacobian(system.gaps, unknowns)}
     formulas |= _reactions(system, unknowns, sensitive)
@@ -51,6 +54,12 @@ def differentiate(system: System, *, sensitive: bool = False, sparse: bool = Fal
         formulas["J"] = with_diagonal(formulas["J"], system.nx)
     kept = SPARSE if sparse else ()
     return {name: as_function(name, arguments, formula, name in kept) for name, formula in formulas.items()}
+
+
+def _bends(system: System, rates: ca.SX, unknowns: ca.SX) -> dict[str, ca.SX]:
+    signals = [system.u[k] for k, s in enumerate(system.signals) if s.kind in ("input", "disturbance", "delayed")]
+    gaps, wholes = bends_of(rates, ca.vertcat(unknowns, *signals))
+    return {"B": gaps, "BW": wholes}
 
 
 def _reactions(system: System, unknowns: ca.SX, sensitive: bool) -> dict[str, ca.SX]:

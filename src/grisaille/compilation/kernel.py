@@ -51,6 +51,8 @@ class Kernel:
     """Last entries of z that are relations of the others."""
     sides: int
     """Switches of x and z."""
+    bends: int
+    """Where F bends: gaps, and values that are whole there."""
     ne: int
     """Relations that are held between events; only the compiled integrators change them."""
     sensitive: bool
@@ -65,6 +67,8 @@ class Kernel:
     CJ: Evaluation
     O: Evaluation  # noqa: E741
     S: Evaluation
+    B: Evaluation
+    BW: Evaluation
     FP: Evaluation
     CP: Evaluation
     OJ: Evaluation
@@ -158,7 +162,8 @@ def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool 
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
-        nm=len(system.pieces), sides=functions["S"].numel_out(0), ne=len(system.modes), sensitive=sensitive,
+        nm=len(system.pieces), sides=functions["S"].numel_out(0),
+        bends=functions["B"].numel_out(0) + functions["BW"].numel_out(0), ne=len(system.modes), sensitive=sensitive,
         sparse=sparse, integrators=integrators, jacobian=sparse_matrix(functions["J"]), **calls,
     )  # fmt: skip
 
@@ -169,7 +174,7 @@ def _instructions(functions: Mapping[str, ca.Function]) -> int:
 
 def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
     if name in functions:
-        return (numpy_vector if name in ("F", "C", "O", "S") else numpy_matrix)(functions[name])
+        return (numpy_vector if name in ("F", "C", "O", "S", "B", "BW") else numpy_matrix)(functions[name])
 
     def absent(*_: object) -> NDArray[np.float64]:
         raise CompilationError(f"{name} is a parameter derivative; build the kernel with sensitive=True to have it.")

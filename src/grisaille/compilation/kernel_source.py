@@ -69,6 +69,7 @@ def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict
     sizes = _sizes(system, functions)
     numbers = [f"const long gr_{name.lower()} = {size};" for name, size in sizes.items()]
     has = {f"HAS_{name.removeprefix('N')}": int(sizes[name] > 0) for name in ("NZ", "NU", "NC", "SIDES")}
+    has["HAS_BENDS"] = int(sizes["BENDS"] + sizes["WHOLES"] > 0)
     # with events sizes of a model's own are in the text anyway
     known = sizes if system.modes else {}
     head = [*_macros(has | known | _features(system)), '#include "gr_linked.h"', '#include "gr_task.h"']
@@ -124,7 +125,8 @@ def _printed(name: str, function: ca.Function, sparse: bool) -> str:
 def _sizes(system: System, functions: Mapping[str, ca.Function]) -> dict[str, int]:
     return {
         "NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny,
-        "SIDES": functions["S"].numel_out(0),
+        "SIDES": functions["S"].numel_out(0), "BENDS": functions["B"].numel_out(0),
+        "WHOLES": functions["BW"].numel_out(0),
     }  # fmt: skip
 
 

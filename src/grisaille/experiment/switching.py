@@ -1,8 +1,8 @@
 """When formulas of time switch: the instants, and the switch signals between them.
 
 Every switching formula is piecewise constant in time. Its changes are bracketed on a fine grid (and at the requested
-times) and bisected down to neighbouring numbers. A formula that switches back within one cell can be missed. Clocks are
-counted instead: start + k period, whatever k is.
+times) and bisected down to neighbouring numbers. What switches back within one cell is found where a gap inside the
+formula turns (``experiment/turning.py``). Clocks are counted instead: start + k period, whatever k is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from grisaille.errors import DataError, ModelError
 from grisaille.experiment.interpolation import Polynomials, SignalTable, constant
 from grisaille.experiment.schedule import follow_schedule
+from grisaille.experiment.turning import grid_with_turns
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System, Tick
 
@@ -45,7 +46,10 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
     def values(t: np.ndarray) -> np.ndarray:
         return np.array(function(t[None, :], np.repeat(p[:, None], t.size, axis=1)).full())
 
-    grid = np.unique(np.concatenate([np.linspace(*span, CELLS + 1), times]))
+    unknown = ca.vertcat(*(formulas[k] for k, n in enumerate(names) if n not in counted))
+    grid = grid_with_turns(
+        unknown, system.t, system.p, p, np.unique(np.concatenate([np.linspace(*span, CELLS + 1), times]))
+    )
     at = values(grid)
     at[[k for k, n in enumerate(names) if n in counted]] = 0.0
     rows, cells = np.nonzero(at[:, 1:] != at[:, :-1])

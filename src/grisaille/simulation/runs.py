@@ -110,6 +110,14 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
         )
 
 
+def _not_looked_for(prepared: Prepared) -> str:
+    """What a completed run may have stepped over, for its status."""
+    kernel = prepared.kernel
+    if kernel.is_compiled or not kernel.bends or not kernel.nx or prepared.task.status != Status.DONE:
+        return ""
+    return "; interpreted steps do not look at the knots of tables and other bends that they pass"
+
+
 class Runs:
     """Runs of one setting by one solver, with derivatives by the same names."""
 
@@ -134,7 +142,7 @@ class Runs:
             crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
             refuse_crossings(crossings, prepared.point.names)
         prepared, method = self._integrate_in_own_sizes(prepared, progress)
-        sentence = describe(prepared.task, prepared.form.system, method)
+        sentence = describe(prepared.task, prepared.form.system, method) + _not_looked_for(prepared)
         missed = missed_starts(prepared.point)
         return Finished(prepared, method, f"{sentence}; {missed}" if missed else sentence)
 

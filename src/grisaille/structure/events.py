@@ -25,6 +25,7 @@ Reference: Filippov, Differential Equations with Discontinuous Righthand Sides, 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -37,10 +38,9 @@ from grisaille.structure.pieces import Piece, Relation, change_across, separate,
 from grisaille.structure.system import Mode, Reactions, Signal, System
 
 HELD = ("lt", "le", "sign", "floor", "ceil")
-MOST = 40
-"""Relations beyond which none is held: every one is an unknown of the integrators' linear equations."""
-MOST_ASKED = 150
-"""Of models with events of their own, whose conditions must be watched."""
+MOST = 1000
+"""Relations beyond which none is held, with a warning: each is an unknown of the integrators' linear equations, and 300
+of them take 10 s to prepare."""
 SOLVED_IN_FORMULAS = 10
 """Implicit unknowns up to which a motion slides along gaps that contain them: their rates are differentiated then."""
 WRITTEN_OUT = 30
@@ -181,12 +181,18 @@ def _held(system: System, name: Callable[[ca.SX], str]) -> tuple[list[ca.SX], li
             )
     is_held = [(jumps and able) or needed for jumps, able, needed in zip(jumping, can_be, asked, strict=True)]
     _hold_inside(pieces, is_held, can_be, symbols)
-    if sum(is_held) > MOST_ASKED and any(asked):
+    if sum(is_held) > MOST and any(asked):
         raise StructureError(
-            f"{sum(is_held)} relations switch with states or are conditions of gr.when; at most {MOST_ASKED} can be "
-            f"watched."
+            f"{sum(is_held)} relations switch with states or are conditions of gr.when; at most {MOST} can be watched."
         )
-    if sum(is_held) > MOST and not any(asked):
+    if sum(is_held) > MOST:
+        warnings.warn(
+            f"{sum(is_held)} relations jump with states, and at most {MOST} are located: steps cross these switches "
+            f"under error control only, and what slides along one takes very many steps. Replace relations by smooth "
+            f"formulas (gr.smooth_sign), or simulate parts of the model.",
+            UserWarning,
+            stacklevel=2,
+        )
         return formulas, []
     rest = [(p.symbol, p.relation.value) for p, held in zip(pieces, is_held, strict=True) if not held]
 

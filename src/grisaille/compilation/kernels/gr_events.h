@@ -43,6 +43,11 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_INSIDE_POINTS 7
 #define GR_EDGE 0.02        /* of a step: what turns so close to its ends is left to them */
 #define GR_SHALLOW 1e-6     /* of what a gap moves by: excursions inside a step that are not looked for */
+#define GR_RESOLVED 2e-3    /* of what a gap moves by: differences from a cubic that do not matter */
+#define GR_DOUBTS 4.0       /* how many of those differences a gap may be away from what cubics tell */
+#define GR_MOST_HALVINGS 40
+#define GR_GAP_PROBES 3
+#define GR_MOST_SCANNED 64
 #define GR_SHARE_NOISE 1e-12
 #define GR_SHARE_SLACK 1e-9
 #define GR_INTERIOR 1e-6    /* shares closer to the ends of their range are about to leave it */
@@ -294,11 +299,112 @@ GR_COLD long gr_is_motion(const gr_task *k, const gr_stepper *s, const gr_gauge 
   return fabs(b->q[i] - a->q[i]) + h * fabs(a->rate[i]) + h * fabs(b->rate[i]) > noise[i];
 }
 
+/* by how much the gap of mode i differs from the cubic through both ends at a share between them, in value and rate */
+GR_FN double gr_doubt_of(long i, const gr_gauge *a, double share, const gr_gauge *at, const gr_gauge *b, double h) {
+  const double q0 = a->q[i], q1 = b->q[i], d0 = h * a->rate[i], d1 = h * b->rate[i], s = share, r = 1.0 - s;
+  const double slope = 6.0 * s * r * (q1 - q0) + r * (1.0 - 3.0 * s) * d0 + s * (3.0 * s - 2.0) * d1;
+  return fmax(fabs(at->q[i] - gr_hermite(s, q0, d0, q1, d1)), 0.125 * fabs(h * at->rate[i] - slope));
+}
+
+GR_FN void gr_gauge_inside(gr_task *k, const gr_stepper *s, double share, double h, gr_gauge *g) {
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  s->inside(s->run, share, x, z, u);
+  gr_gauge_at(k, k->t + share * h, x, z, u, g);
+}
+
+/* 1 where cubics tell whether gaps come to the end of their ranges in the first share of a step, where they are `b` */
+GR_FN long gr_is_clear(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double share, double h) {
+  const double probes[GR_GAP_PROBES] = {0.28, 0.5, 0.73};
+  const double length = share * h;
+  gr_gauge at;
+  for (long n = 0; n < GR_GAP_PROBES; n++) {
+    gr_gauge_inside(k, s, probes[n] * share, h, &at);
+    for (long i = 0; i < GR_NE; i++) {
+      if (gr_sliding(k)[i] != 0.0) continue;
+      const double way = fabs(b->q[i] - a->q[i]) + length * (fabs(a->rate[i]) + fabs(b->rate[i]) + fabs(at.rate[i]));
+      const double doubt = gr_doubt_of(i, a, probes[n], &at, b, length);
+      if (!(doubt > GR_RESOLVED * way)) continue;
+      const double nearest = fmax(gr_outside(k, i, a->q[i]), fmax(gr_outside(k, i, at.q[i]), gr_outside(k, i, b->q[i])));
+      if (GR_DOUBTS * doubt > -nearest && gr_is_motion(k, s, a, b, length, i)) return 0;
+    }
+  }
+  return 1;
+}
+
+/* The longest share of a step, halved again and again, on which cubics tell whether a gap comes to the end of its range: a
+ * gap that moves to and fro inside the step, as that of sin(50 x) > 0.99, is followed in shorter steps. *end: the gauge at
+ * its end, first that of the whole step. */
+GR_FN double gr_resolved(gr_task *k, const gr_stepper *s, const gr_gauge *a, double h, gr_gauge *end) {
+  double share = 1.0;
+  for (long n = 0; n < GR_MOST_HALVINGS && !gr_is_clear(k, s, a, end, share, h); n++) {
+    if (!(share * h > 1e3 * gr_smallest_step(k, k->t))) break;
+    share *= 0.5;
+    gr_gauge_inside(k, s, share, h, end);
+  }
+  return share;
+}
+
+/* Where gap i, inside its range at two shares of a step and turning back between them, is outside it; the second share: nowhere. The turn
+ * is bracketed by the sign of the rate until what is left cannot lead outside. */
+GR_FN double gr_turned(gr_task *k, const gr_stepper *s, double begin, const gr_gauge *a, double share, const gr_gauge *b, double h,
+                       long i) {
+  const double sign = a->rate[i] > 0.0 ? 1.0 : -1.0;
+  double low = begin, high = share, q_low = a->q[i], q_high = b->q[i], steep = fmax(fabs(a->rate[i]), fabs(b->rate[i])), from, to;
+  gr_gauge at;
+  if (gr_sliding(k)[i] != 0.0 || !(a->rate[i] * b->rate[i] < 0.0)) return share;
+  gr_range(k, i, &from, &to);
+  if (!(sign > 0.0 ? to < HUGE_VAL : from > -HUGE_VAL)) return share;
+  if (gr_outside(k, i, a->q[i]) > 0.0 || gr_outside(k, i, b->q[i]) > 0.0) return share;
+  for (long n = 0; n < GR_MOST_HALVINGS; n++) {
+    const double left = -fmax(gr_outside(k, i, q_low), gr_outside(k, i, q_high)), middle = 0.5 * (low + high);
+    if (left > 2.0 * steep * (high - low) * h || !((high - low) * h > 1e3 * gr_smallest_step(k, k->t))) return share;
+    gr_gauge_inside(k, s, middle, h, &at);
+    if (gr_outside(k, i, at.q[i]) > GR_SHALLOW * steep * h) return middle;
+    steep = fmax(steep, fabs(at.rate[i]));
+    if (at.rate[i] * sign > 0.0) {
+      low = middle;
+      q_low = at.q[i];
+    } else {
+      high = middle;
+      q_high = at.q[i];
+    }
+  }
+  return share;
+}
+
+/* The first share of a step at which some gap is outside its range, looked for in pieces: frozen steps are not shortened
+ * for the sake of a look. 1: none */
+GR_COLD double gr_scanned(gr_task *k, const gr_stepper *s, const gr_gauge *a, double resolved, double h) {
+  const long pieces = resolved > 1.0 / GR_MOST_SCANNED ? (long)ceil(1.0 / resolved) : GR_MOST_SCANNED;
+  gr_gauge from = *a, to;
+  for (long n = 0; n < pieces; n++, from = to) {
+    const double begin = (double)n / (double)pieces, end = (double)(n + 1) / (double)pieces;
+    double first = end;
+    gr_gauge_inside(k, s, end, h, &to);
+    for (long i = 0; i < GR_NE; i++) {
+      const double shallow = GR_SHALLOW * (fabs(to.q[i] - from.q[i]) + (end - begin) * h * (fabs(from.rate[i]) + fabs(to.rate[i])));
+      if (gr_sliding(k)[i] == 0.0 && n + 1 < pieces && gr_outside(k, i, to.q[i]) > shallow) return end;
+      first = fmin(first, gr_turned(k, s, begin, &from, end, &to, h, i));
+    }
+    if (first < end) return first;
+  }
+  return 1.0;
+}
+
 /* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end; 1:
  * none. Seen by the cubic through gaps and rates, and by gaps at a few points. */
 GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
-  double first = 1.0, x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], gap[GR_NE];
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], gap[GR_NE];
+  gr_gauge end = *b;
+  double first = gr_resolved(k, s, a, h, &end);
   long slides = 0;
+  const double resolved = first;
+  if (resolved < 1.0 && k->fixed_step > 0.0) return gr_scanned(k, s, a, resolved, h);
+  for (long i = 0; i < GR_NE; i++) {
+    const double turned = gr_turned(k, s, 0.0, a, resolved, &end, h, i);
+    if (turned < first && gr_is_motion(k, s, a, &end, resolved * h, i)) first = turned;
+  }
+  if (resolved < 1.0) return first;
   for (long i = 0; i < GR_NE; i++) slides |= gr_sliding(k)[i] != 0.0;
   for (long i = 0; i < GR_NE; i++) {
     const double share = gr_outside(k, i, b->q[i]) > 0.0 ? 1.0 : gr_turning(k, i, a, b, h);

@@ -15,6 +15,7 @@
 #ifndef GR_EXPLICIT_H
 #define GR_EXPLICIT_H
 
+#include "gr_bends.h"
 #include "gr_events.h"
 #include "gr_output.h"
 #include "gr_project.h"
@@ -24,6 +25,7 @@
 
 #define GR_EIGHT_BELOW 1.0000001e-6
 #define GR_INSIDE (0.00839 / 40.0) /* largest s^4 (1-s)^3, the factor of the highest level; see gr_rk_extend */
+#define GR_RK_MISSED 10.0 /* tolerances, tenths of the user's, that a step may miss at bends */
 #define GR_ERROR_LARGE (-1) /* answer of a step that error control rejects */
 
 /* what must survive between slices; doubles only, because it lives in task->work */
@@ -465,6 +467,97 @@ GR_FN void gr_rk_back_to_eight(gr_rk *r) {
   gr_rk_order(r, 8);
 }
 
+/* ---- bends ---- */
+
+#if GR_HAS_BENDS
+/* d weight_i/ds of gr_rk_weights */
+GR_FN void gr_rk_slopes(const gr_tableau *p, double s, double *slope) {
+  const double *w = GR_ROW(p->a, p->last), q = 1.0 - s;
+  for (long i = 0; i < p->rows; i++) {
+    const double wi = i < p->last ? w[i] : 0.0, first = i == 0, last = i == p->last;
+    double inner = 0.0, steep = 0.0;
+    for (long level = p->levels - 1; level >= 0; level--) {
+      const double sign = level % 2 == 0 ? 1.0 : -1.0, factor = level % 2 == 0 ? s : q;
+      steep = sign * inner + factor * steep;
+      inner = p->d[level * p->rows + i] + factor * inner;
+    }
+    const double a = 2.0 * wi - first - last + q * inner, da = q * steep - inner;
+    const double b = first - wi + s * a, db = a + s * da;
+    slope[i] = wi + q * b + s * (q * db - b);
+  }
+}
+
+/* between the ends of a step, by a cubic */
+GR_FN void gr_rk_roughly(const void *run, double share, double *x, double *z, double *u) {
+  const gr_rk *r = (const gr_rk *)run;
+  const long last = r->pair.last;
+  for (long i = 0; i < GR_NX; i++)
+    x[i] = gr_cubic(share, r->k->x[i], r->h * r->f[i], r->x[GR_NX * last + i], r->h * r->f[GR_N * last + i]);
+  gr_rk_between(r, share, z);
+  gr_signals_from(r->k, r->segment, r->k->t + share * r->h, u);
+}
+
+/* by the continuous extension */
+GR_COLD void gr_rk_smoothly(const void *run, double share, double *x, double *z, double *u) {
+  const gr_rk *r = (const gr_rk *)run;
+  double weight[GR_ROWS];
+  gr_rk_weights(&r->pair, share, weight);
+  gr_combine(GR_NX, GR_N, r->k->x, r->h, weight, r->pair.rows, r->f, x);
+  gr_rk_between(r, share, z);
+  gr_signals_from(r->k, r->segment, r->k->t + share * r->h, u);
+}
+
+GR_COLD double gr_rk_defect(void *run, double share) {
+  gr_rk *r = (gr_rk *)run;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], f[GR_LEN(GR_N)], slope[GR_ROWS], zero[GR_LEN(GR_NX)], sum = 0.0;
+  gr_rk_smoothly(run, share, x, z, u);
+  const gr_anchor from = gr_rk_known(r, gr_rk_between(r, share, z));
+  r->newton.f = f;
+  const long status = gr_solve_implicit(r->k, &r->newton, &from, r->k->t + share * r->h, x, z, u);
+  r->newton.f = r->own;
+  if (status) return HUGE_VAL;
+  for (long i = 0; i < GR_NX; i++) zero[i] = 0.0;
+  gr_rk_slopes(&r->pair, share, slope);
+  gr_combine(GR_NX, GR_N, zero, 1.0, slope, r->pair.rows, r->f, x);
+  for (long i = 0; i < GR_NX; i++) sum += gr_square(r->h * (f[i] - x[i]) / gr_rk_scale(r, i));
+  return sqrt(sum / GR_LEN(GR_NX));
+}
+
+/* the share of the step that was taken up to which nothing has been passed unseen */
+GR_FN double gr_rk_seen(gr_rk *r) {
+  gr_task *k = r->k;
+  gr_span s = {k, r, r->h, gr_rk_roughly, gr_rk_defect};
+  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)], missed;
+  const double amount = k->amount;
+  const long rescues = k->rescues, where = k->where;
+  if (!gr_passes_bends(&s, 1.0, values)) return 1.0;
+  if (r->pair.e3 && !r->extended)
+    for (long i = r->pair.last + 1; i < r->pair.rows; i++)
+      if (gr_rk_stage(r, i)) return 0.5;
+  s.inside = gr_rk_smoothly;
+  const double share = gr_passes_bends(&s, 1.0, values) ? gr_seen_up_to(&s, values, GR_RK_MISSED, &missed) : 1.0;
+  k->rescues = rescues;
+  k->where = where;
+  k->amount = amount;
+  return share;
+}
+#endif
+
+/* an attempt, shortened until nothing in it has been passed unseen */
+GR_FN long gr_rk_attempt(gr_rk *r, double *err) {
+  long status = gr_rk_try(r, err);
+#if GR_HAS_BENDS
+  gr_task *k = r->k;
+  for (double share; !status && (share = gr_rk_seen(r)) < 1.0 && share * r->h > 100.0 * gr_smallest_step(k, k->t);) {
+    r->h *= share;
+    r->t_new = k->t + r->h;
+    k->rejected++;
+    status = gr_rk_try(r, err);
+  }
+#endif
+  return status;
+}
+
 /* ---- events ---- */
 
 #if GR_NE > 0
@@ -504,9 +597,10 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   gr_task *k = r->k;
   gr_rk_retake a;
   gr_gauge start, end;
-  double u[GR_LEN(GR_NU)], length = r->h;
+  double u[GR_LEN(GR_NU)];
   event->mode = -1;
-  long status = gr_rk_try(r, err);
+  long status = gr_rk_attempt(r, err);
+  double length = r->h;
   if (status) return status;
   gr_signals_from(k, r->segment, k->t, u);
   gr_gauge_at(k, k->t, k->x, k->z, u, &start);
@@ -643,7 +737,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
   long status = gr_rk_watch(r, &err, &event);
   if (!status && r->h == 0.0) return gr_rk_happen(r, &event);
 #else
-  long status = gr_rk_try(r, &err);
+  long status = gr_rk_attempt(r, &err);
 #endif
   if (!status) status = gr_rk_follow_step(r);
   if (!status) status = gr_rk_rows(r);

@@ -11,6 +11,7 @@
 #ifndef GR_IMPLICIT_H
 #define GR_IMPLICIT_H
 
+#include "gr_bends.h"
 #include "gr_events.h"
 #include "gr_output.h"
 #include "gr_radau.h"
@@ -19,6 +20,9 @@
 #include "gr_radau_tangent.h"
 
 #define GR_RADAU_SINGULAR_TRIES 6
+#ifndef GR_RADAU_MISSED
+#define GR_RADAU_MISSED 10.0 /* tolerances that a step may miss at bends */
+#endif
 #define GR_RADAU_CRAWLS 1e-11 /* of the run: steps so short look whether the branch of z ends */
 
 GR_API long gr_implicit_work(long ns) {
@@ -380,6 +384,60 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
   return GR_DONE;
 }
 
+#if GR_HAS_BENDS
+typedef struct {
+  gr_task *k;
+  gr_radau_room *r;
+  double h;
+} gr_radau_span;
+
+/* the collocation polynomial */
+GR_FN void gr_radau_bend_inside(const void *run, double share, double *x, double *z, double *u) {
+  const gr_radau_span *a = (const gr_radau_span *)run;
+  const gr_radau_room *r = a->r;
+  double l[3];
+  gr_radau_collocation_weights(share, l);
+  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
+  gr_radau_guess_z(r, share, z);
+  gr_signals_from(a->k, r->s->segment, a->k->t + share * a->h, u);
+}
+
+/* filtered as the error of the step, so that stiff components do not count; without the leeway of smooth solutions */
+GR_COLD double gr_radau_defect(void *run, double share) {
+  const gr_radau_span *a = (const gr_radau_span *)run;
+  const gr_radau_room *r = a->r;
+  gr_newton newton = gr_newton_in(r->newton);
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], l[3];
+  gr_radau_bend_inside(run, share, x, z, u);
+  const gr_anchor start = {a->k->t, r->y, r->y + GR_NX, r->s->segment};
+  r->s->z_valid = 0;
+  if (gr_solve_implicit(a->k, &newton, &start, a->k->t + share * a->h, x, z, u)) return HUGE_VAL;
+  gr_radau_collocation_slopes(share, l);
+  for (long i = 0; i < GR_NX; i++) {
+    const double slope = l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
+    r->error[i] = newton.f[i] - slope / a->h;
+    r->lift[i] = 0.0;
+  }
+  gr_radau_filtered_error(r);
+  return GR_RADAU_EIG_G * gr_radau_leeway(a->k) * gr_radau_rms(r->error, r->scale, 1);
+}
+
+/* the share of a step of length h up to which nothing has been passed unseen; what it has missed, in tolerances */
+GR_FN double gr_radau_seen(gr_task *k, gr_radau_room *r, double h, double many, double most, double *missed) {
+  gr_radau_span a = {k, r, h};
+  const gr_span s = {k, &a, h, gr_radau_bend_inside, gr_radau_defect};
+  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)];
+  const double amount = k->amount;
+  const long rescues = k->rescues, where = k->where;
+  *missed = 0.0;
+  const double share = gr_passes_bends(&s, many, values) ? gr_seen_up_to(&s, values, most, missed) : 1.0;
+  k->rescues = rescues;
+  k->where = where;
+  k->amount = amount;
+  return share;
+}
+#endif
+
 #if GR_HAS_SIDES
 /* the collocation polynomial of a step from k->t */
 typedef struct {
@@ -515,10 +573,17 @@ GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
   const double share = gr_suspect(k, &a->s, &start, &end, *h);
   if (share < 1.0) {
     const double shorter = share * *h;
-    const long status = a->s.take(a->s.run, shorter);
+    long status = a->s.take(a->s.run, shorter);
     if (status) return status;
-    *h = shorter;
-    gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
+    gr_gauge probe;
+    gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &probe);
+    if (k->fixed_step > 0.0 && !gr_leaves(k, &probe, 0)) { /* frozen steps end where they are meant to, or at events */
+      status = a->s.take(a->s.run, *h);
+      if (status) return status;
+    } else {
+      *h = shorter;
+      end = probe;
+    }
   }
   return gr_find(k, &a->s, &start, &end, *h, h, event);
 }
@@ -630,6 +695,17 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     double h = gr_radau_cut(k, s, try_h, land);
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
+#if GR_HAS_BENDS
+    double missed;
+    const double seen = status ? 1.0 : gr_radau_seen(k, r, h, 1.0, GR_RADAU_MISSED, &missed);
+    if (seen < 1.0 && seen * h > GR_RADAU_NEAREST * gr_smallest_step(k, k->t)) {
+      status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
+      try_h = seen * h;
+      land = 0;
+      k->rejected++;
+      continue;
+    }
+#endif
 #if GR_NE > 0
     gr_event event = {-1, 0, 0.0, 0.0};
     gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0}, factor, error, proposal};
@@ -844,7 +920,12 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   if (ends) gr_radau_scale(k, r, ended, r->ahead);
 #endif
   gr_radau_scales(k, r, r->end);
-  const double error = gr_radau_error(k, r, k->t, h, 0);
+  double error = gr_radau_error(k, r, k->t, h, 0);
+#if GR_HAS_BENDS
+  double missed;
+  gr_radau_seen(k, r, h, 2.0, HUGE_VAL, &missed);
+  error = fmax(error, missed / gr_radau_leeway(k));
+#endif
   if (error > k->error_estimate) k->error_estimate = error;
 #if GR_NE > 0
   if (h < planned) { /* the rest of the stretch is cut anew */

@@ -1,7 +1,7 @@
 /* The integrators of sparse models, compiled apart from the model: sizes, patterns and functions are in other objects.
  *
  * Their text says only which kinds of things a model has (GR_HAS_Z implicit unknowns, GR_HAS_U signals, GR_HAS_C hidden
- * constraints, GR_HAS_SIDES switches, GR_NM, GR_NE and what belongs to events), so that most models share one object.
+ * constraints, GR_HAS_SIDES switches, GR_HAS_BENDS bends, GR_NM, GR_NE and what belongs to events), so that most models share one object.
  * Those with events have sizes of their own: GR_NX is then defined before this. The objects they are linked with hold
  * what is declared here (gr_task.h and gr_matrix.h say what it is); where nothing is differentiated by parameters, the
  * functions of the last paragraph are empty and never called.
@@ -21,7 +21,7 @@
 #endif
 
 #ifndef GR_NX
-GR_ELSEWHERE const long gr_nx, gr_nz, gr_nu, gr_np, gr_nc, gr_ny, gr_sides;
+GR_ELSEWHERE const long gr_nx, gr_nz, gr_nu, gr_np, gr_nc, gr_ny, gr_sides, gr_bends, gr_wholes;
 #define GR_NX gr_nx
 #define GR_NZ gr_nz
 #define GR_NU gr_nu
@@ -29,6 +29,8 @@ GR_ELSEWHERE const long gr_nx, gr_nz, gr_nu, gr_np, gr_nc, gr_ny, gr_sides;
 #define GR_NC gr_nc
 #define GR_NY gr_ny
 #define GR_SIDES gr_sides
+#define GR_BENDS gr_bends
+#define GR_WHOLES gr_wholes
 #endif
 
 GR_ELSEWHERE const long gr_J_size, gr_J_room, gr_Z_size, gr_Z_room, gr_FP_size, gr_OJ_size, gr_OP_size;
@@ -66,6 +68,8 @@ GR_FUNCTION(gr_C);
 GR_FUNCTION(gr_CJ);
 GR_FUNCTION(gr_O);
 GR_FUNCTION(gr_S);
+GR_FUNCTION(gr_B);
+GR_FUNCTION(gr_BW);
 GR_FUNCTION(gr_G);
 GR_FUNCTION(gr_GD);
 GR_FUNCTION(gr_GJ);

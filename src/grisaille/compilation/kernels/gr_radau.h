@@ -73,6 +73,14 @@ GR_FN void gr_radau_collocation_weights(double theta, double *l) {
   l[2] = theta * (theta - c1) * (theta - c2) / ((1.0 - c1) * (1.0 - c2));
 }
 
+/* their derivatives */
+GR_FN void gr_radau_collocation_slopes(double theta, double *l) {
+  const double c1 = GR_RADAU_C1, c2 = GR_RADAU_C2, square = 3.0 * theta * theta;
+  l[0] = (square - 2.0 * theta * (c2 + 1.0) + c2) / (c1 * (c1 - c2) * (c1 - 1.0));
+  l[1] = (square - 2.0 * theta * (c1 + 1.0) + c1) / (c2 * (c2 - c1) * (c2 - 1.0));
+  l[2] = (square - 2.0 * theta * (c1 + c2) + c1 * c2) / ((1.0 - c1) * (1.0 - c2));
+}
+
 GR_FN void gr_radau_to_W(const double *Z, double *W, long n) {
   for (long i = 0; i < n; i++) {
     const double a = Z[i], b = Z[i + n], c = Z[i + 2 * n];

@@ -11,6 +11,7 @@
 #ifndef GR_RK4_H
 #define GR_RK4_H
 
+#include "gr_bends.h"
 #include "gr_events.h"
 #include "gr_output.h"
 #include "gr_project.h"
@@ -20,6 +21,7 @@
 /* what must survive between slices; doubles only, because it lives in task->work */
 typedef struct {
   double kink, from, to, step, steps, segment, ready, valid, seen;
+  double missed; /* at the last comparison in pieces */
   double happened, moves, ends; /* 1: an event was the last point; the stretch begins at one, ends at a moving tick */
 } gr_rk4_memory;
 
@@ -165,6 +167,82 @@ GR_FN double gr_rk4_indicator(const gr_task *k, double h, const double *k1, cons
   }
   return sum;
 }
+
+#if GR_HAS_BENDS
+/* a step from here to x, with F at its ends */
+typedef struct {
+  gr_rk4_run *r;
+  double h;
+  const double *x, *z, *f;
+} gr_rk4_span;
+
+GR_FN void gr_rk4_roughly(const void *run, double share, double *x, double *z, double *u) {
+  const gr_rk4_span *a = (const gr_rk4_span *)run;
+  const gr_task *k = a->r->k;
+  for (long i = 0; i < GR_NX; i++) x[i] = gr_cubic(share, k->x[i], a->h * a->r->k1[i], a->x[i], a->h * a->f[i]);
+  for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i] + share * (a->z[i] - k->z[i]);
+  gr_signals_from(k, a->r->segment, k->t + share * a->h, u);
+}
+
+GR_COLD double gr_rk4_defect(void *run, double share) {
+  const gr_rk4_span *a = (const gr_rk4_span *)run;
+  gr_task *k = a->r->k;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], f[GR_LEN(GR_N)], sum = 0.0;
+  const gr_anchor from = {k->t, k->x, k->z, a->r->segment};
+  gr_rk4_roughly(run, share, x, z, u);
+  if (gr_rk4_evaluate(a->r, &from, k->t + share * a->h, x, z, u, f)) return HUGE_VAL;
+  for (long i = 0; i < GR_NX; i++) {
+    const double slope = gr_cubic_slope(share, k->x[i], a->h * a->r->k1[i], a->x[i], a->h * a->f[i]);
+    sum += gr_square((a->h * f[i] - slope) / (k->atol[i] + k->rtol * fabs(k->x[i])));
+  }
+  return sqrt(sum / GR_LEN(GR_NX));
+}
+
+/* the step to `end` again in pieces that end at n points; the difference goes into error_estimate */
+GR_COLD void gr_rk4_compare_pieces(gr_rk4_run *r, double end, const double *at, long n, const double *whole) {
+  gr_task *k = r->k;
+  double x[GR_LEN(GR_NX)], y[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], k1[GR_LEN(GR_N)], k2[GR_LEN(GR_N)],
+      k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)];
+  const double h = end - k->t;
+  const gr_anchor from = {k->t, k->x, k->z, r->segment};
+  double t = k->t, estimate = HUGE_VAL;
+  long status = GR_DONE;
+  for (long i = 0; i < GR_NX; i++) x[i] = k->x[i];
+  for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+  for (long j = 0; j <= n && !status; j++) {
+    const double next = j < n ? k->t + at[j] * h : end;
+    if (!(next > t)) continue;
+    status = gr_rk4_evaluate(r, &from, t, x, z, u, k1);
+    if (!status) status = gr_rk4_advance(r, t, next, x, z, k1, k2, k3, k4, y, 0);
+    for (long i = 0; i < GR_NX; i++) x[i] = y[i];
+    t = next;
+  }
+  for (long i = 0; i < GR_NX; i++) x[i] -= whole[i];
+  if (!status) estimate = sqrt(gr_mean_square(k, whole, x));
+  if (!(estimate <= k->error_estimate)) k->error_estimate = estimate;
+}
+
+/* a step that passes bends is compared with one in pieces, where more may have been missed than at the last time */
+GR_FN void gr_rk4_look(gr_rk4_run *r, double end, const double *x, const double *z, const double *f) {
+  gr_task *k = r->k;
+  gr_rk4_span a = {r, end - k->t, x, z, f};
+  const gr_span s = {k, &a, a.h, gr_rk4_roughly, gr_rk4_defect};
+  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)], at[GR_MOST_POINTS + 1], upto, missed = 0.0;
+  const double amount = k->amount;
+  const long rescues = k->rescues, where = k->where;
+  if (!gr_passes_bends(&s, 2.0, values)) return;
+  const long n = gr_bend_middles(at, gr_bend_points(&s, values, at, &upto));
+  for (long j = 0; j < n; j++) missed += gr_bend_width(at, n, j) * gr_rk4_defect(&a, at[j]);
+  if (upto < 1.0) k->error_estimate = HUGE_VAL;
+  if (missed > 1.1 * r->m->missed) {
+    r->m->missed = missed;
+    gr_rk4_compare_pieces(r, end, at, n, x);
+  }
+  k->rescues = rescues;
+  k->where = where;
+  k->amount = amount;
+}
+#endif
 
 #if GR_NE > 0
 /* a step whose end is looked at */
@@ -344,6 +422,9 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
     r->m->seen = indicator;
     gr_rk4_compare(r, k->t, end, x);
   }
+#if GR_HAS_BENDS
+  gr_rk4_look(r, end, x, z, k4);
+#endif
 #if GR_HAS_C
   gr_signals_from(k, r->segment, end, u);
   status = gr_project(k, &r->projection, end, x, z, u);
@@ -454,7 +535,7 @@ GR_FN long gr_rk4_loop(gr_rk4_run *r) {
 GR_ENTRY long gr_rk4(gr_task *k) {
   gr_rk4_run r = gr_rk4_in(k);
   if (!k->resumed) {
-    const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     *r.m = fresh;
     r.m->kink = gr_next_kink(k, k->t);
     r.m->segment = (double)gr_segment(k, k->t, 0);

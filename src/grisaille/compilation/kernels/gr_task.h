@@ -6,6 +6,7 @@
  *   GR_NP  parameters p        GR_NC  hidden constraints      GR_NY  observed quantities
  *   GR_NM  last entries of z that are relations of the others (pieces), with the equations m - relation = 0
  *   GR_SIDES                   switches of x and z
+ *   GR_BENDS, GR_WHOLES        where F bends with x, z or u (gr_bends.h)
  *   GR_NE                      relations held between events: modes, the last 4 GR_NE entries of p (gr_events.h), with
  *                              their shares in z, before the pieces, and their kinds in gr_kind[GR_NE]
  *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
@@ -19,6 +20,7 @@
  *   void gr_CJ(t, x, z, u, p, out)   GR_NC x GR_NX              dC/dx
  *   void gr_O (t, x, z, u, p, out)   GR_NY                      observed
  *   void gr_S (t, x, z, u, p, out)   GR_SIDES                   gaps of the switches: below zero on one side
+ *   void gr_B (...)  GR_BENDS  gaps of the bends          void gr_BW(...)  GR_WHOLES  values that are whole at a bend
  *   with GR_NW, the number of clauses of events (gr_when.h), GR_NB of what they remember, GR_NQ pulses, GR_NR targets:
  *   void gr_W (...)  NW + NB conditions, memory   void gr_R(...)  NR  new values   void gr_T(...)  NQ  instants of ticks
  *   with GR_NE:
@@ -70,6 +72,10 @@
 #ifndef GR_SIDES
 #define GR_SIDES 0
 #endif
+#ifndef GR_BENDS
+#define GR_BENDS 0
+#define GR_WHOLES 0
+#endif
 #ifndef GR_NE
 #define GR_NE 0
 #endif
@@ -85,6 +91,7 @@
 #define GR_HAS_U (GR_NU > 0)
 #define GR_HAS_C (GR_NC > 0)
 #define GR_HAS_SIDES (GR_SIDES > 0)
+#define GR_HAS_BENDS (GR_BENDS + GR_WHOLES > 0)
 #endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */

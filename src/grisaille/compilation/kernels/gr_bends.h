@@ -1,0 +1,196 @@
+/* What bends inside a step: knots of tables, abs, minimum and maximum, relations that do not jump.
+ *
+ * Error control sees F at the stages of a step. A table whose argument passes several knots between two of them may hold a
+ * bump there that no stage has met. So a step that passes bends is looked at: where the argument of each bend is at its
+ * knot, by the polynomial x(s) through the step, 0 <= s <= 1, F is compared with the slope of that polynomial,
+ *
+ *   d(s) = F(t + s h, x(s)) - x'(s),      missed = h sum_j w_j |d(s_j)| / tolerance,
+ *
+ * w_j: half the distance between the points beside s_j. Where that is too much, the step is to end at the last bend before
+ * what it has missed. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
+ * those that pass one have their ends on both sides of it.
+ *
+ *   GR_BENDS  gaps that are zero at a bend: gr_B       GR_WHOLES  values that are whole numbers at one (floor, tables that
+ *             repeat themselves): gr_BW                (structure/bends.py)
+ */
+#ifndef GR_BENDS_H
+#define GR_BENDS_H
+
+#include <math.h>
+
+#include "gr_signal.h"
+#include "gr_task.h"
+
+#if GR_HAS_BENDS
+
+#define GR_ALL_BENDS (GR_BENDS + GR_WHOLES)
+#define GR_BEND_CELLS 4
+#define GR_MOST_POINTS 256
+#define GR_FEW_POINTS 8    /* up to which the middle between two bends is looked at, too */
+#define GR_BEND_SECANTS 6
+#define GR_BEND_CLOSE 0.05 /* of the way to what was missed: a bend so close to the start of a step is behind it */
+
+/* a step that was taken */
+typedef struct {
+  const gr_task *k;
+  void *run;
+  double h;
+  void (*inside)(const void *run, double share, double *x, double *z, double *u);
+  double (*defect)(void *run, double share); /* h |F - x'| in tolerances */
+} gr_span;
+
+GR_FN double gr_square(double a) { return a * a; }
+
+/* the cubic through values and slopes at both ends */
+GR_FN double gr_cubic(double s, double a, double da, double b, double db) {
+  const double r = 1.0 - s;
+  return r * r * ((1.0 + 2.0 * s) * a + s * da) + s * s * ((3.0 - 2.0 * s) * b - r * db);
+}
+
+GR_FN double gr_cubic_slope(double s, double a, double da, double b, double db) {
+  return 6.0 * s * (1.0 - s) * (b - a) + (1.0 - s) * (1.0 - 3.0 * s) * da + s * (3.0 * s - 2.0) * db;
+}
+
+GR_ARRAY double gr_bend_shares[GR_BEND_CELLS + 1] = {0.0, 0.27, 0.53, 0.78, 1.0};
+
+GR_FN void gr_bend_values(const gr_span *s, double share, double *out) {
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  const double t = s->k->t + share * s->h;
+  s->inside(s->run, share, x, z, u);
+  gr_B(t, x, z, u, s->k->p, out);
+  gr_BW(t, x, z, u, s->k->p, out + GR_BENDS);
+}
+
+/* bends of entry i between two of its values */
+GR_FN double gr_bends_between(long i, double a, double b) {
+  if (i < GR_BENDS) return (a < 0.0) != (b < 0.0);
+  const double n = fabs(floor(b) - floor(a));
+  return n < HUGE_VAL ? n : 0.0;
+}
+
+/* where gap i, of one sign at all points, turns beyond its bend between two of them; 0: nowhere */
+GR_FN double gr_bend_turn(long i, const double *values) {
+  const double *at = gr_bend_shares;
+  long near = 0;
+  if (i >= GR_BENDS) return 0.0;
+  for (long c = 1; c <= GR_BEND_CELLS; c++) {
+    if ((values[c * GR_ALL_BENDS + i] < 0.0) != (values[i] < 0.0)) return 0.0;
+    if (fabs(values[c * GR_ALL_BENDS + i]) < fabs(values[near * GR_ALL_BENDS + i])) near = c;
+  }
+  if (near == 0) near = 1;
+  if (near == GR_BEND_CELLS) near = GR_BEND_CELLS - 1;
+  const double a = values[(near - 1) * GR_ALL_BENDS + i], b = values[near * GR_ALL_BENDS + i],
+               c = values[(near + 1) * GR_ALL_BENDS + i];
+  const double first = (b - a) / (at[near] - at[near - 1]), second = (c - b) / (at[near + 1] - at[near]);
+  const double bend = (second - first) / (at[near + 1] - at[near - 1]);
+  const double share = 0.5 * (at[near - 1] + at[near]) - 0.5 * first / bend;
+  if (!(share > 0.0 && share < 1.0)) return 0.0;
+  const double value = b + (share - at[near]) * (first + bend * (share - at[near - 1]));
+  return (value < 0.0) != (b < 0.0) ? share : 0.0;
+}
+
+/* 1 where a step passes so many bends or more; `values` becomes those at gr_bend_shares */
+GR_FN long gr_passes_bends(const gr_span *s, double many, double *values) {
+  double n = 0.0;
+  for (long c = 0; c <= GR_BEND_CELLS; c++) gr_bend_values(s, gr_bend_shares[c], values + c * GR_ALL_BENDS);
+  for (long i = 0; i < GR_ALL_BENDS && n < many; i++) {
+    for (long c = 0; c < GR_BEND_CELLS; c++)
+      n += gr_bends_between(i, values[c * GR_ALL_BENDS + i], values[(c + 1) * GR_ALL_BENDS + i]);
+    if (gr_bend_turn(i, values) > 0.0) n += 2.0;
+  }
+  return n >= many;
+}
+
+/* the share between a and b, where entry i is va and vb beyond a bend */
+GR_COLD double gr_bend_root(const gr_span *s, long i, double level, double a, double va, double b, double vb, long secants) {
+  double out[GR_LEN(GR_ALL_BENDS)], share = a + (b - a) * (va / (va - vb));
+  const double enough = 1e-6 * (fabs(va) + fabs(vb));
+  long side = 0;
+  for (long n = 0; n < secants; n++) {
+    gr_bend_values(s, share, out);
+    const double v = out[i] - level;
+    if (!(fabs(v) > enough)) break;
+    if ((v < 0.0) == (va < 0.0)) {
+      a = share;
+      va = v;
+      if (side == 1) vb *= 0.5; /* the Illinois rule */
+      side = 1;
+    } else {
+      b = share;
+      vb = v;
+      if (side == -1) va *= 0.5;
+      side = -1;
+    }
+    share = a + (b - a) * (va / (va - vb));
+  }
+  return share;
+}
+
+GR_FN long gr_bend_insert(double *at, long n, double share) {
+  long j = n;
+  if (!(share > 0.0 && share < 1.0)) return n;
+  for (; j > 0 && at[j - 1] > share; j--) at[j] = at[j - 1];
+  at[j] = share;
+  return n + 1;
+}
+
+/* The bends of a step in order, with room for the points between them; *upto < 1: there are more beyond this share. */
+GR_COLD long gr_bend_points(const gr_span *s, const double *values, double *at, double *upto) {
+  long n = 0;
+  *upto = 1.0;
+  for (long i = 0; i < GR_BENDS; i++) {
+    const double turn = n < GR_MOST_POINTS ? gr_bend_turn(i, values) : 0.0;
+    if (turn > 0.0) n = gr_bend_insert(at, n, turn);
+  }
+  for (long c = 0; c < GR_BEND_CELLS; c++) {
+    const double *va = values + c * GR_ALL_BENDS, *vb = va + GR_ALL_BENDS;
+    double passed = 0.0;
+    for (long i = 0; i < GR_ALL_BENDS; i++) passed += gr_bends_between(i, va[i], vb[i]);
+    if ((double)n + passed > (double)GR_MOST_POINTS) {
+      *upto = c > 0 ? gr_bend_shares[c] : gr_bend_shares[1] * fmax(1e-3, 0.5 * (double)GR_MOST_POINTS / passed);
+      return n;
+    }
+    for (long i = 0; i < GR_ALL_BENDS; i++) {
+      const long count = (long)gr_bends_between(i, va[i], vb[i]);
+      for (long m = 0; m < count; m++) {
+        const double level = i < GR_BENDS ? 0.0 : floor(fmin(va[i], vb[i])) + 1.0 + (double)m;
+        const long secants = passed > GR_FEW_POINTS ? 1 : GR_BEND_SECANTS;
+        n = gr_bend_insert(at, n, gr_bend_root(s, i, level, gr_bend_shares[c], va[i] - level, gr_bend_shares[c + 1],
+                                               vb[i] - level, secants));
+      }
+    }
+  }
+  return n;
+}
+
+GR_FN long gr_bend_middles(double *at, long n) {
+  if (n < 2 || n > GR_FEW_POINTS) return n;
+  for (long j = 2 * n - 2; j > 0; j--) at[j] = j % 2 ? 0.5 * (at[j / 2] + at[j / 2 + 1]) : at[j / 2];
+  return 2 * n - 1;
+}
+
+/* half the distance between the points beside point j of n */
+GR_FN double gr_bend_width(const double *at, long n, long j) {
+  return 0.5 * ((j + 1 < n ? at[j + 1] : 1.0) - (j > 0 ? at[j - 1] : 0.0));
+}
+
+/* The share of a step at which it should end, so that nothing is passed unseen; 1: the whole step may be taken. *missed
+ * is what it has missed, in tolerances, as far as that was looked at: up to `most`. */
+GR_COLD double gr_seen_up_to(const gr_span *s, const double *values, double most, double *missed) {
+  double at[GR_MOST_POINTS + 1], upto;
+  const long n = gr_bend_middles(at, gr_bend_points(s, values, at, &upto));
+  *missed = upto < 1.0 ? HUGE_VAL : 0.0;
+  if (upto < 1.0) return upto;
+  for (long j = 0; j < n; j++) {
+    const double more = gr_bend_width(at, n, j) * s->defect(s->run, at[j]);
+    *missed += more == more ? more : HUGE_VAL;
+    if (!(*missed < most)) {
+      const double end = j > 0 && at[j - 1] > GR_BEND_CLOSE * at[j] ? at[j - 1] : at[j];
+      return end < 0.95 ? end : 0.7;
+    }
+  }
+  return 1.0;
+}
+
+#endif
+#endif

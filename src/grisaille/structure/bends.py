@@ -1,0 +1,56 @@
+"""Where a formula bends with what moves: knots of tables, ``abs``, ``minimum``, ``maximum``, relations and ``floor``.
+
+Between bends a formula is smooth. Integrators look at the bends that a step passes, so that nothing is stepped over
+that no stage has seen (gr_bends.h). Each bend is known by a gap that is zero there; those of ``floor``, of ``ceil`` and
+of tables that repeat themselves by a value that is a whole number there::
+
+    a < b, min(a, b), max(a, b): a − b,    sign a, |a|: a,    floor a, ceil a: a (whole)
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from grisaille.structure.sides import ALONE, BACKWARD, CUTTING, FORWARD, STEPS
+
+
+def bends_of(formula: ca.SX, symbols: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the gaps and the whole values of all bends in a column that depend on ``symbols``, each once."""
+    nothing = ca.SX(0, 1)
+    arguments = ca.symvar(formula)
+    if not arguments or not symbols.numel() or not ca.depends_on(formula, symbols):
+        return nothing, nothing
+    function = ca.Function("bends", [ca.vertcat(*arguments)], [ca.densify(ca.cse(formula))])
+    operations = [function.instruction_id(k) for k in range(function.n_instructions())]
+    if CUTTING.isdisjoint(operations):
+        return nothing, nothing
+    of_interest = {s.element_hash() for s in ca.symvar(symbols)}
+    gaps: dict[int, ca.SX] = {}
+    wholes: dict[int, ca.SX] = {}
+    slots: dict[int, tuple[ca.SX, bool]] = {}
+    for k, operation in enumerate(operations):
+        inputs, outputs = function.instruction_input(k), function.instruction_output(k)
+        if operation == ca.OP_OUTPUT:
+            continue
+        if operation == ca.OP_INPUT:
+            symbol = arguments[inputs[1]]
+            slots[outputs[0]] = symbol, symbol.element_hash() in of_interest
+        elif operation == ca.OP_CONST:
+            slots[outputs[0]] = ca.SX(function.instruction_constant(k)), False
+        else:
+            values = [slots[i][0] for i in inputs]
+            is_moved = any(slots[i][1] for i in inputs)
+            value = ca.SX.unary(operation, *values) if len(values) == 1 else ca.SX.binary(operation, *values)
+            slots[outputs[0]] = value, is_moved
+            if is_moved and operation in STEPS:
+                wholes.setdefault(values[0].element_hash(), values[0])
+            elif is_moved and operation in CUTTING:
+                gap = _gap(operation, values)
+                gaps.setdefault(gap.element_hash(), gap)
+    return (ca.vertcat(*gaps.values()) if gaps else nothing, ca.vertcat(*wholes.values()) if wholes else nothing)
+
+
+def _gap(operation: int, values: list[ca.SX]) -> ca.SX:
+    if operation in FORWARD or operation in BACKWARD:
+        return values[0] - values[1]
+    return values[0] if operation in ALONE else values[1]

@@ -1,0 +1,80 @@
+"""What lies between the stages of a step: bumps of tables, conditions that hold shortly, many relations at once.
+
+References: integrals of the tables and instants of the switches in closed form.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der
+
+METHODS = ("explicit", "implicit", "frozen")
+
+
+class Road(gr.Model):
+    """Bumps of unit area at s = 101 (linear), in a repeated table once, and by maximum, passed at 20 m/s."""
+
+    height = gr.Parameter(1.0)
+    s = gr.Variable(0.0)
+    E, R, M, G = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+    equations = [
+        der(s) == 20.0,
+        der(E) == 20 * gr.table(s, [0, 100, 101, 102, 200], [0, 0, height, 0, 0]),
+        der(R) == 20 * gr.table(s, [0, 30, 30.5, 31, 100], [0, 0, 1, 0, 0], outside="repeat"),
+        der(M) == 20 * gr.maximum(0, 1 - abs(s - 101)),
+        der(G) == 20 * gr.table2(s, s / 2, [0, 100, 101, 102, 200], [0, 60, 100], np.outer([0, 0, 1, 0, 0], [1, 1, 1])),
+    ]
+
+
+class Short(gr.Model):
+    """Conditions of time and of a state that hold for less than a step."""
+
+    x, y = gr.Variable(0.0), gr.Variable(0.0)
+    n, m, k = gr.Discrete(0), gr.Discrete(0), gr.Discrete(0)
+    equations = [
+        der(x) == 1,
+        der(y) == gr.where(gr.sin(200 * gr.time) > 0.9999, 1.0, 0.0) + gr.where(abs(x - 1) < 1e-5, 1.0, 0.0),
+        gr.when(gr.sin(50 * gr.time) > 0.99, n == gr.pre(n) + 1),
+        gr.when(gr.sin(10 * x) > 0.99, m == gr.pre(m) + 1),
+        gr.when(abs(gr.time - 1) < 1e-5, k == gr.pre(k) + 1),
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_bump_between_knots_is_not_stepped_over(method: str) -> None:
+    run = gr.simulate(Road(), np.array([0.0, 4.0, 8.0]), method=method)
+    end = run.isel(time=-1)
+    assert [float(end[name]) for name in "ERMG"] == pytest.approx([1.0, 1.0, 1.0, 1.0], rel=2e-4)
+
+
+def test_the_height_of_a_bump_is_estimated() -> None:
+    t = np.linspace(0, 8, 9)
+
+    class Measured(Road):
+        y = gr.Output(Road.E, noise=0.01)
+
+    data = gr.Experiment(time=t, outputs={"y": 0.5 * (t > 5.05)})
+    fit = gr.fit(Measured(), data, ["height"])
+    assert fit.parameters.estimate["height"] == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("method", ("explicit", "implicit"))
+def test_conditions_that_hold_shortly_are_found(method: str) -> None:
+    run = gr.simulate(Short(), [0.0, 10.0], method=method)
+    assert [int(run[name][-1]) for name in "nmk"] == [80, 16, 1]
+    width = 2 * np.arccos(0.9999) / 200
+    assert float(run.y[-1]) == pytest.approx(318 * width + width / 2 + 2e-5, abs=width)
+
+
+def test_more_than_forty_relations_are_located() -> None:
+    x, y = gr.Variable(0.0), gr.Variable(0.0)
+    thresholds = np.linspace(0.1, 3, 60)
+    jumps = sum(gr.where(x > float(a), 1.0, 0.0) for a in thresholds)
+    Relays = type("Relays", (gr.Model,), {"x": x, "y": y, "equations": [der(x) == 1 - 0.1 * x, der(y) == jumps]})
+    run = gr.simulate(Relays(), [0.0, 5.0])
+    instants = -10 * np.log(1 - thresholds / 10)
+    assert run.attrs["events"] == 60
+    assert float(run.y[-1]) == pytest.approx(float(np.sum(5 - instants)), rel=1e-9)
