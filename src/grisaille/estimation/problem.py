@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from grisaille.errors import GrisailleError
+from grisaille.estimation.advice import advice_for_fits
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel, moving_levels
 from grisaille.estimation.unknowns import joint_priors, prior_residual
@@ -179,7 +180,8 @@ class Problem(Scaled):
             prediction = case.predict(theta, sensitive=sensitive)
             predictions.append(prediction)
             if not prediction.completed:
-                return self._failed(theta, predictions, f"experiment '{case.name}': {prediction.failure}")
+                reason = f"experiment '{case.name}': {advice_for_fits(prediction.failure)}"
+                return self._failed(theta, predictions, reason)
             for s in case.samples:
                 column = case.column(s.output)
                 errors.append(s.values - prediction.y[s.rows, column])
