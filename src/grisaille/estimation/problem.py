@@ -179,7 +179,8 @@ class Problem(Scaled):
             prediction = case.predict(theta, sensitive=sensitive)
             predictions.append(prediction)
             if not prediction.completed:
-                return self._failed(theta, predictions, f"experiment '{case.name}': {prediction.failure}")
+                reason = f"experiment '{case.name}': {prediction.failure}"
+                return self._failed(theta, predictions, reason)
             for s in case.samples:
                 column = case.column(s.output)
                 errors.append(s.values - prediction.y[s.rows, column])

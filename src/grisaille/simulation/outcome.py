@@ -35,8 +35,8 @@ SIMULATE = Advice(
     kept="requested times were reached and are kept",
 )  # fmt: skip
 FIT = Advice(
-    steps="Smooth or leave out what makes the steps so short there, or take a looser tolerance, such as "
-    "gr.OutputError(rtol=1e-5)",
+    steps="Smooth or leave out what makes the steps so short there, keep the search away from there by bounds= or "
+    "guess=, or take a looser tolerance, such as gr.OutputError(rtol=1e-5)",
     tolerance="take a looser tolerance, such as gr.OutputError(rtol=1e-5)", size="nominal=",
     step=", or take a tighter tolerance, such as gr.OutputError(rtol=1e-9), whose steps are shorter",
     kept="samples were reached",

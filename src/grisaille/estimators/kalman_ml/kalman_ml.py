@@ -37,6 +37,7 @@ from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.kalman_ml import filter_choices as choices
+from grisaille.estimators.kalman_ml.exact_data import EXPLAINED, explained_exactly
 from grisaille.estimators.kalman_ml.filter_check import check_filter, fitted_filter
 from grisaille.estimators.kalman_ml.report import (
     covariance_of,
@@ -401,7 +402,8 @@ class KalmanML(Estimator):
         start = search.guess
         found = self._searched(problem, search, guessed)
         full = _with_all_steps(problem)
-        if not found.is_converged and full is not None and search.left:
+        is_exact = bool(explained_exactly(found.problem, found.polished.evaluation))
+        if not found.is_converged and full is not None and search.left and not is_exact:
             # steps that were taken away where the search began may be missed on its way: once more with all of them
             again = Search(full, search.journal, search.most)
             again.go_on_from(start)
@@ -429,6 +431,8 @@ class KalmanML(Estimator):
                 search.restart(outcome.evaluation.theta, problem)
                 break
             before = problem, outcome, zeros
+            if explained_exactly(problem, outcome.evaluation):
+                break  # finer steps would only let levels become smaller
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:
                 break
@@ -444,7 +448,7 @@ class KalmanML(Estimator):
         self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
     ) -> Reviewed:
         """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
-        check = check_filter(problem.of(LikelihoodProblem), estimate)
+        check = None if EXPLAINED in estimate.extra else check_filter(problem.of(LikelihoodProblem), estimate)
         if check is None:
             return Reviewed(self, estimate)
         is_extended = self.filter == "auto" and fitted_filter(estimate.cases) == "extended"
@@ -522,7 +526,8 @@ class KalmanML(Estimator):
         refusal = problem.refusal(evaluation.theta)
         if refusal:
             raise EstimationError(f"{refusal} {_where(problem.unknowns, evaluation.theta)}")
-        converged = is_near(polished)
+        exactly = explained_exactly(problem, evaluation)
+        converged = is_near(polished) and not exactly
         limits = {
             f"limit({u.name})": float(limit)
             for u, limit in zip(problem.unknowns, zeros.limits, strict=True)
@@ -552,14 +557,20 @@ class KalmanML(Estimator):
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=sentence(converged, outcome, polished, journal.evaluations),
+            status=f"NOT converged: {exactly}"
+            if exactly
+            else sentence(converged, outcome, polished, journal.evaluations),
             notes=tuple(notes),
             trace=tuple(journal.trace),
             evaluations=journal.evaluations,
             failures=tuple(journal.failures),
             seconds=seconds,
             offset=float(np.sqrt(polished.decrement)),
-            extra={**({"penalty": evaluation.penalty} if self.bounds == "transform" else {}), **limits},
+            extra={
+                **({"penalty": evaluation.penalty} if self.bounds == "transform" else {}),
+                **({EXPLAINED: 1.0} if exactly else {}),
+                **limits,
+            },
         )
 
     def _conventions(self, evaluation: LikelihoodEvaluation) -> list[str]:
