@@ -68,9 +68,7 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
         refusals.stop()
     made = _model(classes, name, place.label)
     settings = {k.removeprefix("experiment."): v for k, v in made.annotation.items() if k.startswith("experiment.")}
-    model = restored(lower(classes, made, place))
-    vars(model)["_starts_are_guesses"] = True  # a start without fixed = true is a guess in Modelica
-    return model, settings
+    return restored(lower(classes, made, place)), settings
 
 
 def _is_full(text: str, file: Path | None, path: Any) -> bool:

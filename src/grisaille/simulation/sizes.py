@@ -124,7 +124,7 @@ class Sizes:
             columns[state] = column
         seen = np.abs(task.y[: task.written]).max(axis=0, initial=0.0)
         rows = [seen[c] if c >= 0 and np.isfinite(seen[c]) else 0.0 for c in columns]
-        return np.maximum(ends, np.array(rows))
+        return np.asarray(np.maximum(ends, np.array(rows)))
 
     def _driving(self, kernel: Kernel, task: Task, span: float) -> Floats:
         """What the terms of each rate amount to, over the run or the time in which a state forgets, (x, z); zero for
