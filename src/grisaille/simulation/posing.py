@@ -132,9 +132,11 @@ def missed_starts(point: Point, least: float = NOTABLE) -> str:
 
 def warn_of_missed_starts(point: Point) -> None:
     """Warn where declared starts are not met because the equations do not allow it; not where they are met to the few
-    digits that they were written with, nor where starts are guesses beside initial equations or in Modelica: the
-    status says those."""
-    are_guesses = bool(point.structure.model.initial) or point.trial.model._content.starts_are_guesses
+    digits that they were written with, nor where starts are guesses beside demanded ones, beside initial equations or
+    in Modelica: the status says those."""
+    are_guesses = (
+        bool(point.demands) or bool(point.structure.model.initial) or point.trial.model._content.starts_are_guesses
+    )
     missed = "" if are_guesses else missed_starts(point, LARGE)
     if missed:
         warnings.warn(
