@@ -125,6 +125,8 @@ class Content:
     """Names that decided the shape of the model while it was read, with their values: they cannot be changed."""
     checks: tuple[Check, ...] = ()
     """Conditions on trajectories."""
+    starts_are_guesses: bool = False
+    """Whether declared starts that are not fixed only say where to look for a start, as in Modelica."""
 
     def copy(self) -> Content:
         """A copy whose tables can be changed."""

@@ -404,6 +404,7 @@ class _Lowering:
             discretes=self.events.discretes,
             whens=whens,
             checks=tuple(self.checks),
+            starts_are_guesses=True,
         )
         self.refusals.check()
         names.remarks.tell(self.source)

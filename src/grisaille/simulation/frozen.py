@@ -105,7 +105,8 @@ def _agree(here: np.ndarray, there: np.ndarray, uncertain: np.ndarray | float = 
 def _apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
     """Largest difference of each quantity, where both are finite."""
     usable = np.isfinite(there) & np.isfinite(here)
-    return np.where(usable, np.abs(np.where(usable, here, 0.0) - np.where(usable, there, 0.0)), 0.0).max(axis=0)
+    apart = np.abs(np.where(usable, here, 0.0) - np.where(usable, there, 0.0))
+    return np.asarray(apart.max(axis=0))
 
 
 class _Snapshot:

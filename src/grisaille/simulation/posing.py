@@ -132,8 +132,12 @@ def missed_starts(point: Point, least: float = NOTABLE) -> str:
 
 def warn_of_missed_starts(point: Point) -> None:
     """Warn where declared starts are not met because the equations do not allow it; not where they are met to the few
-    digits that they were written with, which the status says."""
-    missed = missed_starts(point, LARGE)
+    digits that they were written with, nor where starts are guesses beside demanded ones, beside initial equations or
+    in Modelica: the status says those."""
+    are_guesses = (
+        bool(point.demands) or bool(point.structure.model.initial) or point.trial.model._content.starts_are_guesses
+    )
+    missed = "" if are_guesses else missed_starts(point, LARGE)
     if missed:
         warnings.warn(
             f"{point.structure.model.name}: {missed}. The equations do not allow all of them at once: declare fewer, "

@@ -5,8 +5,8 @@ for it) and asks for more digits than there are of one near zero among others of
 
 small   a state stayed below a hundred absolute tolerances, and above the rounding of what drives it: the run is made
         again with its largest value as nominal size.
-large   a run takes very many steps, and tolerances lie below the rounding of what drives their states: it is made
-        again with the size of that.
+large   a run takes very many steps, and tolerances lie below the rounding of what drives their states, or those of
+        implicit unknowns are so wide that states are lost in them: it is made again with the sizes of these.
 
 Declared nominal values and given tolerances stay as they are.
 """
@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
@@ -37,6 +38,8 @@ MANY_STEPS = 20_000
 """After which tolerances are compared with rounding."""
 ROUNDING = 64 * np.finfo(float).eps
 """Relative to the terms of a rate, over the time in which its state forgets."""
+LOUD = 10.0
+"""Tolerances of a state by which those of an implicit unknown may move it."""
 ABOVE_ROUNDING = 1e3
 """Sizes, in units of rounding, that are not rounding themselves."""
 MOST_STEPS_AGAIN = 200_000
@@ -93,17 +96,24 @@ class Sizes:
         nominal[implicit] = largest[implicit]
         return nominal
 
-    def larger(self, kernel: Kernel, task: Task) -> Floats | None:
-        """Nominal sizes during a run, where tolerances of states lie below rounding; None where they do not."""
-        nx = self.system.nx
-        driving = self._driving(kernel, task, task.t1 - task.t0)[:nx]
+    def other(self, kernel: Kernel, task: Task) -> Floats | None:
+        """Nominal sizes during a run that takes very many steps: larger ones where tolerances of states lie below
+        rounding, smaller ones where those of implicit unknowns move states by more than theirs; None where neither
+        does."""
+        nx, nz = self.system.nx, self.system.nz
+        slopes, driving = self._slopes(kernel, task), self._driving(kernel, task, task.t1 - task.t0)[:nx]
         asked = task.atol[:nx] + task.rtol * np.abs(task.x[:nx])
-        below = self.is_free[:nx] & (asked < ROUNDING * driving) & np.isfinite(driving)
-        if not below.any():
-            return None
         nominal = self.nominal.copy()
+        below = self.is_free[:nx] & (asked < ROUNDING * driving) & np.isfinite(driving)
         nominal[:nx][below] = np.maximum(nominal[:nx][below], driving[below])
-        return nominal
+        if nz:
+            n = len(task.x)
+            effect = np.asarray(slopes[:nx, n : n + nz].toarray() * self._memory(slopes, task.t1 - task.t0)[:, None])
+            effect = effect * task.atol[n : n + nz] / asked[:, None]
+            most = np.nan_to_num(effect).max(axis=0, initial=0.0)
+            loud = self.is_free[nx:] & (most > LOUD)
+            nominal[nx:][loud] /= most[loud]
+        return None if np.array_equal(nominal, self.nominal) else nominal
 
     def _largest(self, task: Task) -> Floats:
         """Of the values of (x, z) at the instants asked for, and at the end."""
@@ -114,20 +124,26 @@ class Sizes:
             columns[state] = column
         seen = np.abs(task.y[: task.written]).max(axis=0, initial=0.0)
         rows = [seen[c] if c >= 0 and np.isfinite(seen[c]) else 0.0 for c in columns]
-        return np.maximum(ends, np.array(rows))
+        return np.asarray(np.maximum(ends, np.array(rows)))
 
     def _driving(self, kernel: Kernel, task: Task, span: float) -> Floats:
         """What the terms of each rate amount to, over the run or the time in which a state forgets, (x, z); zero for
         z."""
-        u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if task.n_breaks else np.zeros(0)
-        slopes = abs(kernel.jacobian(task.t, task.x, task.z, u, task.p))
+        slopes, nx = self._slopes(kernel, task), self.system.nx
         terms = np.asarray(slopes @ np.abs(np.concatenate([task.x, task.z])))
-        own = np.asarray(slopes.diagonal())
-        nx = self.system.nx
         driving = np.zeros(len(self.nominal))
-        with np.errstate(divide="ignore"):
-            driving[:nx] = terms[:nx] * np.minimum(span, 1.0 / own[:nx])
+        driving[:nx] = terms[:nx] * self._memory(slopes, span)
         return driving
+
+    def _slopes(self, kernel: Kernel, task: Task) -> csc_array:
+        """Sizes of the derivatives of rates and residuals by (x, z), where a run stands."""
+        u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if task.n_breaks else np.zeros(0)
+        return csc_array(abs(kernel.jacobian(task.t, task.x, task.z, u, task.p)))
+
+    def _memory(self, slopes: csc_array, span: float) -> Floats:
+        """The time in which each state forgets, at most the whole run."""
+        with np.errstate(divide="ignore"):
+            return np.minimum(span, 1.0 / np.asarray(slopes.diagonal())[: self.system.nx])
 
 
 def nominal_or_own(
@@ -186,9 +202,9 @@ def run_in_own_sizes(
 
     def watch(task: Task) -> None:
         if task.steps >= MANY_STEPS and not task.fixed_step and task.status == Status.MORE:
-            larger = sizes.larger(kernel, task)
-            if larger is not None:
-                raise Crawling(larger)
+            other = sizes.other(kernel, task)
+            if other is not None:
+                raise Crawling(other)
 
     nominal, task = sizes.nominal, make(sizes.nominal)
     try:

@@ -72,7 +72,7 @@ class DataMatrix:
         there are no measurements (noise depends on them) wherever anything was."""
         there = np.isfinite(self.columns(outputs)[0])
         others = [name not in self.outputs for name in outputs]
-        there[:, others] = np.isfinite(self.y).any(axis=1)[:, None]
+        there[:, others] = np.isfinite(self.y).any(axis=1, keepdims=True)
         return there
 
 

@@ -269,10 +269,16 @@ class EnsembleRunner:
 def _without(bad: np.ndarray, answer: EnsemblePrediction) -> EnsemblePrediction:
     """Statistics without those of outputs where they are undefined and nothing was measured: zero, as are their
     derivatives."""
-    zeroed = {"mean": bad, "variance": bad, "mean_slopes": bad[:, :, None], "variance_slopes": bad[:, :, None]}
-    return replace(
-        answer, **{n: np.where(where, 0.0, v) for n, where in zeroed.items() if (v := getattr(answer, n)).size}
-    )
+    zeroed: dict[str, Any] = {
+        "mean": bad,
+        "variance": bad,
+        "mean_slopes": bad[:, :, None],
+        "variance_slopes": bad[:, :, None],
+    }
+    found: dict[str, Any] = {
+        n: np.where(where, 0.0, v) for n, where in zeroed.items() if (v := getattr(answer, n)).size
+    }
+    return replace(answer, **found)
 
 
 def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.ndarray:
