@@ -3,8 +3,9 @@
 A tolerance of 1e-3 · rtol · nominal with a nominal value of one says nothing to a state of 1e-9 (no step is made small
 for it) and asks for more digits than there are of one near zero among others of 1e9. Both are seen in the run itself:
 
-small   a state stayed below a hundred absolute tolerances, and above the rounding of what drives it: the run is made
-        again with its largest value as nominal size.
+small   a state stayed below a hundred absolute tolerances, or below 1e-6 of a nominal value that nobody declared (its
+        error may be a thousand times rtol), and above the rounding of what drives it: the run is made again with its
+        largest value as nominal size.
 large   a run takes very many steps, and tolerances lie below the rounding of what drives their states, or those of
         implicit unknowns are so wide that states are lost in them: it is made again with the sizes of these.
 
@@ -30,6 +31,8 @@ from grisaille.structure.system import System
 Floats = NDArray[np.float64]
 SMALL = 100.0
 """Times its absolute tolerance, a state has at most two digits that steps are chosen by."""
+LOSES_DIGITS = 1e-3
+"""Divided by rtol: absolute tolerances in a state whose error may be a thousand times the relative tolerance."""
 FAR_BELOW = 1e-4
 """Of a nominal value that nobody declared: quantities that do not reach it have another size."""
 AT_REST = 1e-7
@@ -83,7 +86,8 @@ class Sizes:
         largest, nx = self._largest(task), self.system.nx
         # a size that was taken from a run that was far off
         off = np.flatnonzero(self.is_found[:nx] & (largest[:nx] < 0.1 * self.nominal[:nx]) & (largest[:nx] > 0))
-        small = [k for k in sorted({*small_states(task, self.system), *off.tolist()}) if self.is_free[k]]
+        few = small_states(task, self.system, max(SMALL, LOSES_DIGITS / task.rtol))
+        small = [k for k in sorted({*few, *off.tolist()}) if self.is_free[k]]
         if not small:
             return None
         noise = ROUNDING * self._driving(kernel, task, task.t1 - task.t0)
@@ -162,14 +166,14 @@ def nominal_or_own(
     return np.where(is_free & (own < FAR_BELOW * nominal), np.clip(own, least, nominal), nominal)
 
 
-def small_states(task: Task, system: System) -> list[int]:
-    """States so small beside their absolute tolerance that the steps did not look at them; not where an element of a
-    vector or a copy of a component is larger: heat that has not come so far yet."""
+def small_states(task: Task, system: System, limit: float = SMALL) -> list[int]:
+    """States below so many absolute tolerances that steps hardly looked at them; not where an element of a vector or a
+    copy of a component is larger: heat that has not come so far yet."""
     if not system.observed_states:
         return []
     states, columns = np.array(system.observed_states).T
     largest, atol = np.abs(task.y[: task.written, columns]).max(axis=0, initial=0.0), task.atol[states]
-    small, moves = largest < SMALL * atol, largest > AT_REST * atol
+    small, moves = largest < limit * atol, largest > AT_REST * atol
     if not (small & moves).any():
         return []
     names = [ELEMENT.sub("", system.state_names[k]) for k in states]

@@ -21,7 +21,7 @@
 
 #define GR_RADAU_SINGULAR_TRIES 6
 #ifndef GR_RADAU_MISSED
-#define GR_RADAU_MISSED 10.0 /* tolerances that a step may miss at bends */
+#define GR_RADAU_MISSED 1.0 /* tolerances that a step may miss at bends */
 #endif
 #define GR_RADAU_CRAWLS 1e-11 /* of the run: steps so short look whether the branch of z ends */
 
