@@ -95,7 +95,7 @@ def packed_filters(filters: Filters, fused: Sizes) -> dict[str, Any]:
     dfilter, dstart, dreading = filters.packed_derivatives() if fused.layout.sensitive else nothing
     return {
         "stream": np.array([(*s.key, int(s.antithetic)) for s in streams], dtype=np.uint32),
-        "which": filters.which.astype(_LONG),
+        "which": filters.which.astype(_LONG, copy=False),
         "filter": filters.packed_steps(), "start": filters.packed_start(), "reading": filters.packed_reading(),
         "dfilter": dfilter, "dstart": dstart, "dreading": dreading,
         "w0": None if filters.w is None else np.ascontiguousarray(filters.w),
