@@ -1,4 +1,4 @@
-"""The ensembles of all values of the unknown, and all data sets, in one run each where a graphics processor makes them."""
+"""Ensembles at all values of the unknown, and all data sets, each in one run where a graphics processor makes them."""
 
 from __future__ import annotations
 

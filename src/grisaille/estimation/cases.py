@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 import numpy as np
 
-from grisaille.errors import EstimationError, GrisailleError
+from grisaille.errors import EstimationError, GrisailleError, InsufficientMemoryError
 from grisaille.estimation.noise import NoiseLevel
 from grisaille.model.classes import Model
 from grisaille.simulation.crossings import Crossing
@@ -103,6 +103,8 @@ class Case(Generic[R]):
             return self
         try:
             return replace(self, discretisation=self.runner.discretise(self.own(theta)))
+        except InsufficientMemoryError:
+            raise
         except GrisailleError:
             return self
 
@@ -112,6 +114,8 @@ class Case(Generic[R]):
         if discretisation is None:
             try:
                 discretisation = self.runner.discretise(self.own(theta))
+            except InsufficientMemoryError:
+                raise
             except GrisailleError as error:
                 return self.runner.failed(str(error), sensitive)
         return self.runner.predict(self.own(theta), discretisation, sensitive=sensitive)

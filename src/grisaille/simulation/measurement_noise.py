@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.errors import DataError
-from grisaille.model.expression import Expression
+from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
 
@@ -41,6 +41,21 @@ def with_noise(
             noisy[name] = noisy[name] + deviations[..., k]
             noisy[name].attrs.update(trajectories[name].attrs)
     return noisy
+
+
+def bytes_of_noise(model: FlatModel) -> float:
+    """Bytes for each point of trajectories that ``with_noise`` takes: new outputs, and what the largest group draws."""
+    groups = _tied(model)
+    largest = max(map(len, groups), default=0)
+    drawn = 2 * largest + (0 if _is_constant(model) else 6 * largest**2)
+    return float(8 * (len(model.outputs) + drawn))
+
+
+def _is_constant(model: FlatModel) -> bool:
+    """Whether no formula of the noise contains a name that varies along a trajectory."""
+    formulas = [o.noise for o in model.outputs.values() if o.noise is not None]
+    names = {n.path for n in postorder([*formulas, *model.noise_covariance.values()]) if isinstance(n, Name)}
+    return names <= set(model.parameters)
 
 
 def _tied(model: FlatModel) -> list[list[str]]:

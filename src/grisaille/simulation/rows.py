@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
-from grisaille.errors import DataError, GrisailleError
+from grisaille.errors import DataError, GrisailleError, InsufficientMemoryError
 from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.discretisation import Rows
 from grisaille.simulation.row_roots import Known, RowRoots
@@ -72,6 +72,8 @@ class RowRunner:
         try:
             point = self.trial.at(theta)
             z = self.roots.solve(point.p, self._known(rows))
+        except InsufficientMemoryError:
+            raise
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
         with np.errstate(all="ignore"):

@@ -18,7 +18,7 @@ import numpy as np
 
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
-from grisaille.errors import GrisailleError, SimulationError
+from grisaille.errors import GrisailleError, InsufficientMemoryError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.events import fired
@@ -108,6 +108,8 @@ class Runner:
         try:
             point = self.trial.at(theta)
             return self._accurate(point if sensitive else point.still(), steps, sensitive)
+        except InsufficientMemoryError:
+            raise
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
 
@@ -131,6 +133,8 @@ class Runner:
             task = form.listing(self._task(point, self._tolerance(steps)))
             task.fixed_step = steps.step
             integrate(kernel, task, steps.method)
+        except InsufficientMemoryError:
+            raise
         except GrisailleError as error:
             return Happenings((), str(error))
         if task.status != Status.DONE:

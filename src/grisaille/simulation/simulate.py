@@ -116,6 +116,7 @@ def simulate(
         options = EnsembleOptions(
             realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
             rtol=rtol, method=method, compiled=compiled, threads=threads, strict=strict, device=device,
+            may_reduce=True,
         )  # fmt: skip
         return simulate_ensemble(posed, options, noise=noise, strict=strict, progress=progress)
     if reduce is not None:

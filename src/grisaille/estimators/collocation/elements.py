@@ -28,7 +28,7 @@ from grisaille.collocation.direct.refinement import interpolated, step_errors
 from grisaille.collocation.direct.summary import inside_bounds
 from grisaille.collocation.direct.transcription import Point
 from grisaille.collocation.newton import Ended
-from grisaille.errors import GrisailleError
+from grisaille.errors import GrisailleError, InsufficientMemoryError
 from grisaille.estimators.collocation.element_solution import ElementSolution
 from grisaille.estimators.collocation.strides import Strides
 from grisaille.estimators.collocation.trajectories import SETTLED, Judged, Trajectories
@@ -91,6 +91,8 @@ class Elements(Trajectories):
         for start in (self.last, None) if self.last is not None else (None,):
             try:
                 found = program.solve(theta, start, bounds=(theta, theta), grid=self.grid, bounded=bounded)
+            except InsufficientMemoryError:
+                raise
             except GrisailleError as error:
                 return str(error)
             if found.converged:

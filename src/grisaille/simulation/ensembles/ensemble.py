@@ -45,6 +45,7 @@ from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
 from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
+from grisaille.simulation.ensembles.requirements import HELD, require_ensemble
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.simulation.ensembles.starts import Starts, onto_constraints, solve_starts
 from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine
@@ -70,8 +71,6 @@ TOO_FAR = 5.0
 """Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
 SHORT = 1 << 18
 """Steps of a pilot that are made on one thread."""
-HELD = 1 << 25
-"""Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,8 @@ class EnsembleOptions:
     """(nx, nx) of the states at the start, tangent to hidden constraints; none when not given."""
     device: str = "cpu"
     """Where realizations run; pilots always run on the processor."""
+    may_reduce: bool = False
+    """Whether who asks can ask for statistics instead: what is advised where trajectories do not fit into memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,12 @@ def simulate_ensemble(
     if noise and options.reduce is not None:
         raise DataError("noise=True adds measurement noise to trajectories; statistics are of the outputs themselves.")
     label = posed.structure.model.name
+    _check(options)
+    require_ensemble(posed, options, noise)
     with progress_over(options.realizations, label, progress) as report:
         found = run_ensemble(posed, options, report)
     result = as_ensemble(posed, options, found)
+    found = replace(found, y=None, sy=None)  # the names have arrays of their own
     if noise:
         result = with_noise(result, posed.structure.model, posed.known, options.seed, options.antithetic)
     if found.failed:
@@ -184,6 +188,7 @@ def run_ensemble(
 ) -> Ensemble:
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
+    require_ensemble(posed, options)
     options = _for_device(posed, options) if options.device != "cpu" else options
     posed = without_rough_signals(posed) if posed.structure.system.has.stepped_around else posed
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
@@ -210,6 +215,7 @@ def _run(
     setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
+    require_ensemble(posed, options, setting=setting, joined=engine_of is not FusedEngine)
     device = choose_device(options.device, engine_of, setting) if options.device != "cpu" else CPU
     engine = on_graphics(engine_of, setting, device.name) if device.is_graphics else engine_of(setting)
     y = sy = None

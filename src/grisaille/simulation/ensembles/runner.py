@@ -16,7 +16,7 @@ import numpy as np
 
 from grisaille.compilation.stochastic_step import SCHEMES
 from grisaille.disturbance import Purpose, Stream
-from grisaille.errors import GrisailleError
+from grisaille.errors import GrisailleError, InsufficientMemoryError
 from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import Disturbances
 from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble, run_ensembles
@@ -95,6 +95,8 @@ class EnsembleRunner:
             return self._by_differences(theta, self.differences)
         try:
             found = self._run(self._at(theta, sensitive), ["mean", "variance"])
+        except InsufficientMemoryError:
+            raise
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
         return self._checked(self._prediction(found, sensitive), sensitive)
@@ -112,6 +114,8 @@ class EnsembleRunner:
             points = [self._at(theta, False) for theta in thetas]
             options = replace(self.options, reduce=["mean", "variance"])
             found = run_ensembles(points, options, self._disturbances_of(points[0]))
+        except InsufficientMemoryError:
+            raise
         except GrisailleError:
             # some point cannot be simulated: each says for itself whether it can
             return [self.predict(theta, sensitive=False) for theta in thetas]
