@@ -143,7 +143,7 @@ class Transcription:
             f"Collocation on {elements} elements of {sizes.total} unknowns",
             lambda available: (
                 f"{available // each} elements would fit: fit a part of the record, or resample it; gr.KalmanML() "
-                f"takes memory for one instant at a time."
+                f"takes a small part of that."
             ),
         )
 
