@@ -9,7 +9,8 @@
     ├── SimulationError     a trajectory could not be completed
     ├── EstimationError     an estimation problem cannot be posed or solved
     ├── CompilationError    generated code could not be built
-    └── ArgumentError       a call with arguments that do not exist; a TypeError, too
+    ├── ArgumentError       a call with arguments that do not exist; a TypeError, too
+    └── InsufficientMemoryError   a call that would take more memory than there is; a MemoryError, too
 """
 
 from __future__ import annotations
@@ -49,3 +50,11 @@ class CompilationError(GrisailleError):
 
 class ArgumentError(GrisailleError, TypeError):
     """A call with arguments that do not exist, or without those that it needs."""
+
+
+class InsufficientMemoryError(GrisailleError, MemoryError):
+    """A call that would take more memory than there is; nothing was begun."""
+
+
+INDEPENDENT_OF_VALUES = (CompilationError, InsufficientMemoryError)
+"""Raised whatever the values of the unknowns: a search does not look for others at which a run would do."""

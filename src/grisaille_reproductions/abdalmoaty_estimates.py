@@ -11,7 +11,7 @@ Output error is the same with the disturbance at zero. By Gauss–Newton: ``gr.m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import grisaille as gr
 from grisaille.disturbance import Purpose
 from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
 from grisaille_reproductions.abdalmoaty_curve import trace_curve
+from grisaille_reproductions.abdalmoaty_together import simulate_data as simulate_batches
 from grisaille_reproductions.abdalmoaty_together import simulate_together
 from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
 
@@ -29,8 +30,6 @@ METHODS = ("proposed", "corrected", "output error")
 RTOL = 1e-4
 POINTS = 14
 """Values of the drag at which an ensemble is simulated: between them its mean is some 1e-5 standard deviations off."""
-BATCH = 50
-"""Data sets simulated at a time, which bounds memory."""
 PUBLISHED: dict[tuple[str, str], Shown] = {
     ("proposed", "mean"): "6.25 ± 0.034",
     ("output error", "mean"): 7.20,
@@ -96,22 +95,21 @@ def on_grid(settings: Settings, extent: Extent, device: str = "cpu") -> dict[int
     """Length → method → the estimate of every data set."""
     longest = max(extent.lengths)
     y = simulate_data(settings, extent.data_sets, longest, device)
-    costs = {n: {m: np.empty((extent.data_sets, len(extent.grid))) for m in METHODS} for n in extent.lengths}
-    together = _together(settings, longest, extent, device) if device != "cpu" else None
-    ensemble = _ensemble(settings, longest, extent) if together is None else None
-    for j, theta in enumerate(extent.grid):
-        if ensemble is not None:
-            mean, variance = ensemble(float(theta))
-            alone, _ = _statistics(settings, longest, float(theta), None)
-        elif together is not None:
-            mean, variance, alone = (values[j] for values in together)
-        for n in extent.lengths:
-            used = slice(TRANSIENT, n)
-            plain = _squares(y[:, used], mean[used])
-            costs[n]["proposed"][:, j] = plain
-            costs[n]["corrected"][:, j] = plain - variance[used].sum() / extent.realizations
-            costs[n]["output error"][:, j] = _squares(y[:, used], alone[used])
+    predict = _one_by_one if device == "cpu" else _together
+    mean, variance, alone = predict(settings, longest, extent, device)
+    plain, quiet = (_squares(y, predictions, extent.lengths) for predictions in (mean, alone))
+    spread = {n: variance[:, TRANSIENT:n].sum(axis=1) / extent.realizations for n in extent.lengths}
+    costs = {n: dict(zip(METHODS, (plain[n], plain[n] - spread[n], quiet[n]), strict=True)) for n in extent.lengths}
     return {n: {m: extent.grid[np.argmin(c, axis=1)] for m, c in by.items()} for n, by in costs.items()}
+
+
+def _one_by_one(
+    settings: Settings, samples: int, extent: Extent, device: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and variance of φ at all values, and its course without disturbance: one value after the other."""
+    ensemble, grid = _ensemble(settings, samples, extent), [float(theta) for theta in extent.grid]
+    mean, variance = (np.array(a) for a in zip(*(ensemble(theta) for theta in grid), strict=True))
+    return mean, variance, np.array([_statistics(settings, samples, theta, None)[0] for theta in grid])
 
 
 def _together(
@@ -180,18 +178,18 @@ def _statistics(settings: Settings, samples: int, theta: float, count: int | Non
 
 def simulate_data(settings: Settings, count: int, samples: int, device: str = "cpu") -> np.ndarray:
     """Measurements after the start, (data sets, samples); seeds other than the model's."""
-    parts = []
-    for first in range(0, count, BATCH):
-        run = gr.simulate(
-            settings.model(), times(samples), settings.inputs(samples), hold="foh", noise=True, step=SPACING,
-            rtol=RTOL, realizations=min(BATCH, count - first), seed=1000 + first, device=device,
-        )  # fmt: skip
-        parts.append(run.phi.values[:, 1:])
-    return np.concatenate(parts)
+    return simulate_batches(settings, count, samples, RTOL, device)
 
 
-def _squares(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    return np.asarray(np.einsum("ij,ij->i", y, y) - 2 * y @ prediction + prediction @ prediction)
+def _squares(y: np.ndarray, predictions: np.ndarray, lengths: Sequence[int]) -> dict[int, np.ndarray]:
+    """Length → Σ_k (y_k − ŷ_k)² after the transient, (data sets, predictions); each sample is used once."""
+    total, found, first = np.zeros((len(y), len(predictions))), {}, TRANSIENT
+    for n in sorted(set(lengths)):
+        Y, P = y[:, first:n], predictions[:, first:n]
+        own = np.einsum("ij,ij->i", Y, Y)[:, None] + np.einsum("ij,ij->i", P, P)
+        total, first = total + (own - 2 * Y @ P.T), max(first, n)
+        found[n] = total
+    return found
 
 
 def _rows(settings: Settings, n: int, method: str, sample: np.ndarray) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The ensembles of all values of the unknown in one run, where a graphics processor makes them."""
+"""Ensembles at all values of the unknown, and all data sets, each in one run where a graphics processor makes them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
+import grisaille as gr
 from grisaille.disturbance import Purpose
 from grisaille.simulation.ensembles.disturbances import Disturbances
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions, discretise, run_ensembles
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions, discretise, failure_sentence, run_ensembles
+from grisaille.simulation.measurement_noise import with_noise
+from grisaille.simulation.posing import pose
 from grisaille.trial import Movement, Trial
 from grisaille_reproductions.abdalmoaty import SPACING, Settings, times
+
+BATCH = 50
+"""Data sets that share a seed."""
 
 
 def simulate_together(
@@ -31,3 +37,24 @@ def simulate_together(
     found = run_ensembles(points, replace(options, substeps=steps), disturbances)
     mean, variance = (np.array([f.statistics[n].values[1:, 0] for f in found]) for n in ("mean", "variance"))
     return mean, variance
+
+
+def simulate_data(settings: Settings, count: int, samples: int, rtol: float, device: str = "cpu") -> np.ndarray:
+    """Measurements of φ after the start, (data sets, samples); seeds other than the model's."""
+    import xarray as xr
+
+    point = pose(settings.model(), times(samples), settings.inputs(samples), None, None, hold="foh", sensitivities=())
+    model, seeds = point.structure.model, [1000 + first for first in range(0, count, BATCH)]
+    disturbances = Disturbances(model, point.structure.system)
+    options = EnsembleOptions(
+        min(BATCH, count), seed=seeds[0], step=SPACING, rtol=rtol, observed=("phi",), device=device
+    )  # fmt: skip
+    options = replace(options, substeps=discretise(point, options, disturbances).substeps)
+    y = np.empty((count, samples))
+    for k, found in enumerate(run_ensembles([point] * len(seeds), options, disturbances, seeds)):
+        assert found.y is not None
+        if found.failed:
+            raise gr.SimulationError(f"Data with the seed {seeds[k]}: {failure_sentence(found, options.realizations)}")
+        one = xr.Dataset({"phi": (("realization", "time"), found.y[: count - BATCH * k, :, 0])})
+        y[BATCH * k : BATCH * (k + 1)] = with_noise(one, model, point.known, seeds[k]).phi.values[:, 1:]
+    return y

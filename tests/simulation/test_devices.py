@@ -294,10 +294,14 @@ def test_too_little_memory_is_a_sentence_with_what_fits(emulated, monkeypatch) -
         gr.simulate(Tank(), TIMES, FORCE, realizations=100_000, reduce="mean", device="cuda")
 
 
-def test_the_pendulum_study_is_that_of_the_processor(emulated) -> None:
+def test_the_pendulum_study_is_that_of_the_processor(emulated, monkeypatch) -> None:
+    from grisaille_reproductions import abdalmoaty_together
     from grisaille_reproductions.abdalmoaty import PROGRAM
-    from grisaille_reproductions.abdalmoaty_estimates import Extent, on_grid
+    from grisaille_reproductions.abdalmoaty_estimates import Extent, on_grid, simulate_data
 
+    monkeypatch.setattr(abdalmoaty_together, "BATCH", 2)
+    data = [simulate_data(PROGRAM, 3, 600, device) for device in ("cpu", "cuda")]
+    assert np.array_equal(*data) and len(emulated) == 1 and emulated[0].values == 2, "data sets of all seeds in one run"
     extent = Extent(3, (600,), 4, 2.0)
     here, there = (on_grid(PROGRAM, extent, device) for device in ("cpu", "cuda"))
     assert all(np.array_equal(here[600][m], there[600][m]) for m in here[600])

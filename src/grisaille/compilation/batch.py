@@ -89,7 +89,7 @@ def check_batch(
     hold: str | Sequence[str], nominal: ArrayLike, substeps: int, keep: int | ArrayLike, realizations: int | None,
     dp: ArrayLike | None, sx0: ArrayLike | None, skip: ArrayLike, filters: Filters | None,
 ) -> Batch:  # fmt: skip
-    times = _array(grid)
+    times = np.ascontiguousarray(grid, dtype=np.float64)
     if times.ndim != 1 or times.size < 1 or not np.all(np.diff(times) > 0):
         raise DataError("The grid of a frozen run must be a list of increasing times.")
     if int(substeps) < 1:

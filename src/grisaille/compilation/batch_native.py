@@ -67,9 +67,13 @@ def run_native(
     if reduce:
         wave = max(threads, WAVE // max(1, 2 * batch.kept.size * fused.ny * (1 + fused.ns)))
     total: Moments | None = None
+    # one list for all blocks, each of which writes its own entries: a list for each would make work of M² numbers
+    failed = np.full(batch.count, -1, dtype=_LONG)
 
     def run(block: NDArray[np.int64]) -> Moments | None:
-        return _run(entry, fused, batch, disturbances, answer, block, reduce)
+        part = _run(entry, fused, batch, disturbances, answer, block, reduce, failed)
+        answer.failed[block] = failed[block]
+        return part
 
     if len(blocks) == 1 and progress is None:  # a thread would take longer to start than the block to run
         return finish(answer, batch, run(blocks[0]))
@@ -95,7 +99,7 @@ def packed_filters(filters: Filters, fused: Sizes) -> dict[str, Any]:
     dfilter, dstart, dreading = filters.packed_derivatives() if fused.layout.sensitive else nothing
     return {
         "stream": np.array([(*s.key, int(s.antithetic)) for s in streams], dtype=np.uint32),
-        "which": filters.which.astype(_LONG),
+        "which": filters.which.astype(_LONG, copy=False),
         "filter": filters.packed_steps(), "start": filters.packed_start(), "reading": filters.packed_reading(),
         "dfilter": dfilter, "dstart": dstart, "dreading": dreading,
         "w0": None if filters.w is None else np.ascontiguousarray(filters.w),
@@ -112,11 +116,12 @@ def _run(
     answer: Frozen,
     block: NDArray[np.int64],
     reduce: bool,
+    failed: NDArray[Any],
 ) -> Moments | None:
     part = Moments.empty(block.size, batch.kept.size, fused.ns, fused.ny) if reduce else None
     tables = np.array([s.ctypes.data for s in batch.signals], dtype=np.uintp)
     strides = np.array([s.shape[-1] if s.ndim == 2 else 0 for s in batch.signals], dtype=_LONG)
-    kept, failed, member = batch.kept.astype(_LONG), np.full(batch.count, -1, dtype=_LONG), block.astype(_LONG)
+    kept, member = batch.kept.astype(_LONG), block.astype(_LONG)
     entry(
         ctypes.byref(
             BatchStructure(
@@ -132,7 +137,6 @@ def _run(
             )
         )
     )  # fmt: skip
-    answer.failed[block] = failed[block]
     return part
 
 

@@ -62,14 +62,15 @@ class Stream:
         places = np.broadcast_arrays(
             _indices("realization", realization), _indices("step", step), _indices("node", node)
         )
-        m, k, j = (p.ravel() for p in places)
-        out = np.empty((m.size, components + components % 2))
-        for first, last in _chunks(m.size):
-            for block in range(out.shape[1] // 2):
-                out[first:last, 2 * block : 2 * block + 2] = self._pairs(
-                    m[first:last], k[first:last], j[first:last], block
-                )
-        return out[:, :components].reshape(*places[0].shape, components)
+        size = places[0].size
+        out = np.empty((size, components))
+        for first, last in _chunks(size):
+            # indices are copied chunk by chunk: all of them would take three times as much memory as the normals
+            m, k, j = (p.flat[first:last] for p in places)
+            for block in range(-(-components // 2)):
+                pairs = self._pairs(m, k, j, block)
+                out[first:last, 2 * block : 2 * block + 2] = pairs[:, : components - 2 * block]
+        return out.reshape(*places[0].shape, components)
 
     def _pairs(self, realization: Counts, step: Counts, node: Counts, block: int) -> Floats:
         even = realization & ~np.uint64(1) if self.antithetic else realization

@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 
 SLAB = 1 << 20
 """Normals drawn at a time."""
+SHORT = 32
+"""Products of a step up to which Python's own numbers are quicker than arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +45,11 @@ class Transitions:
     """(steps, n, n), lower triangular, L Lᵀ = Q."""
 
 
-def make_transitions(process: Process, times: ArrayLike) -> Transitions:
-    """F and chol(Q) for each distinct step of ``times``."""
-    steps, which = distinct_steps(times)
+def make_transitions(
+    process: Process, times: ArrayLike, distinct: tuple[Floats, NDArray[np.int64]] | None = None
+) -> Transitions:
+    """F and chol(Q) for each distinct step of ``times``, where these are known already: of ``distinct``."""
+    steps, which = distinct_steps(times) if distinct is None else distinct
     F, Q = discretize(process.A, process.intensity, steps)
     return Transitions(steps, which, F, factorize(Q))
 
@@ -70,6 +74,9 @@ def sample_path(
     steps = make_transitions(process, grid)
     x = np.empty((chosen.size, grid.size, process.order))
     x[:, 0] = _start(process, stream, chosen, start, first)
+    if chosen.size * process.order**2 <= SHORT:
+        _step_by_step(stream, chosen, first, steps, x)
+        return x
     for k, z in _innovations(stream, chosen, first + 1, grid.size - 1, process.order):
         x[:, k + 1] = multiply(steps.F[steps.which[k]], x[:, k]) + multiply(steps.L[steps.which[k]], z)
     return x
@@ -95,6 +102,38 @@ def multiply(M: Floats, x: Floats) -> Floats:
     for j in range(1, M.shape[1]):
         total = total + M[:, j] * x[..., j, None]
     return total
+
+
+def _step_by_step(stream: Stream, chosen: NDArray[np.int64], first: int, transitions: Transitions, x: Floats) -> None:
+    """The recursion in numbers, one path after the other: the same sums in the same order, digit for digit."""
+    n = x.shape[2]
+    matrices, slab = transitions.F.tolist(), max(1, SLAB // n)
+    for m in range(chosen.size):
+        state = x[m, 0].tolist()
+        for begin in range(0, x.shape[1] - 1, slab):
+            which = transitions.which[begin : begin + slab]
+            z = stream.normals(chosen[m], first + 1 + begin + np.arange(which.size), n)
+            kicks = _products(transitions.L[which] if len(matrices) > 1 else transitions.L, z)
+            path = []
+            for F, kick in zip((matrices[i] for i in which.tolist()), kicks.tolist(), strict=True):
+                state = [_row_times(row, state) + e for row, e in zip(F, kick, strict=True)]
+                path.append(state)
+            x[m, begin + 1 : begin + 1 + which.size] = path
+
+
+def _row_times(row: list[float], state: list[float]) -> float:
+    total = row[0] * state[0]
+    for j in range(1, len(row)):
+        total = total + row[j] * state[j]
+    return total
+
+
+def _products(M: Floats, x: Floats) -> Floats:
+    """M_k x_k for a stack of matrices, or one for all, in the order of ``multiply``."""
+    total = M[..., 0] * x[..., 0, None]
+    for j in range(1, M.shape[-1]):
+        total = total + M[..., j] * x[..., j, None]
+    return np.asarray(total)
 
 
 def _start(process: Process, stream: Stream, chosen: NDArray[np.int64], start: ArrayLike | None, first: int) -> Floats:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.errors import CompilationError, EstimationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
 from grisaille.experiment.checks import read_number
@@ -313,7 +313,7 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samp
     head = record.replace(outputs=outputs, weights=None, skip=0, start=known, name=record.name or "record")
     try:
         found = estimate_starts(fit, head, names)
-    except CompilationError:
+    except INDEPENDENT_OF_VALUES:
         raise  # no other values of the unknowns would help
     except GrisailleError as error:
         raise EstimationError(f"{where}, and its first {count} samples do not tell it: {error} {remedy}") from error

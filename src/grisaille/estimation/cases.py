@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 import numpy as np
 
-from grisaille.errors import CompilationError, EstimationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.estimation.noise import NoiseLevel
 from grisaille.model.classes import Model
 from grisaille.simulation.crossings import Crossing
@@ -105,8 +105,8 @@ class Case(Generic[R]):
             return self
         try:
             return replace(self, discretisation=self.runner.discretise(self.own(theta)))
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError:
             return self
 
@@ -116,8 +116,8 @@ class Case(Generic[R]):
         if discretisation is None:
             try:
                 discretisation = self.runner.discretise(self.own(theta))
-            except CompilationError:
-                raise  # no other values of the unknowns would help
+            except INDEPENDENT_OF_VALUES:
+                raise
             except GrisailleError as error:
                 return self.runner.failed(str(error), sensitive)
         return self.runner.predict(self.own(theta), discretisation, sensitive=sensitive)

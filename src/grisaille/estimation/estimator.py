@@ -21,6 +21,7 @@ from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.cost import Cost, usual_cost
 from grisaille.estimation.interruption import interrupted_estimate
+from grisaille.estimation.requirements import bytes_of_least_squares
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import nearest, suggestion
 from grisaille.optimization.journal import Journal, Progress
@@ -210,6 +211,10 @@ class Estimator(metaclass=EstimatorType):
     def cost(self, problem: Problem) -> Cost:
         """How many evaluations a search usually takes, why they take long, and what would be faster."""
         return usual_cost(problem, EVALUATIONS)
+
+    def bytes_needed(self, question: Question) -> float:
+        """Bytes that posing and solving a problem take, about: what is refused where there is less memory."""
+        return bytes_of_least_squares(question)
 
     def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
         """What is said before anything is computed, where the size of the model alone makes a fit long; else empty."""

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from grisaille.errors import CompilationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel, moving_levels
 from grisaille.estimation.unknowns import joint_priors, prior_residual
@@ -174,7 +174,11 @@ class Problem(Scaled):
         if sensitive and self.differences is not None:
             return self.differenced(theta, self.differences)
         begun = self.begun
-        predictions, errors, slopes, scales = [], [], [], []
+        extra, extra_slopes = self.prior_residuals(theta)
+        # rows are written where they stay: with many experiments this is the largest array of a fit
+        count = sum(len(s.values) for c in begun.cases for s in c.samples)
+        jacobian = np.zeros(((count + len(extra)) * sensitive, len(self.unknowns)))
+        predictions, errors, scales, at = [], [], [], 0
         for case in begun.cases:
             prediction = case.predict(theta, sensitive=sensitive)
             predictions.append(prediction)
@@ -186,22 +190,16 @@ class Problem(Scaled):
                 errors.append(s.values - prediction.y[s.rows, column])
                 scales.append(begun.deviations(case, s.output, s.rows, prediction, theta))
                 if sensitive:
-                    rows = np.zeros((len(s.values), len(self.unknowns)))
-                    rows[:, list(case.unknowns)] = -prediction.sy[s.rows, column]
-                    slopes.append(rows)
+                    jacobian[at : at + len(s.values), list(case.unknowns)] = -prediction.sy[s.rows, column]
+                    at += len(s.values)
         e = np.concatenate(errors)
         factor = self.weights / np.concatenate(scales)
-        jacobian = np.concatenate(slopes) * factor[:, None] if sensitive else np.zeros((0, len(self.unknowns)))
+        if sensitive:
+            jacobian[:at] *= factor[:, None]
+            jacobian[at:] = extra_slopes
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
-        extra, extra_slopes = self.prior_residuals(theta)
-        return Evaluation(
-            theta,
-            np.concatenate([factor * e, extra]),
-            np.concatenate([jacobian, extra_slopes]) if sensitive else jacobian,
-            e,
-            tuple(predictions),
-        )
+        return Evaluation(theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions))
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only."""
@@ -289,7 +287,7 @@ class Problem(Scaled):
         }
         try:
             return self.freeze({n: p for n, p in found.items() if p.completed}, self.guess)
-        except CompilationError:
+        except INDEPENDENT_OF_VALUES:
             raise  # no other values of the unknowns would help
         except GrisailleError:
             return self

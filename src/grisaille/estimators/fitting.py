@@ -22,6 +22,7 @@ from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
+from grisaille.estimation.requirements import require_fit
 from grisaille.estimation.unknowns import (
     marked_names,
     parameter_guesses,
@@ -305,6 +306,7 @@ def pose(
             f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
             f"(noise=None) is estimated without being named."
         )
+    require_fit(method, question)
     problem = method.pose(question)
     _refuse_too_few(problem)
     return problem

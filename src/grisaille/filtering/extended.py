@@ -44,6 +44,7 @@ from grisaille.filtering.roots import Roots, UnsolvedError, restarts, unsolved_m
 from grisaille.filtering.sigma_points import first_singular
 from grisaille.filtering.start import is_flat, start_covariance, start_mean
 from grisaille.filtering.steps import FilterSteps
+from grisaille.memory import DOUBLE, require_memory
 
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 40 ms, above which reverse mode is worth its compilation."""
@@ -55,6 +56,8 @@ HIDDEN = {
     "states follow it"
 }
 """What becomes of a disturbance without a linear effect where it is zero."""
+INTERVAL = 3000
+"""Bytes of an interval beside signals at the halves of its steps: measurements, moments and innovations."""
 
 
 class ExtendedFilter:
@@ -246,6 +249,8 @@ class ExtendedFilter:
             sample = np.where((cells.sample_at >= 0) & np.asarray(mask.any(axis=1))[sample], cells.sample_at, -1)
             weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
             steps = self.steps(q)
+            if not self._passes:
+                self._require(len(steps), int((2 * steps + 1).sum()) * cells.coefficients.shape[1])
             given = FilterPass(
                 cells.bounds, _stages(cells, steps),
                 np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]]), sample, np.where(mask, y, 0.0),
@@ -255,6 +260,18 @@ class ExtendedFilter:
             found = PreparedPass(given)
             self._passes = {**self._passes, key: found}
         return found
+
+    def _require(self, intervals: int, numbers: int) -> None:
+        """Refuse a record that does not fit into memory."""
+        size = INTERVAL * intervals + DOUBLE * numbers
+        require_memory(
+            size,
+            f"The filter of {self.model.structure.model.name} ({self.model.n} states, {intervals} intervals)",
+            lambda available: (
+                f"About {int(intervals * available / size)} intervals would fit: fit a part of the record, or resample "
+                f"it."
+            ),
+        )
 
     def start(self, given: PreparedPass, q: Floats, dq: Floats, x0: Floats, z0: Floats | None) -> Floats:
         """s and its derivatives before the first sample, (1 + ns, size)."""

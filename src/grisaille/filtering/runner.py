@@ -15,7 +15,7 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
-from grisaille.errors import CompilationError, EstimationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.experiment.cells import Record
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.filtering.diffuse import DiffusePass
@@ -32,6 +32,7 @@ from grisaille.filtering.smoother import smooth
 from grisaille.filtering.start import variances_by_name
 from grisaille.filtering.steps import Exact, FilterSteps
 from grisaille.filtering.substeps import choose_substeps
+from grisaille.memory import DOUBLE, require_memory
 from grisaille.trial import Point, Trial
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form
@@ -40,6 +41,8 @@ from grisaille.trial.unknown import describe_values
 
 MOST_KEPT = 3
 """Filters with other steps that are kept beside the last one."""
+COVARIANCES = 6
+"""Matrices and as many vectors of each instant that both passes over a record hold."""
 MOST_RECENT = 4
 """Likelihoods that are kept: where other experiments have unknowns of their own, most evaluations do not move this."""
 
@@ -211,8 +214,8 @@ class FilterRunner:
         try:
             posed = self.posed(theta, sensitive)
             found = finish(sums(self.filter_on(steps, theta), *posed))
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError as error:
             return Filtered(None, str(error))
         return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
@@ -228,6 +231,7 @@ class FilterRunner:
         """Filtered and smoothed moments at cell boundaries."""
         q, dq, start = self.posed(theta, False)
         filter = self.filter_on(steps, theta)
+        self._require_states(filter.model.n)
         if isinstance(filter, ExtendedFilter):
             found = states_of(filter, q, start.x, start.z)
             if isinstance(found, Sums):
@@ -247,6 +251,15 @@ class FilterRunner:
         nothing = np.zeros((len(kept[0].x_filt), 0))
         closed = np.zeros((*kept[0].x_filt.shape, 0))
         return Moments(filter, q, kept[0], smooth(matrices, kept[0]), nothing, closed, closed)
+
+    def _require_states(self, n: int) -> None:
+        """Refuse moments at every instant that do not fit into memory."""
+        each, count = DOUBLE * COVARIANCES * n * (n + 1), len(self.trial.times)
+        require_memory(
+            each * count,
+            f"States of {self.trial.structure.model.name} with their covariances ({n} states, {count} samples)",
+            lambda available: f"{available // each} samples would fit: ask for the states of a part of the record.",
+        )
 
     def start_covariance(self, theta: Floats, steps: Discretisation) -> Floats:
         """Return P₀ of all states before the first sample; zero in directions with a flat prior."""

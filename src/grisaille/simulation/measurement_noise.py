@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.errors import DataError
-from grisaille.model.expression import Expression
+from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
 
@@ -43,6 +43,21 @@ def with_noise(
     return noisy
 
 
+def bytes_of_noise(model: FlatModel) -> float:
+    """Bytes for each point of trajectories that ``with_noise`` takes: new outputs, and what the largest group draws."""
+    groups = _tied(model)
+    largest = max(map(len, groups), default=0)
+    drawn = 2 * largest + (0 if _is_constant(model) else 6 * largest**2)
+    return float(8 * (len(model.outputs) + drawn))
+
+
+def _is_constant(model: FlatModel) -> bool:
+    """Whether no formula of the noise contains a name that varies along a trajectory."""
+    formulas = [o.noise for o in model.outputs.values() if o.noise is not None]
+    names = {n.path for n in postorder([*formulas, *model.noise_covariance.values()]) if isinstance(n, Name)}
+    return names <= set(model.parameters)
+
+
 def _tied(model: FlatModel) -> list[list[str]]:
     """Outputs in groups that share a covariance."""
     group = {name: name for name in model.outputs}
@@ -56,25 +71,41 @@ def _draw(
     data: xr.Dataset, model: FlatModel, group: list[str], parameters: Mapping[str, float], seed: int, antithetic: bool
 ) -> Floats:
     shape, n = data[group[0]].shape, len(group)
-    covariance = np.zeros((*shape, n, n))
-    for i, name in enumerate(group):
-        noise = model.outputs[name].noise
-        assert noise is not None
-        covariance[..., i, i] = evaluate_along(data, noise, parameters) ** 2
-    for (a, b), formula in model.noise_covariance.items():
-        if a in group:
-            i, j = group.index(a), group.index(b)
-            covariance[..., i, j] = covariance[..., j, i] = evaluate_along(data, formula, parameters)
+    covariance = _covariance(data, model, group, parameters)
     finite = np.asarray(np.isfinite(covariance).all(axis=(-2, -1)))
     roots = factorize(np.where(finite[..., None, None], covariance, np.eye(n)))
     roots[~finite] = np.nan
     paths = np.arange(shape[0])[:, None] if len(shape) == 2 else np.zeros(1, dtype=np.int64)
     z = Stream.of(seed, Purpose.NOISE, group[0], antithetic).normals(paths, np.arange(shape[-1]), n).reshape(*shape, n)
-    return np.asarray((roots @ z[..., None])[..., 0])
+    return roots[..., 0] * z if n == 1 else np.asarray((roots @ z[..., None])[..., 0])
+
+
+def _covariance(data: xr.Dataset, model: FlatModel, group: list[str], parameters: Mapping[str, float]) -> Floats:
+    """(…, n, n) at every point of the trajectories, or (n, n) where it is the same at all of them."""
+    n = len(group)
+    entries: dict[tuple[int, int], Floats | float] = {}
+    for i, name in enumerate(group):
+        noise = model.outputs[name].noise
+        assert noise is not None
+        entries[i, i] = _evaluate(data, noise, parameters) ** 2
+    for (a, b), formula in model.noise_covariance.items():
+        if a in group:
+            i, j = group.index(a), group.index(b)
+            entries[i, j] = entries[j, i] = _evaluate(data, formula, parameters)
+    covariance = np.zeros((*np.broadcast_shapes(*(np.shape(e) for e in entries.values())), n, n))
+    for (i, j), entry in entries.items():
+        covariance[..., i, j] = entry
+    return covariance
 
 
 def evaluate_along(data: xr.Dataset, formula: Expression, parameters: Mapping[str, float]) -> Floats:
     """A formula of names at every point of trajectories."""
+    value = _evaluate(data, formula, parameters)
+    return np.full(next(iter(data.data_vars.values())).shape, value) if isinstance(value, float) else value
+
+
+def _evaluate(data: xr.Dataset, formula: Expression, parameters: Mapping[str, float]) -> Floats | float:
+    """The same, as one number where no name in it varies."""
     symbols: dict[str, ca.SX] = {}
 
     def leaf(path: str) -> ca.SX:
@@ -88,5 +119,5 @@ def evaluate_along(data: xr.Dataset, formula: Expression, parameters: Mapping[st
     points = [np.broadcast_to(data["time" if n == "time" else n].values, shape).ravel() for n in names]
     function = ca.Function("noise", [ca.vertcat(*symbols.values()) if names else ca.SX(0, 1)], [value])
     if not names:
-        return np.full(shape, float(function([])))
+        return float(function([]))
     return np.array(function(np.array(points)).full()).reshape(shape)

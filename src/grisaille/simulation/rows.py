@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
-from grisaille.errors import CompilationError, DataError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, DataError, GrisailleError
 from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.discretisation import Rows
 from grisaille.simulation.row_roots import Known, RowRoots
@@ -76,8 +76,8 @@ class RowRunner:
         try:
             point = self.trial.at(theta)
             z = self.roots.solve(point.p, self._known(rows))
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
         with np.errstate(all="ignore"):

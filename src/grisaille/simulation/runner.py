@@ -19,7 +19,7 @@ import numpy as np
 
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
-from grisaille.errors import CompilationError, GrisailleError, SimulationError
+from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.events import fired
@@ -161,8 +161,8 @@ class Runner:
         try:
             point = self.trial.at(theta)
             return self._accurate(point if sensitive else point.still(), steps, sensitive)
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
 
@@ -186,8 +186,8 @@ class Runner:
             task = form.listing(self._task(point, self._tolerance(steps), _sizes(steps)))
             task.fixed_step = steps.step
             integrate(kernel, task, steps.method)
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError as error:
             return Happenings((), str(error))
         if task.status != Status.DONE:

@@ -13,6 +13,7 @@ from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import DataError, SimulationError
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.memory import DOUBLE, require_memory
 from grisaille.simulation.adjoint import gradient
 from grisaille.simulation.arguments import absolute_tolerances, as_positive, longest_step, most_steps
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
@@ -118,6 +119,17 @@ def _not_looked_for(prepared: Prepared) -> str:
     return "; interpreted steps do not look at the knots of tables and other bends that they pass"
 
 
+def _require_rows(posed: Point, names: int) -> None:
+    """Refuse trajectories that do not fit into memory: as they are computed, and once more by name."""
+    each = 2 * DOUBLE * (1 + names * (1 + len(posed.names)))
+    sensitive = f", with derivatives by {len(posed.names)} names" if posed.names else ""
+    require_memory(
+        each * posed.times.size,
+        f"A trajectory of {posed.structure.model.name} ({posed.times.size} output times, {names} variables{sensitive})",
+        lambda available: f"{available // each} output times would fit: give fewer times=, or fewer sensitivities=.",
+    )
+
+
 class Runs:
     """Runs of one setting by one solver, with derivatives by the same names."""
 
@@ -177,6 +189,7 @@ class Runs:
         self, posed: Point, form: Integrated, kernel: Kernel | AdjointKernel, nominal: np.ndarray | None = None
     ) -> Task:
         solver, structure, at = self.solver, posed.structure, posed.times
+        _require_rows(posed, kernel.ny)
         nominal = posed.initializer.nominal if nominal is None else nominal
         atol = absolute_tolerances(structure, self.setting.model, nominal, solver.rtol, solver.atol)
         given = arguments_of(posed, form, len(posed.names), atol, solver.rtol, solver.rtol)

@@ -118,6 +118,7 @@ def simulate(
         options = EnsembleOptions(
             realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
             rtol=rtol, method=method, compiled=compiled, threads=threads, strict=strict, device=device,
+            may_reduce=True,
         )  # fmt: skip
         warn_of_missed_starts(posed)
         return simulate_ensemble(posed, options, noise=noise, strict=strict, progress=progress)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.errors import GrisailleError
+from grisaille.errors import GrisailleError, InsufficientMemoryError
 from grisaille.estimation.problem import Problem
 from grisaille.study.task import DataFailure
 
@@ -53,6 +53,8 @@ class OtherData(ABC):
     def _made(self, plan: Sequence[Any], seed: int) -> DataSet:
         try:
             return self.data_set(plan, seed)
+        except InsufficientMemoryError:
+            raise
         except GrisailleError as error:
             raise DataFailure(str(error)) from error
 

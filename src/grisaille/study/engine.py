@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.memory import require_memory
 from grisaille.structure.prepared import structure_of
 from grisaille.study.crew import Crew, hire
 from grisaille.study.header import header_of
@@ -23,6 +24,8 @@ from grisaille.study.store import Store
 from grisaille.study.task import Answer, Prepared, Task
 
 CHUNK_SECONDS = 0.25
+NUMBER, ROW = 40, 1500
+"""Bytes of a number in the row of a run, and of the texts and what Python adds beside them."""
 LARGEST_CHUNK = 256
 
 Keep = Callable[[list[Answer]], None]
@@ -35,6 +38,11 @@ def run_task(
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise EstimationError(f"The number of runs is {runs!r}; it must be a whole number above zero.")
     prepared = Prepared(task)
+    require_memory(
+        runs * (ROW + NUMBER * len(prepared.layout.floats)),
+        f"The table of {runs} runs",
+        lambda available: f"{available // (ROW + NUMBER * len(prepared.layout.floats))} runs would fit: ask for fewer.",
+    )
     shelf = Store(store, header_of(task), prepared.layout.floats) if store is not None else None
     try:
         answers = shelf.read(runs) if shelf else {}

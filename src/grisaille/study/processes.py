@@ -19,6 +19,8 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any
 
+from grisaille.memory import available_memory, share_memory
+
 ONE_THREAD = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
@@ -31,7 +33,9 @@ class Pool(ProcessPoolExecutor):
 
     def __init__(self, workers: int) -> None:
         self.context = _Context()
-        super().__init__(workers, mp_context=self.context, initializer=_begin)
+        found = available_memory()
+        budget = None if found is None else found.bytes // workers
+        super().__init__(workers, mp_context=self.context, initializer=_begin, initargs=(budget, workers))
 
     def abandon(self) -> None:
         """Ends the processes now, whatever they are doing."""
@@ -86,8 +90,9 @@ def _one_thread() -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def _begin() -> None:
-    """In the child: Ctrl-C is the parent's affair, and a parent that is gone ends the child."""
+def _begin(budget: int | None, workers: int) -> None:
+    """In the child: Ctrl-C is the parent's affair, a parent that is gone ends the child, and memory is shared."""
+    share_memory(budget, workers)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

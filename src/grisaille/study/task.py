@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, InsufficientMemoryError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
 from grisaille.estimators.choice import find_candidates
@@ -152,6 +152,8 @@ class Prepared:
             row = finished_row(self.layout, estimate, guess, self.task.method)
         except DataFailure as error:
             row = failed_row(self.layout, "data", str(error))
+        except InsufficientMemoryError:
+            raise  # all runs are as large
         except Exception as error:
             said = str(error) if isinstance(error, EstimationError) else f"{type(error).__name__}: {error}"
             row = failed_row(self.layout, "fit", said, guess)

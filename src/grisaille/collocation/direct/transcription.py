@@ -19,6 +19,11 @@ from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Mesh
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.slots import Slots
 from grisaille.collocation.formulas import PointFormula
+from grisaille.memory import DOUBLE, require_memory
+
+MATRICES = 15
+"""Sets of the matrices of all elements (Jacobian, Hessian, eliminated ones) that Newton's method and the marginal
+likelihood hold at the same time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +119,7 @@ class Transcription:
         self.functions, self.records, self.meshes = functions, tuple(records), tuple(meshes)
         self.model, self.slots, self.information = functions.model, functions.slots, information
         counts = [len(m.lengths) for m in meshes]
+        self._require(sum(counts))
         self.edges = np.concatenate([[0], np.cumsum(counts)]).astype(int)
         self.record_of = np.repeat(np.arange(len(meshes)), counts)
         self.element_data = np.vstack([self._elements(r) for r in range(len(meshes))])
@@ -125,6 +131,21 @@ class Transcription:
         Z = np.arange(nz) if functions.after else np.arange(size - nz, size)
         self.seen_columns = np.concatenate([np.arange(size - n - nz, size - nz), Z])
         """Where (X, Z) at the right end stand among the inner unknowns, Z after a jump there."""
+
+    def _require(self, elements: int) -> None:
+        """Refuse elements whose matrices do not fit into memory."""
+        sizes = self.functions.element.sizes
+        width = 1 + sizes.slots + sizes.past + sizes.noise
+        matrices = sizes.total * (sizes.total + sizes.inner + width) + width * (width + 1 + sizes.slots + self.model.n)
+        each = MATRICES * DOUBLE * matrices
+        require_memory(
+            elements * each,
+            f"Collocation on {elements} elements of {sizes.total} unknowns",
+            lambda available: (
+                f"{available // each} elements would fit: fit a part of the record, or resample it; gr.KalmanML() "
+                f"takes a small part of that."
+            ),
+        )
 
     def span(self, r: int) -> tuple[int, int]:
         return int(self.edges[r]), int(self.edges[r + 1])

@@ -298,10 +298,14 @@ def run(
     fetched : False leaves rows on the machine
     ends : whether the states at the end are wanted
     most : bytes of what is observed that are held on the machine at a time
+
+    Raises ``OutOfDeviceMemory`` before anything is allocated where it does not fit into the memory that is free.
     """
     with machine.lock:
         try:
-            return _Run(job, machine, batch, moments, rows, most, fetched).go(progress, ends)
+            made = _Run(job, machine, batch, moments, rows, most, fetched)
+            if made.fits:
+                return made.go(progress, ends)
         except OutOfDeviceMemory:
             pass  # what the run held is free again when this is left
     raise OutOfDeviceMemory(_too_large(job, machine, moments))
@@ -341,6 +345,21 @@ class _Run:
         most = most if free is None else min(most, max(1 << 20, free // 4))
         self.windows = windows(kept, cells, job.substeps, row_bytes, most)
         self.longest = max((w.rows for w in self.windows), default=0)
+        self.fits = free is None or self._bytes() <= free
+
+    def _bytes(self) -> int:
+        """Of everything that ``_put`` allocates."""
+        job = self.job
+        V, M, ns, ny = job.values, job.count, job.ns, job.ny
+        held, n = self.longest if self.moments or self.rows else 0, len(job.arrays["kept"])
+        given = sum(a.nbytes for a in job.arrays.values()) + sum(s.nbytes for s in job.signals)
+        states = 8 * V * M * (job.nx * (1 + ns) + job.nw * (1 + ns * job.moved))
+        marks = V * M * (2 * LONG.itemsize + (not self.machine.is_plain))
+        observed = 8 * V * M * held * ny * (1 + ns)
+        blocks = -(-len(job.arrays["member"]) // BLOCK)
+        sums = 16 * V * n * ny * (1 + ns) + 16 * V * blocks * (1 + ns) * held * ny if self.moments else 0
+        kept = 8 * V * M * n * ny * (1 + ns) if self.rows and not self.fetched else 0
+        return int(given + states + marks + observed + sums + kept)
 
     def go(self, progress: Callable[[int, int], None] | None, ends: bool) -> Found:
         self._put()

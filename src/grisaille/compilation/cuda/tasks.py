@@ -79,16 +79,23 @@ def bytes_of(kernel: Kernel, task: Task, method: str) -> int:
     return arrays + 8 * kernel.work_size(entry_of(f"gr_{method}", task), task.ns) + ctypes.sizeof(TaskStructure)
 
 
+def _least_bytes(task: Task, size: int) -> int:
+    """Of device memory that a task takes at least: what it writes, and its work space."""
+    return sum(int(getattr(task, n).nbytes) for n in CHANGED) + 8 * size + ctypes.sizeof(TaskStructure)
+
+
 def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], method: str) -> None:
     """Every task to its end or failure; they hold the answers."""
     if not tasks:
         return
     size = kernel.work_size(entry_of(f"gr_{method}", tasks[0]), tasks[0].ns)
-    try:
-        _run(machine, tasks, method, size)
-        return
-    except OutOfDeviceMemory:
-        pass  # what was held is free again when this is left
+    free = machine.free()
+    if free is None or len(tasks) * _least_bytes(tasks[0], size) <= free:
+        try:
+            _run(machine, tasks, method, size)
+            return
+        except OutOfDeviceMemory:
+            pass  # what was held is free again when this is left
     free, each = machine.free() or 0, bytes_of(kernel, tasks[0], method)
     raise SimulationError(
         f"{len(tasks)} realizations at a time do not fit into the {free / 2**30:.3g} GiB that are free on "

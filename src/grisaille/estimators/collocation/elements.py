@@ -28,7 +28,7 @@ from grisaille.collocation.direct.refinement import interpolated, step_errors
 from grisaille.collocation.direct.summary import inside_bounds
 from grisaille.collocation.direct.transcription import Point
 from grisaille.collocation.newton import Ended
-from grisaille.errors import CompilationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.estimators.collocation.element_solution import ElementSolution
 from grisaille.estimators.collocation.strides import Strides
 from grisaille.estimators.collocation.trajectories import SETTLED, Judged, Trajectories
@@ -91,8 +91,8 @@ class Elements(Trajectories):
         for start in (self.last, None) if self.last is not None else (None,):
             try:
                 found = program.solve(theta, start, bounds=(theta, theta), grid=self.grid, bounded=bounded)
-            except CompilationError:
-                raise  # no other values of the unknowns would help
+            except INDEPENDENT_OF_VALUES:
+                raise
             except GrisailleError as error:
                 return str(error)
             if found.converged:

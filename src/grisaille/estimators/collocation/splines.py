@@ -21,7 +21,7 @@ from grisaille.collocation.newton import Ended
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.splines import spline_of
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.errors import CompilationError, EstimationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
 from grisaille.estimators.collocation.trajectories import SETTLED, UNSEEN, Judged, Trajectories
 from grisaille.optimization import scoring
@@ -99,8 +99,8 @@ class Splines(Trajectories):
         for start, near in tries if self.solved_before else tries[1:]:
             try:
                 found = descent.minimize(task, xi, start, wanted=nothing, near=near, tolerance=INNER)
-            except CompilationError:
-                raise  # no other values of the unknowns would help
+            except INDEPENDENT_OF_VALUES:
+                raise
             except GrisailleError as error:
                 return str(error)
             if found.converged:

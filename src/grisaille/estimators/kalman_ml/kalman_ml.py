@@ -35,6 +35,7 @@ from grisaille.estimation.likelihood import Filtered, LikelihoodEvaluation, Like
 from grisaille.estimation.predictions.horizons import Horizon, last_used, told
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
+from grisaille.estimation.requirements import bytes_of_filters
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.kalman_ml import filter_choices as choices
 from grisaille.estimators.kalman_ml.exact_data import EXPLAINED, explained_exactly
@@ -301,6 +302,10 @@ class KalmanML(Estimator):
         said = {name.partition("@")[0] for name in wanted}
         still = [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
         return [*wanted, *(n for n in still if n not in said)]
+
+    def bytes_needed(self, question: Question) -> float:
+        """Records are filtered one after the other, each with derivatives by the unknowns that move it."""
+        return bytes_of_filters(question)
 
     def pose(self, question: Question) -> LikelihoodProblem:
         """The problem of a model and its data."""

@@ -18,7 +18,7 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
-from grisaille.errors import CompilationError, EstimationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.numerics.quadratic import Squares
@@ -176,8 +176,8 @@ class MultipleShooting:
             own = np.concatenate([theta[[j for j in case.unknowns if not self._is_start(j)]], nodes])
         try:
             steps = self.steps.get(piece.place) or piece.runner.discretise(own)
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError as error:
             return piece.runner.failed(str(error), sensitive)
         found = piece.runner.predict(own, steps, sensitive=sensitive)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from grisaille.compilation.cuda.device import DEVICES
-from grisaille.errors import CompilationError, EstimationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
@@ -377,7 +377,7 @@ class SimulatedPEM(Estimator):
             settled = (ending, spread), copy.copy(search.criterion)
             try:
                 changed = search.criterion.refine(ending.value.theta)
-            except CompilationError:
+            except INDEPENDENT_OF_VALUES:
                 raise  # no other values of the unknowns would help
             except GrisailleError as error:
                 ending = replace(ending, is_minimum=False, reason=f"no steps are short enough there: {error}")

@@ -32,9 +32,12 @@ from grisaille.filtering.exact.transition_native import (
 from grisaille.filtering.exact.varying import LONGEST, MOST_PIECES, cut_cells, most_pieces, rough_cells, with_forcing
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.start import start_covariance, start_mean
+from grisaille.memory import DOUBLE, require_memory
 
 MANY = 512
 """Intervals of different lengths from which on their transitions are made side by side, so many at a time."""
+INTERVAL = 1500
+"""Bytes of an interval beside its matrices: signals, their pieces, measurements and innovations."""
 
 
 class LinearFilter:
@@ -72,6 +75,8 @@ class LinearFilter:
         """Of every cell between samples and breaks."""
         self._is_resolved = True
         """Whether polynomials describe all formulas; not where inputs joined by lines pass a switch inside a cell."""
+        self._required = 0.0
+        """Bytes up to which memory has been asked for."""
         self._kept: tuple[Cells | None, dict[str, Any]] = (None, {})
 
     def cells(self, q: Floats) -> Cells:
@@ -163,6 +168,23 @@ class LinearFilter:
             found[what] = compute()
         return found[what]
 
+    def _require(self, matrices: int, cells: int, directions: int) -> None:
+        """Refuse transitions that do not fit into memory; once, because later ones take the place of the first."""
+        n = self.model.n
+        size = DOUBLE * directions * (matrices * n * n + 2 * cells * n) + INTERVAL * cells
+        if size <= self._required:
+            return
+        self._required = 2 * size
+        require_memory(
+            size,
+            f"The exact filter of {self.model.structure.model.name} ({n} states, {cells} intervals, derivatives in "
+            f"{directions - 1} directions)",
+            lambda available: (
+                f"About {int(cells * available / size)} intervals would fit: fit a part of the record, resample it at "
+                f"equal intervals, which share their matrices, or estimate fewer unknowns."
+            ),
+        )
+
     def _transitions(
         self, cells: Cells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
@@ -174,6 +196,7 @@ class LinearFilter:
         n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
         forcing = _Forcing(self.b, cells, q, dq, b)
         still = len(W) == 1
+        self._require(len(groups) + (len(groups) if still else K), K, nd)
         F, c = np.empty((len(groups), nd, n, n)), np.empty((K, nd, n))
         Q = np.empty((len(groups) if still else K, nd, n, n))
         for g, (k, h) in enumerate(groups):
@@ -195,6 +218,7 @@ class LinearFilter:
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
         """The same where A changes inside cells."""
         n, every = self.model.n, np.arange(len(cells.lengths))
+        self._require(2 * len(every), len(every), 1 + len(dq))
         b = self.b.on_cells(cells, self.b.degree(cells), q, dq) if b is None else b
         F, Q = varying_transitions(*with_forcing(A, b, W), cells.lengths, self.compiled)
         return F[..., :n, :n], every, F[..., :n, n], Q[..., :n, :n], every
@@ -206,6 +230,7 @@ class LinearFilter:
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
         n, nd, K, G = self.model.n, 1 + len(dq), len(cells.lengths), len(groups)
         forcing, lengths = _Forcing(self.b, cells, q, dq, b), np.array([h for _, h in groups])
+        self._require(2 * G, K, nd)
         F, Q, c = np.empty((G, nd, n, n)), np.empty((G, nd, n, n)), np.empty((K, nd, n))
         for first in range(0, G, MANY):
             own = slice(first, first + MANY)

@@ -193,7 +193,7 @@ class Disturbances:
         moved = self.is_moved(values)
 
         def make() -> Filters:
-            steps, which = distinct_steps(grid)
+            steps, which = self._distinct_steps(grid)
             groups = tuple(self._group(g, values, grid, draw, moved) for g in range(len(self.groups)))
             white = tuple(draw.stream(group[0].name) for group in self.white)
             return Filters(which, groups, white, draw.first, mix=self._mix(steps, substeps))
@@ -202,6 +202,9 @@ class Disturbances:
             return make()
         key = (Same(grid), draw, *(Same(p) for p in self.processes(values)))
         return self.remembered.get(("filters", substeps), key, make)
+
+    def _distinct_steps(self, grid: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        return self.remembered.get("steps", Same(grid), lambda: distinct_steps(grid))
 
     def white_gains(self, values: Values) -> Floats:
         """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
@@ -253,7 +256,7 @@ class Disturbances:
 
     def _group(self, g: int, values: Values, grid: Floats, draw: Draw, moved: bool) -> Group:
         process, signals = self._process(self.groups[g], values), self.driven[g]
-        steps = make_transitions(process, grid)
+        steps = make_transitions(process, grid, self._distinct_steps(grid))
         C = np.array([process.output_map(s.order)[s.component] for s in signals])
         R = factorize(process.start_covariance())
         stream = draw.stream(process.names[0])

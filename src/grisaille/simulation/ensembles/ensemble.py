@@ -45,6 +45,7 @@ from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
 from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, has_no_nominal, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
+from grisaille.simulation.ensembles.requirements import HELD, require_ensemble
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.simulation.ensembles.starts import Starts, onto_constraints, solve_starts
 from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine
@@ -70,8 +71,6 @@ TOO_FAR = 5.0
 """Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
 SHORT = 1 << 18
 """Steps of a pilot that are made on one thread."""
-HELD = 1 << 25
-"""Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,8 @@ class EnsembleOptions:
     """(nx, nx) of the states at the start, tangent to hidden constraints; none when not given."""
     device: str = "cpu"
     """Where realizations run; pilots always run on the processor."""
+    may_reduce: bool = False
+    """Whether who asks can ask for statistics instead: what is advised where trajectories do not fit into memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +150,12 @@ def simulate_ensemble(
     if noise and options.reduce is not None:
         raise DataError("noise=True adds measurement noise to trajectories; statistics are of the outputs themselves.")
     label = posed.structure.model.name
+    _check(options)
+    require_ensemble(posed, options, noise)
     with progress_over(options.realizations, label, progress) as report:
         found = run_ensemble(posed, options, report)
     result = as_ensemble(posed, options, found)
+    found = replace(found, y=None, sy=None)  # the names have arrays of their own
     if noise:
         result = with_noise(result, posed.structure.model, posed.known, options.seed, options.antithetic)
     if found.failed:
@@ -186,6 +190,7 @@ def run_ensemble(
 ) -> Ensemble:
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
+    require_ensemble(posed, options)
     options = _for_device(posed, options) if options.device != "cpu" else options
     posed = without_rough_signals(posed) if posed.structure.system.has.stepped_around else posed
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
@@ -212,6 +217,7 @@ def _run(
     setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
+    require_ensemble(posed, options, setting=setting, joined=engine_of is not FusedEngine)
     device = choose_device(options.device, engine_of, setting) if options.device != "cpu" else CPU
     engine = on_graphics(engine_of, setting, device.name) if device.is_graphics else engine_of(setting)
     y = sy = None
@@ -227,17 +233,21 @@ def _run(
     return replace(found, y=y, sy=sy), "" if carried is None else carried.unsolved(engine.ends)
 
 
-def run_ensembles(points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances) -> list[Ensemble]:
-    """``run_ensemble`` of each point; moments of all of them at once where a graphics processor makes them.
+def run_ensembles(
+    points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances, seeds: Sequence[int] | None = None
+) -> list[Ensemble]:
+    """``run_ensemble`` of each point; all of them at once where a graphics processor makes them.
 
     points : of one model and record at several parameter values; the grid and its steps are fixed by the options
+    seeds : one for each point; that of the options when not given
     """
     _check(options)
     options = _for_device(points[0], options)
-    together = _together(points, options, disturbances)
+    each = [replace(options, seed=seed) for seed in seeds or [options.seed] * len(points)]
+    together = _together(points, each, disturbances)
     return [
-        run_ensemble(p, options, None, disturbances) if found is None else found
-        for p, found in zip(points, together, strict=True)
+        run_ensemble(point, own, None, disturbances) if found is None else found
+        for point, own, found in zip(points, each, together, strict=True)
     ]
 
 
@@ -252,30 +262,38 @@ def prepare(
     return engine, replace(setting, substeps=pilot.substeps), noise.carried if noise else None
 
 
-def _together(points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances) -> list[Ensemble | None]:
+def _together(
+    points: Sequence[Point], each: Sequence[EnsembleOptions], disturbances: Disturbances
+) -> list[Ensemble | None]:
     """None where one has to be made by itself: on the processor, or again without realizations that failed, or with
-    more iterations for implicit unknowns."""
+    more iterations for implicit unknowns.
+
+    each : options that differ in their seeds alone
+    """
     nothing: list[Ensemble | None] = [None] * len(points)
-    if options.device == "cpu" or options.substeps is None or options.reduce is None:
+    options, rows = each[0], each[0].reduce is None
+    if options.device == "cpu" or options.substeps is None:
         return nothing
-    if any(r.needs_rows for r in make_reducers(copy.deepcopy(options.reduce))[0]):
+    if not rows and any(r.needs_rows for r in make_reducers(copy.deepcopy(options.reduce))[0]):
         return nothing
-    made = [_setting(p, options, disturbances) for p in points]
+    made = [_setting(p, own, disturbances) for p, own in zip(points, each, strict=True)]
     settings, noise = [replace(s, substeps=options.substeps) for s, _ in made], made[0][1]
     engine_of, pilot = _choose(points[0], options, settings[0], noise)
     device = choose_device(options.device, engine_of, settings[0], len(points))
     if not device.is_graphics or engine_of is not FusedEngine:
         return nothing
     engines = [GraphicsEngine(s, device.name, len(points)) for s in settings]
-    answers = run_together(engines, slice(0, points[0].times.size))
+    answers = run_together(engines, slice(0, points[0].times.size), rows)
     found, carried = nothing, noise.carried if noise else None
     for k, answer in enumerate(answers or ()):
         is_solved = carried is None or not carried.unsolved(engines[k].ends)
         if is_solved and not (answer.failed >= 0).any():
-            statistics = _statistics(options.reduce, answer.moments, slice(0, points[k].times.size))
-            found[k] = _ensemble(
-                points[k], options, settings[k], noise, pilot, engines[k], device, statistics, answer.failed
+            slab = slice(0, points[k].times.size)
+            statistics = {} if rows else _statistics(options.reduce, answer.moments, slab)
+            one = _ensemble(
+                points[k], each[k], settings[k], noise, pilot, engines[k], device, statistics, answer.failed
             )
+            found[k] = replace(one, y=answer.y, sy=answer.sy)
     return found
 
 

@@ -99,13 +99,14 @@ def device_step(setting: Setting, directions: int, layout: FilterLayout | None =
     )  # fmt: skip
 
 
-def run_together(engines: Sequence[GraphicsEngine], slab: slice) -> list[Answer] | None:
-    """Moments of ensembles that differ in parameter values alone, in one run; None where they differ in more."""
+def run_together(engines: Sequence[GraphicsEngine], slab: slice, rows: bool = False) -> list[Answer] | None:
+    """Moments, or rows, of ensembles that differ in parameter values and seeds alone, in one run; None where they
+    differ in more."""
     batches = [e.batch(slab) for e in engines]
     first = engines[0]
     if any(e.step is not first.step for e in engines) or not are_alike(batches):
         return None
-    found = run_batches(first.step.source, first.step, batches, True, False, first.device == "cuda-single")
+    found = run_batches(first.step.source, first.step, batches, not rows, rows, first.device == "cuda-single")
     for engine, answer in zip(engines, found, strict=True):
         engine.ends = answer.x
-    return [Answer(None, None, f.moments, f.failed) for f in found]
+    return [Answer(f.y, f.sy, f.moments, f.failed) for f in found]

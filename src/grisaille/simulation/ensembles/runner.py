@@ -16,7 +16,7 @@ import numpy as np
 
 from grisaille.compilation.stochastic_step import SCHEMES
 from grisaille.disturbance import Purpose, Stream
-from grisaille.errors import CompilationError, GrisailleError
+from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import Disturbances
 from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble, run_ensembles
@@ -95,8 +95,8 @@ class EnsembleRunner:
             return self._by_differences(theta, self.differences)
         try:
             found = self._run(self._at(theta, sensitive), ["mean", "variance"])
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
         return self._checked(self._prediction(found, sensitive), sensitive)
@@ -124,8 +124,8 @@ class EnsembleRunner:
             points = [self._at(theta, False) for theta in thetas]
             options = replace(self.options, reduce=["mean", "variance"])
             found = run_ensembles(points, options, self._disturbances_of(points[0]))
-        except CompilationError:
-            raise  # no other values of the unknowns would help
+        except INDEPENDENT_OF_VALUES:
+            raise
         except GrisailleError:
             # some point cannot be simulated: each says for itself whether it can
             return [self.predict(theta, sensitive=False) for theta in thetas]
