@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from grisaille.modelica.confidence import Places, references_in, span_of
 from grisaille.modelica.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
+_SETTLED = ("Parameter", "Constant")
 _ENTRY = re.compile(r"(.+)\[([\d, ]+)\]")
 
 
@@ -44,15 +46,19 @@ class FlatText:
         return "\n".join(self.lines) + "\n"
 
 
-def flat_text(flat: Tree, name: str) -> FlatText:
-    """The flat model as a package of Base Modelica."""
-    return _Writer(flat, name).write()
+def flat_text(flat: Tree, name: str, files: Mapping[int, str] | None = None) -> FlatText:
+    """The flat model as a package of Base Modelica.
+
+    files : texts in which start values were written, by the flattener's numbers: they say how confident a start is
+    """
+    return _Writer(flat, name, files or {}).write()
 
 
 class _Writer(Expressions):
-    def __init__(self, flat: Tree, name: str) -> None:
+    def __init__(self, flat: Tree, name: str, files: Mapping[int, str]) -> None:
         super().__init__(flat)
         self.name = name
+        self.places = Places(files)
         self.out = FlatText()
 
     def write(self) -> FlatText:
@@ -135,7 +141,7 @@ class _Writer(Expressions):
         kind = self._type(self.flat["variable_type_names"][name])
         prefixes = []
         variability = _tag(variable["variability"])
-        if variability in ("Parameter", "Constant", "Discrete"):
+        if variability in (*_SETTLED, "Discrete"):
             prefixes.append(variability.lower())
         causality = _tag(variable["causality"])
         is_bound_input = causality == "Input" and variable["binding"] is not None
@@ -145,23 +151,38 @@ class _Writer(Expressions):
         attributes = self._attributes(variable, variability)
         shown = f"({', '.join(attributes)})" if attributes else ""
         value = "" if variable["binding"] is None else f" = {self.text(variable['binding'])}"
-        return " ".join(
-            [*prefixes, f"{kind} {quoted(name)}{sizes}{shown}{value} {_words(variable['description'])}"]
-        ).strip()
+        words = [_words(variable["description"]), self._confidence(name, variable, variability)]
+        return " ".join([*prefixes, f"{kind} {quoted(name)}{sizes}{shown}{value}", *filter(None, words)])
+
+    def _confidence(self, name: str, variable: Tree, variability: str) -> str:
+        """On which level a start was written, and on which the most confident parameter in it got its value."""
+        if variability in _SETTLED or variable["start"] is None or _is_made_up(variable):
+            return ""
+        level = self.places.start_level(name, variable["start"])
+        if level is None:
+            return ""
+        parameters = [(p, self.flat["variables"].get(p)) for p in references_in(variable["start"])]
+        known = [self.places.binding_level(p, v["binding"]) for p, v in parameters if v is not None and v["binding"]]
+        of_values = [number for number in known if number is not None]
+        more = f", ofValue = {min(of_values)}" if of_values else ""
+        return f"annotation(__Grisaille(confidence(ofStart = {level}{more})))"
 
     def _attributes(self, variable: Tree, variability: str) -> list[str]:
         found = []
         for key in ("start", "fixed", "min", "max", "nominal"):
             value = variable[key]
-            if value is not None and not (
-                key == "start" and variability in ("Parameter", "Constant") and variable["binding"]
-            ):
+            if value is not None and not (key == "start" and self._is_void(variable, variability)):
                 found.append(f"{key} = {_truths(value, variable['dims']) if key == 'fixed' else self.text(value)}")
         if variable["unit"]:
             found.append(f"unit = {string(variable['unit'])}")
         if variable["state_select"] != "Default":
             found.append(f"stateSelect = StateSelect.{str(variable['state_select']).lower()}")
         return found
+
+    @staticmethod
+    def _is_void(variable: Tree, variability: str) -> bool:
+        """Whether a start says nothing: it stands beside a value, or nobody has written it."""
+        return bool(variable["binding"]) if variability in _SETTLED else _is_made_up(variable)
 
     # --- sections ---
 
@@ -350,6 +371,12 @@ def _truths(value: Any, sizes: list[int]) -> str:
     if len(sizes) != 1 or len(words) != sizes[0]:
         raise Unwritable("entries of a matrix are fixed in part only, which is not supported")
     return f"{{{', '.join(words)}}}"
+
+
+def _is_made_up(variable: Tree) -> bool:
+    """Whether a start is the zero that the flattener puts where nothing is declared: it stands at the declaration."""
+    span = span_of(variable["start"])
+    return span is not None and span == variable.get("source_span")
 
 
 def _tag(value: Any) -> str:

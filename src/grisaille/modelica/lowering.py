@@ -23,6 +23,7 @@ from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
 from grisaille.modelica.sections import Sections, Single
+from grisaille.modelica.starts import choose_starts
 from grisaille.modelica.values import Enumerated, Record, Unfit, describe, formula, is_number
 
 
@@ -88,6 +89,7 @@ class _Lowering:
         self._initial()
         self._initial_derivatives()
         self.refusals.check()
+        choose_starts(self.names, self.laws)
         return self._finished()
 
     def _whens_of(self, section: list[tree.Node]) -> list[tree.When]:

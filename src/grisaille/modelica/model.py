@@ -66,6 +66,9 @@ class ModelNames:
         """Variables that change at events only: Boolean, Integer, enumerations, texts, ``discrete Real``."""
         self.formulas: dict[str, Any] = {}
         """Values of discrete variables, once they are known."""
+        self.confidence: dict[str, dict[str, int]] = {}
+        """On which levels starts of variables were written, where the text says so (``confidence``)."""
+        self._places: dict[str, int] = {}
         self.settled_reals: set[str] = set()
         self.bindings: list[tree.Equal] = []
         self.remarks = Remarks()
@@ -324,9 +327,17 @@ class ModelNames:
             return Name(name)
         if "output" in scalar.declared.prefixes:
             self.outputs.append(name)
+        said = scalar.declared.annotation
+        levels = {key: said.get(f"__Grisaille.confidence.{key}") for key in ("ofStart", "ofValue")}
+        self.confidence[name] = {key: level for key, level in levels.items() if isinstance(level, int)}
+        self._places[name] = scalar.declared.at
         fixed = self.settled(scalar.attributes.get("fixed", False))
         self.variables[name] = self._flat_variable(scalar, fixed is True, scalar.attributes.get("start"))
         return Name(name)
+
+    def place_of(self, name: str) -> int:
+        """Where a variable is declared."""
+        return self._places.get(name, 0)
 
     def _formula(self, name: str, scalar: Scalar) -> Any:
         if name not in self.formulas:
