@@ -110,7 +110,7 @@ def _agree(names: ModelNames, a: _Member, b: _Member) -> bool:
 
 
 def equal_variables(laws: Iterable[Law], variables: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Sets of variables that equations make equal, each with its sign relative to the first; not those that are zero."""
+    """Sets of variables that equations make equal, with signs relative to the first; not those that are zero."""
     forms = [form for law in laws if (form := _terms(law, variables)) is not None]
     zero: set[str] = set()
     while True:
