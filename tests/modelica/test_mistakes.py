@@ -69,11 +69,11 @@ MISTAKES = {
     "an assertion that fails": (model('Real x; equation x = 1.0; assert(1 > 2, "too small");'), "fails: too small"),
     # functions
     "a function that calls itself": (
-        model("Real x; equation x = f(1.0);", FUNCTION.format("y := f(x - 1.0);")), "recursive functions are not supp",
+        model("Real x; equation x = f(1.0);", FUNCTION.format("y := f(x - 1.0);")), "calls itself more than 50 deep",
     ),
     "while": (
         model("Real x; equation x = f(time);", FUNCTION.format("y := x; while y > 1.0 loop y := y - 1.0; end while;")),
-        "'while' with a condition that is only known during a simulation",
+        "'while' may be repeated more than 100 times",
     ),
     "while without an end": (
         model("Real x; equation x = f(1.0);", FUNCTION.format("y := x; while y > 0.0 loop y := y + 1.0; end while;")),

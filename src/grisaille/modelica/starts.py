@@ -102,8 +102,8 @@ def _signed(start: Expression, sign: float) -> Expression:
 def _agree(names: ModelNames, a: _Member, b: _Member) -> bool:
     x, y = names.number(a.start), names.number(b.start)
     if is_number(x) and is_number(y):
-        return abs(x - y) <= 1e-12 * max(abs(x), abs(y))
-    return same(a.start, b.start)
+        return bool(abs(x - y) <= 1e-12 * max(abs(x), abs(y)))
+    return bool(same(a.start, b.start))
 
 
 # --- equal variables ---
