@@ -24,6 +24,7 @@ from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
 from grisaille.modelica.sections import Sections, Single
 from grisaille.modelica.starts import choose_starts
+from grisaille.modelica.unreachable import Unreachable
 from grisaille.modelica.values import Enumerated, Unfit, formula, is_number
 
 _SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
@@ -404,6 +405,7 @@ class _Lowering:
         )
         self.refusals.check()
         names.remarks.tell(self.source)
+        content = content.mapped(Unreachable(names.parameters.__contains__))
         return content.mapped(self._inserting()) if names.settled_reals else content
 
     def _settled(self) -> dict[str, str]:
