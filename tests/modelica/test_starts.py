@@ -115,7 +115,7 @@ def test_two_starts_of_equal_confidence_are_told() -> None:
 
 def test_the_outermost_start_counts() -> None:
     pytest.importorskip("rumoca")
-    model = gr.read_modelica(LEVELS, name="Outer", path=["."])
+    model = gr.read_modelica(LEVELS)
     first = gr.simulate(model, [0.0, 1.0], compiled=False).isel(time=0)
     begun = {name: float(first[f"{name}.a.T"]) for name in ("by_parameter", "by_start", "asked")}
     assert begun["by_parameter"] == pytest.approx(330.0)  # both T(start = T0), one T0 set further outside

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grisaille.modelica.confidence import Places, references_in, span_of
+from grisaille.modelica.derivatives import NAME as DERIVATIVE
 from grisaille.modelica.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
@@ -66,7 +67,8 @@ class _Writer(Expressions):
         self.out.add(f"package {quoted(self.name)}")
         self._types()
         for name, function in flat["functions"].items():
-            self._function(name, function)
+            if name != DERIVATIVE:
+                self._function(name, function)
         self.out.add(f"  model {quoted(self.name)} {_words(flat.get('model_description'))}")
         for name, variable in flat["variables"].items():
             self.out.add(f"    {self._declaration(name, variable)};", _origin(variable.get("source_span"), name))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import ModelError
+from grisaille.modelica.derivatives import with_named_derivatives
 from grisaille.modelica.flat_expressions import Unwritable
 from grisaille.modelica.flat_text import FlatText, Origin, flat_text
 from grisaille.modelica.refusals import Source
@@ -67,6 +68,7 @@ class FlatSource(Source):
 def flatten(text: str, label: str, name: str, roots: Sequence[Path]) -> tuple[str, FlatSource]:
     """The Base Modelica text of the model ``name``."""
     _check_compiler()
+    text = with_named_derivatives(text)
     answer = _run({"text": text, "label": label, "name": name, "roots": [str(root.resolve()) for root in roots]}, label)
     if "error" in answer:
         raise ModelError(_explained(answer, text, label, name))

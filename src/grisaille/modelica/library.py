@@ -66,6 +66,15 @@ class Library:
         for inner in made.classes.values():
             self._enter(inner, name if made.kind != "package" else "")
 
+    def enter_local(self, made: tree.Class) -> None:
+        """Classes inside a model or a package, under their own names, and under their full ones."""
+        for inner in made.classes.values():
+            if inner.name not in self.classes:
+                self._enter(inner, "")
+            if made.kind == "package":
+                self._enter(inner, made.name)
+                self.enter_local(inner)
+
     def _enumerate(self, name: str, literals: tuple[str, ...]) -> None:
         values = {literal: Enumerated(name, k + 1, literal) for k, literal in enumerate(literals)}
         self.enumerations[name] = Record(name, values)

@@ -40,6 +40,9 @@ class _Lowering:
         self.made, self.source = made, source
         self.refusals = Refusals(source)
         self.library = Library(classes)
+        for package in (c for c in classes if c.kind == "package"):
+            self.library.enter_local(package)
+        self.library.enter_local(made)
         self._package_constants(classes)
         self.names = ModelNames(self.library, made, self.refusals)
         self.evaluator = self.names.evaluator
@@ -58,11 +61,12 @@ class _Lowering:
         for package in (c for c in classes if c.kind == "package"):
             for component in package.components:
                 if component.value is not None:
-                    self._try(component.at, lambda c=component: self._constant(c))
+                    self._try(component.at, lambda c=component, p=package: self._constant(c, p))
 
-    def _constant(self, component: tree.Declared) -> None:
+    def _constant(self, component: tree.Declared, package: tree.Class) -> None:
         assert component.value is not None
-        self.library.constants[component.name] = self.library.evaluator.value(component.value, {})
+        value = self.library.evaluator.value(component.value, {})
+        self.library.constants |= {component.name: value, f"{package.name}.{component.name}": value}
 
     def content(self) -> Content:
         """Everything together."""

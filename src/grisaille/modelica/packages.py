@@ -3,42 +3,92 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from grisaille.errors import ModelError
+from grisaille.modelica import tree
+from grisaille.modelica.builtins import BUILTINS
+from grisaille.modelica.evaluation import LAZY
 from grisaille.modelica.library import SIMPLE
+from grisaille.modelica.outline import MODELS, main_model
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refused
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
+_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'")
+_CONNECT = re.compile(r"\bconnect\s*\(")
+_ONLY_FULL = re.compile(
+    r"\b(?:extends(?!\s+ExternalObject\b)|import|connector|connect|redeclare|replaceable|constrainedby|inner|outer|"
+    r"expandable|encapsulated|partial)\b"
+)
+_PLAIN = ("record", "type", "function")
+_IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
 _CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
 
 
-MODELS = ("model", "block", "class")
 _NUMBER = re.compile(r"(StartTime|StopTime|Tolerance|Interval)\s*=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
 
 
 def is_flat(text: str) -> bool:
     """Whether a text is flat already: no inheritance, no connections, no components that are models."""
     try:
-        classes = parse(text)
+        classes = every_class(parse(text))
     except Refused:
         return False
-    plain = set(SIMPLE)
-    for made in classes:
-        for inner in (made, *made.classes.values()):
-            if inner.kind in ("record", "type", "function") or "ExternalObject" in inner.extends:
-                plain.add(inner.name)
-    if any(inner.base and inner.kind in MODELS for made in classes for inner in (made, *made.classes.values())):
+    plain = {*SIMPLE, *(_name for _name, made in classes if made.kind in _PLAIN or "ExternalObject" in made.extends)}
+    if any(made.base and made.kind in MODELS for _, made in classes) or _CONNECT.search(_bare(text)):
         return False
-    return all(
-        component.type in plain
-        for made in classes
-        for inner in (made, *made.classes.values())
-        for component in inner.components
-    ) and not re.search(r"\bconnect\s*\(", _COMMENT.sub("", text))
+    return all(component.type in plain for _, made in classes for component in made.components)
+
+
+def is_full(text: str, file: Path | None) -> bool:
+    """Whether a text has to be flattened: it holds what only full Modelica has, or needs its package or a library.
+
+    A flat text with a mistake in it is no full Modelica.
+    """
+    if is_flat(text):
+        return _needs_package(text, file)
+    in_mo = file is not None and file.suffix == ".mo"
+    try:
+        classes = every_class(parse(text))
+    except Refused:
+        return in_mo or bool(_ONLY_FULL.search(_bare(text)))
+    if any(made.base and made.kind in MODELS for _, made in classes) or _CONNECT.search(_bare(text)):
+        return True
+    known = dict(classes)
+    types = {component.type for _, made in classes for component in made.components}
+    unplain = [kind for kind in types if kind in known and known[kind].kind not in _PLAIN]
+    return in_mo or bool(unplain) or any("." in kind and kind not in known for kind in types)
+
+
+def _needs_package(text: str, file: Path | None) -> bool:
+    """Whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
+    within = _WITHIN.match(_COMMENT.sub(" ", text))
+    if within is None or not within[1] or _package(file) is None:
+        return False
+    classes = every_class(parse(text))
+    known = {*BUILTINS, *LAZY, *(name for name, _ in classes), *_IN_EQUATIONS}
+    nodes = [n for _, made in classes for n in [*made.equations, *made.initial_equations]]
+    nodes += [n for _, made in classes for part in [*made.algorithms, *made.initial_algorithms] for n in part]
+    nodes += [c.value for _, made in classes for c in made.components if c.value is not None]
+    return any(isinstance(n, tree.Calling) and n.name not in known for n in tree.walk(*nodes))
+
+
+def every_class(classes: Iterable[tree.Class], prefix: str = "") -> list[tuple[str, tree.Class]]:
+    """Classes of all depths, each under its own name and, inside others, under its full one."""
+    found = []
+    for made in classes:
+        full = f"{prefix}.{made.name}" if prefix else made.name
+        found += [(made.name, made)] if full == made.name else [(made.name, made), (full, made)]
+        found += every_class(made.classes.values(), full)
+    return found
+
+
+def _bare(text: str) -> str:
+    """A text without comments, texts and quoted names."""
+    return _QUOTED.sub("''", _COMMENT.sub(" ", text))
 
 
 def whole(
@@ -51,9 +101,12 @@ def whole(
     within, kind, first = _head(text, label)
     full = f"{within}.{first}" if within else first
     if name is None:
-        if kind not in MODELS:
+        chosen, models = main_model(text, file.stem if file is not None else "")
+        if not chosen and models:
+            raise ModelError(f"{label} holds the models {', '.join(models)}: say which, read_modelica(…, name=…).")
+        if not chosen:
             raise ModelError(f"{label} holds the {kind} '{full}': say which model, name='{full}.…'.")
-        name = full
+        name = f"{within}.{chosen}" if within else chosen
     elif within and "." not in name:
         name = f"{within}.{name}"
     if not re.fullmatch(r"[\w.']+", name):

@@ -13,7 +13,8 @@ from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.flattening import flatten
 from grisaille.modelica.lowering import lower
-from grisaille.modelica.packages import MODELS, experiment_of, is_flat, whole
+from grisaille.modelica.outline import MODELS
+from grisaille.modelica.packages import every_class, experiment_of, is_full, whole
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
 
@@ -32,9 +33,11 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
     the package.
 
     source : the path of a file, or the text itself
-    name : which model of the text, where it holds several: ``"Plant.Drive"``
-    path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``; a ``.mo`` file, and a
-        text for which a path is given, is flattened by the compiler of the extra ``modelica``
+    name : which model of the text, where it holds several: ``"Plant.Drive"``; without it the only one that no other
+        class of the text uses, or the one with the name of the file
+    path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``. A text with
+        inheritance, connections or components that are models, and one for which a path is given, is flattened by the
+        compiler of the extra ``modelica``
     """
     return read_with_settings(source, name, path)[0]
 
@@ -72,8 +75,8 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
 
 
 def _is_full(text: str, file: Path | None, path: Any) -> bool:
-    """Whether a text is to be flattened: it has libraries, or is a ``.mo`` file that is not flat."""
-    return bool(_folders(path)) or (file is not None and file.suffix == ".mo" and not is_flat(text))
+    """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
+    return bool(_folders(path)) or is_full(text, file)
 
 
 def _folders(path: Any) -> list[Path]:
@@ -112,11 +115,9 @@ def _text(source: Any) -> tuple[str, str, Path | None]:
 
 def _model(classes: list[tree.Class], name: str | None, label: str) -> tree.Class:
     models: dict[str, tree.Class] = {}
-    for made in classes:
-        for inner in (made, *made.classes.values()):
-            if inner.kind in MODELS and "ExternalObject" not in inner.extends:
-                models[inner.name] = inner
-                models.setdefault(inner.name if inner is made else f"{made.name}.{inner.name}", inner)
+    for known, inner in every_class(classes):
+        if inner.kind in MODELS and "ExternalObject" not in inner.extends:
+            models.setdefault(known, inner)
     if name is not None:
         if name not in models:
             raise ModelError(f"{label} has no model '{name}'. {suggestion(name, models)}")
