@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from modelica import texts
 
 import grisaille as gr
 from grisaille.errors import ModelError
-
-from . import texts
 
 CLASSES = """
 type 'E' = enumeration('a', 'b', 'c');

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from modelica import texts
 
 import grisaille as gr
 from grisaille.errors import StructureError
 from grisaille.modelica.confidence import path_of, written_before
 from grisaille.modelica.tokens import Tokens
-
-from . import texts
 
 
 def flat(declared: str, equations: str) -> str:

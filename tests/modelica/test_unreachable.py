@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from modelica import texts
 
 import grisaille as gr
 from grisaille.errors import SimulationError
-
-from . import texts
 
 BODY = """
 parameter Real rising = 0, falling = 0, width = 0.5, low = 0.75;

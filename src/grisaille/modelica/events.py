@@ -408,8 +408,12 @@ def _delay(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     value, dead = (evaluator.value(argument, local) for argument in node.arguments[:2])
     if is_plain(value):
         return value
+    argument, dead_time = formula(value), formula(dead)
+    named = [n.path for n in postorder((dead_time,)) if isinstance(n, Name)]
+    if named and all(name in getattr(evaluator.names, "parameters", ()) for name in named):
+        return Call("delay", (argument, dead_time))
     try:
-        return delay(formula(value), formula(dead))
+        return delay(argument, dead_time)
     except ModelError as error:
         raise Unfit(str(error)) from None
 
