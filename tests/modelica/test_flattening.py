@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from grisaille.modelica import flattening
 from grisaille.modelica.derivatives import with_named_derivatives
 from grisaille.modelica.flat_text import flat_text
 from grisaille.modelica.outline import main_model
-from grisaille.modelica.packages import experiment_of, is_flat, is_full, whole
+from grisaille.modelica.packages import experiment_of, is_flat, is_full, libraries_of_environment, whole
 
 PLANT = Path(__file__).with_name("plant") / "Plant.mo"
 TREES = json.loads(gzip.decompress(PLANT.with_name("flat.json.gz").read_bytes()))
@@ -260,6 +261,22 @@ def test_a_file_of_a_tree_of_folders_brings_its_package(tmp_path: Path) -> None:
 def test_names_that_cannot_be_flattened(text: str, name: str | None, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         whole(text, "A.mo", None, name, [])
+
+
+def test_libraries_of_the_environment_are_taken_where_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one" / "Lib").mkdir(parents=True)
+    (tmp_path / "one" / "Lib" / "package.mo").write_text("package Lib end Lib;")
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "Single.mo").write_text("package Single end Single;")
+    folders = [tmp_path / "one", tmp_path / "two", tmp_path / "none"]
+    monkeypatch.setenv("MODELICAPATH", os.pathsep.join(map(str, folders)))
+    assert libraries_of_environment("model M Lib.Part p; end M;", None) == folders[:1]
+    assert libraries_of_environment("model M extends Single.Part; end M; // Lib.Part", None) == folders[1:2]
+    assert libraries_of_environment("model M Real x; equation x = a.Lib.p; end M;", None) == []
+    monkeypatch.delenv("MODELICAPATH")
+    assert libraries_of_environment("model M Lib.Part p; end M;", None) == []
 
 
 def test_folders_of_libraries_must_exist() -> None:

@@ -14,7 +14,7 @@ from grisaille.modelica import tree
 from grisaille.modelica.flattening import flatten
 from grisaille.modelica.lowering import lower
 from grisaille.modelica.outline import MODELS
-from grisaille.modelica.packages import every_class, experiment_of, is_full, whole
+from grisaille.modelica.packages import every_class, experiment_of, is_full, libraries_of_environment, whole
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
 
@@ -35,7 +35,8 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
     source : the path of a file, or the text itself
     name : which model of the text, where it holds several: ``"Plant.Drive"``; without it the only one that no other
         class of the text uses, or the one with the name of the file
-    path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``. A text with
+    path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``; without it, those of
+        ``MODELICAPATH`` that hold a library which the text names. A text with
         inheritance, connections or components that are models, and one for which a path is given, is flattened by the
         compiler of the extra ``modelica``
     """
@@ -46,7 +47,7 @@ def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return flatten(*whole(text, label, file, name, _folders(path)))[0]
+        return flatten(*whole(text, label, file, name, _libraries(text, file, path)))[0]
     return text
 
 
@@ -55,7 +56,7 @@ def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[M
     text, label, file = _text(source)
     try:
         if _is_full(text, file, path):
-            model, _ = _read(*flatten(*whole(text, label, file, name, _folders(path))), None)
+            model, _ = _read(*flatten(*whole(text, label, file, name, _libraries(text, file, path))), None)
             return model, dict(experiment_of(text, name))
         return _read(text, Source(text, label), name)
     except RecursionError:
@@ -77,6 +78,11 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
 def _is_full(text: str, file: Path | None, path: Any) -> bool:
     """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
     return bool(_folders(path)) or is_full(text, file)
+
+
+def _libraries(text: str, file: Path | None, path: Any) -> list[Path]:
+    """Folders of libraries: those given, else those of ``MODELICAPATH`` that the text needs."""
+    return _folders(path) or libraries_of_environment(text, file)
 
 
 def _folders(path: Any) -> list[Path]:
