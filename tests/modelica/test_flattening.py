@@ -156,6 +156,7 @@ def test_which_texts_are_flat(text: str, flat: bool) -> None:
             False,
         ),
         ("model A Real x; equation x = (1; end A;", False),
+        ("package P class T extends ExternalObject; end T; model A T t; StateSelect s; end A; end P;", False),
         ("model A Modelica.Units.SI.Mass m = 1; end A;", True),
         ("package B model A Real x; end A; model B A a; end B; end B;", True),
         ("model A Real x; equation x = (1; end A; model B extends A; end B;", True),
@@ -298,3 +299,34 @@ def test_the_compiler_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert np.allclose(result["a"], TIMES - 1 + np.exp(-TIMES), atol=1e-7)
     with pytest.raises(ModelError, match=r"Plant\.mo has no model 'Plant\.Wheel'"):
         read("Wheel")
+
+
+TABLE = """
+class Table
+  extends ExternalObject;
+  function constructor
+    input String name; input String file; input Real table[:, :]; input Real begin; input Integer columns[:];
+    input Integer smoothness; input Integer extrapolation; output Table object;
+    external "C" object = ModelicaStandardTables_CombiTimeTable_init2(
+      file, name, table, size(table, 1), size(table, 2), begin, columns, size(columns, 1), smoothness, extrapolation);
+  end constructor;
+  function destructor input Table object; external "C" ModelicaStandardTables_CombiTimeTable_close(object);
+  end destructor;
+end Table;
+function value
+  input Table object; input Integer column; input Real at; input Real next; input Real last; output Real y;
+  external "C" y = ModelicaStandardTables_CombiTimeTable_getValue(object, column, at, next, last);
+end value;
+partial model Source
+  parameter Real begin = 1.0, scale = 2.0;
+  parameter Table object = Table("NoName", "NoName", [0, 0; 1, 2; 2, 2], begin/scale, {2}, 1, 1);
+  Real y = value(object, 1, time, 0, 0);
+end Source;
+model Whole extends Source; end Whole;
+"""
+
+
+def test_external_objects_keep_their_constructors() -> None:
+    pytest.importorskip("rumoca")
+    result = gr.simulate(gr.read_modelica(TABLE), [0.0, 0.4, 0.6, 1.5], compiled=False)
+    assert np.allclose(result["y"], [0.0, 0.0, 1.2, 2.0])

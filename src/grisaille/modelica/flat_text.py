@@ -86,24 +86,32 @@ class _Writer(Expressions):
     def _function(self, name: str, function: Tree) -> None:
         self.inside = name
         origin = _origin(function.get("span"), name)
-        if function["is_constructor"]:
+        if _makes_object(name, function):
+            self.out.add(f"  class {quoted(name)}", origin)
+            self.out.add("    extends ExternalObject;", origin)
+            self._body("constructor", {**function, "outputs": [{**function["outputs"][0], "type_name": name}]}, origin)
+            self.out.add(f"  end {quoted(name)};", origin)
+        elif function["is_constructor"]:
             self.out.add(f"  record {quoted(name)}", origin)
             for part in function["inputs"]:
                 self.out.add(f"    {self._local(part, '')};", origin)
             self.out.add(f"  end {quoted(name)};", origin)
         else:
-            self.out.add(f"  function {quoted(name)}", origin)
-            for prefix, key in (("input ", "inputs"), ("output ", "outputs"), ("protected ", "locals")):
-                for part in function[key]:
-                    self.out.add(f"    {self._local(part, prefix)};", origin)
-            if function["external"] is not None:
-                self._external(function["external"], origin)
-            else:
-                self.out.add("  algorithm", origin)
-                for statement in function["body"]:
-                    self._statement(statement, "    ", origin)
-            self.out.add(f"  end {quoted(name)};", origin)
+            self._body(name, function, origin)
         self.inside = None
+
+    def _body(self, name: str, function: Tree, origin: Origin) -> None:
+        self.out.add(f"  function {quoted(name)}", origin)
+        for prefix, key in (("input ", "inputs"), ("output ", "outputs"), ("protected ", "locals")):
+            for part in function[key]:
+                self.out.add(f"    {self._local(part, prefix)};", origin)
+        if function["external"] is not None:
+            self._external(function["external"], origin)
+        else:
+            self.out.add("  algorithm", origin)
+            for statement in function["body"]:
+                self._statement(statement, "    ", origin)
+        self.out.add(f"  end {quoted(name)};", origin)
 
     def _local(self, part: Tree, prefix: str) -> str:
         kind = self._type(part["type_name"])
@@ -118,9 +126,9 @@ class _Writer(Expressions):
         language = external.get("language") or "C"
         function = external.get("function_name") or ""
         result = external.get("output_name")
-        names = external.get("arg_names") or []
+        arguments = [self.text(node) for node in external.get("args") or []]
         given = f"{quoted(result)} = " if result else ""
-        self.out.add(f'    external "{language}" {given}{function}({", ".join(map(quoted, names))});', origin)
+        self.out.add(f'    external "{language}" {given}{function}({", ".join(arguments)});', origin)
 
     def _type(self, name: str) -> str:
         if name in _SIMPLE:
@@ -363,6 +371,12 @@ class _Writer(Expressions):
         if outputs:
             call = f"({', '.join(self.text(o) for o in outputs)}) := {call}"
         self.out.add(f"{indent}{call};", origin)
+
+
+def _makes_object(name: str, function: Tree) -> bool:
+    """Whether a function is the constructor of an external object, such as a table: it gives what it is called."""
+    kinds = [part["type_name"] for part in function["outputs"]]
+    return function["external"] is not None and kinds in ([name], [name.rpartition(".")[2]])
 
 
 def _truths(value: Any, sizes: list[int]) -> str:

@@ -18,7 +18,7 @@ from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
 from grisaille.modelica.standard import NATIVE as SUPPLIED
 from grisaille.modelica.standard import supplied
-from grisaille.modelica.tables import CURVED, NATIVE
+from grisaille.modelica.tables import CONSTRUCTORS, CURVED, NATIVE
 from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, elementwise, is_plain
 
 CALLS_DEEP = 25
@@ -283,6 +283,8 @@ class Library:
             values = [local[c.name] for c in made.components if "input" in c.prefixes]
         else:
             values = [self.evaluator.value(a, local) for a in external.arguments]
+        if external.function in CONSTRUCTORS:  # when a table begins and by what it is shifted decide its formulas
+            values = [self.evaluator.settled(v) for v in values]
         curved = any(isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in CURVED for v in values)
         value = function(*(self._with_abscissas(v, curved) for v in values))
         if not outputs:

@@ -39,7 +39,7 @@ def is_flat(text: str) -> bool:
         classes = every_class(parse(text))
     except Refused:
         return False
-    plain = {*SIMPLE, *(_name for _name, made in classes if made.kind in _PLAIN or "ExternalObject" in made.extends)}
+    plain = {*SIMPLE, *(name for name, made in classes if _is_plain(made))}
     if any(made.base and made.kind in MODELS for _, made in classes) or _CONNECT.search(_bare(text)):
         return False
     return all(component.type in plain for _, made in classes for component in made.components)
@@ -61,8 +61,13 @@ def is_full(text: str, file: Path | None) -> bool:
         return True
     known = dict(classes)
     types = {component.type for _, made in classes for component in made.components}
-    unplain = [kind for kind in types if kind in known and known[kind].kind not in _PLAIN]
+    unplain = [kind for kind in types if kind in known and not _is_plain(known[kind])]
     return in_mo or bool(unplain) or any("." in kind and kind not in known for kind in types)
+
+
+def _is_plain(made: tree.Class) -> bool:
+    """Whether components of a class are values."""
+    return made.kind in _PLAIN or "ExternalObject" in made.extends
 
 
 def _needs_package(text: str, file: Path | None) -> bool:
