@@ -18,11 +18,11 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.modelica import flattening
-from grisaille.modelica.derivatives import with_named_derivatives
-from grisaille.modelica.flat_text import flat_text
-from grisaille.modelica.outline import main_model
-from grisaille.modelica.packages import experiment_of, is_flat, is_full, libraries_of_environment, whole
+from grisaille.modelica.full import flattening
+from grisaille.modelica.full.derivatives import with_named_derivatives
+from grisaille.modelica.full.flat_text import flat_text
+from grisaille.modelica.full.outline import main_model
+from grisaille.modelica.full.packages import experiment_of, is_flat, is_full, libraries_of_environment, whole
 
 PLANT = Path(__file__).with_name("plant") / "Plant.mo"
 TREES = json.loads(gzip.decompress(PLANT.with_name("flat.json.gz").read_bytes()))

@@ -8,7 +8,7 @@ from modelica import texts
 
 import grisaille as gr
 from grisaille.errors import StructureError
-from grisaille.modelica.confidence import path_of, written_before
+from grisaille.modelica.full.confidence import path_of, written_before
 from grisaille.modelica.tokens import Tokens
 
 

@@ -11,10 +11,10 @@ from grisaille.errors import ModelError
 from grisaille.model.classes import Model, restored
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
-from grisaille.modelica.flattening import flatten
+from grisaille.modelica.full.flattening import flatten
+from grisaille.modelica.full.outline import MODELS
+from grisaille.modelica.full.packages import every_class, experiment_of, is_full, libraries_of_environment, whole
 from grisaille.modelica.lowering import lower
-from grisaille.modelica.outline import MODELS
-from grisaille.modelica.packages import every_class, experiment_of, is_full, libraries_of_environment, whole
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
 

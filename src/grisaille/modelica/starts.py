@@ -21,7 +21,7 @@ from typing import Any
 from grisaille.model.content import Law
 from grisaille.model.expression import Call, Constant, Expression, Name, postorder, same
 from grisaille.model.flat import FlatVariable
-from grisaille.modelica.confidence import path_of
+from grisaille.modelica.full.confidence import path_of
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.values import is_number
 

@@ -11,8 +11,8 @@ from grisaille.errors import ModelError
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.evaluation import LAZY
+from grisaille.modelica.full.outline import MODELS, main_model
 from grisaille.modelica.library import SIMPLE
-from grisaille.modelica.outline import MODELS, main_model
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refused
 

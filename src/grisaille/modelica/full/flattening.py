@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import ModelError
-from grisaille.modelica.derivatives import with_named_derivatives
-from grisaille.modelica.flat_expressions import Unwritable
-from grisaille.modelica.flat_text import FlatText, Origin, flat_text
+from grisaille.modelica.full.derivatives import with_named_derivatives
+from grisaille.modelica.full.flat_expressions import Unwritable
+from grisaille.modelica.full.flat_text import FlatText, Origin, flat_text
 from grisaille.modelica.refusals import Source
 
 VERSION = "0.10"

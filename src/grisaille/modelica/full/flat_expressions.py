@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grisaille.errors import ModelError
-from grisaille.modelica.derivatives import NAME as DERIVATIVE
+from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
 
 Tree = Mapping[str, Any]
 

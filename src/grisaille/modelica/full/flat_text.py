@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grisaille.modelica.confidence import Places, references_in, span_of
-from grisaille.modelica.derivatives import NAME as DERIVATIVE
-from grisaille.modelica.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
+from grisaille.modelica.full.confidence import Places, references_in, span_of
+from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
+from grisaille.modelica.full.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
 _SETTLED = ("Parameter", "Constant")
