@@ -55,6 +55,38 @@ def test_a_disturbance_is_added_in_the_equation_of_its_variable() -> None:
     assert list(named._content.disturbances) == ["gust"]
 
 
+class Tank(gr.Model):
+    """A state whose derivative is inside a formula, a sensor of it, and an oscillator."""
+
+    C = gr.Parameter(2.0)
+    T = gr.Variable(start=1.0, unit="K")
+    x, v = gr.Variable(start=1.0), gr.Variable(start=0.0)
+    seen = gr.Variable()
+    equations = [C * gr.der(T) == -T, seen == T, v == gr.der(x), gr.der(v) == -x]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("T", "C*(der(T) - T.disturbance) = -T"), ("der(T)", "C*(der(T) - T.disturbance) = -T"),
+        ("v", "der(v) = -x + v.disturbance"), ("der(x)", "v + x.disturbance = der(x)"),
+    ],
+)  # fmt: skip
+def test_a_disturbance_of_a_state_is_added_to_its_derivative(name: str, shown: str) -> None:
+    made = Tank().with_disturbance(name, gr.spectra.lowpass(2.0), scale=0.3)
+    (disturbance,) = made._content.disturbances.values()
+    assert disturbance.description.endswith(shown) and shown.replace(" = ", " == ") in str(made)
+
+
+def test_derivatives_in_several_equations_do_not_say_where_a_signal_enters() -> None:
+    class Two(gr.Model):
+        a, b = gr.Variable(start=1.0), gr.Variable(start=0.0)
+        equations = [gr.der(a) + gr.der(b) == -a, gr.der(a) - gr.der(b) == -b]
+
+    with pytest.raises(ModelError, match=r"2 equations have der\(a\)"):
+        Two().with_disturbance("a", gr.spectra.white())
+
+
 def test_outputs_are_names_or_formulas() -> None:
     drive = Drive()
     made = drive.with_outputs({"angle": "phi", "twice": 2 * drive.phi}, noise={"angle": 0.1})

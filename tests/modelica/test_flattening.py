@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 
@@ -17,9 +18,11 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.modelica import flattening
-from grisaille.modelica.flat_text import flat_text
-from grisaille.modelica.packages import experiment_of, is_flat, whole
+from grisaille.modelica.full import flattening
+from grisaille.modelica.full.derivatives import with_named_derivatives
+from grisaille.modelica.full.flat_text import flat_text
+from grisaille.modelica.full.outline import main_model
+from grisaille.modelica.full.packages import experiment_of, is_flat, is_full, libraries_of_environment, whole
 
 PLANT = Path(__file__).with_name("plant") / "Plant.mo"
 TREES = json.loads(gzip.decompress(PLANT.with_name("flat.json.gz").read_bytes()))
@@ -144,11 +147,71 @@ def test_which_texts_are_flat(text: str, flat: bool) -> None:
     assert is_flat(text) is flat
 
 
-def test_a_name_that_is_short_for_another_model_is_no_empty_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "model B\n  parameter Real k = 1;\n  Real x;\nequation\n  der(x) = -k * x;\nend B;\nmodel A = B(k = 2);\n"
-    assert not is_flat(text)
-    with pytest.raises(ModelError, match="'A' of The text is short for another model"):
-        gr.read_modelica(text, name="A")
+@pytest.mark.parametrize(
+    ("text", "full"),
+    [
+        ('model A type V = Real(unit = "V"); record R V v; end R; R r; equation r.v = 1; end A;', False),
+        (
+            "package P function f input Real x; output Real y; algorithm y := x; end f; model A V x; end A; end P;",
+            False,
+        ),
+        ("model A Real x; equation x = (1; end A;", False),
+        ("package P class T extends ExternalObject; end T; model A T t; StateSelect s; end A; end P;", False),
+        ("model A Modelica.Units.SI.Mass m = 1; end A;", True),
+        ("package B model A Real x; end A; model B A a; end B; end B;", True),
+        ("model A Real x; equation x = (1; end A; model B extends A; end B;", True),
+        ("model A Real 'extends'; equation 'extends' = (1; end A; // import", False),
+    ],
+)
+def test_texts_that_have_to_be_flattened(text: str, full: bool) -> None:
+    assert is_full(text, None) is full
+
+
+def test_a_file_whose_package_holds_the_functions_it_calls(tmp_path: Path) -> None:
+    (tmp_path / "package.mo").write_text("package P end P;")
+    file = tmp_path / "M.mo"
+    text = "within P; model M Real x = {}(time); end M;"
+    assert is_full(text.format("f"), file) and not is_full(text.format("sin"), file)
+
+
+def test_classes_of_a_flat_text_are_known_by_their_own_and_their_full_names() -> None:
+    text = """package P
+  constant Real c = 2;
+  package Q function f input Real x; output Real y; algorithm y := c*x; end f; end Q;
+  model M
+    type V = Real(unit = "V");
+    record R V v; end R;
+    R r;
+    V x(start = 1, fixed = true);
+  equation
+    r.v = x;
+    der(x) = -Q.f(r.v)*P.c;
+  end M;
+end P;"""
+    model = gr.read_modelica(text)
+    assert float(gr.simulate(model, [0.0, 1.0], rtol=1e-9, compiled=False)["x"][-1]) == pytest.approx(np.exp(-4.0))
+
+
+SEVERAL = """connector C Real p; flow Real f; end C;
+partial model Base C c; end Base;
+model Part extends Base; Real x; equation x = c.p; end Part;
+model Whole Part a, b; equation connect(a.c, b.c); end Whole;
+"""
+
+
+def test_the_model_that_is_meant_where_none_is_named() -> None:
+    assert main_model(SEVERAL, "") == ("Whole", ["Whole"])
+    both = SEVERAL + "model Other end Other;"
+    assert main_model(both, "") == ("", ["Whole", "Other"]) and main_model(both, "Other")[0] == "Other"
+    assert main_model("package P model A = B; model B end B; end P;", "") == ("P.A", ["P.A"])
+    with pytest.raises(ModelError, match="holds the models Whole, Other: say which"):
+        whole(both, "Text.mo", None, None, [])
+
+
+def test_derivatives_of_formulas_survive_the_flattener() -> None:
+    text = "model A Real x, y;\nequation der(x) = der(a.b[2].c); 1 = der(x - y); // der(x + y)\nend A;"
+    changed = with_named_derivatives(text)
+    assert "1 = grisaille_der(x - y); // der(x + y)\n" in changed and "der(x) = der(a.b[2].c)" in changed
 
 
 def test_models_of_a_flat_package_have_full_names_too() -> None:
@@ -201,6 +264,22 @@ def test_names_that_cannot_be_flattened(text: str, name: str | None, words: str)
         whole(text, "A.mo", None, name, [])
 
 
+def test_libraries_of_the_environment_are_taken_where_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one" / "Lib").mkdir(parents=True)
+    (tmp_path / "one" / "Lib" / "package.mo").write_text("package Lib end Lib;")
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "Single.mo").write_text("package Single end Single;")
+    folders = [tmp_path / "one", tmp_path / "two", tmp_path / "none"]
+    monkeypatch.setenv("MODELICAPATH", os.pathsep.join(map(str, folders)))
+    assert libraries_of_environment("model M Lib.Part p; end M;", None) == folders[:1]
+    assert libraries_of_environment("model M extends Single.Part; end M; // Lib.Part", None) == folders[1:2]
+    assert libraries_of_environment("model M Real x; equation x = a.Lib.p; end M;", None) == []
+    monkeypatch.delenv("MODELICAPATH")
+    assert libraries_of_environment("model M Lib.Part p; end M;", None) == []
+
+
 def test_folders_of_libraries_must_exist() -> None:
     with pytest.raises(ModelError, match="path: there is no 'nowhere'"):
         gr.read_modelica(PLANT, name="Plant.Drive", path="nowhere")
@@ -214,5 +293,40 @@ def test_the_compiler_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "Other.mo").write_text("package Plant model Drive Real x; equation x = 1; end Drive; end Plant;")
     drive = read("Drive")
     assert drive.parameters["spring.c"].value == 8.0 and "load.phi" in drive.start
+    text = "model A Real a(start = 0, fixed = true), b(start = 1, fixed = true);\nequation der(a - b) = 1; der(b) = -b;"
+    short = gr.read_modelica(f"{text} end A; model B = A;")
+    result = gr.simulate(short, TIMES, rtol=1e-9, compiled=False)
+    assert np.allclose(result["a"], TIMES - 1 + np.exp(-TIMES), atol=1e-7)
     with pytest.raises(ModelError, match=r"Plant\.mo has no model 'Plant\.Wheel'"):
         read("Wheel")
+
+
+TABLE = """
+class Table
+  extends ExternalObject;
+  function constructor
+    input String name; input String file; input Real table[:, :]; input Real begin; input Integer columns[:];
+    input Integer smoothness; input Integer extrapolation; output Table object;
+    external "C" object = ModelicaStandardTables_CombiTimeTable_init2(
+      file, name, table, size(table, 1), size(table, 2), begin, columns, size(columns, 1), smoothness, extrapolation);
+  end constructor;
+  function destructor input Table object; external "C" ModelicaStandardTables_CombiTimeTable_close(object);
+  end destructor;
+end Table;
+function value
+  input Table object; input Integer column; input Real at; input Real next; input Real last; output Real y;
+  external "C" y = ModelicaStandardTables_CombiTimeTable_getValue(object, column, at, next, last);
+end value;
+partial model Source
+  parameter Real begin = 1.0, scale = 2.0;
+  parameter Table object = Table("NoName", "NoName", [0, 0; 1, 2; 2, 2], begin/scale, {2}, 1, 1);
+  Real y = value(object, 1, time, 0, 0);
+end Source;
+model Whole extends Source; end Whole;
+"""
+
+
+def test_external_objects_keep_their_constructors() -> None:
+    pytest.importorskip("rumoca")
+    result = gr.simulate(gr.read_modelica(TABLE), [0.0, 0.4, 0.6, 1.5], compiled=False)
+    assert np.allclose(result["y"], [0.0, 0.0, 1.2, 2.0])

@@ -187,3 +187,17 @@ def test_derivatives_of_a_start_that_is_solved_from_the_past_are_refused() -> No
     assert gr.simulate(Steady(), times, start="steady")["x"].values == pytest.approx(2 / 3)
     with pytest.raises(gr.StructureError, match="its derivatives are not known there"):
         gr.simulate(Steady(), times, start="steady", sensitivities=["a"])
+
+
+def test_the_past_of_unknowns_in_a_model_without_states() -> None:
+    class Static(gr.Model):
+        y, z, w = gr.Variable(), gr.Variable(), gr.Variable()
+        equations = [y**3 + y == gr.time**3 + gr.time, z == gr.delay(y, 0.5), w == 1 + 0.5 * gr.delay(z + w, 0.7)]
+
+    t = np.linspace(0.0, 4.0, 9)
+    result = gr.simulate(Static(), t, rtol=1e-9, compiled=False)  # y = t
+    assert np.allclose(result["z"], np.maximum(t - 0.5, 0.0), atol=1e-8)
+    assert np.allclose(
+        result["w"][t <= 1.2], 2.0, atol=1e-8
+    )  # the value at the start, which the delayed z leaves at 1.2
+    assert float(result["w"][3]) == pytest.approx(1 + 0.5 * (0.3 + 2.0), abs=1e-8)

@@ -258,7 +258,10 @@ class Model(Labelled, metaclass=ModelType):
     def with_disturbance(self, name: str, spectrum: Any, *, scale: Any = 1.0, label: str | None = None) -> Model:
         """A copy with a random signal added to a variable, in the equation that gives it.
 
-        name : of the variable
+        For a variable that an equation differentiates, ``der(x) == …``, it is added to the derivative there; the
+        description of the disturbance shows the equation.
+
+        name : of the variable; ``"der(x)"`` for the derivative of x
         spectrum : of ``gr.spectra``
         scale : a factor, a number from zero up or a formula of parameters
         label : the name of the disturbance; ``"<name>.disturbance"`` where none is given

@@ -20,6 +20,7 @@ from grisaille.model.declarations import Disturbance, Input
 from grisaille.model.expression import Call, Expression, Name, as_expression, postorder
 from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput
 from grisaille.model.names import suggestion
+from grisaille.model.rewriting import Rewriter
 
 
 def mark_inputs(content: Content, inputs: Mapping[str, Any]) -> Content:
@@ -39,9 +40,10 @@ def mark_inputs(content: Content, inputs: Mapping[str, Any]) -> Content:
 
 
 def mark_disturbance(content: Content, name: str, spectrum: Any, scale: Any, label: str | None) -> Content:
-    """A disturbance that is added to the variable ``name`` in its equation."""
-    variable = _variable(content, name, "with_disturbance")
-    label = f"{name}.disturbance" if label is None else label
+    """A disturbance that is added to a variable in its equation, or to its derivative: ``x`` or ``der(x)``."""
+    state = _differentiated(name)
+    variable = _variable(content, state or name, "with_disturbance")
+    label = f"{state or name}.disturbance" if label is None else label
     if not isinstance(label, str) or not label:
         raise ModelError(
             f"{content.name}.with_disturbance: label is {label!r}; give a name as a text, or leave it out."
@@ -50,11 +52,16 @@ def mark_disturbance(content: Content, name: str, spectrum: Any, scale: Any, lab
         raise ModelError(f"{content.name} has a member '{label}' already: give the disturbance another label=….")
     Disturbance(spectrum, scale=scale).check(f"{content.name}.{label}")
     new = content.copy()
-    new.disturbances[label] = FlatDisturbance(
-        label, spectrum, as_expression(scale), unit=variable.unit, description=f"disturbance of {name}"
-    )
-    law = _candidates(content, name)[0]
-    new.equations = tuple(_disturbed(e, name, Name(label)) if e is law else e for e in content.equations)
+    if state or _is_given_by_rate(content, name):
+        law = _rate_equation(content, state or name, is_asked=bool(state))
+        disturbed = _with_disturbed_rate(law, state or name, Name(label))
+        unit = f"{variable.unit}/s" if variable.unit else ""
+        words = f"added to der({state or name}): {disturbed.left} = {disturbed.right}"
+    else:
+        law = _candidates(content, name)[0]
+        disturbed, unit, words = _disturbed(law, name, Name(label)), variable.unit, f"disturbance of {name}"
+    new.disturbances[label] = FlatDisturbance(label, spectrum, as_expression(scale), unit=unit, description=words)
+    new.equations = tuple(disturbed if e is law else e for e in content.equations)
     return new
 
 
@@ -161,6 +168,73 @@ def _disturbed(law: Law, name: str, signal: Expression) -> Law:
     sign = "sub" if isinstance(side, Call) else "add"
     moved = Call(sign, (other, signal))
     return replace(law, left=law.left, right=moved) if side is law.left else replace(law, left=moved)
+
+
+# --- the equation of a derivative ---
+
+
+def _differentiated(name: Any) -> str:
+    """``"x"`` for ``"der(x)"``; empty for anything else."""
+    is_derivative = isinstance(name, str) and name.startswith("der(") and name.endswith(")")
+    return name[len("der(") : -1].strip() if is_derivative else ""
+
+
+def _is_rate(node: Expression, name: str) -> bool:
+    """Whether a formula is the first derivative of a variable."""
+    if not isinstance(node, Call) or node.operation != "der" or node.data not in (None, 1):
+        return False
+    inner = node.arguments[0]
+    return isinstance(inner, Name) and inner.path == name
+
+
+def _having_rate(content: Content, name: str) -> list[Law]:
+    """Equations with the derivative of a variable in them."""
+    return [e for e in content.equations if any(_is_rate(node, name) for node in postorder((e.left, e.right)))]
+
+
+def _only_names_rate(law: Law, name: str) -> bool:
+    """``w = der(x)``."""
+    sides = ((law.left, law.right), (law.right, law.left))
+    return any(_is_rate(side, name) and isinstance(other, Name) for side, other in sides)
+
+
+def _is_given_by_rate(content: Content, name: str) -> bool:
+    """Whether an equation says how a variable changes, or none gives it alone on a side."""
+    says = any(not _only_names_rate(law, name) for law in _having_rate(content, name))
+    return says or not any(_alone(law, name) for law in content.equations)
+
+
+def _rate_equation(content: Content, name: str, *, is_asked: bool) -> Law:
+    """The equation that has ``der(x)``; one that only names it, ``w = der(x)``, where ``der(x)`` is asked for."""
+    having = _having_rate(content, name)
+    named = [law for law in having if _is_rate(law.left, name) or _is_rate(law.right, name)]
+    naming = [law for law in named if _only_names_rate(law, name)]
+    found = [law for law in named if law not in naming] or [law for law in having if law not in naming]
+    if is_asked and not found:
+        found = naming
+    if len(found) == 1:
+        return found[0]
+    if found:
+        shown = "; ".join(f"{law.left} = {law.right}" for law in found[:4])
+        raise ModelError(
+            f"{content.name}: {len(found)} equations have der({name}), so it is not clear where a signal would enter: "
+            f"{shown}. Choose a variable that one of them gives, such as a force or a flow."
+        )
+    hint = f" '{name}' is differentiated: 'der({name})' adds to its rate." if naming else ""
+    raise ModelError(
+        f"{content.name}: no equation gives '{name}' alone on a side, so it is not clear where a signal would "
+        f"enter. Choose a variable that an equation gives, such as a force, a flow or the output of a source.{hint}"
+    )
+
+
+def _with_disturbed_rate(law: Law, name: str, signal: Expression) -> Law:
+    """``der(x) = f + w``; where the derivative is inside a formula it is ``der(x) - w`` there."""
+    if _is_rate(law.left, name):
+        return replace(law, right=Call("add", (law.right, signal)))
+    if _is_rate(law.right, name):
+        return replace(law, left=Call("add", (law.left, signal)))
+    put = Rewriter(lambda node: Call("sub", (node, signal)) if _is_rate(node, name) else None)
+    return replace(law, left=put(law.left), right=put(law.right))
 
 
 def _determines(content: Content, laws: tuple[Law, ...], known: str) -> bool:

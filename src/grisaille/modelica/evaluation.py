@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from grisaille.model.expression import Expression, Name, postorder
+from grisaille.model.expression import Condition, Expression, Name, postorder
 from grisaille.modelica import tree
 from grisaille.modelica.assembling import ELEMENT, assembled, steps_below
 from grisaille.modelica.builtins import BUILTINS, semi_linear
@@ -36,6 +36,7 @@ from grisaille.modelica.values import (
     divide,
     either,
     elementwise,
+    formula,
     is_number,
     is_whole,
     multiply,
@@ -114,9 +115,13 @@ class Evaluator:
 
     def whole(self, node: tree.Node, local: Local, what: str) -> int:
         """A whole number that is known while the text is read."""
+        if is_boolean_type(node):
+            return 2
         value = self.settled(self.value(node, local))
         if isinstance(value, Enumerated):
             return value.index
+        if is_enumeration(value):
+            return len(value)
         if isinstance(value, bool) or not is_whole(value):
             raise Unfit(f"{what} must be a whole number that is known before the simulation, got {describe(value)}")
         return int(value)
@@ -141,8 +146,10 @@ class Evaluator:
             count = int(np.floor(max(reach, -1.0) + 1e-9)) + 1
             spend(max(count, 1))
             return [first + k * step for k in range(count)]
+        if is_boolean_type(node):
+            return [False, True]
         value = self.value(node, local)
-        if isinstance(value, Record) and all(isinstance(item, Enumerated) for item in value.values()):
+        if is_enumeration(value):
             return list(value.values())
         if not isinstance(value, np.ndarray):
             raise Unfit(f"an iterator runs through a range or an array, got {describe(value)}")
@@ -239,6 +246,13 @@ class Evaluator:
     def _several(self, node: tree.Several, local: Local) -> Any:
         raise Refused(node.at, "a list in parentheses can only stand on the left of a call with several results")
 
+    def _result(self, node: tree.Result, local: Local) -> Any:
+        found = self.results(node.call, local)
+        results = found if isinstance(found, tuple) else (found,)
+        if node.index >= len(results):
+            raise Refused(node.at, f"{node.index + 1} results are asked for, but the call gives {len(results)}")
+        return results[node.index]
+
     def _subscripted(self, node: tree.Subscripted, local: Local) -> Any:
         value = self.value(node.base, local)
         for part in node.parts:
@@ -327,6 +341,8 @@ class Evaluator:
                 value = self.value(subscript, local)
                 if isinstance(value, Expression):
                     value = self.settled(value)
+                if isinstance(value, Condition):
+                    return add(formula(value), 1)  # Boolean dimensions run false, true
                 if isinstance(value, Expression):
                     return value
                 found = list(value) if isinstance(value, np.ndarray) else value
@@ -453,7 +469,18 @@ _METHODS: dict[type, Callable[..., Any]] = {
     tree.Subscripted: Evaluator._subscripted,
     tree.Several: Evaluator._several,
     tree.Outcome: outcome,
+    tree.Result: Evaluator._result,
 }
+
+
+def is_boolean_type(node: tree.Node) -> bool:
+    """Whether a size or a range is the type ``Boolean``."""
+    return isinstance(node, tree.Reference) and node.path == "Boolean"
+
+
+def is_enumeration(value: Any) -> bool:
+    """Whether a value is a type with literals, as a size or a range is."""
+    return isinstance(value, Record) and bool(value) and all(isinstance(item, Enumerated) for item in value.values())
 
 
 def field(value: Any, name: str) -> Any:

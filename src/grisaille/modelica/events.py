@@ -26,13 +26,26 @@ from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
 from grisaille.modelica import tree
 from grisaille.modelica.algorithms.assigned import Assigned
+from grisaille.modelica.assembling import mapped
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
 from grisaille.modelica.functions import Algorithm, results_for
 from grisaille.modelica.model import FIRST as IS_FIRST
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.values import Unfit, before, both, describe, either, formula, is_plain, negated, truth
+from grisaille.modelica.values import (
+    Record,
+    Unfit,
+    array,
+    before,
+    both,
+    describe,
+    either,
+    formula,
+    is_plain,
+    negated,
+    truth,
+)
 
 FIRST = "initial()"
 """The discrete variable that is 1 until the first events are over."""
@@ -82,7 +95,9 @@ class Events:
         found: dict[str, None] = {}
         for node in tree.walk(*nodes):
             if isinstance(node, tree.Calling) and node.name in ("pre", "change"):
-                found |= {path: None for path in tree.references(*node.arguments) if path in self.names.discrete}
+                paths = [path for path in tree.references(*node.arguments) if self.names.is_known(path)]
+                scalars = [name for path in paths for name in self.names.scalars(path)]
+                found |= {name: None for name in scalars if name in self.names.discrete}
         return list(found)
 
     # --- events ---
@@ -133,13 +148,20 @@ class Events:
         return actions
 
     def _set(self, target: tree.Node, value: Any, local: Local) -> list[Action]:
-        path = target.path if isinstance(target, tree.Reference) else ""
-        if path in self.discretes:
-            return [Action("assign", Name(path), formula(value))]
-        entries = self.names.entries(path)
-        if isinstance(value, np.ndarray) and value.size == len(entries) and all(n in self.discretes for n in entries):
-            return [Action("assign", Name(n), formula(v)) for n, v in zip(entries, value.flat, strict=True)]
+        named = self._names_of(target)
+        pairs = [] if named is None else pairs_of(named, value)
+        if pairs and all(name in self.discretes for name, _ in pairs):
+            return [Action("assign", Name(name), formula(item)) for name, item in pairs]
         raise Refused(target.at, "an equation inside 'when' gives one variable its value: write it alone on the left")
+
+    def _names_of(self, target: tree.Node) -> Any:
+        """The names of the scalars of a target, arranged as these are."""
+        if isinstance(target, tree.Braces):
+            items = [self._names_of(item) for item in target.items]
+            return None if any(item is None for item in items) else array(items)
+        if not isinstance(target, tree.Reference) or not self.names.is_known(target.path):
+            return None
+        return mapped(target.path, self.names.structure(target.path), lambda name, _: name)
 
     def _done(self, call: tree.Calling, local: Local) -> list[Action]:
         if call.name == "reinit":
@@ -252,6 +274,17 @@ class Events:
                 branches = [(Condition("initial", ()), first), *branches]
             found.append(Occasion(tuple(Branch(c, tuple(actions)) for c, actions in branches), place(at)))
         return tuple(found)
+
+
+def pairs_of(left: Any, right: Any) -> list[tuple[Any, Any]]:
+    """Scalars of two arrays or records, side by side."""
+    if isinstance(left, Record) and isinstance(right, Record):
+        return [pair for name in left for pair in pairs_of(left[name], right.get(name))]
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        if np.shape(left) != np.shape(right):
+            raise Unfit(f"the sides of an equation are {describe(left)} and {describe(right)}")
+        return [pair for a, b in zip(left.flat, right.flat, strict=True) for pair in pairs_of(a, b)]
+    return [(left, right)]
 
 
 def _value_before(node: Expression) -> Name | None:
@@ -375,8 +408,12 @@ def _delay(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     value, dead = (evaluator.value(argument, local) for argument in node.arguments[:2])
     if is_plain(value):
         return value
+    argument, dead_time = formula(value), formula(dead)
+    named = [n.path for n in postorder((dead_time,)) if isinstance(n, Name)]
+    if named and all(name in getattr(evaluator.names, "parameters", ()) for name in named):
+        return Call("delay", (argument, dead_time))
     try:
-        return delay(formula(value), formula(dead))
+        return delay(argument, dead_time)
     except ModelError as error:
         raise Unfit(str(error)) from None
 

@@ -22,6 +22,8 @@ from grisaille.modelica.values import UNSET, Record, Unfit, both, choose, descri
 
 STATEMENTS = 300_000
 """Statements that one call may run, loops unrolled."""
+REPETITIONS = 100
+"""Times that a ``while`` may be repeated whose condition is only known during a simulation."""
 SILENT = ("Modelica.Utilities.Streams.print",)
 """Functions that only tell something."""
 _RETURNED, _BROKEN = " returned", " broken"
@@ -229,22 +231,39 @@ class Algorithm:
             local[name] = hidden
 
     def _while(self, statement: tree.While, local: Local) -> None:
+        """Repeats while the condition holds; where only a simulation decides, as often as it can hold.
+
+        Each repetition is run as if all before it had taken place, so that a counter in the condition ends the loop.
+        """
+        worlds: list[tuple[Any, Local]] = []
+        now = dict(local)
         while True:
-            going = self.evaluator.truth(statement.condition, local)
+            stopped = either(now.get(_RETURNED, False), now.get(_BROKEN, False))
+            going = False if stopped is True else both(negated(stopped), self.evaluator.truth(statement.condition, now))
             if going is False:
-                return
+                break
             if going is not True:
+                worlds.append((going, now))
+            if len(worlds) > REPETITIONS:
                 raise Refused(
                     statement.at,
-                    "'while' with a condition that is only known during a simulation is not supported: how often it "
-                    "is repeated would have to be known; write 'for' with a fixed number of repetitions",
+                    f"'while' may be repeated more than {REPETITIONS} times: its condition is only known during a "
+                    "simulation. Add a counter to it, 'while … and n < 20 loop', or write 'for' with a 'break'",
                 )
-            self.run(statement.body, local)
-            if either(local.get(_RETURNED, False), local.get(_BROKEN, False)) is True:
-                return
+            if worlds:
+                now = dict(now)
+                with self._doubting():
+                    self.run(statement.body, now)
+            else:
+                self.run(statement.body, now)
             self._steps += 1
             if self._steps > STATEMENTS:
                 raise Refused(statement.at, "'while' does not end")
+        for going, world in reversed(worlds):
+            joined = dict(world)
+            self._join(joined, going, now, world)
+            now = joined
+        local.update(now)
 
 
 def _is_half_set(a: Any, b: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +19,17 @@ from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
 from grisaille.modelica.standard import NATIVE as SUPPLIED
 from grisaille.modelica.standard import supplied
-from grisaille.modelica.tables import CURVED, NATIVE
+from grisaille.modelica.tables import CONSTRUCTORS, CURVED, NATIVE
 from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, elementwise, is_plain
 
 CALLS_DEEP = 25
 """Calls of functions inside each other."""
+RECURSIONS_DEEP = 50
+"""Calls of one function inside each other."""
+MOST_CALLS = 200_000
+"""Calls of functions in all."""
+FRAMES_OF_CALL = 60
+"""Python calls that a call of a function inside another one takes, at most."""
 _ENUMERATIONS = {
     "StateSelect": ("never", "avoid", "default", "prefer", "always"),
     "AssertionLevel": ("warning", "error"),
@@ -43,6 +50,8 @@ class Library:
         for made in (*standard_functions(), *classes):
             self._enter(made, "")
         self._open: list[str] = []
+        self._calls = 0
+        self._usual_depth = sys.getrecursionlimit()
         self._known: dict[Any, tuple[Any, Any]] = {}
         self.evaluator = Evaluator(self)
         self.solver: Callable[[Callable[[Any], Any], Any, Any, int], Any] | None = None
@@ -57,6 +66,15 @@ class Library:
         self.classes[name] = made
         for inner in made.classes.values():
             self._enter(inner, name if made.kind != "package" else "")
+
+    def enter_local(self, made: tree.Class) -> None:
+        """Classes inside a model or a package, under their own names, and under their full ones."""
+        for inner in made.classes.values():
+            if inner.name not in self.classes:
+                self._enter(inner, "")
+            if made.kind == "package":
+                self._enter(inner, made.name)
+                self.enter_local(inner)
 
     def _enumerate(self, name: str, literals: tuple[str, ...]) -> None:
         values = {literal: Enumerated(name, k + 1, literal) for k, literal in enumerate(literals)}
@@ -181,19 +199,19 @@ class Library:
         return Record(made.name, local)
 
     def _run(self, made: tree.Class, name: str, arguments: list[Any], named: dict[str, Any], at: int) -> Any:
-        if name in self._open:
-            raise Refused(at, f"the function '{name}' calls itself: recursive functions are not supported")
-        if len(self._open) >= CALLS_DEEP:
-            raise Refused(at, f"functions call each other more than {CALLS_DEEP} deep")
+        self._check_depth(name, at)
         inputs = [c for c in made.components if "input" in c.prefixes]
         if len(arguments) > len(inputs) or set(named) - {c.name for c in inputs}:
             takes = ", ".join(c.name for c in inputs) or "none"
             raise Refused(at, f"the function '{name}' does not take these arguments; it takes {takes}")
         given = {**dict(zip((c.name for c in inputs), arguments, strict=False)), **named}
         stretched = [c.name for c in inputs if _is_longer(given.get(c.name), c)]
+        if not self._open:
+            self._usual_depth = sys.getrecursionlimit()
         self._open.append(name)
         try:
             spend(CALL)
+            deepen_stack(len(self._open))
             if stretched:
                 rest = {k: v for k, v in given.items() if k not in stretched}
                 return elementwise(
@@ -203,6 +221,22 @@ class Library:
             return self._once(made, name, given, at)
         finally:
             self._open.pop()
+            if not self._open:
+                sys.setrecursionlimit(self._usual_depth)
+
+    def _check_depth(self, name: str, at: int) -> None:
+        """Calls end: functions that call themselves must stop by what is known while the text is read."""
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            raise Refused(at, f"more than {MOST_CALLS} calls of functions would be run")
+        if self._open.count(name) >= RECURSIONS_DEEP:
+            raise Refused(
+                at,
+                f"the function '{name}' calls itself more than {RECURSIONS_DEEP} deep: what ends it must be known "
+                "before the simulation; add an Integer that counts the calls, and stop at a limit",
+            )
+        if len(set(self._open)) >= CALLS_DEEP:
+            raise Refused(at, f"functions call each other more than {CALLS_DEEP} deep")
 
     def _once(self, made: tree.Class, name: str, given: Local, at: int) -> Any:
         local: Local = {}
@@ -251,6 +285,8 @@ class Library:
             values = [local[c.name] for c in made.components if "input" in c.prefixes]
         else:
             values = [self.evaluator.value(a, local) for a in external.arguments]
+        if external.function in CONSTRUCTORS:  # when a table begins and by what it is shifted decide its formulas
+            values = [self.evaluator.settled(v) for v in values]
         curved = any(isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in CURVED for v in values)
         value = function(*(self._with_abscissas(v, curved) for v in values))
         if not outputs:
@@ -280,6 +316,13 @@ class Library:
                 return UNSET  # its size follows from what is assigned
             shape.append(self.evaluator.whole(size, local, f"the size of '{component.name}'"))
         return blank(tuple(shape), inner)
+
+
+def deepen_stack(calls: int) -> None:
+    """Lets Python go as deep as calls inside each other need."""
+    needed = 1000 + FRAMES_OF_CALL * calls
+    if calls > CALLS_DEEP // 2 and sys.getrecursionlimit() < needed:
+        sys.setrecursionlimit(needed)
 
 
 def _is_longer(value: Any, component: tree.Declared) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from grisaille.model.content import Check, Content, Law
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder, same
@@ -17,13 +16,18 @@ from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targets_of
 from grisaille.modelica.algorithms.loops import looped
 from grisaille.modelica.discrete import Definition
-from grisaille.modelica.events import Events, is_momentary, outside_pre
+from grisaille.modelica.entries import Entries
+from grisaille.modelica.events import Events, is_momentary, outside_pre, pairs_of
 from grisaille.modelica.functions import SILENT, is_warning, message_of, results_for
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.values import Enumerated, Record, Unfit, describe, formula, is_number
+from grisaille.modelica.starts import choose_starts
+from grisaille.modelica.unreachable import Unreachable
+from grisaille.modelica.values import Enumerated, Unfit, formula, is_number
+
+_SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
 
 
 def lower(classes: list[tree.Class], made: tree.Class, source: Source) -> Content:
@@ -36,12 +40,18 @@ class _Lowering:
         self.made, self.source = made, source
         self.refusals = Refusals(source)
         self.library = Library(classes)
+        for package in (c for c in classes if c.kind == "package"):
+            self.library.enter_local(package)
+        self.library.enter_local(made)
         self._package_constants(classes)
         self.names = ModelNames(self.library, made, self.refusals)
         self.evaluator = self.names.evaluator
         self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
+        self.entries = Entries(self.names, self.sections)
         self.events = Events(self.names, self.sections)
         self.set_at_events: set[str] = set()
+        self._changing: set[str] | None = None
+        """Names of everything that is no constant and no parameter, with and without subscripts."""
         self.laws: list[Law] = []
         self.initial: list[Law] = []
         self.checks: list[Check] = []
@@ -51,18 +61,21 @@ class _Lowering:
         for package in (c for c in classes if c.kind == "package"):
             for component in package.components:
                 if component.value is not None:
-                    self._try(component.at, lambda c=component: self._constant(c))
+                    self._try(component.at, lambda c=component, p=package: self._constant(c, p))
 
-    def _constant(self, component: tree.Declared) -> None:
+    def _constant(self, component: tree.Declared, package: tree.Class) -> None:
         assert component.value is not None
-        self.library.constants[component.name] = self.library.evaluator.value(component.value, {})
+        value = self.library.evaluator.value(component.value, {})
+        self.library.constants |= {component.name: value, f"{package.name}.{component.name}": value}
 
     def content(self) -> Content:
         """Everything together."""
         singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
+        singles = [self.entries.when(s) if isinstance(s.node, tree.When) else s for s in singles]
         statements: list[tree.When] = []
         for written in self.made.algorithms:
-            section = self._try(written[0].at if written else 0, lambda s=written: looped(s)) or []
+            at = written[0].at if written else 0
+            section = self._try(at, lambda s=written: self.entries.statements(looped(s), {})) or []
             statements += self._whens_of(section)
             plain_statements = [s for s in section if not isinstance(s, tree.When)]
             for node in tree.walk(*plain_statements):
@@ -72,7 +85,9 @@ class _Lowering:
         self.refusals.check()
         whens = [s for s in singles if isinstance(s.node, tree.When)]
         plain = [s for s in singles if isinstance(s.node, tree.Equal)]
-        self._declare_events([*(s.node for s in whens), *statements], [*(s.node for s in singles), *statements])
+        plain = [entry for s in plain for entry in self.entries.apart(s)]
+        everything = [*(s.node for s in singles if not isinstance(s.node, tree.Equal)), *(s.node for s in plain)]
+        self._declare_events([*(s.node for s in whens), *statements], [*everything, *statements])
         continuous = self._define_discrete(plain)
         for single in whens:
             self._try(single.node.at, lambda s=single: self.events.lower(s))
@@ -88,6 +103,7 @@ class _Lowering:
         self._initial()
         self._initial_derivatives()
         self.refusals.check()
+        choose_starts(self.names, self.laws)
         return self._finished()
 
     def _whens_of(self, section: list[tree.Node]) -> list[tree.When]:
@@ -167,15 +183,17 @@ class _Lowering:
         names = self.names
         if events.is_eventful(condition):
             return False
-        variables = {*names.variables, *names.inputs, *names.discrete, "time"}
-        return not any(path in variables for path in tree.references(condition))
+        if self._changing is None:
+            variables = {*names.variables, *names.inputs, *names.discrete, "time"}
+            self._changing = variables | {_SUBSCRIPTS.sub("", name) for name in variables}
+        return not any(path in self._changing for path in tree.references(condition))
 
     # --- variables that change at events ---
 
     def _define_discrete(self, singles: list[Single]) -> list[Single]:
         """Formulas of discrete variables; the other equations are given back."""
         continuous, candidates = [], []
-        for single in (entry for s in singles for entry in self._entries(s)):
+        for single in singles:
             choices = self._choices(single)
             if choices:
                 candidates.append(choices)
@@ -190,22 +208,6 @@ class _Lowering:
         for name in order:
             self._try(found[name].at, lambda n=name: self._define(found[n]))
         return continuous
-
-    def _entries(self, single: Single) -> list[Single]:
-        """The equation of an array of discrete variables, entry by entry."""
-        node = single.node
-        assert isinstance(node, tree.Equal)
-        sides = [(side, self._array_of(side)) for side in (node.left, node.right)]
-        named = [entries for _, entries in sides if entries]
-        if not named or any(_is_whole(side) and not entries for side, entries in sides):
-            return [single]  # no array of discrete variables, or one that gives a Real its values
-        return [
-            Single(tree.Equal(node.at, *(_entry(side, entries, k, index) for side, entries in sides)), single.local)
-            for k, index in enumerate(named[0].values())
-        ]
-
-    def _array_of(self, side: tree.Node) -> dict[str, tuple[int, ...]]:
-        return self.names.discrete_entries(side.path) if isinstance(side, tree.Reference) and _is_whole(side) else {}
 
     def _discrete_uses(self, node: tree.Node) -> list[str]:
         known = self.events.discretes
@@ -250,12 +252,12 @@ class _Lowering:
         """The scalar equations that an equation of arrays, records or several results stands for."""
         if not isinstance(node.left, tree.Several):
             right = self.evaluator.value(node.right, single.local)
-            return _pairs(self.evaluator.value(node.left, single.local), right)
+            return pairs_of(self.evaluator.value(node.left, single.local), right)
         found = []
         right = self.evaluator.results(node.right, single.local)
         for target, result in zip(node.left.items, results_for(node.left, right), strict=False):
             if target is not None:
-                found += _pairs(self.evaluator.value(target, single.local), result)
+                found += pairs_of(self.evaluator.value(target, single.local), result)
         return found
 
     def _law(self, at: int, a: Expression, b: Expression) -> Law | None:
@@ -408,6 +410,7 @@ class _Lowering:
         )
         self.refusals.check()
         names.remarks.tell(self.source)
+        content = content.mapped(Unreachable(names.parameters.__contains__))
         return content.mapped(self._inserting()) if names.settled_reals else content
 
     def _settled(self) -> dict[str, str]:
@@ -441,33 +444,10 @@ def _differentiated(law: Law) -> list[str]:
     return [name for node in postorder((law.left, law.right)) if (name := derived(node))]
 
 
-def _is_whole(node: tree.Node) -> bool:
-    return isinstance(node, tree.Reference) and not any(part.subscripts for part in node.parts)
-
-
-def _entry(side: tree.Node, entries: dict[str, tuple[int, ...]], k: int, index: tuple[int, ...]) -> tree.Node:
-    """Entry k of one side: by its name where it has one."""
-    if entries:
-        return tree.Reference(side.at, (tree.Part(list(entries)[k]),))
-    subscripts = tuple(tree.Literal(side.at, i) for i in index)
-    return tree.Subscripted(side.at, side, (tree.Part("", subscripts),))
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.name if isinstance(value, Enumerated) else f"{value:g}" if is_number(value) else str(value)[:60]
-
-
-def _pairs(left: Any, right: Any) -> list[tuple[Any, Any]]:
-    """Scalars of both sides, side by side."""
-    if isinstance(left, Record) and isinstance(right, Record):
-        return [pair for name in left for pair in _pairs(left[name], right.get(name))]
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        if np.shape(left) != np.shape(right):
-            raise Unfit(f"the sides of an equation are {describe(left)} and {describe(right)}")
-        return [pair for a, b in zip(left.flat, right.flat, strict=True) for pair in _pairs(a, b)]
-    return [(left, right)]
 
 
 def _names(expression: Expression) -> list[Name]:

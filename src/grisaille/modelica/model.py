@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatInput, FlatParameter, FlatVariable
 from grisaille.model.rewriting import Rewriter
@@ -66,6 +64,9 @@ class ModelNames:
         """Variables that change at events only: Boolean, Integer, enumerations, texts, ``discrete Real``."""
         self.formulas: dict[str, Any] = {}
         """Values of discrete variables, once they are known."""
+        self.confidence: dict[str, dict[str, int]] = {}
+        """On which levels starts of variables were written, where the text says so (``confidence``)."""
+        self._places: dict[str, int] = {}
         self.settled_reals: set[str] = set()
         self.bindings: list[tree.Equal] = []
         self.remarks = Remarks()
@@ -96,15 +97,6 @@ class ModelNames:
             raise KeyError(name)
         return assembled(name, parts, self.value_of) if entry is None else entry
 
-    def discrete_entries(self, name: str) -> dict[str, tuple[int, ...]]:
-        """Names and subscripts of an array of discrete variables; empty for anything else."""
-        array = self.values.get(name)
-        if not isinstance(array, np.ndarray):
-            return {}
-        indices = [tuple(i + 1 for i in index) for index in np.ndindex(*array.shape)]
-        entries = {f"{name}[{','.join(map(str, index))}]": index for index in indices}
-        return entries if all(entry in self.discrete for entry in entries) else {}
-
     def at_start(self, value: Expression) -> Expression:
         begun = {
             node.left.path for node in self.made.initial_equations
@@ -130,11 +122,6 @@ class ModelNames:
         if isinstance(value, Unset):
             raise Refused(node.at, f"the algorithm does not always give '{node.target}' a value")
         return value
-
-    def entries(self, name: str) -> list[str]:
-        """The scalars of an array that are declared one by one; a declared name itself."""
-        parts = self._below(name)
-        return parts if name not in self.values and parts else [name]
 
     def is_known(self, name: str) -> bool:
         return self._declared_value(name) is not None or bool(self._below(name))
@@ -324,9 +311,17 @@ class ModelNames:
             return Name(name)
         if "output" in scalar.declared.prefixes:
             self.outputs.append(name)
+        said = scalar.declared.annotation
+        levels = {key: said.get(f"__Grisaille.confidence.{key}") for key in ("ofStart", "ofValue")}
+        self.confidence[name] = {key: level for key, level in levels.items() if isinstance(level, int)}
+        self._places[name] = scalar.declared.at
         fixed = self.settled(scalar.attributes.get("fixed", False))
         self.variables[name] = self._flat_variable(scalar, fixed is True, scalar.attributes.get("start"))
         return Name(name)
+
+    def place_of(self, name: str) -> int:
+        """Where a variable is declared."""
+        return self._places.get(name, 0)
 
     def _formula(self, name: str, scalar: Scalar) -> Any:
         if name not in self.formulas:

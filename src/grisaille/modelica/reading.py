@@ -11,10 +11,11 @@ from grisaille.errors import ModelError
 from grisaille.model.classes import Model, restored
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
-from grisaille.modelica.flattening import flatten
+from grisaille.modelica.full.flattening import flatten
+from grisaille.modelica.full.outline import MODELS
+from grisaille.modelica.full.packages import every_class, experiment_of, is_full, libraries_of_environment, whole
 from grisaille.modelica.limits import Unfit, counted
 from grisaille.modelica.lowering import lower
-from grisaille.modelica.packages import MODELS, experiment_of, is_flat, whole
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
 
@@ -33,9 +34,12 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
     the package.
 
     source : the path of a file, or the text itself
-    name : which model of the text, where it holds several: ``"Plant.Drive"``
-    path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``; a ``.mo`` file, and a
-        text for which a path is given, is flattened by the compiler of the extra ``modelica``
+    name : which model of the text, where it holds several: ``"Plant.Drive"``; without it the only one that no other
+        class of the text uses, or the one with the name of the file
+    path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``; without it, those of
+        ``MODELICAPATH`` that hold a library which the text names. A text with
+        inheritance, connections or components that are models, and one for which a path is given, is flattened by the
+        compiler of the extra ``modelica``
     """
     return read_with_settings(source, name, path)[0]
 
@@ -44,7 +48,7 @@ def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return flatten(*whole(text, label, file, name, _folders(path)))[0]
+        return flatten(*whole(text, label, file, name, _libraries(text, file, path)))[0]
     return text
 
 
@@ -54,7 +58,7 @@ def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[M
     try:
         with counted():
             if _is_full(text, file, path):
-                model, _ = _read(*flatten(*whole(text, label, file, name, _folders(path))), None)
+                model, _ = _read(*flatten(*whole(text, label, file, name, _libraries(text, file, path))), None)
                 return model, dict(experiment_of(text, name))
             return _read(text, Source(text, label), name)
     except RecursionError:
@@ -78,8 +82,13 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
 
 
 def _is_full(text: str, file: Path | None, path: Any) -> bool:
-    """Whether a text is to be flattened: it has libraries, or is a ``.mo`` file that is not flat."""
-    return bool(_folders(path)) or (file is not None and file.suffix == ".mo" and not is_flat(text))
+    """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
+    return bool(_folders(path)) or is_full(text, file)
+
+
+def _libraries(text: str, file: Path | None, path: Any) -> list[Path]:
+    """Folders of libraries: those given, else those of ``MODELICAPATH`` that the text needs."""
+    return _folders(path) or libraries_of_environment(text, file)
 
 
 def _folders(path: Any) -> list[Path]:
@@ -118,11 +127,9 @@ def _text(source: Any) -> tuple[str, str, Path | None]:
 
 def _model(classes: list[tree.Class], name: str | None, label: str) -> tree.Class:
     models: dict[str, tree.Class] = {}
-    for made in classes:
-        for inner in (made, *made.classes.values()):
-            if inner.kind in MODELS and "ExternalObject" not in inner.extends:
-                models[inner.name] = inner
-                models.setdefault(inner.name if inner is made else f"{made.name}.{inner.name}", inner)
+    for known, inner in every_class(classes):
+        if inner.kind in MODELS and "ExternalObject" not in inner.extends:
+            models.setdefault(known, inner)
     if name is not None:
         if name not in models:
             raise ModelError(f"{label} has no model '{name}'. {suggestion(name, models)}")

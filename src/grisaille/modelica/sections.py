@@ -22,6 +22,9 @@ class Single:
     local: Local
 
 
+Target = Callable[[Single], str]
+
+
 class Sections:
     """Unrolls equations; ``is_settled`` says whether a condition is known while the text is read."""
 
@@ -71,14 +74,33 @@ class Sections:
                 continue
             if decided is True:
                 rest = list(self.unroll(body, local))
-                yield from joined(node.at, open_branches, rest) if open_branches else rest
+                yield from self._joined(node.at, open_branches, rest) if open_branches else rest
                 return
             assert condition is not None
             open_branches.append((condition, list(self.unroll(body, local))))
-        yield from joined(node.at, open_branches, []) if open_branches else ()
+        yield from self._joined(node.at, open_branches, []) if open_branches else ()
+
+    def _joined(
+        self, at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: list[Single]
+    ) -> Iterator[Single]:
+        return joined(at, branches, otherwise, self._target)
+
+    def _target(self, single: Single) -> str:
+        """The variable that stands alone on the left of an equation; empty where none does."""
+        node = single.node
+        left = node.left if isinstance(node, tree.Equal) else None
+        if not isinstance(left, tree.Reference):
+            return ""
+        try:
+            places = [self.evaluator.whole(s, single.local, "it") for p in left.parts for s in p.subscripts]
+        except (Unfit, Refused):
+            return ""
+        return " ".join([left.path, *map(str, places)])
 
 
-def joined(at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: list[Single]) -> Iterator[Single]:
+def joined(
+    at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: list[Single], target: Target
+) -> Iterator[Single]:
     """Equations of an if whose condition is only known during a simulation, as if-expressions."""
     bodies = [body for _, body in branches] + [otherwise]
     plain = [[s for s in body if isinstance(s.node, tree.Equal)] for body in bodies]
@@ -90,10 +112,10 @@ def joined(at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: l
         raise Refused(at, f"the branches of an if-equation have different numbers of equations ({counts})")
     conditions = [condition for condition, _ in branches]
     yield from _checks_of(conditions, bodies)
-    for row in zip(*(_sorted(p, plain[0]) for p in plain), strict=True):
+    for row in zip(*(_sorted(p, plain[0], target) for p in plain), strict=True):
         if any(s.local != row[0].local for s in row):
             raise Refused(at, "loops in branches of an if-equation run over other indices; write the equations out")
-        yield Single(_combined(at, conditions, row), row[0].local)
+        yield Single(_combined(at, conditions, row, target), row[0].local)
 
 
 def _checks_of(conditions: list[tree.Node], bodies: list[list[Single]]) -> Iterator[Single]:
@@ -109,26 +131,17 @@ def _checks_of(conditions: list[tree.Node], bodies: list[list[Single]]) -> Itera
                 yield Single(tree.Do(at, changed), single.local)
 
 
-def _sorted(body: list[Single], first: list[Single]) -> list[Single]:
+def _sorted(body: list[Single], first: list[Single], target: Target) -> list[Single]:
     """The equations in the order of the first branch, where left sides are names."""
-    order = {_target(s): k for k, s in enumerate(first)}
-    if "" in order or len(order) < len(first) or {_target(s) for s in body} != set(order):
+    order = {target(s): k for k, s in enumerate(first)}
+    if "" in order or len(order) < len(first) or {target(s) for s in body} != set(order):
         return body
-    return sorted(body, key=lambda s: order[_target(s)])
+    return sorted(body, key=lambda s: order[target(s)])
 
 
-def _target(single: Single) -> str:
-    node = single.node
-    left = node.left if isinstance(node, tree.Equal) else None
-    if not isinstance(left, tree.Reference):
-        return ""
-    places = [s.value if isinstance(s, tree.Literal) else None for p in left.parts for s in p.subscripts]
-    return "" if None in places else " ".join([left.path, *map(str, places)])
-
-
-def _combined(at: int, conditions: list[tree.Node], equations: Sequence[Single]) -> tree.Equal:
+def _combined(at: int, conditions: list[tree.Node], equations: Sequence[Single], target: Target) -> tree.Equal:
     pairs = [(s.node.left, s.node.right) for s in equations if isinstance(s.node, tree.Equal)]
-    targets = {_target(s) for s in equations}
+    targets = {target(s) for s in equations}
     if len(targets) == 1 and "" not in targets:
         branches = list(zip(conditions, (right for _, right in pairs), strict=False))
         return tree.Equal(at, pairs[0][0], tree.Choice(at, branches, pairs[-1][1]))

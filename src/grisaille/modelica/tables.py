@@ -133,6 +133,7 @@ NATIVE: dict[str, Any] = {
     "ModelicaStandardTables_CombiTimeTable_maximumTime": last_abscissa,
 }
 """External functions that are known by name."""
+CONSTRUCTORS = frozenset(name for name in NATIVE if "_init" in name)
 
 
 def interpolate(xs: list[float], ys: list[Any], u: Any, smoothness: int, extrapolation: int) -> Any:

@@ -133,6 +133,14 @@ class Outcome(Node):
     target: str
 
 
+@dataclass(slots=True)
+class Result(Node):
+    """One of several results of a call; ``index`` counts from zero."""
+
+    call: Node
+    index: int
+
+
 # --- equations and statements ---
 
 
@@ -274,6 +282,8 @@ def children(node: Node) -> list[Node]:
         return [n for n in node.items if n is not None]
     if isinstance(node, Outcome):
         return list(node.section)
+    if isinstance(node, Result):
+        return [node.call]
     return _parts_of_statement(node)
 
 

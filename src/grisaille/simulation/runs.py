@@ -272,7 +272,7 @@ class Runs:
                 raise DataError(
                     "step= fixes the steps of method='frozen'; the adaptive methods choose theirs (see rtol)."
                 )
-        if prepared.structure.system.nx == 0:
+        if prepared.structure.system.nx == 0 and task.past is None:
             solve_static(prepared.point.initializer, prepared.kernel, prepared.table, task)
             return "algebraic"
         with progress_of(task, prepared.structure.model.name, progress) as on_slice:

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import ModelError
-from grisaille.modelica.flat_expressions import Unwritable
-from grisaille.modelica.flat_text import FlatText, Origin, flat_text
+from grisaille.modelica.full.derivatives import with_named_derivatives
+from grisaille.modelica.full.flat_expressions import Unwritable
+from grisaille.modelica.full.flat_text import FlatText, Origin, flat_text
 from grisaille.modelica.refusals import Source
 
 VERSION = "0.10"
@@ -67,12 +68,13 @@ class FlatSource(Source):
 def flatten(text: str, label: str, name: str, roots: Sequence[Path]) -> tuple[str, FlatSource]:
     """The Base Modelica text of the model ``name``."""
     _check_compiler()
+    text = with_named_derivatives(text)
     answer = _run({"text": text, "label": label, "name": name, "roots": [str(root.resolve()) for root in roots]}, label)
     if "error" in answer:
         raise ModelError(_explained(answer, text, label, name))
     flat = answer["flat"]
     try:
-        made = flat_text(flat, name)
+        made = flat_text(flat, name, {int(number): text for number, text in answer.get("files", {}).items()})
     except Unwritable as error:
         raise ModelError(f"'{name}' of {label} was flattened, but {error}.") from None
     except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -133,13 +135,13 @@ def _run(asked: Mapping[str, Any], label: str) -> dict[str, Any]:
 def _explained(answer: Mapping[str, Any], text: str, label: str, name: str) -> str:
     """The compiler's messages, each once, with the lines of the user's text that they are about."""
     error = str(answer["error"])
-    if "because resolve/parse failed" in error and not answer.get("diagnostics"):
+    errors = [told for told in answer.get("diagnostics") or [] if told.get("level") == "error"]
+    if "because resolve/parse failed" in error and not errors:
         return f"{label} has no model '{name}', nor have the folders of path=[…]; or it is no Modelica."
     found: dict[str, None] = {}
-    for told in answer.get("diagnostics") or []:
-        if told.get("level") == "error":
-            said = _SAID.search(str(told["message"]))
-            found[f"  line {told['line']}: {said[1] if said else str(told['message']).splitlines()[0]}"] = None
+    for told in errors:
+        said = _SAID.search(str(told["message"]))
+        found[f"  line {told['line']}: {said[1] if said else str(told['message']).splitlines()[0]}"] = None
     if not found:
         related = _RELATED.findall(error) or [_FRONT.sub("", error.splitlines()[0])]
         found = {f"  {_line_of(words, text)}{words}": None for words in (w.split("; unknowns[")[0] for w in related)}

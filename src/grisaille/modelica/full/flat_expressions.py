@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grisaille.errors import ModelError
+from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
 
 Tree = Mapping[str, Any]
 
@@ -125,6 +126,8 @@ class Expressions:
         return self.text(node)
 
     def _called(self, name: str) -> str:
+        if name == DERIVATIVE:
+            return "der"
         return quoted(name) if name in self.flat["functions"] or "." in name else name
 
     def _if(self, inner: Tree) -> str:

@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grisaille.modelica.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
+from grisaille.modelica.full.confidence import Places, references_in, span_of
+from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
+from grisaille.modelica.full.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
+_SETTLED = ("Parameter", "Constant")
 _ENTRY = re.compile(r"(.+)\[([\d, ]+)\]")
 
 
@@ -44,15 +47,19 @@ class FlatText:
         return "\n".join(self.lines) + "\n"
 
 
-def flat_text(flat: Tree, name: str) -> FlatText:
-    """The flat model as a package of Base Modelica."""
-    return _Writer(flat, name).write()
+def flat_text(flat: Tree, name: str, files: Mapping[int, str] | None = None) -> FlatText:
+    """The flat model as a package of Base Modelica.
+
+    files : texts in which start values were written, by the flattener's numbers: they say how confident a start is
+    """
+    return _Writer(flat, name, files or {}).write()
 
 
 class _Writer(Expressions):
-    def __init__(self, flat: Tree, name: str) -> None:
+    def __init__(self, flat: Tree, name: str, files: Mapping[int, str]) -> None:
         super().__init__(flat)
         self.name = name
+        self.places = Places(files)
         self.out = FlatText()
 
     def write(self) -> FlatText:
@@ -60,7 +67,8 @@ class _Writer(Expressions):
         self.out.add(f"package {quoted(self.name)}")
         self._types()
         for name, function in flat["functions"].items():
-            self._function(name, function)
+            if name != DERIVATIVE:
+                self._function(name, function)
         self.out.add(f"  model {quoted(self.name)} {_words(flat.get('model_description'))}")
         for name, variable in flat["variables"].items():
             self.out.add(f"    {self._declaration(name, variable)};", _origin(variable.get("source_span"), name))
@@ -78,24 +86,32 @@ class _Writer(Expressions):
     def _function(self, name: str, function: Tree) -> None:
         self.inside = name
         origin = _origin(function.get("span"), name)
-        if function["is_constructor"]:
+        if _makes_object(name, function):
+            self.out.add(f"  class {quoted(name)}", origin)
+            self.out.add("    extends ExternalObject;", origin)
+            self._body("constructor", {**function, "outputs": [{**function["outputs"][0], "type_name": name}]}, origin)
+            self.out.add(f"  end {quoted(name)};", origin)
+        elif function["is_constructor"]:
             self.out.add(f"  record {quoted(name)}", origin)
             for part in function["inputs"]:
                 self.out.add(f"    {self._local(part, '')};", origin)
             self.out.add(f"  end {quoted(name)};", origin)
         else:
-            self.out.add(f"  function {quoted(name)}", origin)
-            for prefix, key in (("input ", "inputs"), ("output ", "outputs"), ("protected ", "locals")):
-                for part in function[key]:
-                    self.out.add(f"    {self._local(part, prefix)};", origin)
-            if function["external"] is not None:
-                self._external(function["external"], origin)
-            else:
-                self.out.add("  algorithm", origin)
-                for statement in function["body"]:
-                    self._statement(statement, "    ", origin)
-            self.out.add(f"  end {quoted(name)};", origin)
+            self._body(name, function, origin)
         self.inside = None
+
+    def _body(self, name: str, function: Tree, origin: Origin) -> None:
+        self.out.add(f"  function {quoted(name)}", origin)
+        for prefix, key in (("input ", "inputs"), ("output ", "outputs"), ("protected ", "locals")):
+            for part in function[key]:
+                self.out.add(f"    {self._local(part, prefix)};", origin)
+        if function["external"] is not None:
+            self._external(function["external"], origin)
+        else:
+            self.out.add("  algorithm", origin)
+            for statement in function["body"]:
+                self._statement(statement, "    ", origin)
+        self.out.add(f"  end {quoted(name)};", origin)
 
     def _local(self, part: Tree, prefix: str) -> str:
         kind = self._type(part["type_name"])
@@ -110,9 +126,9 @@ class _Writer(Expressions):
         language = external.get("language") or "C"
         function = external.get("function_name") or ""
         result = external.get("output_name")
-        names = external.get("arg_names") or []
+        arguments = [self.text(node) for node in external.get("args") or []]
         given = f"{quoted(result)} = " if result else ""
-        self.out.add(f'    external "{language}" {given}{function}({", ".join(map(quoted, names))});', origin)
+        self.out.add(f'    external "{language}" {given}{function}({", ".join(arguments)});', origin)
 
     def _type(self, name: str) -> str:
         if name in _SIMPLE:
@@ -135,7 +151,7 @@ class _Writer(Expressions):
         kind = self._type(self.flat["variable_type_names"][name])
         prefixes = []
         variability = _tag(variable["variability"])
-        if variability in ("Parameter", "Constant", "Discrete"):
+        if variability in (*_SETTLED, "Discrete"):
             prefixes.append(variability.lower())
         causality = _tag(variable["causality"])
         is_bound_input = causality == "Input" and variable["binding"] is not None
@@ -145,23 +161,38 @@ class _Writer(Expressions):
         attributes = self._attributes(variable, variability)
         shown = f"({', '.join(attributes)})" if attributes else ""
         value = "" if variable["binding"] is None else f" = {self.text(variable['binding'])}"
-        return " ".join(
-            [*prefixes, f"{kind} {quoted(name)}{sizes}{shown}{value} {_words(variable['description'])}"]
-        ).strip()
+        words = [_words(variable["description"]), self._confidence(name, variable, variability)]
+        return " ".join([*prefixes, f"{kind} {quoted(name)}{sizes}{shown}{value}", *filter(None, words)])
+
+    def _confidence(self, name: str, variable: Tree, variability: str) -> str:
+        """On which level a start was written, and on which the most confident parameter in it got its value."""
+        if variability in _SETTLED or variable["start"] is None or _is_made_up(variable):
+            return ""
+        level = self.places.start_level(name, variable["start"])
+        if level is None:
+            return ""
+        parameters = [(p, self.flat["variables"].get(p)) for p in references_in(variable["start"])]
+        known = [self.places.binding_level(p, v["binding"]) for p, v in parameters if v is not None and v["binding"]]
+        of_values = [number for number in known if number is not None]
+        more = f", ofValue = {min(of_values)}" if of_values else ""
+        return f"annotation(__Grisaille(confidence(ofStart = {level}{more})))"
 
     def _attributes(self, variable: Tree, variability: str) -> list[str]:
         found = []
         for key in ("start", "fixed", "min", "max", "nominal"):
             value = variable[key]
-            if value is not None and not (
-                key == "start" and variability in ("Parameter", "Constant") and variable["binding"]
-            ):
+            if value is not None and not (key == "start" and self._is_void(variable, variability)):
                 found.append(f"{key} = {_truths(value, variable['dims']) if key == 'fixed' else self.text(value)}")
         if variable["unit"]:
             found.append(f"unit = {string(variable['unit'])}")
         if variable["state_select"] != "Default":
             found.append(f"stateSelect = StateSelect.{str(variable['state_select']).lower()}")
         return found
+
+    @staticmethod
+    def _is_void(variable: Tree, variability: str) -> bool:
+        """Whether a start says nothing: it stands beside a value, or nobody has written it."""
+        return bool(variable["binding"]) if variability in _SETTLED else _is_made_up(variable)
 
     # --- sections ---
 
@@ -342,6 +373,12 @@ class _Writer(Expressions):
         self.out.add(f"{indent}{call};", origin)
 
 
+def _makes_object(name: str, function: Tree) -> bool:
+    """Whether a function is the constructor of an external object, such as a table: it gives what it is called."""
+    kinds = [part["type_name"] for part in function["outputs"]]
+    return function["external"] is not None and kinds in ([name], [name.rpartition(".")[2]])
+
+
 def _truths(value: Any, sizes: list[int]) -> str:
     """One truth value for all entries, or one for each."""
     words = ["true" if entry else "false" for entry in (value if isinstance(value, list) else [value])]
@@ -350,6 +387,12 @@ def _truths(value: Any, sizes: list[int]) -> str:
     if len(sizes) != 1 or len(words) != sizes[0]:
         raise Unwritable("entries of a matrix are fixed in part only, which is not supported")
     return f"{{{', '.join(words)}}}"
+
+
+def _is_made_up(variable: Tree) -> bool:
+    """Whether a start is the zero that the flattener puts where nothing is declared: it stands at the declaration."""
+    span = span_of(variable["start"])
+    return span is not None and span == variable.get("source_span")
 
 
 def _tag(value: Any) -> str:

@@ -1,0 +1,40 @@
+"""Derivatives of formulas, ``der(a - b)``, which rumoca 0.10 refuses: calls of a function while a text is flattened."""
+
+from __future__ import annotations
+
+from grisaille.modelica.refusals import Refused
+from grisaille.modelica.tokens import Tokens
+
+NAME = "grisaille_der"
+"""The function that stands for ``der`` of a formula while a text is flattened."""
+_DEFINITION = f"\nfunction {NAME} input Real u; output Real y; algorithm y := u; end {NAME};\n"
+
+
+def with_named_derivatives(text: str) -> str:
+    """The text with derivatives of formulas as calls; lines stay where they are."""
+    try:
+        tokens = Tokens(text)
+    except Refused:
+        return text
+    places = [
+        tokens.at[k] for k, kind in enumerate(tokens.kinds)
+        if kind == "der" and tokens.kinds[k + 1] == "(" and not _is_of_variable(tokens, k + 2)
+    ]  # fmt: skip
+    if not places:
+        return text
+    for at in reversed(places):
+        text = text[:at] + NAME + text[at + len("der") :]
+    return text + _DEFINITION
+
+
+def _is_of_variable(tokens: Tokens, k: int) -> bool:
+    """Whether ``a.b[2].c)`` follows."""
+    depth = 0
+    while True:
+        kind = tokens.kinds[k]
+        if not depth and kind == ")":
+            return True
+        depth += (kind == "[") - (kind == "]")
+        if (not depth and kind not in ("name", ".", "]")) or k + 2 >= len(tokens.kinds):
+            return False
+        k += 1

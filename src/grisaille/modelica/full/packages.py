@@ -1,0 +1,169 @@
+"""Where a model of full Modelica stands: in its file alone, or in a package that is a tree of folders."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from grisaille.errors import ModelError
+from grisaille.modelica import tree
+from grisaille.modelica.builtins import BUILTINS
+from grisaille.modelica.evaluation import LAZY
+from grisaille.modelica.full.outline import MODELS, main_model
+from grisaille.modelica.library import SIMPLE
+from grisaille.modelica.parsing import parse
+from grisaille.modelica.refusals import Refused
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
+_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'")
+_CONNECT = re.compile(r"\bconnect\s*\(")
+_ONLY_FULL = re.compile(
+    r"\b(?:extends(?!\s+ExternalObject\b)|import|connector|connect|redeclare|replaceable|constrainedby|inner|outer|"
+    r"expandable|encapsulated|partial)\b"
+)
+_FIRST_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\.\s*[A-Za-z_]")
+_PLAIN = ("record", "type", "function")
+_IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
+_CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
+
+
+_NUMBER = re.compile(r"(StartTime|StopTime|Tolerance|Interval)\s*=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
+
+
+def is_flat(text: str) -> bool:
+    """Whether a text is flat already: no inheritance, no connections, no components that are models."""
+    try:
+        classes = every_class(parse(text))
+    except Refused:
+        return False
+    plain = {*SIMPLE, *(name for name, made in classes if _is_plain(made))}
+    if any(made.base and made.kind in MODELS for _, made in classes) or _CONNECT.search(_bare(text)):
+        return False
+    return all(component.type in plain for _, made in classes for component in made.components)
+
+
+def is_full(text: str, file: Path | None) -> bool:
+    """Whether a text has to be flattened: it holds what only full Modelica has, or needs its package or a library.
+
+    A flat text with a mistake in it is no full Modelica.
+    """
+    if is_flat(text):
+        return _needs_package(text, file)
+    in_mo = file is not None and file.suffix == ".mo"
+    try:
+        classes = every_class(parse(text))
+    except Refused:
+        return in_mo or bool(_ONLY_FULL.search(_bare(text)))
+    if any(made.base and made.kind in MODELS for _, made in classes) or _CONNECT.search(_bare(text)):
+        return True
+    known = dict(classes)
+    types = {component.type for _, made in classes for component in made.components}
+    unplain = [kind for kind in types if kind in known and not _is_plain(known[kind])]
+    return in_mo or bool(unplain) or any("." in kind and kind not in known for kind in types)
+
+
+def _is_plain(made: tree.Class) -> bool:
+    """Whether components of a class are values."""
+    return made.kind in _PLAIN or "ExternalObject" in made.extends
+
+
+def _needs_package(text: str, file: Path | None) -> bool:
+    """Whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
+    within = _WITHIN.match(_COMMENT.sub(" ", text))
+    if within is None or not within[1] or _package(file) is None:
+        return False
+    classes = every_class(parse(text))
+    known = {*BUILTINS, *LAZY, *(name for name, _ in classes), *_IN_EQUATIONS}
+    nodes = [n for _, made in classes for n in [*made.equations, *made.initial_equations]]
+    nodes += [n for _, made in classes for part in [*made.algorithms, *made.initial_algorithms] for n in part]
+    nodes += [c.value for _, made in classes for c in made.components if c.value is not None]
+    return any(isinstance(n, tree.Calling) and n.name not in known for n in tree.walk(*nodes))
+
+
+def every_class(classes: Iterable[tree.Class], prefix: str = "") -> list[tuple[str, tree.Class]]:
+    """Classes of all depths, each under its own name and, inside others, under its full one."""
+    found = []
+    for made in classes:
+        full = f"{prefix}.{made.name}" if prefix else made.name
+        found += [(made.name, made)] if full == made.name else [(made.name, made), (full, made)]
+        found += every_class(made.classes.values(), full)
+    return found
+
+
+def _bare(text: str) -> str:
+    """A text without comments, texts and quoted names."""
+    return _QUOTED.sub("''", _COMMENT.sub(" ", text))
+
+
+def whole(
+    text: str, label: str, file: Path | None, name: str | None, roots: Sequence[Path]
+) -> tuple[str, str, str, list[Path]]:
+    """(text, label, name of the model, folders of libraries) as the flattener takes them.
+
+    A file inside a package that is a tree of folders (``package.mo`` beside it) brings the whole package.
+    """
+    within, kind, first = _head(text, label)
+    full = f"{within}.{first}" if within else first
+    if name is None:
+        chosen, models = main_model(text, file.stem if file is not None else "")
+        if not chosen and models:
+            raise ModelError(f"{label} holds the models {', '.join(models)}: say which, read_modelica(…, name=…).")
+        if not chosen:
+            raise ModelError(f"{label} holds the {kind} '{full}': say which model, name='{full}.…'.")
+        name = f"{within}.{chosen}" if within else chosen
+    elif within and "." not in name:
+        name = f"{within}.{name}"
+    if not re.fullmatch(r"[\w.']+", name):
+        raise ModelError(f"name {name!r} is no name of a class.")
+    folder = _package(file)
+    if folder is None:
+        if within:
+            raise ModelError(
+                f"{label} stands within '{within}', whose package.mo is not beside it: give the file in its folder."
+            )
+        return text, label, name, list(roots)
+    inside = any(root.resolve() in (folder.resolve(), folder.resolve().parent) for root in roots)
+    own = list(roots) if inside else [*roots, folder]
+    return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
+
+
+def libraries_of_environment(text: str, file: Path | None) -> list[Path]:
+    """Folders of ``MODELICAPATH`` that hold a library which a text, or the package around its file, names."""
+    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f and Path(f).is_dir()]
+    if not folders:
+        return []
+    package = _package(file)
+    texts = [text, *(f.read_text("utf-8", errors="replace") for f in (package.rglob("*.mo") if package else ()))]
+    named = {name for written in texts for name in _FIRST_NAME.findall(_bare(written))}
+    return [f for f in folders if any((f / n / "package.mo").is_file() or (f / f"{n}.mo").is_file() for n in named)]
+
+
+def experiment_of(text: str, name: str | None) -> dict[str, float]:
+    """What the annotation of a model says of a run, ``{"StopTime": 10.0}``: the flattener leaves it out."""
+    plain = _COMMENT.sub("", text)
+    last = re.escape(name.rpartition(".")[2]) if name is not None else r"(?:\w+|'[^'\n]*')"
+    own = re.search(rf"\b(?:{'|'.join(MODELS)})\s+({last})(?!\w).*?\bend\s+\1\s*;", plain, re.DOTALL)
+    said = re.search(r"\bexperiment\s*\(([^()]*)\)", own[0]) if own else None
+    return {key: float(value) for key, value in _NUMBER.findall(said[1])} if said else {}
+
+
+def _head(text: str, label: str) -> tuple[str, str, str]:
+    """(the package a file stands within, kind and name of its first class)."""
+    plain = _COMMENT.sub(lambda m: " " * (m.end() - m.start()), text)
+    within = _WITHIN.match(plain)
+    found = _CLASS.match(plain, within.end() if within else 0)
+    if found is None:
+        raise ModelError(f"{label} holds no class of Modelica.")
+    return (within[1] if within else "").strip("."), found[1], found[2]
+
+
+def _package(file: Path | None) -> Path | None:
+    """The outermost folder of the package in whose tree a file stands."""
+    folder = file.resolve().parent if file is not None else None
+    outermost = None
+    while folder is not None and (folder / "package.mo").is_file() and folder != folder.parent:
+        outermost, folder = folder, folder.parent
+    return outermost

@@ -1,0 +1,143 @@
+"""Branches that parameters rule out are never chosen, not even while relations switch one after the other.
+
+In ``if x < a then 1 elseif x < b then (b - x)/(b - a) else 0`` the second branch needs a ≤ x < b, so that b > a. Where
+b = a both relations switch at one instant, of which rounding and the order of events may show one first, and the branch
+in between divides by zero. What two relations say together without x,
+
+    not (x < a)  and  x < b    ⟹    b − a > 0,
+
+is put into the condition: ``elseif x < b and b - a > 0``. That changes nothing where the branch can be reached. Only
+conditions of branches that divide by formulas of parameters are changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
+
+_GAPS = {"lt": (0, 1, True), "le": (0, 1, False), "gt": (1, 0, True), "ge": (1, 0, False)}
+"""Relation → which side minus which is below zero where it holds, and whether strictly."""
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+Terms = dict[str, tuple[Expression, float]]
+Fact = tuple[Terms, bool]
+"""A sum that is below zero (strictly: True), with the terms that change."""
+
+
+class Unreachable:
+    """Rewrites formulas; ``is_parameter`` says which names stay the same in a run."""
+
+    def __init__(self, is_parameter: Callable[[str], bool]) -> None:
+        self._is_parameter = is_parameter
+        self._settled: dict[int, bool] = {}
+        self._divides: dict[int, bool] = {}
+        self._done: dict[tuple[int, ...], tuple[Expression, tuple[Fact, ...]]] = {}
+        self._kept: list[Expression] = []
+        """Formulas whose identities are keys above."""
+
+    def __call__(self, root: Expression) -> Expression:
+        self._look(root)
+        if not self._divides[id(root)]:
+            return root
+        try:
+            return self._changed(root, ())
+        except RecursionError:  # sums of thousands of terms
+            return root
+
+    def _look(self, root: Expression) -> None:
+        """Which formulas hold parameters alone, and which divide by such formulas inside a choice."""
+        self._kept.append(root)
+        for node in postorder((root,)):
+            if id(node) in self._settled:
+                continue
+            below = node.arguments if isinstance(node, Call) else ()
+            self._settled[id(node)] = (
+                self._is_parameter(node.path) if isinstance(node, Name) else all(self._settled[id(a)] for a in below)
+            )
+            own = isinstance(node, Call) and node.operation == "div" and self._is_open(node.arguments[1])
+            self._divides[id(node)] = own or any(self._divides[id(a)] for a in below)
+
+    def _is_open(self, divisor: Expression) -> bool:
+        return not isinstance(divisor, Constant) and self._settled[id(divisor)]
+
+    def _changed(self, node: Expression, facts: tuple[Fact, ...]) -> Expression:
+        if not isinstance(node, Call) or not self._divides[id(node)]:
+            return node
+        key = (id(node), *map(id, facts))
+        if key not in self._done:
+            self._done[key] = (self._rewritten(node, facts), facts)
+        return self._done[key][0]
+
+    def _rewritten(self, node: Call, facts: tuple[Fact, ...]) -> Expression:
+        if node.operation != "where":
+            arguments = tuple(self._changed(a, facts) for a in node.arguments)
+            is_same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
+            return node if is_same else node.rebuilt(arguments)
+        condition, yes, no = node.arguments
+        holds, fails = self._facts(condition, True), self._facts(condition, False)
+        needed = self._needed(holds, facts) if self._divides[id(yes)] else []
+        excluded = self._needed(fails, facts) if self._divides[id(no)] else []
+        changed = condition
+        for inequality in needed:
+            changed = Condition("and", (changed, inequality))
+        for inequality in excluded:
+            changed = Condition("or", (changed, Condition("not", (inequality,))))
+        if not (
+            needed or excluded or any(isinstance(n, Call) and n.operation == "where" for n in postorder((yes, no)))
+        ):
+            return node
+        return node.rebuilt((changed, self._changed(yes, (*facts, *holds)), self._changed(no, (*facts, *fails))))
+
+    def _facts(self, condition: Expression, holds: bool) -> list[Fact]:
+        """Sums that are below zero where a condition holds, or where it does not."""
+        if not isinstance(condition, Condition):
+            return []
+        kind = condition.operation
+        if kind == "not":
+            return self._facts(condition.arguments[0], not holds)
+        if kind == ("and" if holds else "or"):
+            return [fact for part in condition.arguments for fact in self._facts(part, holds)]
+        kind = kind if holds else _OPPOSITE.get(kind, "")
+        if kind not in _GAPS:
+            return []
+        low, high, strictly = _GAPS[kind]
+        terms: Terms = {}
+        self._add(terms, condition.arguments[low], 1.0)
+        self._add(terms, condition.arguments[high], -1.0)
+        return [(terms, strictly)]
+
+    def _needed(self, own: list[Fact], facts: tuple[Fact, ...]) -> list[Expression]:
+        """What the sum of two facts says of parameters alone."""
+        found: list[Expression] = []
+        for terms, strictly in own:
+            for other, other_strictly in facts:
+                left = {**terms}
+                for key, (node, factor) in other.items():
+                    left[key] = (node, left[key][1] + factor if key in left else factor)
+                rest = [(node, factor) for node, factor in left.values() if factor]
+                moving = any(not self._settled[id(node)] for node, _ in rest)
+                if not moving and any(not isinstance(node, Constant) for node, _ in rest):
+                    kind = "lt" if strictly or other_strictly else "le"
+                    found.append(Condition(kind, (_sum(rest), Constant(0.0))))
+        return found
+
+    def _add(self, terms: Terms, node: Expression, factor: float) -> None:
+        """Adds the terms of a sum; equal ones are one, by what is written."""
+        if isinstance(node, Call) and node.operation in ("add", "sub"):
+            self._add(terms, node.arguments[0], factor)
+            self._add(terms, node.arguments[1], factor if node.operation == "add" else -factor)
+        elif isinstance(node, Call) and node.operation == "neg":
+            self._add(terms, node.arguments[0], -factor)
+        else:
+            key = str(node)
+            before = terms[key][1] if key in terms else 0.0
+            terms[key] = (node, before + factor)
+
+
+def _sum(terms: list[tuple[Expression, float]]) -> Expression:
+    result: Expression | None = None
+    for node, factor in terms:
+        term = node if factor == 1.0 else Call("mul", (Constant(factor), node))
+        result = term if result is None else Call("add", (result, term))
+    assert result is not None
+    return result
