@@ -5,7 +5,8 @@ differ by a factor, and would agree were time counted in another unit, the model
 
     tau [s] der(T) [degC/h] == u [degC] − T [degC]      agrees for times in s, and is 3600 off for times in h.
 
-Nothing is converted. Plain numbers without a unit say nothing, although seconds are written for them. Constants such as 3600 may convert, so that what they multiply is left open.
+Nothing is converted. Plain numbers without a unit say nothing, although seconds are written for them. Constants such as
+3600 may convert, so that what they multiply is left open.
 """
 
 from __future__ import annotations
