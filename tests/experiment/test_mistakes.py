@@ -184,8 +184,8 @@ CASES = {
     "gap by line": (lambda: csv("t,u,y\n0,1,1\n1,,1\n"), "Input 'u' is missing .NaN. in line 3"),
     "blank time": (lambda: csv("t,u,y\n0,1,1\n,1,1\n"), "hold nan in line 3 of the table; every row"),
     "date with slashes": (
-        lambda: csv("t,u,y\n31/12/2024 00:00,1,1\n"),
-        "Column 't' .time=. holds '31/12/2024 00:00' in line 2",
+        lambda: csv("t,u,y\n01/12/2024 00:00,1,1\n"),
+        "hold '01/12/2024 00:00' in line 2.*no row says whether the day or the month",
     ),
     "broken date": (lambda: csv("t,u,y\n2024-01-01,1,1\n2024-13-01,1,1\n"), "hold '2024-13-01' in line 3.*from_frame"),
     "zone of some": (

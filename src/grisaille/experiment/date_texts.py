@@ -68,8 +68,10 @@ def day_comes_first(values: Sequence[Any], what: str, rows: Rows, dayfirst: bool
     found = [(k, parts) for k, parts in enumerate(map(_parts, values)) if parts is not None and parts[2] is not None]
     fields = [(k, parts[0], parts[1]) for k, parts in found if parts[0] is not None]
     open_ones = [k for k, _, sign in fields if sign != "."]
-    day = next((k for k, pair, sign in fields if sign == "." or pair[0] > LAST_MONTH), None)
+    points = next((k for k, _, sign in fields if sign == "."), None)
+    day = next((k for k, pair, sign in fields if sign != "." and pair[0] > LAST_MONTH), None)
     month = next((k for k, pair, sign in fields if sign != "." and pair[1] > LAST_MONTH), None)
+    day = points if day is None and month is not None else day
     if day is not None and month is not None:
         raise DataError(
             f"{what} hold {values[day]!r} in {rows.at(day)}, where the day comes first, and {values[month]!r} in "

@@ -5,7 +5,8 @@ differ by a factor, and would agree were time counted in another unit, the model
 
     tau [s] der(T) [degC/h] == u [degC] − T [degC]      agrees for times in s, and is 3600 off for times in h.
 
-Nothing is converted. Constants such as 3600 may convert, so that what they multiply is left open.
+Nothing is converted. Plain numbers without a unit say nothing, although seconds are written for them. Constants such as
+3600 may convert, so that what they multiply is left open.
 """
 
 from __future__ import annotations
@@ -148,9 +149,14 @@ def _combined(node: Call, inner: list[Unit | None]) -> Unit | None:
     return first * second if node.operation == "mul" else first / second
 
 
+def _says_its_unit(record: Record) -> bool:
+    """Whether a unit of time is known: seconds are what plain numbers have where nobody says another."""
+    return not record.is_static and (record.clock.unit != "s" or record.clock.origin is not None)
+
+
 def time_remarks(record: Record, flat: FlatModel) -> list[str]:
     """What to say about a record whose times are in another unit than the model has in mind; one sentence."""
-    found = () if record.is_static else misfits(flat, record.clock.unit)
+    found = misfits(flat, record.clock.unit) if _says_its_unit(record) else ()
     if not found:
         return []
     meant = found[0].unit
@@ -165,6 +171,6 @@ def time_remarks(record: Record, flat: FlatModel) -> list[str]:
 
 def names_without_unit(records: Sequence[Record], flat: FlatModel) -> frozenset[str]:
     """Parameters and variables whose declared units are not those of their values for the records' unit of time."""
-    units = {r.clock.unit for r in records if not r.is_static}
+    units = {r.clock.unit for r in records if _says_its_unit(r)}
     found = [misfit for unit in units for misfit in misfits(flat, unit)]
     return frozenset(n for misfit in found for n in (*misfit.parameters, *misfit.variables))

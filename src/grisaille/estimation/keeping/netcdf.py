@@ -110,7 +110,13 @@ def _dataset(group: Any) -> xr.Dataset:
 def _dimensions(name: str, item: Any) -> tuple[str, ...]:
     if item.attrs.get("CLASS", b"") == b"DIMENSION_SCALE" and item.ndim == 1:
         return (name,)
-    return tuple(axis[0].name.rpartition("/")[2] for axis in item.dims)
+    if not item.ndim:
+        return ()
+    # by the references themselves: HDF5's own way through them (item.dims) does not end in some damaged files
+    listed = item.attrs["DIMENSION_LIST"]
+    if len(listed) != item.ndim:
+        raise ValueError(f"'{name}' has {item.ndim} axes and {len(listed)} dimensions")
+    return tuple(str(item.file[axis[0]].name).rpartition("/")[2] for axis in listed)
 
 
 def _attributes(item: Any) -> dict[str, Any]:
