@@ -1,11 +1,13 @@
 """Fits of models that bend and switch end in bounded work, and say what their own options can change."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import grisaille as gr
 from grisaille import der
+from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.outcome import FIT, SIMULATE
-from grisaille.simulation.runner import ADAPTIVE_FROM
 
 
 class Hysteresis(gr.Model):
@@ -41,7 +43,7 @@ class Sided(gr.Model):
 
 def test_a_bend_at_a_switch_does_not_use_up_the_steps() -> None:
     t = 1e-3 * np.arange(1001)
-    force = {"u": 30.0 * np.sin(20.0 * t) + 12.0 * np.sin(47.0 * t)}
+    force = {"u": 35.0 * np.sin(20.0 * t) + 5.0 * np.sin(11.0 * t)}
     bent, sided = (gr.simulate(m, t, force, max_steps=20_000) for m in (Braked(), Sided()))
     assert np.abs(bent["v"] - sided["v"]).max() < 1e-7 * np.abs(sided["v"]).max()
     assert bent.attrs["events"] >= 6
@@ -59,8 +61,9 @@ def test_steps_are_refined_within_the_cost_of_adaptive_ones() -> None:
     assert abs(float(fit["gamma"]) * float(fit["beta"]) / 800.0 - 1) < 0.01
 
     (case,) = fit.estimate.cases
-    steps = case.discretisation
-    assert steps.step == 0 or t[-1] / steps.step <= ADAPTIVE_FROM * run.attrs["steps"]
+    refined = case.refined(fit.estimate.theta, 1e4).discretisation
+    equal = replace(case, discretisation=Steps("explicit", 2.5e-4)).refined(fit.estimate.theta, 1e4).discretisation
+    assert refined.step == equal.step == 0, "bends ask for adaptive steps, not for equal ones without end"
 
 
 def test_advice_names_options_of_the_caller() -> None:
