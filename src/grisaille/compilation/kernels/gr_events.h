@@ -299,6 +299,23 @@ GR_COLD long gr_is_motion(const gr_task *k, const gr_stepper *s, const gr_gauge 
   return fabs(b->q[i] - a->q[i]) + h * fabs(a->rate[i]) + h * fabs(b->rate[i]) > noise[i];
 }
 
+/* how well steps know gap i. The slopes of gaps are those of this point (gr_gauge_noise). */
+GR_COLD double gr_gap_tolerance(const gr_task *k, long i, const double *x, const double *z) {
+  const double *slope = gr_gap_slope(k);
+  double known = 0.0;
+  for (long j = 0; j < GR_NX; j++) known += fabs(slope[i + GR_NE * j]) * (k->atol[j] + k->rtol * fabs(x[j]));
+  for (long j = 0; j < GR_NZ; j++)
+    known += fabs(slope[i + GR_NE * (GR_NX + j)]) * (k->atol[GR_NX + j] + k->rtol * fabs(z[j]));
+  return known;
+}
+
+/* 1 where gap i moves by more than rounding in a step, and by more than the steps know: the noise of one at rest is not
+ * followed */
+GR_COLD long gr_is_followed(const gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h, long i,
+                            double way) {
+  return gr_is_motion(k, s, a, b, h, i) && way > GR_KNOWN * gr_gap_tolerance(k, i, k->x, k->z);
+}
+
 /* by how much the gap of mode i differs from the cubic through both ends at a share between them, in value and rate */
 GR_FN double gr_doubt_of(long i, const gr_gauge *a, double share, const gr_gauge *at, const gr_gauge *b, double h) {
   const double q0 = a->q[i], q1 = b->q[i], d0 = h * a->rate[i], d1 = h * b->rate[i], s = share, r = 1.0 - s;
@@ -325,7 +342,7 @@ GR_FN long gr_is_clear(gr_task *k, const gr_stepper *s, const gr_gauge *a, const
       const double doubt = gr_doubt_of(i, a, probes[n], &at, b, length);
       if (!(doubt > GR_RESOLVED * way)) continue;
       const double nearest = fmax(gr_outside(k, i, a->q[i]), fmax(gr_outside(k, i, at.q[i]), gr_outside(k, i, b->q[i])));
-      if (GR_DOUBTS * doubt > -nearest && gr_is_motion(k, s, a, b, length, i)) return 0;
+      if (GR_DOUBTS * doubt > -nearest && gr_is_followed(k, s, a, b, length, i, way)) return 0;
     }
   }
   return 1;
@@ -695,12 +712,7 @@ GR_FN long gr_rests_wrongly(const gr_task *k, long i, const gr_gauge *g, const l
 /* How far rounding takes a gap at rest in the whole run, and no farther than steps know it. The slopes of gaps are those
  * of this point (gr_gauge_noise). */
 GR_COLD double gr_drift(const gr_task *k, long i, const double *x, const double *z, const gr_gauge *fuzz) {
-  const double *slope = gr_gap_slope(k);
-  double known = 0.0;
-  for (long j = 0; j < GR_NX; j++) known += fabs(slope[i + GR_NE * j]) * (k->atol[j] + k->rtol * fabs(x[j]));
-  for (long j = 0; j < GR_NZ; j++)
-    known += fabs(slope[i + GR_NE * (GR_NX + j)]) * (k->atol[GR_NX + j] + k->rtol * fabs(z[j]));
-  return fmin(fuzz->q[i] + (k->t1 - k->t0) * fuzz->rate[i], GR_KNOWN * known);
+  return fmin(fuzz->q[i] + (k->t1 - k->t0) * fuzz->rate[i], GR_KNOWN * gr_gap_tolerance(k, i, x, z));
 }
 
 /* By how much a gap may be beyond the end of its range from here on. Never nothing for one that rests at its switch and
