@@ -106,10 +106,11 @@ def _check_trailer(path: str | os.PathLike[str]) -> None:
     """
     content = Path(path).read_bytes()
     digits = hashlib.sha256().digest_size * 2
-    if content[-digits - len(TRAILER) : -digits] == TRAILER:
-        whole = content[: -digits - len(TRAILER)]
-        if hashlib.sha256(whole).hexdigest().encode() != content[-digits:]:
-            raise ValueError("its bytes are not those that were saved")
+    at = content.rfind(TRAILER, len(content) - digits - len(TRAILER))
+    if at >= 0 and hashlib.sha256(content[:at]).hexdigest().encode() != content[at + len(TRAILER) :]:
+        raise ValueError("its bytes are not those that were saved")
+    if at < 0 and content.endswith(tuple(TRAILER[:k] for k in range(2, len(TRAILER)))):
+        raise ValueError("its end is missing")
 
 
 def _dataset(group: Any) -> xr.Dataset:
