@@ -10,9 +10,11 @@ Reference: NetCDF-4 file format specification, Unidata, appendix C of the netCDF
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +27,8 @@ INTERNAL = frozenset({
     "_NCProperties", "_nc3_strict",
 })  # fmt: skip
 """Attributes by which netCDF keeps its own books."""
+TRAILER = b"\ngrisaille sha256 "
+"""What stands between the file that HDF5 reads and the digest of it; HDF5 passes over what follows its end."""
 BARE = b"This is a netCDF dimension but not a netCDF variable"
 """How the dataset of a dimension without coordinates begins to describe itself."""
 
@@ -43,7 +47,8 @@ def groups_as_bytes(groups: Iterable[tuple[str, xr.Dataset]]) -> bytes:
         for name, dataset in groups:
             group = file.create_group(name, track_order=True) if name else file
             dimensions = _write(group, dataset, dimensions)
-    return made.getvalue()
+    content = made.getvalue()
+    return content + TRAILER + hashlib.sha256(content).hexdigest().encode()
 
 
 def _write(group: Any, dataset: xr.Dataset, dimensions: int) -> int:
@@ -88,9 +93,24 @@ def read_groups(path: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
     """Every group by its name, the root under the empty name; units of time are left as numbers."""
     import h5py
 
+    _check_trailer(path)
     with h5py.File(path, "r") as file:
         inner = {str(name): item for name, item in file.items() if isinstance(item, h5py.Group)}
         return {name: _dataset(group) for name, group in {"": file, **inner}.items()}
+
+
+def _check_trailer(path: str | os.PathLike[str]) -> None:
+    """Refuse a file whose bytes are not those that were written; others than ours, and older ones, have no digest.
+
+    Before HDF5 opens it: in some damaged files that never finds an end.
+    """
+    content = Path(path).read_bytes()
+    digits = hashlib.sha256().digest_size * 2
+    at = content.rfind(TRAILER, len(content) - digits - len(TRAILER))
+    if at >= 0 and hashlib.sha256(content[:at]).hexdigest().encode() != content[at + len(TRAILER) :]:
+        raise ValueError("its bytes are not those that were saved")
+    if at < 0 and content.endswith(tuple(TRAILER[:k] for k in range(2, len(TRAILER)))):
+        raise ValueError("its end is missing")
 
 
 def _dataset(group: Any) -> xr.Dataset:
