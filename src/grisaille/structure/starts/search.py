@@ -37,6 +37,8 @@ TOLERANCE = 1e-11
 """On scaled corrections and scaled residuals; starts enter every later digit."""
 ROUNDING = 64 * np.finfo(float).eps
 """Of the terms of an equation: what their sum may differ from zero by, at the solution."""
+RUNAWAY = 1e4
+"""Nominal values from which on an unknown may be running away from equations that have no solution."""
 FAR_BELOW = 1e-3
 """Of nominal values: where all unknowns are smaller, corrections are judged by their own size."""
 
@@ -230,13 +232,24 @@ def newton(
     lift: np.ndarray | float = 0.0,
 ) -> Ended:
     """Damped steps on the hierarchy; ``lift`` is what the part's residuals are to become instead of zero."""
+    ended = _damped_newton(problem, w, guess, part, lift)
+    return ended._replace(holds=ended.holds and _is_determined(problem, ended.w, part, lift))
+
+
+def _damped_newton(
+    problem: StartProblem, w: np.ndarray, guess: np.ndarray, part: Part, lift: np.ndarray | float
+) -> Ended:
     scale, columns = problem.owner.nominal, part.columns
     first, last, noise, units = 0.0, np.inf, np.zeros(len(part.rows)), Units(np.ones(len(part.rows)), None)
+    has_own_units: bool | None = None
     for _ in range(MAXIMUM_ITERATIONS):
         target, slope = _linearised(problem, w, part, lift)
         if not (np.isfinite(target).all() and are_finite(slope)):
             return Ended(w, False, False)
-        units, terms = units_of(slope, part.square), np.asarray(abs(slope) @ np.abs(w[columns] / scale[columns]))
+        # the units of a model are seen where the search begins: later small slopes are those of a singular point
+        units = units_of(slope, part.square and has_own_units is not False)
+        has_own_units = units.columns is not None if has_own_units is None else has_own_units
+        terms = np.asarray(abs(slope) @ np.abs(w[columns] / scale[columns]))
         rows, noise = units.rows, ROUNDING * terms
         merit = float(np.linalg.norm(target / rows))
         # unknowns far below their nominal value: rounding is what is small beside the first residual
@@ -257,6 +270,26 @@ def newton(
         if _is_small(last, before, units.unknowns(w / scale, columns), part):
             return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-8)), True)
     return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-9)), False)
+
+
+def _is_determined(problem: StartProblem, w: np.ndarray, part: Part, lift: np.ndarray | float) -> bool:
+    """Whether rounding of the equations leaves a point where it is.
+
+    Equations without a solution may hold to rounding at a point that runs away: x² + y² = L² and x vx + y vy = 0 with
+    y = −L and vy = 1 at x = 1e-8 L, vx = 1e8. There rounding moves unknowns by as much as they are.
+    """
+    sizes = np.maximum(np.abs(w / problem.owner.nominal)[part.columns], 1.0)
+    if len(part.rows) != len(part.columns) or problem.is_large or sizes.max(initial=0.0) < RUNAWAY:
+        return True
+    _, slope = _linearised(problem, w, part, lift)
+    matrix = np.asarray(slope) * sizes
+    terms = np.abs(matrix).sum(axis=1, keepdims=True)
+    noise = np.finfo(float).eps * np.random.default_rng(5).choice([-1.0, 1.0], (len(matrix), 3))
+    try:
+        moved = np.linalg.solve(matrix / np.where(terms > 0, terms, 1.0), noise)
+    except np.linalg.LinAlgError:
+        return True
+    return bool(np.abs(moved).max() < 0.1)
 
 
 def _linearised(
