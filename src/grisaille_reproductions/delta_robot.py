@@ -105,7 +105,7 @@ class DeltaRobot(gr.Model):
     gain = gr.Parameter(1.0, "", "of the disturbances", bounds=(0.0, 5.0))
     g = gr.Parameter(9.81, "m/s2")
 
-    plate = gr.Variable([0.0, 0.0, -2.4], "m", "its centre, below the base", size=3)
+    plate = gr.Variable([0.0, 0.0, -2.46], "m", "its centre, below the base", size=3)
     velocity = gr.Variable(unit="m/s", size=3)
     acceleration = gr.Variable(unit="m/s2", size=3)
     w = gr.Disturbance(

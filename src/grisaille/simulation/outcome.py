@@ -21,6 +21,8 @@ class Advice:
 
     steps: str
     """Where a run takes too many."""
+    stiff: str
+    """Where explicit steps do not suit."""
     tolerance: str
     size: str
     """How a variable is said to be small."""
@@ -31,12 +33,14 @@ class Advice:
 
 SIMULATE = Advice(
     steps="Give a larger max_steps=, a looser rtol=, or method='implicit' if the model is stiff",
+    stiff="Use method='auto' or method='implicit'",
     tolerance="loosen rtol", size="nominal= or atol=", step=", or give a shorter step=",
     kept="requested times were reached and are kept",
 )  # fmt: skip
 FIT = Advice(
     steps="Smooth or leave out what makes the steps so short there, keep the search away from there by bounds= or "
     "guess=, or take a looser tolerance, such as gr.OutputError(rtol=1e-5)",
+    stiff="Keep the search away from there by bounds= or guess=",
     tolerance="take a looser tolerance, such as gr.OutputError(rtol=1e-5)", size="nominal=",
     step=", or take a tighter tolerance, such as gr.OutputError(rtol=1e-9), whose steps are shorter",
     kept="samples were reached",
@@ -311,18 +315,18 @@ def _reached(system: System, number: int) -> str:
     return "a jump of an input or of a condition of time"
 
 
-def _stiff(task: Task, system: System, at: str) -> str:
-    return f"the model is stiff {at} and the explicit method would crawl. Use method='auto' or method='implicit'"
+def _stiff(task: Task, system: System, at: str, advice: Advice) -> str:
+    return f"the model is stiff {at} and the explicit method would crawl. {advice.stiff}"
 
 
 _ADVISED = {
     Status.STEP_TOO_SMALL: _step_too_small,
     Status.TOO_MANY_STEPS: _too_many,
     Status.NEWTON: _newton,
+    Status.STIFF: _stiff,
 }
 _SENTENCES = {
     Status.MORE: lambda task, system, at: f"the run was interrupted {at}",
-    Status.STIFF: _stiff,
     Status.NOT_FINITE: _not_finite,
     Status.SINGULAR: _singular,
     Status.PROJECTION: _projection,
