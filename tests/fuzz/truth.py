@@ -16,6 +16,9 @@ from fuzz.algebra import Numbers
 from fuzz.hidden import Hidden, breaks_of
 
 MOST_PIECES = 200
+BEYOND = 1e-12
+"""By how much a margin is passed where a piece ends, so that the next one begins with all margins above zero: a bump may
+begin and end within one step."""
 
 
 class IllPosed(Exception):
@@ -95,6 +98,8 @@ class Reference:
                 last = piece == self.at.size - 2 and t_next >= stop
                 for k in np.flatnonzero((theta >= t) & ((theta < t_next) | (last & (theta <= t_next)))):
                     points[k] = self.point(float(theta[k]), dense(float(theta[k])) if y.size else [], piece)
+                if turned:
+                    self.point(t_next, y_next, piece)  # modes turn where the reference stands
                 for name in turned:
                     self.ops.turn(name)
                 if turned:
@@ -128,7 +133,7 @@ class Reference:
         def margin(name: str) -> Any:
             def value(theta: float, state: np.ndarray) -> float:
                 self.point(theta, state[: y.size], piece)
-                return self.ops.margins[name]
+                return self.ops.margins[name] + BEYOND
 
             value.terminal, value.direction = True, -1  # type: ignore[attr-defined]
             return value

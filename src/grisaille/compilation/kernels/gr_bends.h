@@ -28,6 +28,8 @@
 #define GR_MOST_POINTS 256
 #define GR_FEW_POINTS 8    /* up to which the middle between two bends is looked at, too */
 #define GR_BEND_SECANTS 6
+#define GR_BEND_TURNS 5
+#define GR_BEND_NEAR 0.02  /* of what a gap moves by in a step: how close a turn may be that is looked at */
 #define GR_BEND_CLOSE 0.05 /* of the way to what was missed: a bend so close to the start of a step is behind it */
 
 /* a step that was taken */
@@ -68,35 +70,57 @@ GR_FN double gr_bends_between(long i, double a, double b) {
   return n < HUGE_VAL ? n : 0.0;
 }
 
-/* where gap i, of one sign at all points, turns beyond its bend between two of them; 0: nowhere */
-GR_FN double gr_bend_turn(long i, const double *values) {
-  const double *at = gr_bend_shares;
+/* the share at which the parabola through three values turns */
+GR_FN double gr_parabola_turn(const double *at, const double *v) {
+  const double first = (v[1] - v[0]) / (at[1] - at[0]), second = (v[2] - v[1]) / (at[2] - at[1]);
+  const double bend = (second - first) / (at[2] - at[0]);
+  return 0.5 * (at[0] + at[1]) - 0.5 * first / bend;
+}
+
+/* where gap i, of one sign at all points, turns beyond its bend between two of them; 0: nowhere. `rough`: the polynomial is
+ * a cubic, and a gap that comes close counts */
+GR_FN double gr_bend_turn(const gr_span *s, long i, const double *values, long rough) {
+  double at[3], v[3], out[GR_LEN(GR_ALL_BENDS)], moves = 0.0;
   long near = 0;
   if (i >= GR_BENDS) return 0.0;
   for (long c = 1; c <= GR_BEND_CELLS; c++) {
     if ((values[c * GR_ALL_BENDS + i] < 0.0) != (values[i] < 0.0)) return 0.0;
+    moves += fabs(values[c * GR_ALL_BENDS + i] - values[(c - 1) * GR_ALL_BENDS + i]);
     if (fabs(values[c * GR_ALL_BENDS + i]) < fabs(values[near * GR_ALL_BENDS + i])) near = c;
   }
   if (near == 0) near = 1;
   if (near == GR_BEND_CELLS) near = GR_BEND_CELLS - 1;
-  const double a = values[(near - 1) * GR_ALL_BENDS + i], b = values[near * GR_ALL_BENDS + i],
-               c = values[(near + 1) * GR_ALL_BENDS + i];
-  const double first = (b - a) / (at[near] - at[near - 1]), second = (c - b) / (at[near + 1] - at[near]);
-  const double bend = (second - first) / (at[near + 1] - at[near - 1]);
-  const double share = 0.5 * (at[near - 1] + at[near]) - 0.5 * first / bend;
-  if (!(share > 0.0 && share < 1.0)) return 0.0;
-  const double value = b + (share - at[near]) * (first + bend * (share - at[near - 1]));
-  return (value < 0.0) != (b < 0.0) ? share : 0.0;
+  for (long c = 0; c < 3; c++) {
+    at[c] = gr_bend_shares[near - 1 + c];
+    v[c] = values[(near - 1 + c) * GR_ALL_BENDS + i];
+  }
+  for (long n = 0; n < GR_BEND_TURNS; n++) {
+    const double share = gr_parabola_turn(at, v);
+    if (!(share > at[0] && share < at[2]) || share == at[1]) return 0.0;
+    const double bend = ((v[2] - v[1]) / (at[2] - at[1]) - (v[1] - v[0]) / (at[1] - at[0])) / (at[2] - at[0]);
+    const double value = v[1] + (share - at[1]) * ((v[1] - v[0]) / (at[1] - at[0]) + bend * (share - at[0]));
+    if ((value < 0.0) != (v[1] < 0.0) && (rough || n > 0)) return share;
+    if (!(fabs(value) < GR_BEND_NEAR * moves)) return 0.0;
+    if (rough) return share;
+    gr_bend_values(s, share, out);
+    if ((out[i] < 0.0) != (v[1] < 0.0)) return share;
+    const long right = share > at[1];
+    at[right ? 0 : 2] = at[1];
+    v[right ? 0 : 2] = v[1];
+    at[1] = share;
+    v[1] = out[i];
+  }
+  return 0.0;
 }
 
-/* 1 where a step passes so many bends or more; `values` becomes those at gr_bend_shares */
-GR_FN long gr_passes_bends(const gr_span *s, double many, double *values) {
+/* 1 where a step passes so many bends or more (`rough`: or nearly, see gr_bend_turn); `values` becomes those at gr_bend_shares */
+GR_FN long gr_passes_bends(const gr_span *s, double many, long rough, double *values) {
   double n = 0.0;
   for (long c = 0; c <= GR_BEND_CELLS; c++) gr_bend_values(s, gr_bend_shares[c], values + c * GR_ALL_BENDS);
   for (long i = 0; i < GR_ALL_BENDS && n < many; i++) {
     for (long c = 0; c < GR_BEND_CELLS; c++)
       n += gr_bends_between(i, values[c * GR_ALL_BENDS + i], values[(c + 1) * GR_ALL_BENDS + i]);
-    if (gr_bend_turn(i, values) > 0.0) n += 2.0;
+    if (gr_bend_turn(s, i, values, rough) > 0.0) n += 2.0;
   }
   return n >= many;
 }
@@ -139,7 +163,7 @@ GR_COLD long gr_bend_points(const gr_span *s, const double *values, double *at, 
   long n = 0;
   *upto = 1.0;
   for (long i = 0; i < GR_BENDS; i++) {
-    const double turn = n < GR_MOST_POINTS ? gr_bend_turn(i, values) : 0.0;
+    const double turn = n < GR_MOST_POINTS ? gr_bend_turn(s, i, values, 0) : 0.0;
     if (turn > 0.0) n = gr_bend_insert(at, n, turn);
   }
   for (long c = 0; c < GR_BEND_CELLS; c++) {

@@ -46,6 +46,7 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_RESOLVED 2e-3    /* of what a gap moves by: differences from a cubic that do not matter */
 #define GR_DOUBTS 4.0       /* how many of those differences a gap may be away from what cubics tell */
 #define GR_MOST_HALVINGS 40
+#define GR_ROUGH 0.01       /* of what a gap may move by in a step: how far cubics may be off where it turns */
 #define GR_GAP_PROBES 3
 #define GR_MOST_SCANNED 64
 #define GR_SHARE_NOISE 1e-12
@@ -87,6 +88,7 @@ typedef struct {
   const double *x, *z, *u_start;
   double t, u[GR_LEN(GR_NU)];
   gr_newton *newton; /* of the run; its f is left alone */
+  long rough; /* inside is a cubic, less accurate than the step */
 } gr_stepper;
 
 /* ---- the range of a mode ---- */
@@ -374,7 +376,10 @@ GR_FN double gr_turned(gr_task *k, const gr_stepper *s, double begin, const gr_g
   if (gr_outside(k, i, a->q[i]) > 0.0 || gr_outside(k, i, b->q[i]) > 0.0) return share;
   for (long n = 0; n < GR_MOST_HALVINGS; n++) {
     const double left = -fmax(gr_outside(k, i, q_low), gr_outside(k, i, q_high)), middle = 0.5 * (low + high);
-    if (left > 2.0 * steep * (high - low) * h || !((high - low) * h > 1e3 * gr_smallest_step(k, k->t))) return share;
+    if (left > 2.0 * steep * (high - low) * h || !((high - low) * h > 1e3 * gr_smallest_step(k, k->t))) {
+      const long looks = s->rough && left < GR_ROUGH * steep * h && middle > GR_EDGE && middle < share - GR_EDGE;
+      return looks ? middle : share; /* a step that ends there knows */
+    }
     gr_gauge_inside(k, s, middle, h, &at);
     if (gr_outside(k, i, at.q[i]) > GR_SHALLOW * steep * h) return middle;
     steep = fmax(steep, fabs(at.rate[i]));

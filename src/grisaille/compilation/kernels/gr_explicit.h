@@ -530,12 +530,12 @@ GR_FN double gr_rk_seen(gr_rk *r) {
   double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)], missed;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
-  if (!gr_passes_bends(&s, 1.0, values)) return 1.0;
+  if (!gr_passes_bends(&s, 1.0, 1, values)) return 1.0;
   if (r->pair.e3 && !r->extended)
     for (long i = r->pair.last + 1; i < r->pair.rows; i++)
       if (gr_rk_stage(r, i)) return 0.5;
   s.inside = gr_rk_smoothly;
-  const double share = gr_passes_bends(&s, 1.0, values) ? gr_seen_up_to(&s, values, GR_RK_MISSED, &missed) : 1.0;
+  const double share = gr_passes_bends(&s, 1.0, 0, values) ? gr_seen_up_to(&s, values, GR_RK_MISSED, &missed) : 1.0;
   k->rescues = rescues;
   k->where = where;
   k->amount = amount;
@@ -610,6 +610,7 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   a.s.run = &a;
   a.s.take = gr_rk_take;
   a.s.inside = gr_rk_inside;
+  a.s.rough = 1;
   a.s.u_start = u;
   a.s.newton = &r->newton;
   a.err = *err;

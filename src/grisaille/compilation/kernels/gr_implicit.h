@@ -430,7 +430,7 @@ GR_FN double gr_radau_seen(gr_task *k, gr_radau_room *r, double h, double many, 
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
   *missed = 0.0;
-  const double share = gr_passes_bends(&s, many, values) ? gr_seen_up_to(&s, values, most, missed) : 1.0;
+  const double share = gr_passes_bends(&s, many, 0, values) ? gr_seen_up_to(&s, values, most, missed) : 1.0;
   k->rescues = rescues;
   k->where = where;
   k->amount = amount;
@@ -708,7 +708,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
 #endif
 #if GR_NE > 0
     gr_event event = {-1, 0, 0.0, 0.0};
-    gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0}, factor, error, proposal};
+    gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0, 0}, factor, error, proposal};
     const double whole = h;
     if (!status) {
       status = gr_radau_watch(&a, &h, &event);
@@ -895,7 +895,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
 #endif
   if (status) return status;
 #if GR_NE > 0
-  gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0}, 0.0, 0.0, 0.0};
+  gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0, 0}, 0.0, 0.0, 0.0};
   gr_radau_exact_end(r);
   status = gr_radau_watch(&a, &h, &event);
   if (status) return status;

@@ -230,7 +230,7 @@ GR_FN void gr_rk4_look(gr_rk4_run *r, double end, const double *x, const double 
   double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)], at[GR_MOST_POINTS + 1], upto, missed = 0.0;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
-  if (!gr_passes_bends(&s, 2.0, values)) return;
+  if (!gr_passes_bends(&s, 2.0, 0, values)) return;
   const long n = gr_bend_middles(at, gr_bend_points(&s, values, at, &upto));
   for (long j = 0; j < n; j++) missed += gr_bend_width(at, n, j) * gr_rk4_defect(&a, at[j]);
   if (upto < 1.0) k->error_estimate = HUGE_VAL;
@@ -292,6 +292,7 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
   a.s.run = &a;
   a.s.take = gr_rk4_take;
   a.s.inside = gr_rk4_inside;
+  a.s.rough = 0;
   a.s.u_start = u;
   a.s.newton = &r->newton;
   for (long i = 0; i < GR_NX; i++) a.x[i] = x[i];
