@@ -17,8 +17,8 @@ from fuzz.hidden import Hidden, breaks_of
 
 MOST_PIECES = 200
 BEYOND = 1e-12
-"""By how much a margin is passed where a piece ends, so that the next one begins with all margins above zero: a bump may
-begin and end within one step."""
+"""By how much a margin is passed where a piece ends, so that the next one begins with all margins above zero: a bump
+may begin and end within one step."""
 
 
 class IllPosed(Exception):

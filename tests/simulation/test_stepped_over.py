@@ -78,3 +78,26 @@ def test_more_than_forty_relations_are_located() -> None:
     instants = -10 * np.log(1 - thresholds / 10)
     assert run.attrs["events"] == 60
     assert float(run.y[-1]) == pytest.approx(float(np.sum(5 - instants)), rel=1e-9)
+
+
+class Top(gr.Model):
+    """An oscillator that reaches a threshold, and the knots of a table, only where it turns."""
+
+    s, v, z = gr.Variable(0.0), gr.Variable(1.0), gr.Variable(0.0)
+    n = gr.Discrete(0)
+    level = gr.Parameter(1 - 1e-5)
+    equations = [
+        der(s) == v,
+        der(v) == -s,
+        der(z) == gr.table(s, [-2.0, 1 - 1e-3, 1.0, 2.0], [0.0, 0.0, 1.0, 1.0]),
+        gr.when(s > level, n == gr.pre(n) + 1),
+    ]
+
+
+@pytest.mark.parametrize("method", ["explicit", "implicit"])
+def test_what_is_reached_only_at_a_turn(method: str) -> None:
+    t = np.linspace(0.0, 20.0, 200_001)
+    run = gr.simulate(Top(), [0.0, 20.0], method=method)
+    assert run.n.values[-1] == 3
+    exact = np.trapezoid(np.clip((np.sin(t) - 1 + 1e-3) / 1e-3, 0.0, 1.0), t)
+    assert float(run.z[-1]) == pytest.approx(exact, rel=2e-3)
