@@ -91,11 +91,11 @@ class Sizes:
         if not small:
             return None
         noise = ROUNDING * self._driving(kernel, task, task.t1 - task.t0)
-        told = [k for k in small if largest[k] > ABOVE_ROUNDING * noise[k]]
-        if not told:
+        above_noise = [k for k in small if largest[k] > ABOVE_ROUNDING * noise[k]]
+        if not above_noise:
             return None
         nominal = self.nominal.copy()
-        nominal[told] = largest[told]
+        nominal[above_noise] = largest[above_noise]
         implicit = [k for k in range(nx, len(nominal)) if self.is_free[k] and 0 < largest[k] < nominal[k]]
         nominal[implicit] = largest[implicit]
         return nominal

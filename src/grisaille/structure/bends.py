@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.structure.sides import ALONE, BACKWARD, CUTTING, FORWARD, STEPS
+from grisaille.structure.sides import ALONE, BACKWARD, CUTTING, FORWARD, STEPS, operations_on
 
 
 def bends_of(formula: ca.SX, symbols: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -20,33 +20,14 @@ def bends_of(formula: ca.SX, symbols: ca.SX) -> tuple[ca.SX, ca.SX]:
     arguments = ca.symvar(formula)
     if not arguments or not symbols.numel() or not ca.depends_on(formula, symbols):
         return nothing, nothing
-    function = ca.Function("bends", [ca.vertcat(*arguments)], [ca.densify(ca.cse(formula))])
-    operations = [function.instruction_id(k) for k in range(function.n_instructions())]
-    if CUTTING.isdisjoint(operations):
-        return nothing, nothing
-    of_interest = {s.element_hash() for s in ca.symvar(symbols)}
     gaps: dict[int, ca.SX] = {}
     wholes: dict[int, ca.SX] = {}
-    slots: dict[int, tuple[ca.SX, bool]] = {}
-    for k, operation in enumerate(operations):
-        inputs, outputs = function.instruction_input(k), function.instruction_output(k)
-        if operation == ca.OP_OUTPUT:
-            continue
-        if operation == ca.OP_INPUT:
-            symbol = arguments[inputs[1]]
-            slots[outputs[0]] = symbol, symbol.element_hash() in of_interest
-        elif operation == ca.OP_CONST:
-            slots[outputs[0]] = ca.SX(function.instruction_constant(k)), False
+    for operation, values in operations_on(formula, symbols, CUTTING):
+        if operation in STEPS:
+            wholes.setdefault(values[0].element_hash(), values[0])
         else:
-            values = [slots[i][0] for i in inputs]
-            is_moved = any(slots[i][1] for i in inputs)
-            value = ca.SX.unary(operation, *values) if len(values) == 1 else ca.SX.binary(operation, *values)
-            slots[outputs[0]] = value, is_moved
-            if is_moved and operation in STEPS:
-                wholes.setdefault(values[0].element_hash(), values[0])
-            elif is_moved and operation in CUTTING:
-                gap = _gap(operation, values)
-                gaps.setdefault(gap.element_hash(), gap)
+            gap = _gap(operation, values)
+            gaps.setdefault(gap.element_hash(), gap)
     return (ca.vertcat(*gaps.values()) if gaps else nothing, ca.vertcat(*wholes.values()) if wholes else nothing)
 
 

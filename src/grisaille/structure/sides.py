@@ -11,6 +11,8 @@ has the derivative of its own side, ``abs``, ``minimum`` and ``maximum`` have th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import casadi as ca
 
 STEPS = (ca.OP_FLOOR, ca.OP_CEIL)
@@ -26,10 +28,19 @@ def sides_of(formula: ca.SX, symbols: ca.SX) -> ca.SX:
     arguments = ca.symvar(formula)
     if not arguments or not symbols.numel() or not ca.depends_on(formula, symbols):
         return ca.SX(0, 1)
-    function = ca.Function("sides", [ca.vertcat(*arguments)], [ca.densify(ca.cse(formula))])
+    for operation, values in operations_on(formula, symbols, CUTTING):
+        gap = _gap(operation, values)
+        found.setdefault(gap.element_hash(), gap)
+    return ca.vertcat(*found.values()) if found else ca.SX(0, 1)
+
+
+def operations_on(formula: ca.SX, symbols: ca.SX, wanted: frozenset[int]) -> Iterator[tuple[int, list[ca.SX]]]:
+    """Yield the elementary operations of these kinds whose operands depend on ``symbols``, with their operands."""
+    arguments = ca.symvar(formula)
+    function = ca.Function("operations", [ca.vertcat(*arguments)], [ca.densify(ca.cse(formula))])
     operations = [function.instruction_id(k) for k in range(function.n_instructions())]
-    if CUTTING.isdisjoint(operations):
-        return ca.SX(0, 1)
+    if wanted.isdisjoint(operations):
+        return
     of_interest = {s.element_hash() for s in ca.symvar(symbols)}
     slots: dict[int, tuple[ca.SX, bool]] = {}
     for k, operation in enumerate(operations):
@@ -43,13 +54,11 @@ def sides_of(formula: ca.SX, symbols: ca.SX) -> ca.SX:
             slots[outputs[0]] = ca.SX(function.instruction_constant(k)), False
         else:
             values = [slots[i][0] for i in inputs]
-            is_moved = any(slots[i][1] for i in inputs)
+            depends = any(slots[i][1] for i in inputs)
             value = ca.SX.unary(operation, *values) if len(values) == 1 else ca.SX.binary(operation, *values)
-            slots[outputs[0]] = value, is_moved
-            if is_moved and operation in CUTTING:
-                gap = _gap(operation, values)
-                found.setdefault(gap.element_hash(), gap)
-    return ca.vertcat(*found.values()) if found else ca.SX(0, 1)
+            slots[outputs[0]] = value, depends
+            if depends and operation in wanted:
+                yield operation, values
 
 
 def _gap(operation: int, values: list[ca.SX]) -> ca.SX:

@@ -99,14 +99,19 @@ GR_FN double gr_bend_turn(const gr_span *s, long i, const double *values, long r
     if (!(share > at[0] && share < at[2]) || share == at[1]) return 0.0;
     const double bend = ((v[2] - v[1]) / (at[2] - at[1]) - (v[1] - v[0]) / (at[1] - at[0])) / (at[2] - at[0]);
     const double value = v[1] + (share - at[1]) * ((v[1] - v[0]) / (at[1] - at[0]) + bend * (share - at[0]));
-    if ((value < 0.0) != (v[1] < 0.0) && (rough || n > 0)) return share;
-    if (!(fabs(value) < GR_BEND_NEAR * moves)) return 0.0;
-    if (rough) return share;
+    const long crosses = (value < 0.0) != (v[1] < 0.0), is_close = fabs(value) < GR_BEND_NEAR * moves;
+    if (!is_close) return crosses ? share : 0.0;
+    if (rough || (crosses && n > 0)) return share;
     gr_bend_values(s, share, out);
     if ((out[i] < 0.0) != (v[1] < 0.0)) return share;
-    const long right = share > at[1];
-    at[right ? 0 : 2] = at[1];
-    v[right ? 0 : 2] = v[1];
+    const long right = share > at[1], nearer = fabs(out[i]) <= fabs(v[1]), end = right == nearer ? 0 : 2;
+    if (!nearer) { /* the turn stays beside the middle */
+      at[end] = share;
+      v[end] = out[i];
+      continue;
+    }
+    at[end] = at[1];
+    v[end] = v[1];
     at[1] = share;
     v[1] = out[i];
   }
