@@ -30,6 +30,7 @@ from grisaille.structure.starts.pieces import search_pieces
 from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite, is_nearer, row_sizes
 from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
 from grisaille.structure.starts.roots import nearest_root
+from grisaille.structure.starts.rounded_misses import without_rounded_misses
 from grisaille.structure.starts.units import Units, units_of
 from grisaille.structure.starts.walk import walk
 
@@ -80,7 +81,7 @@ def _solve(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> 
     found = _state_by_state(problem, guess, may_have_several) if problem.is_separable else None
     if found is None:
         found = _together(problem, guess)
-    return found.w if found.settled else polish(problem, found.w)
+    return without_rounded_misses(problem, found.w if found.settled else polish(problem, found.w))
 
 
 def _state_by_state(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> Ended | None:
