@@ -33,7 +33,7 @@ def solve_levels(levels: Iterable[tuple[np.ndarray, np.ndarray]], n: int) -> np.
         reduced = matrix @ free
         # rows that the levels above determine are rounding of their own entries, whatever sizes the others have
         sizes = np.abs(matrix).sum(axis=1)
-        is_open = np.abs(reduced).max(axis=1) > RANK_TOLERANCE * sizes
+        is_open = np.abs(reduced).max(axis=1, initial=0.0) > RANK_TOLERANCE * sizes
         reduced = np.where(is_open[:, None], reduced, 0.0)
         u, s, vt = np.linalg.svd(reduced, full_matrices=True)
         scale = sizes[is_open].max(initial=0.0)
