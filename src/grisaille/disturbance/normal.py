@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grisaille.disturbance.philox import Key, Purpose, Words, philox, stream_key
+from grisaille.numerics.philox import Key, Purpose, Words, philox, stream_key
 from grisaille.errors import DataError
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from grisaille.disturbance.philox import Purpose, philox, stream_key
+from grisaille.numerics.philox import Purpose, philox, stream_key
 from grisaille.errors import DataError
 
 PUBLISHED = [
