@@ -50,7 +50,7 @@ def test_draws_follow_the_law_and_are_functions_of_their_index(law: laws.Law, ot
 @pytest.mark.parametrize("law", [law for law, _ in EVERY], ids=lambda x: repr(x)[:30])
 def test_derivatives_are_those_of_the_log_density(law: laws.Law) -> None:
     x = law.quantile(np.array([0.07, 0.4, 0.85]))
-    inner = law.inner if isinstance(law, laws.Truncated) else law
+    inner = law.of if isinstance(law, laws.Truncated) else law
     at, values = law.derivatives(x), dict(inner.parameters)
     assert at.names == ("value", *values)
     assert np.allclose(at.value, law.log_density(x), rtol=1e-12, atol=1e-12)

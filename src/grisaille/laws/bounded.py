@@ -44,6 +44,10 @@ class Uniform(Law):
         return 0.5 * (self.low + self.high)
 
     @property
+    def central(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
     def is_flat(self) -> bool:
         return True
 
@@ -63,8 +67,8 @@ class Beta(Law):
         mean (1 − mean) / (1 + precision)
     """
 
-    mean: float | None = None
-    precision: float = math.nan
+    mean: float | None
+    precision: float
 
     location: ClassVar[str] = "mean"
 
@@ -117,7 +121,7 @@ class Truncated(Law):
 
     below: float | None = None
     above: float | None = None
-    of: Law | None = None
+    of: Law = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         for side in ("below", "above"):
@@ -133,32 +137,26 @@ class Truncated(Law):
             )
 
     @property
-    def inner(self) -> Law:
-        """The law that is cut off."""
-        assert self.of is not None
-        return self.of
-
-    @property
     def measure(self) -> Literal["value", "log"]:  # type: ignore[override]
-        return self.inner.measure
+        return self.of.measure
 
     @property
     def is_open(self) -> bool:
-        return self.inner.is_open
+        return self.of.is_open
 
     @property
     def is_flat(self) -> bool:
-        return self.inner.is_flat
+        return self.of.is_flat
 
     def refuse_open(self) -> None:
-        self.inner.refuse_open()
+        self.of.refuse_open()
 
     def at(self, location: Any) -> Truncated:
-        return Truncated(self.below, self.above, self.inner.at(location))
+        return Truncated(self.below, self.above, self.of.at(location))
 
     @property
     def support(self) -> tuple[float, float]:
-        low, high = self.inner.support
+        low, high = self.of.support
         return (
             low if self.below is None else max(low, self.below),
             high if self.above is None else min(high, self.above),
@@ -166,21 +164,24 @@ class Truncated(Law):
 
     @cached_property
     def _ends(self) -> np.ndarray:
-        return np.asarray(self.inner.distribution(np.array(self.support)), dtype=float)
+        return np.asarray(self.of.distribution(np.array(self.support)), dtype=float)
 
     @property
     def _mass(self) -> float:
         return float(self._ends[1] - self._ends[0])
 
     def formula(self, value: Any) -> Any:
-        return self.inner.formula(value) - math.log(self._mass)
+        return self.of.formula(value) - math.log(self._mass)
 
     @property
     def mode(self) -> float:
-        return float(np.clip(self.inner.mode, *self.support))
+        return float(np.clip(self.of.mode, *self.support))
+
+    def standardised(self, value: Any) -> Any:
+        return self.of.standardised(value)
 
     def residual(self, value: float) -> tuple[float, float] | None:
-        return self.inner.residual(value)
+        return self.of.residual(value)
 
     def derivatives(self, value: Any, **parameters: Any) -> Derivatives:
         """Return log p with its derivatives by the value and by the parameters of the law that is cut off.
@@ -189,7 +190,7 @@ class Truncated(Law):
         """
         if any(np.ndim(v) for v in parameters.values()):
             raise ModelError("Truncated: derivatives at arrays of parameters are not available.")
-        law = type(self.inner)(**{**self.inner.parameters, **parameters})
+        law = type(self.of)(**{**self.of.parameters, **parameters})
         here, (slope, bend) = law.derivatives(value), Truncated(self.below, self.above, law)._of_mass()
         shift = math.log(Truncated(self.below, self.above, law)._mass)
         gradient, hessian = here.gradient.copy(), here.hessian.copy()
@@ -201,23 +202,23 @@ class Truncated(Law):
         """Return the first and second derivatives of log Z by the parameters."""
         from scipy.integrate import quad_vec
 
-        n = len(self.inner.parameters)
+        n = len(self.of.parameters)
 
         def moments(x: float) -> np.ndarray:
-            at = self.inner.derivatives(x)
+            at = self.of.derivatives(x)
             s = at.gradient[1:]
             second = at.hessian[1:, 1:] + np.outer(s, s)
             return np.asarray(np.exp(at.value) / self._mass * np.concatenate([s, second.ravel()]))
 
-        low, high = (float(q) for q in self.inner.quantile(np.clip(self._ends, 1e-300, 1 - 1e-16)))
+        low, high = (float(q) for q in self.of.quantile(np.clip(self._ends, 1e-300, 1 - 1e-16)))
         low, high = max(low, self.support[0]), min(high, self.support[1])
         found = np.asarray(quad_vec(moments, low, high, epsabs=1e-12, epsrel=1e-11)[0])
         slope, second = found[:n], found[n:].reshape(n, n)
         return slope, second - np.outer(slope, slope)
 
     def distribution(self, value: Any) -> np.ndarray:
-        inside = self.inner.distribution(np.clip(value, *self.support))
+        inside = self.of.distribution(np.clip(value, *self.support))
         return np.asarray(np.clip((inside - self._ends[0]) / self._mass, 0.0, 1.0))
 
     def quantile(self, probability: Any) -> np.ndarray:
-        return self.inner.quantile(self._ends[0] + self._mass * np.asarray(probability, dtype=float))
+        return self.of.quantile(self._ends[0] + self._mass * np.asarray(probability, dtype=float))

@@ -1,7 +1,7 @@
 """First and second derivatives of log-densities, by the value and by the parameters of a law.
 
-A log-density is a formula of the value and of the fields of its class; CasADi differentiates it once for a class, and the
-functions are evaluated over arrays.
+A log-density is a formula of the value and of the fields of its class; CasADi differentiates it once for a class, and
+the functions are evaluated over arrays.
 """
 
 from __future__ import annotations

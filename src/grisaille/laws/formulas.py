@@ -1,4 +1,4 @@
-"""The functions that log-densities are written in: of arrays, and of CasADi's symbols, by which they are differentiated.
+"""The functions that log-densities are written in, of arrays and of CasADi's symbols, which differentiate them.
 
 log Γ of a symbol is Stirling's series at z + 8, from which Γ(z + 8) = Γ(z) z (z + 1) … (z + 7) leads back; the first
 term that is left out is below 1e-17.

@@ -24,9 +24,9 @@ class Student(Law):
     scale : its size, in the unit of the parameter
     """
 
-    mean: float | None = None
-    df: float = math.nan
-    scale: float = math.nan
+    mean: float | None
+    df: float
+    scale: float
 
     location: ClassVar[str] = "mean"
 
@@ -42,7 +42,7 @@ class Student(Law):
 
     @property
     def mode(self) -> float:
-        return self._mean
+        return float(self._mean)
 
     def distribution(self, value: Any) -> np.ndarray:
         from scipy.special import stdtr
@@ -68,8 +68,8 @@ class Laplace(Law):
     scale : the mean distance from it, in the same unit
     """
 
-    mean: float | None = None
-    scale: float = math.nan
+    mean: float | None
+    scale: float
 
     location: ClassVar[str] = "mean"
 
@@ -82,12 +82,12 @@ class Laplace(Law):
 
     @property
     def mode(self) -> float:
-        return self._mean
+        return float(self._mean)
 
     def distribution(self, value: Any) -> np.ndarray:
         z = (np.asarray(value, dtype=float) - self._mean) / self.scale
         below = 0.5 * np.exp(-np.abs(z))
-        return np.where(z < 0, below, 1 - below)
+        return np.asarray(np.where(z < 0, below, 1 - below))
 
     def quantile(self, probability: Any) -> np.ndarray:
         p = np.asarray(probability, dtype=float)

@@ -5,16 +5,16 @@ A law is a frozen dataclass whose fields are its parameters. It has to give
     formula(value)      log p(value) inside its support, of + - * / ** and NumPy's functions (``formulas``)
     support             (low, high), the whole line unless it says otherwise
 
-and may give ``distribution``, ``quantile``, ``mode`` and ``residual``, which are computed from the formula otherwise.
+and may give ``distribution``, ``quantile`` and ``mode``, which are computed from the formula otherwise.
 
 **As a prior** (of one unknown θ) a law counts with its density in a measure,
 
     measure = "value"   per unit of θ:        ℓ(θ) = log p(θ)
     measure = "log"     per unit of log θ:    ℓ(θ) = log p(θ) + log θ
 
-and a fit maximises log L(θ) + ℓ(θ). Every law counts per unit of θ but ``LogNormal``, whose most likely value is thereby
-its median, and what is truncated, which counts as what it is made of. The scale that an unknown is searched on has no
-part in it: estimates do not depend on ``transform=``.
+and a fit maximises log L(θ) + ℓ(θ). Every law counts per unit of θ but ``LogNormal``, whose most likely value is
+thereby its median, and what is truncated, which counts as what it is made of. The scale that an unknown is searched on
+has no part in it: estimates do not depend on ``transform=``.
 
 **With its location left open** (None) a law is that of measurements around predictions: ``law.at(location)`` fills it
 in, and ``derivatives(value, mean=predictions)`` takes arrays.
@@ -22,8 +22,9 @@ in, and ``derivatives(value, mean=predictions)`` takes arrays.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import fields
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -32,8 +33,27 @@ from grisaille.laws.derivatives import Derivatives, differentiate, replaced
 from grisaille.laws.numerical import distribution_of, mode_of, quantile_of
 from grisaille.laws.random import uniforms
 
+OUTSIDE = 0.022750131948179195
+"""Probability beyond two standard deviations of a normal law, on one side."""
 
-class Law:
+
+class LawType(type):
+    """Leaves the location open where a law is made without: ``Normal(std=0.1)`` is ``Normal(None, 0.1)``."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *given: Any, **fields: Any) -> Any:
+            if cls.location and not given:
+                fields = {cls.location: None, **fields}
+            return super().__call__(*given, **fields)
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            made = inspect.signature(cls.__init__)
+            return made.replace(parameters=list(made.parameters.values())[1:])
+
+
+class Law(metaclass=LawType):
     """A law of one number: derive a frozen dataclass from it."""
 
     measure: ClassVar[Literal["value", "log"]] = "value"
@@ -45,7 +65,11 @@ class Law:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Law.known[cls.__name__] = cls
+        taken = Law.known.get(cls.__name__)
+        if taken is not None and is_ours(taken) and not is_ours(cls):
+            raise ModelError(f"There is a law called {cls.__name__}, gr.laws.{cls.__name__}: give yours another name.")
+        if not cls.__name__.startswith("_"):
+            Law.known[cls.__name__] = cls
 
     def formula(self, value: Any) -> Any:
         """Return log p(value) inside the support, of arrays or symbols."""
@@ -62,12 +86,22 @@ class Law:
         return mode_of(self)
 
     @property
+    def central(self) -> tuple[float, float]:
+        """Where all but the outer 2.3 % on each side lie: where searches from many points begin."""
+        low, high = self.quantile(np.array([OUTSIDE, 1 - OUTSIDE])).tolist()
+        return low, high
+
+    @property
     def is_flat(self) -> bool:
         """Whether the density is the same everywhere in the support."""
         return False
 
+    def standardised(self, value: Any) -> Any:
+        """Return r with ½ r² = const − ℓ(value), of numbers or symbols, where r is normal; None for all other laws."""
+        return None
+
     def residual(self, value: float) -> tuple[float, float] | None:
-        """Return r with ½ r² = const − ℓ(value), and dr/dvalue, where r is normal; None for all other laws."""
+        """Return r and dr/dvalue where there is a ``standardised`` value; None for all other laws."""
         return None
 
     @property
@@ -129,3 +163,8 @@ class Law:
                 f"{self.location} first: gr.{'laws.' if kind in ('Student', 'Laplace') else ''}{kind}"
                 f"({', '.join(self.parameters)})."
             )
+
+
+def is_ours(kind: type) -> bool:
+    """Return whether a law comes with the package."""
+    return kind.__module__.startswith("grisaille.")

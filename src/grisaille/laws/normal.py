@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -21,8 +20,8 @@ class Normal(Law):
     std : its standard deviation, in the same unit
     """
 
-    mean: float | None = None
-    std: float = math.nan
+    mean: float | None
+    std: float
 
     location: ClassVar[str] = "mean"
 
@@ -35,10 +34,18 @@ class Normal(Law):
 
     @property
     def mode(self) -> float:
-        return _given(self, self.mean)
+        return float(_given(self, self.mean))
+
+    @property
+    def central(self) -> tuple[float, float]:
+        mean = _given(self, self.mean)
+        return mean - 2 * self.std, mean + 2 * self.std
+
+    def standardised(self, value: Any) -> Any:
+        return (value - _given(self, self.mean)) / self.std
 
     def residual(self, value: float) -> tuple[float, float] | None:
-        return (value - _given(self, self.mean)) / self.std, 1.0 / self.std
+        return self.standardised(value), 1.0 / self.std
 
     def distribution(self, value: Any) -> np.ndarray:
         from scipy.special import ndtr
@@ -61,8 +68,8 @@ class LogNormal(Law):
     As a prior it counts per unit of log θ, so that the median is most likely.
     """
 
-    median: float | None = None
-    log_std: float = math.nan
+    median: float | None
+    log_std: float
 
     location: ClassVar[str] = "median"
     measure: ClassVar[Literal["value", "log"]] = "log"
@@ -81,11 +88,18 @@ class LogNormal(Law):
 
     @property
     def mode(self) -> float:
-        return _given(self, self.median)
+        return float(_given(self, self.median))
+
+    @property
+    def central(self) -> tuple[float, float]:
+        median = _given(self, self.median)
+        return median * float(np.exp(-2 * self.log_std)), median * float(np.exp(2 * self.log_std))
+
+    def standardised(self, value: Any) -> Any:
+        return log(value / _given(self, self.median)) / self.log_std
 
     def residual(self, value: float) -> tuple[float, float] | None:
-        median = _given(self, self.median)
-        return float(np.log(value / median)) / self.log_std, 1.0 / (value * self.log_std)
+        return float(self.standardised(value)), 1.0 / (value * self.log_std)
 
     def distribution(self, value: Any) -> np.ndarray:
         from scipy.special import ndtr

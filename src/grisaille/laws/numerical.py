@@ -29,7 +29,7 @@ def distribution_of(law: Any, value: Any) -> np.ndarray:
             return float(quad(density, low, x, epsabs=1e-13, epsrel=1e-11, limit=200)[0])
         return float(1 - quad(density, x, high, epsabs=1e-13, epsrel=1e-11, limit=200)[0])
 
-    return np.vectorize(below, otypes=[float])(np.asarray(value, dtype=float))
+    return np.asarray(np.vectorize(below, otypes=[float])(np.asarray(value, dtype=float)))
 
 
 def quantile_of(law: Any, probability: Any) -> np.ndarray:
@@ -52,7 +52,7 @@ def quantile_of(law: Any, probability: Any) -> np.ndarray:
             return a
         return float(brentq(lambda x: float(law.distribution(x)) - p, a, b, xtol=1e-14 * max(1.0, abs(a), abs(b))))
 
-    return np.vectorize(root, otypes=[float])(np.asarray(probability, dtype=float))
+    return np.asarray(np.vectorize(root, otypes=[float])(np.asarray(probability, dtype=float)))
 
 
 @cache
@@ -93,5 +93,5 @@ def _middle(law: Any) -> float:
     if low < mode < high:
         return mode
     if np.isfinite(low) and np.isfinite(high):
-        return 0.5 * (low + high)
-    return low + 1.0 if np.isfinite(low) else high - 1.0
+        return float(0.5 * (low + high))
+    return float(low + 1.0 if np.isfinite(low) else high - 1.0)

@@ -31,8 +31,8 @@ class Gamma(_Positive):
     shape : 1 is the exponential law; below, the density is infinite at zero, and a prior has no maximum
     """
 
-    mean: float | None = None
-    shape: float = math.nan
+    mean: float | None
+    shape: float
 
     location: ClassVar[str] = "mean"
 
@@ -83,8 +83,11 @@ class HalfNormal(_Positive):
     def mode(self) -> float:
         return 0.0
 
+    def standardised(self, value: Any) -> Any:
+        return value / self.scale
+
     def residual(self, value: float) -> tuple[float, float] | None:
-        return value / self.scale, 1.0 / self.scale
+        return self.standardised(value), 1.0 / self.scale
 
     def distribution(self, value: Any) -> np.ndarray:
         from scipy.special import erf

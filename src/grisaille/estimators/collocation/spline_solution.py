@@ -105,8 +105,8 @@ class SplineSolution(Solution):
 
     def marginal(self, sensitive: bool) -> Marginal:
         q = self.at
-        extra, by = q.task.priors(self.theta)
-        value, slope, freedom = 0.5 * float(extra @ extra), by.T @ extra, np.zeros(len(self.theta))
+        prior = q.task.priors(self.theta)
+        value, slope, freedom = prior.value, prior.gradient, np.zeros(len(self.theta))
         for program, part, given, held, moved in zip(
             q.task.programs, q.parts, q.given, q.held, q.task.moved, strict=True
         ):

@@ -238,14 +238,14 @@ class MultipleShooting:
                 jacobians.append(-slopes[k][s.rows, column])
                 scales.append(problem.deviations(case, s.output, s.rows, predictions[k], theta))
         e, factor = np.concatenate(errors), problem.weights / np.concatenate(scales)
-        extra, extra_slopes = problem.prior_residuals(theta)
-        r = np.concatenate([factor * e, extra])
+        prior = problem.prior(theta)
+        r = np.concatenate([factor * e, prior.residuals])
         width = len(problem.unknowns) + self.size
-        padded = np.hstack([extra_slopes, np.zeros((len(extra), self.size))])
+        padded = np.hstack([prior.slopes, np.zeros((len(prior.slopes), self.size))])
         J = np.vstack([np.concatenate(jacobians) * factor[:, None], padded])
         c = np.concatenate(gaps) if gaps else np.zeros(0)
         C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
-        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions))
+        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior_rows=prior.rows))
 
     def _failed(self, theta: np.ndarray, reason: str) -> Shot:
         empty = np.zeros(0)
@@ -363,10 +363,13 @@ def _search(
 
 def _joined(shot: Shot, dead: np.ndarray, well: bool, reason: str, held: np.ndarray) -> Outcome[Evaluation]:
     """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
-    n = len(dead)
-    scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
-    Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
-    R = (shot.jacobian / scale) @ Z
+    n, J = len(dead), shot.jacobian.copy()
+    beliefs = shot.evaluation.prior_rows
+    if beliefs is not None and len(beliefs):
+        J[-len(beliefs) :, :n] = beliefs
+    scale = np.maximum(np.abs(J).max(axis=0), 1e-300)
+    Z = _null_space(_with_held(shot.slopes / scale, held), J.shape[1])
+    R = (J / scale) @ Z
     T = (Z / scale[:, None])[:n]
     _, s, vt = np.linalg.svd(R, full_matrices=False)
     kept = s > 1e-13 * s.max(initial=0.0)

@@ -78,8 +78,7 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
         all_pulls.append(pulls)
         # what Σ ψ̂ᵀWψ̂ has from the Monte Carlo error of ψ̂ alone
         floor[np.ix_(case.unknowns, case.unknowns)] += energy / (M * (M - 1))
-    _, beliefs = criterion.problem.prior_residuals(value.theta)
-    middle = middle + beliefs.T @ beliefs
+    middle = middle + criterion.problem.prior(value.theta).curvature
     inner = _of_ensembles(all_pulls) / M
     noise = np.diag(floor) / np.maximum(np.diag(value.curvature), 1e-300)
     cleaned = value.curvature - floor if (noise < REMOVED).all() else value.curvature
