@@ -91,7 +91,7 @@ class ByUnknowns:
 
     def __init__(self, task: Task, xi: Floats, theta: Floats, parts: Sequence[Share]) -> None:
         self.task, self.xi, self.theta = task, xi, theta
-        prior = task.priors(theta)
+        self.prior = prior = task.priors(theta)
         scale = task.slopes(theta)
         self.cost = prior.value + sum(p.objective for p in parts)
         self.slope, self.corner = prior.gradient * scale, prior.search_curvature * np.outer(scale, scale)
@@ -119,6 +119,8 @@ class Quadratic(ByUnknowns):
     ) -> None:
         super().__init__(task, xi, theta, parts)
         self.given, self.parts, self.exact = given, parts, exact
+        if exact:
+            self.corner = self.corner + self.prior.correction * np.outer(task.slopes(theta), task.slopes(theta))
         self.borders, scale = [], task.slopes(theta)
         for part, mine in zip(parts, map(list, task.moved), strict=True):
             border = np.zeros((len(part.beta), len(xi)))

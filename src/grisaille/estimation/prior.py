@@ -19,15 +19,17 @@ def prior_term(unknowns: Sequence[Unknown], theta: np.ndarray) -> PriorTerm:
     """Return the priors of unknowns at θ."""
     n = len(theta)
     if all(u.prior is None for u in unknowns):
-        return PriorTerm(np.zeros(0), np.zeros((0, n)), np.zeros((0, n)))
+        return PriorTerm(np.zeros(0), *np.zeros((3, 0, n)))
     single = [(k, r) for k, u in enumerate(unknowns) if (r := scalar_prior(u, float(theta[k]))) is not None]
     rows, offset = joint_priors(unknowns)
     at = np.eye(n)[[k for k, _ in single]]
-    values, slopes, curved = (np.array([getattr(r, name) for _, r in single]) for name in ("value", "slope", "row"))
+    values, *others = (np.array([getattr(r, n) for _, r in single]) for n in ("value", "slope", "row", "upward"))
+    slopes, curved, upward = (v[:, None] * at for v in others)
     return PriorTerm(
         np.concatenate([values, rows @ theta + offset]),
-        np.vstack([slopes[:, None] * at, rows]),
-        np.vstack([curved[:, None] * at, rows]),
+        np.vstack([slopes, rows]),
+        np.vstack([curved, rows]),
+        np.vstack([upward, np.zeros_like(rows)]),
     )
 
 

@@ -62,8 +62,8 @@ class Evaluation:
     """Of θ, where the problem has further unknowns and JᵀJ does not tell it (multiple shooting)."""
     cost: int = 1
     """Simulations of all experiments that it took."""
-    prior_rows: np.ndarray | None = None
-    """What stands for the last rows of the Jacobian in standard errors (``estimation.prior``)."""
+    prior: PriorTerm | None = None
+    """Of which the last residuals are (``laws.term``)."""
 
     log_likelihood = np.nan
 
@@ -82,14 +82,23 @@ class Evaluation:
     @property
     def information(self) -> np.ndarray:
         """What stands for the Hessian of the objective; empty where derivatives were not asked for."""
-        return np.asarray(self.curved.T @ self.curved) if len(self.jacobian) else np.zeros((0, 0))
+        if not len(self.jacobian):
+            return np.zeros((0, 0))
+        information = np.asarray(self.curved.T @ self.curved)
+        return information - self.prior.upward.T @ self.prior.upward if self.has_upward_priors else information
+
+    @property
+    def has_upward_priors(self) -> bool:
+        """Whether the curvature of some prior is negative here, so that no rows of a Jacobian have it."""
+        return self.prior is not None and bool(self.prior.upward.any())
 
     @property
     def curved(self) -> np.ndarray:
         """The Jacobian with the curvature of priors in place of the slopes of their residuals."""
-        if self.prior_rows is None or not len(self.prior_rows) or not len(self.jacobian):
+        count = 0 if self.prior is None else len(self.prior.rows)
+        if self.prior is None or not count or not len(self.jacobian):
             return self.jacobian
-        return np.concatenate([self.jacobian[: -len(self.prior_rows)], self.prior_rows])
+        return np.concatenate([self.jacobian[:-count], self.prior.rows])
 
     @property
     def objective(self) -> float:
@@ -97,8 +106,8 @@ class Evaluation:
 
     def among(self, kept: Sequence[int]) -> Self:
         """The same as a function of some of the unknowns."""
-        rows = None if self.prior_rows is None else self.prior_rows[:, kept]
-        return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept], prior_rows=rows)
+        prior = None if self.prior is None else self.prior.among(kept)
+        return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept], prior=prior)
 
     @property
     def steps(self) -> int:
@@ -212,7 +221,7 @@ class Problem(Scaled):
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
         return Evaluation(
-            theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior_rows=prior.rows
+            theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior
         )
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:

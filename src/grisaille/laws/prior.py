@@ -10,7 +10,8 @@ transform. Where ℓ has a slope at its mode, at a kink or at the end of the sup
 half is added: ½ r² = ℓ(m) − ℓ(θ) + ½.
 
 **Standard errors** contain the prior's curvature Λ = −ℓ'' at the estimate (for measure "log", −d²ℓ/d(log θ)² / θ²), not
-r'². Where that is negative, in the tails of Student's and Cauchy's law, the prior counts as knowing nothing: Λ = 0.
+r'². In the tails of Student's and Cauchy's law Λ is negative: it takes from what the data say, and standard errors are
+larger than without the prior. Sandwiches, which need the variance of a measurement, have zero there.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class PriorResidual:
     value: float
     slope: float
     row: float
-    """√Λ; what stands for the slope in standard errors."""
+    """√Λ, which stands for the slope in standard errors; zero where Λ is negative."""
+    upward: float = 0.0
+    """√−Λ where Λ is negative."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,13 @@ def prior_residual(law: Law, value: float) -> PriorResidual | None:
     if known is not None:
         return PriorResidual(known[0], known[1], known[1])
     mode, (ell, slope, curvature) = _mode(law), log_prior(law, value)
-    row = math.sqrt(max(curvature, 0.0))
+    row, upward = math.sqrt(max(curvature, 0.0)), math.sqrt(max(-curvature, 0.0))
     away = value - mode.at
     if mode.width and abs(away) < NEAR * mode.width:
-        return PriorResidual(-slope * mode.width, 1 / mode.width, row)
+        return PriorResidual(-slope * mode.width, 1 / mode.width, row, upward)
     r = math.sqrt(max(2 * (mode.top - ell), 0.0) + (0.0 if mode.width else 1.0))
     r = math.copysign(r, away) if mode.width else r
-    return PriorResidual(r, -slope / r if r else 0.0, row)
+    return PriorResidual(r, -slope / r if r else 0.0, row, upward)
 
 
 def log_prior(law: Law, value: float) -> tuple[float, float, float]:

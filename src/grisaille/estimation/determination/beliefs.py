@@ -57,7 +57,7 @@ def data_information(
     unknowns: Sequence[Unknown], theta: np.ndarray, information: np.ndarray, free: np.ndarray
 ) -> DataInformation | None:
     """The parts of an information that contains priors; None where there are none, or nothing is known of them."""
-    believed = prior_term(unknowns, theta).curvature
+    believed = prior_term(unknowns, theta).believed
     if not believed.any() or information.shape != (len(theta), len(theta)):
         return None
     if (np.diag(information) < (1 - ROUNDING) * np.diag(believed)).any():

@@ -220,7 +220,7 @@ def _estimate(
     predictions: tuple[Prediction, ...],
 ) -> Estimate:
     parts = (arrays["theta"], arrays["residuals"], arrays["jacobian"], arrays["errors"], predictions)
-    evaluation = Evaluation(*parts, prior_rows=prior_term(unknowns, arrays["theta"]).rows)
+    evaluation = Evaluation(*parts, prior=prior_term(unknowns, arrays["theta"]))
     if record.get("likelihood", False):
         more: dict[str, Any] = {name: arrays[name] for name in ("slope", "curvature") if name in arrays}
         evaluation = LikelihoodEvaluation(

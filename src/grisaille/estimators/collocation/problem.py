@@ -84,7 +84,7 @@ class CollocationProblem(Problem):
         if self.criterion == "smoothing":
             value = 0.5 * float(residuals @ residuals)
             slope = jacobian.T @ residuals
-            information = told.jacobian.T @ told.jacobian + prior.search_curvature
+            information = told.jacobian.T @ told.jacobian + prior.search_curvature + prior.correction
         elif self.criterion == "laplace":
             value, slope, information = self.marginal_at(found, information, sensitive)
             log_likelihood = -value + prior.value

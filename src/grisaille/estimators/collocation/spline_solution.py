@@ -44,7 +44,8 @@ class SplineSolution(Solution):
 
     def least(self) -> tuple[np.ndarray, np.ndarray]:
         slopes = self.at.task.slopes(self.theta)
-        return self.at.slope / slopes, self._reduced[0] / np.outer(slopes, slopes)
+        curvature = self._reduced[0] / np.outer(slopes, slopes)
+        return self.at.slope / slopes, curvature if self.at.exact else curvature + self.at.prior.correction
 
     def seen(self, k: int, implicit: bool) -> Seen:
         program, part = self.at.task.programs[k], self.at.parts[k]

@@ -31,7 +31,7 @@ def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.nd
         meat += _summed(scores, lags)
     free = int((np.diag(bread) > 0).sum())
     # scores add up to zero, which takes from their products what n unknowns and L lags are worth
-    meat = meat * parts / max(count - free, 1) + problem.prior(theta).curvature
+    meat = meat * parts / max(count - free, 1) + problem.prior(theta).believed
     found = _not_below(bread @ meat @ bread, bread)
     found[~known, ~known] = np.inf
     return np.asarray(found)

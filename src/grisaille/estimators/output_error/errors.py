@@ -64,6 +64,8 @@ def reckon(left: Residuals, errors: str, *, calibrated: bool = True) -> Reckoned
     if errors == "robust":
         return _robust(left, calibrated)
     e, data = left.evaluation, slice(0, left.count)
+    if e.has_upward_priors and left.loss == "linear" and left.covariance != "sandwich":
+        return Reckoned(without_undetermined(*inverse_information(e.information, left.told)))
     if e.covariance is not None:
         return Reckoned(np.where(np.outer(left.told, left.told), e.covariance, 0.0))
     J, r, beliefs = e.jacobian[data], e.residuals[data], e.curved[left.count :]

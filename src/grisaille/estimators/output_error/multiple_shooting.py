@@ -245,7 +245,7 @@ class MultipleShooting:
         J = np.vstack([np.concatenate(jacobians) * factor[:, None], padded])
         c = np.concatenate(gaps) if gaps else np.zeros(0)
         C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
-        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior_rows=prior.rows))
+        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
 
     def _failed(self, theta: np.ndarray, reason: str) -> Shot:
         empty = np.zeros(0)
@@ -363,15 +363,16 @@ def _search(
 
 def _joined(shot: Shot, dead: np.ndarray, well: bool, reason: str, held: np.ndarray) -> Outcome[Evaluation]:
     """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
-    n, J = len(dead), shot.jacobian.copy()
-    beliefs = shot.evaluation.prior_rows
-    if beliefs is not None and len(beliefs):
-        J[-len(beliefs) :, :n] = beliefs
-    scale = np.maximum(np.abs(J).max(axis=0), 1e-300)
-    Z = _null_space(_with_held(shot.slopes / scale, held), J.shape[1])
-    R = (J / scale) @ Z
+    n = len(dead)
+    scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
+    Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
+    R = (shot.jacobian / scale) @ Z
     T = (Z / scale[:, None])[:n]
-    _, s, vt = np.linalg.svd(R, full_matrices=False)
+    curved = R
+    if shot.evaluation.prior is not None:
+        rows = shot.evaluation.prior.rows
+        curved = np.concatenate([R[: len(R) - len(rows)], rows @ T])
+    _, s, vt = np.linalg.svd(curved, full_matrices=False)
     kept = s > 1e-13 * s.max(initial=0.0)
     root = T @ (vt[kept].T / s[kept])
     # for the diagnosis only: where a start hardly differs from its neighbours, T has no inverse to rounding
