@@ -33,6 +33,7 @@ from grisaille.estimation.unknowns import (
 from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
 from grisaille.estimators.declared_starts import with_tested_starts
+from grisaille.estimators.kinks import estimate_between_kinks
 from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
@@ -72,7 +73,7 @@ def fit_problem(
     delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
     begun = begin_at_dead_times(problem, delayed) if delayed else []
     try:
-        found = method.estimate(problem, journal)
+        found = estimate_between_kinks(problem, method, journal)
         if delayed:
             corners = partial(settled_at_corner, problem, delayed, method, found, journal)
             found = _keeping(found, "the search beside the corners of the criterion", corners)
