@@ -85,7 +85,9 @@ class Evaluation:
         if not len(self.jacobian):
             return np.zeros((0, 0))
         information = np.asarray(self.curved.T @ self.curved)
-        return information - self.prior.upward.T @ self.prior.upward if self.has_upward_priors else information
+        if self.prior is None or not self.has_upward_priors:
+            return information
+        return np.asarray(information - self.prior.upward.T @ self.prior.upward)
 
     @property
     def has_upward_priors(self) -> bool:

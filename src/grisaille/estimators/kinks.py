@@ -81,7 +81,8 @@ def estimate_between_kinks(problem: Problem, method: Estimator, journal: Journal
             settled.add(k)
     theta = found.theta.copy()
     for k in settled:
-        theta[k] = min(ranges[k].ends, key=lambda end, at=theta[k]: abs(end - at))
+        ends = np.array(ranges[k].ends)
+        theta[k] = ends[np.argmin(np.abs(ends - theta[k]))]
     notes = [n for n in found.notes if not any(n.startswith(f"at bound: {found.unknowns[k].name} ") for k in settled)]
     notes += [
         f"at kink: {u.name} is where its prior {u.prior!r} has a kink, which the data do not move it from; it has no "
