@@ -56,8 +56,11 @@ def _needed(jacobians: Floats, h: float) -> int:
 
 
 def _jacobian(filter: ExtendedFilter) -> Evaluation:
-    closed = Closed(filter.model, filter.newton)
-    return numpy_matrix(ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])]))
+    def make() -> Evaluation:
+        closed = Closed(filter.model, filter.newton)
+        return numpy_matrix(ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])]))
+
+    return filter.model.kept(("Jacobian of the drift", filter.newton), make)
 
 
 def _start(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:

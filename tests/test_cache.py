@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
-from grisaille.compilation.memo import Memo
+from grisaille.cache import Cache
 
 
 def test_the_least_recently_used_is_forgotten():
-    memo: Memo[str] = Memo(limit=2)
+    memo: Cache[str] = Cache(limit=2)
     built: list[str] = []
 
     def get(key: str) -> str:
@@ -21,7 +21,7 @@ def test_the_least_recently_used_is_forgotten():
 
 
 def test_two_threads_build_once():
-    memo: Memo[int] = Memo()
+    memo: Cache[int] = Cache()
     built: list[int] = []
 
     def build() -> int:
