@@ -90,7 +90,7 @@ class StochasticModel:
 
     @cached_property
     def _made(self) -> Cache[Any]:
-        return Cache(None)
+        return Cache(64)
 
     @cached_property
     def n(self) -> int:

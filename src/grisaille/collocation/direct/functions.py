@@ -14,6 +14,7 @@ from grisaille.collocation.direct.element import ElementFunctions, Parts, elemen
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.slots import Slots
 from grisaille.collocation.formulas import PointFormula
+from grisaille.compilation.compiler import is_switched_off
 
 
 class ModelFunctions:
@@ -60,7 +61,7 @@ class Functions:
         self.after = model.nz if jumps else 0
         """How many algebraic unknowns of an element have values after a jump at its end."""
         given = tuple(sorted(slots.formulas.given))
-        key = "functions", slots.names, slots.constants, given, conditions.names, jumps
+        key = "functions", slots.names, slots.constants, given, conditions.names, jumps, is_switched_off()
         self._shared = model.kept(key, lambda: ModelFunctions(model, slots, conditions, jumps))
 
     @property
