@@ -94,9 +94,11 @@ class Reactions:
     """For each state the lowest level of the constraints it is in: the higher, the sooner it follows a reset."""
     clashes: tuple[tuple[int, int, str, str], ...] = ()
     """(clause, other, unknown, discrete variable) of clauses that must not fire at once: the first needs an unknown
-    that is solved for after the other one has set a discrete variable."""
+    that is solved for after the other one has set a discrete variable, and is not decided after it."""
     ranks: tuple[int, ...] = ()
-    """Of clauses: in a pass only those of the lowest rank fire, where there are clauses that last."""
+    """Of clauses: those of a lower rank are decided first, since they may set what the others need."""
+    begins: tuple[bool, ...] = ()
+    """Clauses that may fire during initialization: those that last, and those that ask for it."""
     remembered: tuple[int, ...] = ()
     """Places in p of the discrete variables, with which ``memory`` begins."""
     rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
