@@ -19,7 +19,7 @@ import numpy as np
 
 Matrix = np.ndarray[Any, Any]
 
-LARGEST_FILE = 2**31
+LARGEST_FILE = 2**33
 """Bytes of the largest file that is opened."""
 LARGEST_MATRIX = 2**27
 """Entries of all matrices that are read from a file: a gibibyte."""
@@ -55,6 +55,8 @@ class _Header:
 
 def read_matrices(path: Path, names: Collection[str] | None = None, largest: int = LARGEST_FILE) -> dict[str, Matrix]:
     """Return the real matrices of a MATLAB file by name; texts come as matrices of their characters' codes.
+
+    Those of version 4 stay in the file until their entries are asked for.
 
     names : which ones; without it all
     largest : bytes of the largest file that is opened
@@ -92,7 +94,6 @@ def _order_of(mopt: bytes) -> str | None:
 
 def _version_4(file: BinaryIO, size: int, names: Collection[str] | None) -> dict[str, Matrix]:
     found: dict[str, Matrix] = {}
-    entries = 0
     for header in _headers(file, size):
         if names is not None and header.name not in names:
             continue
@@ -100,11 +101,11 @@ def _version_4(file: BinaryIO, size: int, names: Collection[str] | None) -> dict
             if names is not None:
                 raise Unreadable(f"holds '{header.name}' as a sparse or complex matrix, which is not supported")
             continue
-        entries += header.rows * header.columns
-        _check_entries(entries)
-        file.seek(header.at)
-        raw = np.frombuffer(file.read(header.size), header.number)
-        found[header.name] = raw.reshape(header.rows, header.columns, order="F")
+        shape = header.rows, header.columns
+        if not header.size:
+            found[header.name] = np.zeros(shape)
+            continue
+        found[header.name] = np.memmap(file, header.number, "r", header.at, shape, order="F")
     return found
 
 
