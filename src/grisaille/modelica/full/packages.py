@@ -24,7 +24,6 @@ _ONLY_FULL = re.compile(
     r"\b(?:extends(?!\s+ExternalObject\b)|import|connector|connect|redeclare|replaceable|constrainedby|inner|outer|"
     r"expandable|encapsulated|partial)\b"
 )
-_FIRST_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\.\s*[A-Za-z_]")
 _PLAIN = ("record", "type", "function")
 _IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
 _CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
@@ -130,15 +129,10 @@ def whole(
     return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
 
 
-def libraries_of_environment(text: str, file: Path | None) -> list[Path]:
-    """Folders of ``MODELICAPATH`` that hold a library which a text, or the package around its file, names."""
-    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f and Path(f).is_dir()]
-    if not folders:
-        return []
-    package = _package(file)
-    texts = [text, *(f.read_text("utf-8", errors="replace") for f in (package.rglob("*.mo") if package else ()))]
-    named = {name for written in texts for name in _FIRST_NAME.findall(_bare(written))}
-    return [f for f in folders if any((f / n / "package.mo").is_file() or (f / f"{n}.mo").is_file() for n in named)]
+def libraries_of_environment() -> list[Path]:
+    """Folders of ``MODELICAPATH``; those that are not there do not count."""
+    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def experiment_of(text: str, name: str | None) -> dict[str, float]:
