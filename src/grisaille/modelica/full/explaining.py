@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grisaille.modelica.full.libraries import Place
 from grisaille.modelica.full.mending import without_words
 from grisaille.modelica.full.otherwise import OTHERWISE
 
@@ -19,7 +18,7 @@ _FRONT = re.compile(r"^(?:[\w ]+ failed: )?\S+ (?:failed in \w+|could not be com
 _QUOTED = re.compile(r"['`]([\w.]+)['`]")
 
 
-def explained(answer: Mapping[str, Any], text: str, label: str, name: str, files: Sequence[Place]) -> str:
+def explained(answer: Mapping[str, Any], text: str, label: str, name: str, files: Mapping[str, str]) -> str:
     """The compiler's messages, each once, with the lines that they are about, and what else can be done."""
     error = str(answer["error"])
     errors = [one for one in answer.get("diagnostics") or [] if one.get("level") == "error"]
@@ -52,7 +51,7 @@ def said_by(one: Mapping[str, Any]) -> str:
     return said[1] if said else str(one["message"]).splitlines()[0]
 
 
-def _advice(error: str, errors: Sequence[Any]) -> Iterator[str]:
+def _advice(error: str, errors: list[Any]) -> Iterator[str]:
     if "unresolved type" in error or "base class not found" in error:
         yield "Libraries are looked for in path=[…], the folders that hold them."
     if not errors and "unbalanced model" not in error:
@@ -70,13 +69,13 @@ def _place(one: Mapping[str, Any], label: str) -> str:
     return f"{file}, line {_line(one)}" if "/" in file and file != label else f"line {_line(one)}"
 
 
-def _line_of(words: str, text: str, files: Sequence[Place]) -> str:
+def _line_of(words: str, text: str, files: Mapping[str, str]) -> str:
     """``"line 3: "`` where a name that a message quotes stands in the user's text, else in the first file with it."""
     for quoted in _QUOTED.findall(words):
         last = quoted.rpartition(".")[2]
         for wanted in dict.fromkeys([quoted, last]):
             sought = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?!\w)")
-            for label, written in [("", text), *((place.relative.as_posix(), place.text) for place in files)]:
+            for label, written in [("", text), *files.items()]:
                 found = sought.search(without_words(written)) if wanted in written else None
                 if found is not None:
                     line = written.count("\n", 0, found.start()) + 1

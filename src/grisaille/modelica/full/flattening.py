@@ -16,10 +16,11 @@ from grisaille.modelica.full import keeping, rumoca
 from grisaille.modelica.full.derivatives import with_named_derivatives
 from grisaille.modelica.full.explaining import damaged, explained
 from grisaille.modelica.full.flat_expressions import Unwritable
-from grisaille.modelica.full.flat_text import FlatText, flat_text
+from grisaille.modelica.full.flat_text import flat_text
 from grisaille.modelica.full.libraries import Names, Place, libraries_in, needed
 from grisaille.modelica.full.mending import mended
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
+from grisaille.modelica.full.remedies import MAIN, Remedies, Texts
 
 
 def flatten(
@@ -37,58 +38,82 @@ def flatten(
         source = FlatSource.from_dict(kept, label)
         return source.text, source
     libraries = libraries_in(roots)
-    text = mended(with_named_derivatives(text))
-    answer, files = _answer(text, label, name, libraries)
-    source = _written(answer, text, label, name, files, file)
+    made = _Flattening(label, name, libraries)
+    answer = made.answer(mended(with_named_derivatives(text)))
+    source = made.written(answer, file)
     entry.keep(source.as_dict(), roots, libraries)
     return source.text, source
 
 
-def _answer(text: str, label: str, name: str, libraries: Names) -> tuple[dict[str, Any], list[Place]]:
-    """The flat tree; files of libraries that are no Modelica are left out, and named."""
-    without: dict[str, str] = {}
-    while True:
-        files = [place for place in needed(text, libraries) if place.relative.as_posix() not in without]
-        answer = rumoca.ask(text, label, name, files)
-        if "error" not in answer:
-            for path, words in without.items():
-                warnings.warn(f"{path} is not read, {words}; '{name}' does not need it.", UserWarning, stacklevel=2)
-            return answer, files
-        worse = {path: words for path, words in damaged(answer).items() if path not in without}
-        if not worse:
-            bad = "".join(f"\n  {path}, {words}" for path, words in without.items())
-            raise ModelError(explained(answer, text, label, name, files) + (bad and f"\nNot read:{bad}"))
-        without |= worse
+class _Flattening:
+    """One model, with the texts as they are given to the compiler."""
 
+    def __init__(self, label: str, name: str, libraries: Names) -> None:
+        self.label, self.name, self.libraries = label, name, libraries
+        self.places: dict[str, Place] = {}
+        self.texts: Texts = {}
+        self._without: dict[str, str] = {}
 
-def _written(
-    answer: Mapping[str, Any], text: str, label: str, name: str, files: Sequence[Place], file: Path | None
-) -> FlatSource:
-    flat = answer["flat"]
-    try:
-        made = flat_text(flat, name, {int(number): text for number, text in answer.get("files", {}).items()})
-    except Unwritable as error:
-        raise ModelError(f"'{name}' of {label} was flattened, but {error}.") from None
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise ModelError(
-            f"'{name}' of {label} was flattened into a tree of a form that is not known here "
-            f"({type(error).__name__}: {error}; rumoca {rumoca.version()})."
-        ) from None
-    return _placed(made, answer, text, label, files, file)
+    def answer(self, text: str) -> dict[str, Any]:
+        """The flat tree; files of libraries that are no Modelica are left out, and named."""
+        self._gather(text)
+        remedies, refused = Remedies(), ""
+        while True:
+            answer = rumoca.ask(self._own, self.label, self.name, self._files)
+            if "error" not in answer:
+                for path, words in self._without.items():
+                    warnings.warn(f"{path} is not read, {words}; '{self.name}' does not need it.", stacklevel=4)
+                return answer
+            worse = {path: words for path, words in damaged(answer).items() if path in self.texts}
+            if worse and not remedies.tried:
+                self._without |= worse
+                self._gather(text)
+                continue
+            refused = refused if worse else self._refusal(answer)
+            changed = remedies.applied(str(answer["error"]), self.texts)
+            if worse or changed is None:
+                raise ModelError(refused)
+            self.texts = changed
 
+    def _gather(self, text: str) -> None:
+        found = {place.relative.as_posix(): place for place in needed(text, self.libraries)}
+        self.places = {path: place for path, place in found.items() if path not in self._without}
+        self.texts = {MAIN: text} | {path: mended(place.text) for path, place in self.places.items()}
 
-def _placed(
-    made: FlatText, answer: Mapping[str, Any], text: str, label: str, files: Sequence[Place], file: Path | None
-) -> FlatSource:
-    """The text with the files in which its lines stand, by the compiler's numbers."""
-    own = file.resolve() if file is not None else None
-    known = {place.relative.as_posix(): place for place in files}
+    @property
+    def _own(self) -> str:
+        return self.texts[MAIN]
 
-    def lines() -> Iterator[tuple[int, Lines]]:
+    @property
+    def _files(self) -> Texts:
+        return {path: text for path, text in self.texts.items() if path != MAIN}
+
+    def _refusal(self, answer: Mapping[str, Any]) -> str:
+        bad = "".join(f"\n  {path}, {words}" for path, words in self._without.items())
+        words = explained(answer, self._own, self.label, self.name, self._files)
+        return f"{words}\nNot read, because they are no Modelica:{bad}" if bad else words
+
+    def written(self, answer: Mapping[str, Any], file: Path | None) -> FlatSource:
+        """The flat model as text."""
+        flat = answer["flat"]
+        try:
+            texts = {int(number): text for number, text in answer.get("files", {}).items()}
+            made = flat_text(flat, self.name, texts)
+        except Unwritable as error:
+            raise ModelError(f"'{self.name}' of {self.label} was flattened, but {error}.") from None
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise ModelError(
+                f"'{self.name}' of {self.label} was flattened into a tree of a form that is not known here "
+                f"({type(error).__name__}: {error}; rumoca {rumoca.version()})."
+            ) from None
+        return source_of(made, self.label, self._lines(answer, file))
+
+    def _lines(self, answer: Mapping[str, Any], file: Path | None) -> Iterator[tuple[int, Lines]]:
+        """Where lines end in each file, by the compiler's numbers."""
+        own = file.resolve() if file is not None else None
         for number, path in answer.get("names", {}).items():
-            if path == label:
-                yield int(number), lines_of(text, "")
-            elif (place := known.get(path)) is not None:
-                yield int(number), lines_of(mended(place.text), "" if place.file.resolve() == own else path)
-
-    return source_of(made, label, lines())
+            if path == self.label:
+                yield int(number), lines_of(self._own, "")
+            elif path in self.places:
+                is_own = self.places[path].file.resolve() == own
+                yield int(number), lines_of(self.texts[path], "" if is_own else path)

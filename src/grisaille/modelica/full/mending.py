@@ -7,7 +7,7 @@ messages; and ways of writing that mean the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 _APART = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SETTLED = re.compile(r"\b(?:parameter|constant)\b")
@@ -23,7 +23,7 @@ def mended(text: str) -> str:
     """The text as rumoca takes it."""
     waiting = [mend for key, mend in _MENDS.items() if key in text]
     for mend in waiting:
-        text = _edited(text, mend(text, without_words(text)))
+        text = edited(text, mend(text, without_words(text)))
     return text
 
 
@@ -32,7 +32,7 @@ def without_words(text: str) -> str:
     return _APART.sub(lambda match: _blank(match[0]), text)
 
 
-def _edited(text: str, edits: Iterator[Edit]) -> str:
+def edited(text: str, edits: Iterable[Edit]) -> str:
     """The text with some places replaced; lines that were replaced are made up for."""
     for start, end, put in sorted(edits, reverse=True):
         lines = text.count("\n", start, end) - put.count("\n")
@@ -58,7 +58,7 @@ def _evaluations(text: str, bare: str) -> Iterator[Edit]:
 def _selections(text: str, bare: str) -> Iterator[Edit]:
     """``stateSelect = if …``, which decides nothing but the choice of states."""
     for found in _SELECT.finditer(bare):
-        yield found.end(), _end_of_argument(bare, found.end()), "StateSelect.default"
+        yield found.end(), end_of_argument(bare, found.end()), "StateSelect.default"
 
 
 def _instance_names(text: str, bare: str) -> Iterator[Edit]:
@@ -96,7 +96,7 @@ def _statement(bare: str, at: int) -> int:
     return 0
 
 
-def _end_of_argument(bare: str, at: int) -> int:
+def end_of_argument(bare: str, at: int) -> int:
     """Where an argument ends that begins here: at its comma or parenthesis."""
     depth = 0
     while at < len(bare):

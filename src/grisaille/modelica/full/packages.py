@@ -113,7 +113,7 @@ def whole(
         if not chosen:
             raise ModelError(f"{label} holds the {kind} '{full}': say which model, name='{full}.…'.")
         name = f"{within}.{chosen}" if within else chosen
-    elif within and "." not in name:
+    elif within and not name.startswith(f"{within}."):
         name = f"{within}.{name}"
     if not re.fullmatch(r"[\w.']+", name):
         raise ModelError(f"name {name!r} is no name of a class.")

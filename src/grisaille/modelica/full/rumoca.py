@@ -12,15 +12,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from grisaille.errors import ModelError
-from grisaille.modelica.full.libraries import Place
-from grisaille.modelica.full.mending import mended
 from grisaille.modelica.full.otherwise import OTHERWISE
 
 VERSION = "0.10"
@@ -58,14 +56,17 @@ def version() -> str:
         return "of unknown version"
 
 
-def ask(text: str, label: str, name: str, files: Iterable[Place]) -> dict[str, Any]:
-    """The compiler's answer: the flat tree and where its parts stand, or what was wrong."""
+def ask(text: str, label: str, name: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """The compiler's answer: the flat tree and where its parts stand, or what was wrong.
+
+    files : texts of libraries' files by their paths in the library, ``Modelica/Blocks/Math.mo``
+    """
     with tempfile.TemporaryDirectory(prefix="grisaille-") as folder:
         copies = Path(folder).resolve() / COPIES
-        for place in files:
-            target = copies / place.relative
+        for path, written in files.items():
+            target = copies / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(mended(place.text), "utf-8", newline="")
+            target.write_text(written, "utf-8", newline="")
         roots = [str(copies)] if copies.is_dir() else []
         answer = run({"text": text, "label": label, "name": name, "roots": roots}, label)
         names = answer.get("names", {})
