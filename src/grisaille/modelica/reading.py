@@ -56,7 +56,7 @@ def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return flatten(*whole(text, label, file, name, _libraries(text, file, path)))[0]
+        return _flat(text, label, file, name, path)[0]
     return text
 
 
@@ -64,10 +64,10 @@ def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[M
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     text, label, file = _text(source)
     try:
-        libraries = _libraries(text, file, path)
+        libraries = _libraries(path)
         with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
-                model, _ = _read(*flatten(*whole(text, label, file, name, libraries)), None)
+                model, _ = _read(*_flat(text, label, file, name, path), None)
                 return model, dict(experiment_of(text, name))
             return _read(text, Source(text, label), name)
     except RecursionError:
@@ -90,14 +90,19 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     return restored(lower(classes, made, place)), settings
 
 
+def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[str, Source]:
+    """The Base Modelica text of a model of full Modelica."""
+    return flatten(*whole(text, label, file, name, _libraries(path)), file)
+
+
 def _is_full(text: str, file: Path | None, path: Any) -> bool:
     """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
     return bool(_folders(path)) or is_full(text, file)
 
 
-def _libraries(text: str, file: Path | None, path: Any) -> list[Path]:
-    """Folders of libraries: those given, else those of ``MODELICAPATH`` that the text needs."""
-    return _folders(path) or libraries_of_environment(text, file)
+def _libraries(path: Any) -> list[Path]:
+    """Folders of libraries: those given, else those of ``MODELICAPATH``."""
+    return _folders(path) or libraries_of_environment()
 
 
 def _folders(path: Any) -> list[Path]:
