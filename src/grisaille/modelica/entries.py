@@ -65,6 +65,25 @@ class Entries:
         ]  # fmt: skip
         return [Single(tree.Equal(node.at, *pair), local) for pair in leaves]
 
+    def scalars(self, single: Single) -> list[Single]:
+        """An equation of an array or a record of variables, scalar by scalar; any other as it is."""
+        node, local = single.node, single.local
+        assert isinstance(node, tree.Equal)
+        if isinstance(node.left, tree.Several):
+            return [
+                one for k, item in enumerate(node.left.items) if item is not None
+                for one in self.scalars(Single(tree.Equal(node.at, item, tree.Result(node.at, node.right, k)), local))
+            ]  # fmt: skip
+        sides = [(side, self._structure(side, local)) for side in (node.left, node.right)]
+        held = [structure for _, structure in sides if isinstance(structure, np.ndarray | Record)]
+        if not held:
+            return [single]
+        found = []
+        for parts, _ in _leaves(held[0]):
+            left, right = (_leaf(side, structure, parts) for side, structure in sides)
+            found.append(Single(tree.Equal(node.at, left, right), local))
+        return found
+
     def _has_discrete(self, structure: Any) -> bool:
         return structure is not None and any(name in self.names.discrete for _, name in _leaves(structure))
 

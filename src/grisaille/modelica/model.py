@@ -157,8 +157,12 @@ class ModelNames:
         value = self.formulas.get(name)
         if isinstance(value, Expression):
             return before(value)
-        if name not in self.variables or self.variables[name].start is None:
+        if name not in self.variables:
             return UNSET
+        if self.variables[name].start is None:
+            words = f"an algorithm does not always give '{name}' a value: it is its start there"
+            self.remarks.add(self.place_of(name), f"{words}, zero since none is declared")
+            return Constant(0.0)
         return self.variables[name].start
 
     def skipped(self, name: str) -> int:
