@@ -137,7 +137,7 @@ class Entries:
         if isinstance(node, tree.Comprehension | tree.For):
             hidden = {name for name, _ in node.iterators}
             local = {name: value for name, value in local.items() if name not in hidden}
-        return _rebuilt(node, lambda inner: self.named(inner, local, everything=everything))
+        return tree.rebuilt(node, lambda inner: self.named(inner, local, everything=everything))
 
     def _reference(self, node: tree.Reference, local: Local, everything: bool) -> tree.Node:
         first = node.parts[0]
@@ -240,25 +240,3 @@ def _leaf(side: tree.Node, structure: Any, parts: Parts) -> tree.Node:
 def _place(node: tree.Node) -> int:
     assert isinstance(node, tree.Literal)
     return int(node.value)
-
-
-def _rebuilt(node: Any, change: Any) -> Any:
-    """A node whose parts are changed; what holds none is itself."""
-    if isinstance(node, tree.Part):
-        return tree.Part(node.name, tuple(map(change, node.subscripts)))
-    if isinstance(node, tree.Node):
-        fields = [getattr(node, name) for name in node.__dataclass_fields__]
-        return type(node)(*(_changed(value, change) for value in fields))
-    return node
-
-
-def _changed(value: Any, change: Any) -> Any:
-    if isinstance(value, tree.Node):
-        return change(value)
-    if isinstance(value, tree.Part):
-        return _rebuilt(value, change)
-    if isinstance(value, list | tuple):
-        return type(value)(_changed(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: _changed(item, change) for key, item in value.items()}
-    return value

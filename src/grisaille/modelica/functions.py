@@ -248,7 +248,7 @@ class Algorithm:
                 self._settled_while(statement, local)
                 return
             if worlds:
-                now = dict(now)
+                now = {**now, _RETURNED: False, _BROKEN: False}  # as it is where the loop goes on
                 with self._doubting():
                     self.run(statement.body, now)
             else:
