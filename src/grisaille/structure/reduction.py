@@ -177,6 +177,8 @@ def _written_offsets(model: FlatModel) -> tuple[Equations, Offsets]:
     if len(equations.rows) <= LARGE:
         with suppress(StructureError):
             return _find_offsets(equations)[:2]
+    if len(equations.rows) != len(equations.unknowns):  # an equation that only repeats another one was left out
+        equations = _merged(model)
     position = {name: j for j, name in enumerate(equations.unknowns)}
     rows = [equations.jets.unknowns(row.residual).items() for row in equations.rows]
     return equations, solve_offsets([{position[name]: order for name, order in row} for row in rows])
