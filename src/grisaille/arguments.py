@@ -232,6 +232,9 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "inputs": ANYTHING, "outputs": ANYTHING, "name": TEXT | NOTHING, "time": COLUMN | NOTHING,
         "by": COLUMN | NOTHING, "frame": ANYTHING,
     },
+    "Experiment.from_mat": {
+        "path": ANYTHING, "inputs": ANYTHING, "outputs": ANYTHING, "name": TEXT | NOTHING,
+    },
     "Experiment.from_dataset": {"inputs": COLUMNS | NOTHING, "outputs": COLUMNS | NOTHING, "time": TEXT},
     "Experiment.measurements": {"name": ANYTHING},
     "Experiment.resample": {"step": ANYTHING, "times": ANYTHING, "outputs": TEXT},

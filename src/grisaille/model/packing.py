@@ -47,13 +47,13 @@ def unpack(text: str) -> Content:
 
 def fingerprint(content: Content) -> str:
     """SHA-256 over names, values and equations; comments and places in files are left out."""
-    return _digest(_without_remarks(content))
+    return digest(_without_remarks(content))
 
 
 def structure_key(content: Content) -> str:
     """As :func:`fingerprint`, but numbers that are values of parameters, starts, scales and noises are left out."""
     plain = _without_remarks(content)
-    return _digest(
+    return digest(
         replace(
             plain,
             parameters={
@@ -99,7 +99,8 @@ def _without_remarks(content: Content) -> Content:
     )
 
 
-def _digest(content: Content) -> str:
+def digest(content: Content) -> str:
+    """SHA-256 of all that a model consists of."""
     return hashlib.sha256(pack(content).encode()).hexdigest()
 
 

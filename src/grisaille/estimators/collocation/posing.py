@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
-from grisaille.collocation.formulas import Formulas
+from grisaille.collocation.formulas import Formulas, formulas_of
 from grisaille.collocation.knots import place_knots, refuse_knots_outside
 from grisaille.collocation.mesh import Knots
 from grisaille.collocation.options import SplineOptions
@@ -48,10 +48,10 @@ def pose_splines(question: Question, options: SplineOptions, method: Any) -> Col
         refuse_levels(guessed, set().union(*(r.level_names for r in records)))
     refuse_knots_outside(records, options.knots)
     guessed = _start_guesses(guessed, cases, records)
-    formulas, posed = Formulas(records[0].stochastic, records[0].moved), []
+    formulas, posed = formulas_of(records[0].stochastic, records[0].moved), []
     for case, record in zip(cases, records, strict=True):
         if record.trial.moves != records[0].trial.moves or record.outputs != records[0].outputs:
-            formulas = Formulas(record.stochastic, record.moved)
+            formulas = formulas_of(record.stochastic, record.moved)
         given = record.at(np.array([guessed[k].guess for k in case.unknowns]))
         posed.append(build_spline_program(record, given, formulas, options))
     programs, betas = zip(*posed, strict=True)
