@@ -49,7 +49,7 @@ from grisaille.kinds import (
 )
 
 EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "Record"))
-ONE_PRIOR = ("Normal", "LogNormal", "Uniform", "Smoothness", "MultivariateNormal", "SmoothCurve")
+ONE_PRIOR = ("Law", "Smoothness", "JointLaw")
 PRIORS = (
     by_name("priors by name, such as gr.Normal", lambda value: value is None or is_ours(value, *ONE_PRIOR))
     | of_ours("a gr.MultivariateNormal", "MultivariateNormal")

@@ -140,6 +140,8 @@ class Library:
             return self._solved(node, *arguments[:3])
         if texts.is_known(node.name):
             return texts.called(node.name, arguments, named)
+        if node.name in self.enumerations and len(arguments) == 1:
+            return self._literal(node, arguments[0])
         if made is None:
             return self._supplied(node, arguments, named)
         if made.kind == "record":
@@ -156,6 +158,16 @@ class Library:
             with self.evaluator.plainly():  # the result is kept for calls that do not stand in smooth()
                 self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
         return self._known[key][0]
+
+    def _literal(self, node: tree.Calling, position: Any) -> Any:
+        """``E(2)``: the literal of an enumeration at a position."""
+        literals = list(self.enumerations[node.name].values())
+        place = self.evaluator.settled(position)
+        if not isinstance(place, int) or not 1 <= place <= len(literals):
+            raise Refused(
+                node.at, f"'{node.name}' takes a number from 1 to {len(literals)} that is known before the run"
+            )
+        return literals[place - 1]
 
     def _solved(self, node: tree.Calling, function: Any, low: Any, high: Any) -> Any:
         """The root of a function with one argument, as an unknown with an equation."""

@@ -64,7 +64,7 @@ def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return flatten(*whole(text, label, file, name, _libraries(text, file, path)))[0]
+        return _flat(text, label, file, name, path)[0]
     return text
 
 
@@ -82,11 +82,11 @@ def _read_text(text: str, label: str, file: Path | None, name: str | None, path:
 
 def _read_plain(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[Model, dict[str, Any]]:
     try:
-        libraries = _libraries(text, file, path)
+        libraries = _libraries(path)
         with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
                 wanted = whole(text, label, file, name, libraries)
-                model, _ = _read(*flatten(*wanted), None)
+                model, _ = _read(*flatten(*wanted, file), None)
                 return _known_as(model, meant_name(wanted), False, text, file), dict(experiment_of(text, name))
             model, settings = _read(text, Source(text, label), name)
             return _known_as(model, model._content.name if name is None else name, True, text, file), settings
@@ -150,14 +150,19 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     return restored(lower(classes, made, place)), settings
 
 
+def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[str, Source]:
+    """The Base Modelica text of a model of full Modelica."""
+    return flatten(*whole(text, label, file, name, _libraries(path)), file)
+
+
 def _is_full(text: str, file: Path | None, path: Any) -> bool:
     """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
     return bool(_folders(path)) or is_full(text, file)
 
 
-def _libraries(text: str, file: Path | None, path: Any) -> list[Path]:
-    """Folders of libraries: those given, else those of ``MODELICAPATH`` that the text needs."""
-    return _folders(path) or libraries_of_environment(text, file)
+def _libraries(path: Any) -> list[Path]:
+    """Folders of libraries: those given, else those of ``MODELICAPATH``."""
+    return _folders(path) or libraries_of_environment()
 
 
 def _folders(path: Any) -> list[Path]:

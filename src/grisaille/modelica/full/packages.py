@@ -25,7 +25,6 @@ _ONLY_FULL = re.compile(
     r"\b(?:extends(?!\s+ExternalObject\b)|import|connector|connect|redeclare|replaceable|constrainedby|inner|outer|"
     r"expandable|encapsulated|partial)\b"
 )
-_FIRST_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\.\s*[A-Za-z_]")
 _PLAIN = ("record", "type", "function")
 _IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
 _WHOLE = "Flattened"
@@ -116,7 +115,7 @@ def whole(
         if not chosen:
             raise ModelError(f"{label} holds the {kind} '{full}': say which model, name='{full}.…'.")
         name = f"{within}.{chosen}" if within else chosen
-    elif within and "." not in name:
+    elif within and not name.startswith(f"{within}."):
         name = f"{within}.{name}"
     if not re.fullmatch(r"[\w.']+", name):
         raise ModelError(f"name {name!r} is no name of a class.")
@@ -145,15 +144,10 @@ def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
     return Places(own, (*([package] if package is not None else []), *libraries))
 
 
-def libraries_of_environment(text: str, file: Path | None) -> list[Path]:
-    """Folders of ``MODELICAPATH`` that hold a library which a text, or the package around its file, names."""
-    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f and Path(f).is_dir()]
-    if not folders:
-        return []
-    package = package_of(file)
-    texts = [text, *(f.read_text("utf-8", errors="replace") for f in (package.rglob("*.mo") if package else ()))]
-    named = {name for written in texts for name in _FIRST_NAME.findall(_bare(written))}
-    return [f for f in folders if any((f / n / "package.mo").is_file() or (f / f"{n}.mo").is_file() for n in named)]
+def libraries_of_environment() -> list[Path]:
+    """Folders of ``MODELICAPATH``; those that are not there do not count."""
+    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def experiment_of(text: str, name: str | None) -> dict[str, float]:
