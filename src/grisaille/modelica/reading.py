@@ -11,7 +11,7 @@ from grisaille.errors import ModelError
 from grisaille.model.classes import Model, restored
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
-from grisaille.modelica.full.flattening import flatten
+from grisaille.modelica.full.flattening import AUTO, flatten
 from grisaille.modelica.full.outline import MODELS
 from grisaille.modelica.full.packages import every_class, experiment_of, is_full, libraries_of_environment, whole
 from grisaille.modelica.limits import Unfit, counted
@@ -24,8 +24,8 @@ LARGEST = 64 * 2**20
 
 
 @checked
-def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model:
-    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica through ``rumoca``.
+def read_modelica(source: Any, name: str | None = None, path: Any = (), flattener: str = AUTO) -> Model:
+    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica.
 
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
     descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values
@@ -40,25 +40,29 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
         ``MODELICAPATH`` that hold a library which the text names. A text with
         inheritance, connections or components that are models, and one for which a path is given, is flattened by the
         compiler of the extra ``modelica``
+    flattener : what flattens full Modelica: ``"rumoca"``, the compiler of that extra; ``"omc"``, OpenModelica's, which
+        has to be on the PATH; ``"auto"``, rumoca first, and omc where rumoca refuses a model and omc is there
     """
-    return read_with_settings(source, name, path)[0]
+    return read_with_settings(source, name, path, flattener)[0]
 
 
-def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
+def flat_text_of(source: Any, name: str | None, path: Any = (), flattener: str = AUTO) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return _flat(text, label, file, name, path)[0]
+        return _flat(text, label, file, name, path, flattener)[0]
     return text
 
 
-def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[Model, dict[str, Any]]:
+def read_with_settings(
+    source: Any, name: str | None, path: Any = (), flattener: str = AUTO
+) -> tuple[Model, dict[str, Any]]:
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     text, label, file = _text(source)
     try:
         with counted():
             if _is_full(text, file, path):
-                model, _ = _read(*_flat(text, label, file, name, path), None)
+                model, _ = _read(*_flat(text, label, file, name, path, flattener), None)
                 return model, dict(experiment_of(text, name))
             return _read(text, Source(text, label), name)
     except RecursionError:
@@ -81,9 +85,9 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     return restored(lower(classes, made, place)), settings
 
 
-def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[str, Source]:
+def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str) -> tuple[str, Source]:
     """The Base Modelica text of a model of full Modelica."""
-    return flatten(*whole(text, label, file, name, _libraries(path)), file)
+    return flatten(*whole(text, label, file, name, _libraries(path)), file, flattener)
 
 
 def _is_full(text: str, file: Path | None, path: Any) -> bool:
