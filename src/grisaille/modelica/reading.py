@@ -13,11 +13,19 @@ from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.full.flattening import AUTO, flatten
 from grisaille.modelica.full.outline import MODELS
-from grisaille.modelica.full.packages import every_class, experiment_of, is_full, libraries_of_environment, whole
+from grisaille.modelica.full.packages import (
+    every_class,
+    experiment_of,
+    is_full,
+    libraries_of_environment,
+    places_of,
+    whole,
+)
 from grisaille.modelica.limits import Unfit, counted
 from grisaille.modelica.lowering import lower
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
+from grisaille.modelica.tables import files_of
 
 LARGEST = 64 * 2**20
 """Bytes of the largest text that is read."""
@@ -60,7 +68,8 @@ def read_with_settings(
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     text, label, file = _text(source)
     try:
-        with counted():
+        libraries = _libraries(path)
+        with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
                 model, _ = _read(*_flat(text, label, file, name, path, flattener), None)
                 return model, dict(experiment_of(text, name))

@@ -15,6 +15,7 @@ from grisaille.modelica.full.outline import MODELS, main_model
 from grisaille.modelica.library import SIMPLE
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refused
+from grisaille.modelica.tables import Places
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
@@ -127,6 +128,13 @@ def whole(
     inside = any(root.resolve() in (folder.resolve(), folder.resolve().parent) for root in roots)
     own = list(roots) if inside else [*roots, folder]
     return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
+
+
+def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
+    """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
+    package = _package(file)
+    own = file.resolve().parent if file is not None else None
+    return Places(own, (*([package] if package is not None else []), *libraries))
 
 
 def libraries_of_environment() -> list[Path]:
