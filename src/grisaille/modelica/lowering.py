@@ -58,6 +58,7 @@ class _Lowering:
         self.initial: list[Law] = []
         self.checks: list[Check] = []
         self.library.solver, self.library.remark = self._root, self.names.remarks.add
+        self.library.require = self._require
 
     def _package_constants(self, classes: list[tree.Class]) -> None:
         for package in (c for c in classes if c.kind == "package"):
@@ -294,6 +295,12 @@ class _Lowering:
         self.names.variables[name] = FlatVariable(name, start, "", f"the root that {self.source.place(at)} asks for")
         self.laws.append(Law(formula(function(Name(name))), Constant(0.0), self.source.place(at)))
         return Name(name)
+
+    def _require(self, holds: Any, message: str, at: int) -> None:
+        """An assertion that a function of the library makes of its arguments."""
+        if self.names.number(holds) is False:
+            raise Refused(at, message)
+        self.checks.append(Check(holds, message, True, self.source.place(at)))
 
     def _first_check(self, node: tree.Do, single: Single) -> None:
         """An assertion of the first instant: of parameters alone it is told at once, else it is not checked."""

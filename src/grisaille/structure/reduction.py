@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import casadi as ca
 
+from grisaille.cache import Cache
 from grisaille.errors import StructureError
 from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
@@ -107,14 +108,12 @@ class Structure:
         return self._orders.get(unknown, -1)
 
     @cached_property
-    def _made(self) -> dict[Hashable, Any]:
-        return {}
+    def _made(self) -> Cache[Any]:
+        return Cache(None)
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
         """What follows from the structure and the key alone, made once."""
-        if key not in self._made:
-            self._made[key] = make()
-        found: T = self._made[key]
+        found: T = self._made.get(key, make)
         return found
 
     @property
