@@ -11,6 +11,7 @@ from typing import Any
 
 from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
 from grisaille.modelica.full.record_constants import with_scalars
+from grisaille.modelica.full.remedies_of_names import with_derivatives_in_files, with_full_literals
 
 SAMPLE = "grisaille_sample"
 """The function that stands for ``sample`` while a text is flattened."""
@@ -180,6 +181,8 @@ def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
 _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"(?<=unbalanced model: )(\d+) equations, (\d+) unknowns(?=[^\0]*\0(.*))"), _balanced),
     (re.compile(r"variable `[^`]*\b(\w+)` has the wrong DAE coordinate role"), _without_causality),
+    (re.compile(r"`derivative expression`: der"), lambda texts, found: with_derivatives_in_files(texts, MAIN)),
+    (re.compile(r"invalid import target: '([\w.]+)'"), lambda texts, found: with_full_literals(texts, found[1])),
     (re.compile(r"is determined from `time`"), _with_named_time),
     (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
     (re.compile(r"conditional component `(\w+)` requires parameter expression"), _with_integers),
