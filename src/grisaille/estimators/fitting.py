@@ -32,9 +32,10 @@ from grisaille.estimation.unknowns import (
 )
 from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
-from grisaille.estimators.declared_starts import with_tested_starts
+from grisaille.estimators.declared_starts import unmet_start_notes, with_tested_starts
 from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.time_units import refuse_mixed_units
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.parameters import evaluate_parameters
@@ -106,6 +107,7 @@ def fit_problem(
         believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
     except FAILURES as error:
         believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
+    believed = [*unmet_start_notes(problem, found.theta), *believed]
     found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks))
     if problem.transcription:
         name = type(method).__name__
@@ -399,4 +401,5 @@ def named_experiments(experiments: Any) -> list[Any]:
     repeated = {n for n in names if names.count(n) > 1}
     if repeated:
         raise EstimationError(f"Several experiments are called {', '.join(sorted(repeated))}: give each its own name=.")
+    refuse_mixed_units(named)
     return named
