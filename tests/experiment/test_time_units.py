@@ -85,7 +85,7 @@ def test_records_that_count_time_in_different_units_are_refused() -> None:
         lambda: gr.fit(Room(), [hourly("h", 1.0, 1), other], ["tau"]),
         lambda: gr.multistart(Room(), [hourly("h", 1.0, 1), other], ["tau"], starts=2, executor="serial"),
     ):
-        with pytest.raises(gr.DataError, match="Times are in h in 'h1' and in min in 'min2'.*unit='h'"):
+        with pytest.raises(gr.DataError, match=r"Times are in h in .h1. and in min in .min2'.*unit='h'"):
             use()
     same = fit.validate(hourly("h", 1.0, 3))
     assert same.table.r2["y"] > 0.99

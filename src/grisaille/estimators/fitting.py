@@ -13,6 +13,7 @@ from grisaille import interrupts
 from grisaille.calling import checked
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import unknown_starts
+from grisaille.estimation.cost import LONG, spent
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.determination.beliefs import prior_note
@@ -108,7 +109,8 @@ def fit_problem(
     except FAILURES as error:
         believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
     believed = [*unmet_start_notes(problem, found.theta), *believed]
-    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks))
+    took = [spent(method.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
+    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks, *took))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}

@@ -13,9 +13,13 @@ from grisaille import der
 
 T = np.linspace(0.0, 20.0, 101)
 RANDOM = np.random.default_rng(3).normal(size=101)
-EXACT = solve_ivp(
-    lambda _, s: [s[1], 1.3 * (1 - s[0] ** 2) * s[1] - s[0]], (0.0, 20.0), [2.0, 0.0], "DOP853", T, rtol=1e-13, atol=1e-14
-).y[0]  # fmt: skip
+
+
+def _slope(_: float, s: np.ndarray) -> list[float]:
+    return [s[1], 1.3 * (1 - s[0] ** 2) * s[1] - s[0]]
+
+
+EXACT = solve_ivp(_slope, (0.0, 20.0), [2.0, 0.0], "DOP853", T, rtol=1e-13, atol=1e-14).y[0]
 
 
 class Oscillator(gr.Model):

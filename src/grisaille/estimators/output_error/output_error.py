@@ -22,7 +22,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, build_case
-from grisaille.estimation.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.cost import MANY, Cost, interpreted, usual_cost
 from grisaille.estimation.counted import Score
 from grisaille.estimation.determination.freedom import settled_levels
 from grisaille.estimation.determination.words import describe_determination
@@ -76,6 +76,8 @@ SAME = 1e-4
 """Relative difference up to which the covariance of pieces is that of their Jacobian."""
 STALL_GAIN = 1e-3
 """Of the log-likelihood, by another round of levels, where no search ends in a minimum with either."""
+OFTEN, ROUGH = 2.0, 1e-5
+"""Steps for each sample that are worth a word, and the tolerance of a first look."""
 RAN_AWAY = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
 
@@ -154,6 +156,13 @@ class OutputError(Estimator):
         n, steps = len(problem.unknowns), [c.discretisation for c in problem.begun.cases]
         is_implicit = any(isinstance(s, Steps) and s.method == "implicit" for s in steps)
         causes, faster = interpreted(self.compiled, "OutputError")
+        spans = zip(problem.begun.cases, steps, strict=True)
+        equal = [np.ptp(c.trial.times) / s.step for c, s in spans if isinstance(s, Steps) and s.step]
+        samples = sum(len(c.trial.times) for c in problem.cases)
+        if sum(equal) > max(OFTEN * samples, MANY):
+            causes.append(f"{sum(equal):.2g} steps with derivatives")
+            if self.rtol < ROUGH:
+                faster.append(f"a larger tolerance for a first look, gr.OutputError(rtol={ROUGH:g})")
         if is_implicit:
             causes.append("implicit steps")
         if self.optimizer == "nelder-mead":
