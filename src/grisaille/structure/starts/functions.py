@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from grisaille.model.flat import FlatModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.starts.rounding import rounding_of
 from grisaille.structure.system import System
@@ -25,8 +22,6 @@ class StartFunctions:
         self._quick: dict[str, FlatEvaluation] = {}
         self._patterns: dict[str, ca.Sparsity] = {}
         self._roundings: dict[str, ca.Function] = {}
-        self.of_models: WeakKeyDictionary[FlatModel, dict[str, Any]] = WeakKeyDictionary()
-        """What follows from these equations and the declared starts of a model."""
 
     @cached_property
     def equal_names(self) -> list[list[tuple[str, float]]]:

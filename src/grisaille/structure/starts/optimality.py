@@ -17,6 +17,7 @@ import casadi as ca
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
+from grisaille.cache import Cache
 from grisaille.structure.starts.acceptance import unit_of
 from grisaille.structure.starts.large_hierarchy import least_squares
 from grisaille.structure.starts.problem import StartProblem, WishLevel, is_nearer
@@ -83,12 +84,11 @@ def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[WishLevel]:
 
 
 def optimality_conditions(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
-    """Kept by the owner: they depend on what is wished and demanded, not on the values."""
-    key = (problem.steady, tuple(problem.demands), tuple(level.names for level in levels))
-    kept = problem.owner.optimality
-    if key not in kept:
-        kept[key] = _build(problem, levels)
-    return kept[key]
+    """Kept with the equations: they depend on what is wished and demanded, not on the values."""
+    wished = tuple((level.names, level.of_unknowns, np.asarray(level.sizes).tobytes()) for level in levels)
+    key = (problem.steady, problem.is_large, tuple(problem.demands), wished)
+    known: Cache[OptimalityConditions] = problem.owner.kept("optimality", lambda: Cache(32))
+    return known.get(key, lambda: _build(problem, levels))
 
 
 def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
