@@ -97,14 +97,15 @@ def kinds(system: System) -> tuple[int, ...]:
 def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
     """Numbers of gr_when.h: the ``when`` of each clause, whether it lasts, counting signals, targets, which clause sets
     which state, how soon states yield, and which clauses must not fire at once (pairs, -1 at the end), ranks of
-    clauses, and places of what is remembered."""
+    clauses, places of what is remembered, and which clauses may fire during initialization."""
     r = system.reactions
     if r is None or not system.modes:
         return ()
     resets = tuple(int(k in places) for places in r.resets for k in range(system.nx))
     clashes = (*(number for clash in r.clashes for number in clash[:2]), -1)
     lasting = tuple(map(int, r.lasting))
-    return r.group, lasting, r.counters, r.targets, resets, r.yields, clashes, r.ranks, (*r.remembered, -1)
+    begins = tuple(map(int, r.begins))
+    return r.group, lasting, r.counters, r.targets, resets, r.yields, clashes, r.ranks, (*r.remembered, -1), begins
 
 
 def _object_source(system: System, functions: Mapping[str, ca.Function], lines: list[str]) -> Source:
@@ -149,7 +150,7 @@ def _modes(system: System) -> list[str]:
     signs = ", ".join(map(str, kinds(system)))
     tables = [f"static const long gr_kind[GR_NE] = {{{signs}}};"] if system.modes else []
     names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
-             "gr_remembered")  # fmt: skip
+             "gr_remembered", "gr_begins")  # fmt: skip
     for name, entries in zip(names, when_tables(system), strict=False):
         tables.append(f"static const long {name}[] = {{{', '.join(map(str, entries or (0,)))}}};")
     return tables

@@ -975,10 +975,24 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   for (long i = 0; i < GR_NE && !status; i++)
     if (gr_kind_of(i) == GR_SIGN && (near[i] == GR_NEAR || fabs(g.q[i]) <= noise[i])) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
-  if (!status) status = gr_agree(k, n, x, z, u, near);
 #if GR_NW > 0
-  if (!status) status = gr_react_at_start(k, n, x, z, u, near, scratch);
+  double held[GR_NE];
+  long waits[GR_NE];
+  for (long i = 0; i < GR_NE; i++) { /* at their switch relations are what they say, until initialization is over */
+    const long stands = near[i] == GR_NEAR || fabs(g.q[i]) <= noise[i];
+    waits[i] = stands && (gr_kind_of(i) == GR_LT || gr_kind_of(i) == GR_LE) ? GR_WAITS : near[i];
+  }
+  if (!status) status = gr_agree(k, n, x, z, u, waits);
+  if (!status) status = gr_initialize(k, n, x, z, u, waits, scratch);
+  for (long i = 0; i < GR_NE; i++) {
+    held[i] = gr_held(k)[i];
+    if (waits[i] == GR_WAITS) gr_slack(k)[i] = 0.0;
+    else near[i] = waits[i];
+  }
+  if (!status) status = gr_agree(k, n, x, z, u, near);
+  if (!status) status = gr_react_at_start(k, n, held, x, z, u, near, scratch);
 #else
+  if (!status) status = gr_agree(k, n, x, z, u, near);
   (void)scratch;
 #endif
   return status;
@@ -1019,7 +1033,7 @@ GR_COLD long gr_pass_kink(gr_task *k, gr_newton *n, double *x, double *z, const 
 #if GR_SENSITIVE
   if (!status && k->ns > 0) gr_saltate(k, f, n->f);
 #endif
-  return status ? status : gr_react(k, n, x, z, u, near, dated, 0, scratch);
+  return status ? status : gr_react(k, n, x, z, u, near, 0, dated, 0, scratch);
 #else
   (void)scratch;
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
@@ -1214,10 +1228,10 @@ GR_COLD long gr_switch(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
 #endif
 #if GR_NW > 0
 #if GR_SENSITIVE
-  if (!status) status = gr_react(k, n, x, z, u, near, !grazes, stuck, scratch);
+  if (!status) status = gr_react(k, n, x, z, u, near, 0, !grazes, stuck, scratch);
   if (status == GR_NO_INSTANT && grazes) return gr_fail(k, GR_GRAZES, i, rate);
 #else
-  if (!status) status = gr_react(k, n, x, z, u, near, 1, stuck, scratch);
+  if (!status) status = gr_react(k, n, x, z, u, near, 0, 1, stuck, scratch);
 #endif
 #endif
   return status;
