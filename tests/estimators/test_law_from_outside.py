@@ -108,7 +108,7 @@ def test_what_is_no_formula_is_refused_by_all_in_one_sentence() -> None:
     gr.laws.Law.known.pop("Stepwise")
     with pytest.raises(gr.ModelError, match="There is a law called Normal"):
         type("Normal", (gr.laws.Law,), {"__module__": "mine"})
-    with pytest.raises(gr.GrisailleError, match="priors="):
+    with pytest.raises(gr.GrisailleError, match="give priors by name"):
         gr.fit(LINE, DATA, ["k"], priors={"k": "normal"})
 
 

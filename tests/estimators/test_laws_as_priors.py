@@ -100,7 +100,8 @@ def by_hand(name: str, law: str, fit: gr.Fit) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    ("name", "law"), [(n, law) for n in METHODS for law in LAWS if n != "ipda" or law in ("gamma", "student", "laplace")]
+    ("name", "law"),
+    [(n, law) for n in METHODS for law in LAWS if n != "ipda" or law in ("gamma", "student", "laplace")],
 )
 def test_a_fit_is_the_largest_posterior_density(name: str, law: str) -> None:
     fit = fitted(name, LAWS[law][0])
