@@ -83,7 +83,7 @@ def test_a_file_with_an_unknown_law_is_refused(tmp_path: Path, monkeypatch: pyte
     fit = gr.fit(LINE, DATA, method=gr.OutputError(compiled=False), progress=False)
     fit.save(tmp_path / "fit.nc")
     monkeypatch.delitem(gr.laws.Law.known, "Logistic")
-    with pytest.raises(gr.GrisailleError, match="law Logistic.*import the module that defines it"):
+    with pytest.raises(gr.GrisailleError, match=r"law Logistic.*import the module that defines it"):
         gr.load(tmp_path / "fit.nc")
 
 

@@ -1,7 +1,7 @@
 """Every law as a prior under every estimator, beside a posterior made by hand from SciPy's densities.
 
-The model is linear in its unknown k. Without a prior each criterion is then a parabola of k, whose minimum and curvature
-a fit without prior tells (in simulated PEM, which estimates how errors are weighted, for the weights of the fit).
+The model is linear in its unknown k. Without a prior each criterion is then a parabola of k, whose minimum and
+curvature a fit without prior tells (in simulated PEM, which estimates how errors are weighted, for the weights of the fit).
 """
 
 from __future__ import annotations
@@ -162,6 +162,13 @@ def test_open_noise_and_a_prior_on_its_level() -> None:
     pulled = gr.fit(Open(), DATA, names, gr.KalmanML(), priors={"noise(y)": gr.HalfNormal(0.1)}, progress=False)
     alone = gr.fit(Open(), DATA, names, gr.KalmanML(), progress=False)
     assert float(pulled["noise(y)"]) < float(alone["noise(y)"]) - 0.05
+
+
+@pytest.mark.parametrize("method", [gr.OutputError(compiled=False), gr.KalmanML()])
+@pytest.mark.parametrize("prior", [gr.LogNormal(0.5, 0.2), gr.HalfNormal(0.3), gr.Beta(0.5, 8.0)])
+def test_where_a_prior_has_no_density_there_is_no_criterion(method: object, prior: laws.Law) -> None:
+    with pytest.raises(gr.EstimationError, match=r"no density there|outside \("):
+        gr.evaluate(Line(k=gr.Parameter(-0.5, prior=prior)), DATA, method, {"k": -0.5})
 
 
 REFUSED = [
