@@ -13,6 +13,7 @@ from grisaille import interrupts
 from grisaille.calling import checked
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import unknown_starts
+from grisaille.estimation.cost import LONG, spent
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.determination.beliefs import prior_note
@@ -32,10 +33,11 @@ from grisaille.estimation.unknowns import (
 )
 from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
-from grisaille.estimators.declared_starts import with_tested_starts
+from grisaille.estimators.declared_starts import unmet_start_notes, with_tested_starts
 from grisaille.estimators.kinks import estimate_between_kinks
 from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.time_units import refuse_mixed_units
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.parameters import evaluate_parameters
@@ -107,7 +109,9 @@ def fit_problem(
         believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
     except FAILURES as error:
         believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
-    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks))
+    believed = [*unmet_start_notes(problem, found.theta), *believed]
+    took = [spent(method.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
+    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks, *took))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
@@ -400,4 +404,5 @@ def named_experiments(experiments: Any) -> list[Any]:
     repeated = {n for n in names if names.count(n) > 1}
     if repeated:
         raise EstimationError(f"Several experiments are called {', '.join(sorted(repeated))}: give each its own name=.")
+    refuse_mixed_units(named)
     return named
