@@ -42,7 +42,7 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
     macros = sparse_source.matrices(functions, system.nx, system.nz).as_macros() if sparse else []
     return "\n".join(
         [
-            *_macros(_sizes(system, functions) | _features(system)),
+            *_macros(_sizes(system, functions) | _features(system, functions)),
             f"#define GR_SENSITIVE {int(sensitive)}",
             *(["#define GR_SPARSE 1", "#define GR_SOLVERS_ELSEWHERE 1", *macros] if sparse else []),
             '#include "gr_task.h"',
@@ -72,7 +72,7 @@ def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict
     has["HAS_BENDS"] = int(sizes["BENDS"] + sizes["WHOLES"] > 0)
     # with events sizes of a model's own are in the text anyway
     known = sizes if system.modes else {}
-    head = [*_macros(has | known | _features(system)), '#include "gr_linked.h"', '#include "gr_task.h"']
+    head = [*_macros(has | known | _features(system, functions)), '#include "gr_linked.h"', '#include "gr_task.h"']
     common = "\n".join([*head, *_modes(system), ""])
     slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES)
     parts = [_object_source(system, plain, numbers), slopes_source, solvers()]
@@ -97,14 +97,15 @@ def kinds(system: System) -> tuple[int, ...]:
 def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
     """Numbers of gr_when.h: the ``when`` of each clause, whether it lasts, counting signals, targets, which clause sets
     which state, how soon states yield, and which clauses must not fire at once (pairs, -1 at the end), ranks of
-    clauses, and places of what is remembered."""
+    clauses, places of what is remembered, and which clauses may fire during initialization."""
     r = system.reactions
     if r is None or not system.modes:
         return ()
     resets = tuple(int(k in places) for places in r.resets for k in range(system.nx))
     clashes = (*(number for clash in r.clashes for number in clash[:2]), -1)
     lasting = tuple(map(int, r.lasting))
-    return r.group, lasting, r.counters, r.targets, resets, r.yields, clashes, r.ranks, (*r.remembered, -1)
+    begins = tuple(map(int, r.begins))
+    return r.group, lasting, r.counters, r.targets, resets, r.yields, clashes, r.ranks, (*r.remembered, -1), begins
 
 
 def _object_source(system: System, functions: Mapping[str, ca.Function], lines: list[str]) -> Source:
@@ -130,9 +131,12 @@ def _sizes(system: System, functions: Mapping[str, ca.Function]) -> dict[str, in
     }  # fmt: skip
 
 
-def _features(system: System) -> dict[str, int]:
+def _features(system: System, functions: Mapping[str, ca.Function]) -> dict[str, int]:
     """Numbers of pieces and of what belongs to events."""
     numbers = {"NM": len(system.pieces), "NE": len(system.modes)}
+    if system.modes:
+        bends = {"GAP_BENDS": functions["GB"].numel_out(0), "GAP_WHOLES": functions["GW"].numel_out(0)}
+        numbers |= {"BENT": 1, **bends} if any(bends.values()) else {}
     if system.modes and (r := system.reactions) is not None:
         numbers |= {"NW": len(r.texts), "NR": len(r.targets), "NB": int(r.was.numel()), "NQ": len(r.ticks)}
     return numbers
@@ -146,7 +150,7 @@ def _modes(system: System) -> list[str]:
     signs = ", ".join(map(str, kinds(system)))
     tables = [f"static const long gr_kind[GR_NE] = {{{signs}}};"] if system.modes else []
     names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
-             "gr_remembered")  # fmt: skip
+             "gr_remembered", "gr_begins")  # fmt: skip
     for name, entries in zip(names, when_tables(system), strict=False):
         tables.append(f"static const long {name}[] = {{{', '.join(map(str, entries or (0,)))}}};")
     return tables

@@ -34,6 +34,7 @@ from grisaille.estimation.unknowns import (
 from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
 from grisaille.estimators.declared_starts import unmet_start_notes, with_tested_starts
+from grisaille.estimators.kinks import estimate_between_kinks
 from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.time_units import refuse_mixed_units
@@ -74,7 +75,7 @@ def fit_problem(
     delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
     begun = begin_at_dead_times(problem, delayed) if delayed else []
     try:
-        found = method.estimate(problem, journal)
+        found = estimate_between_kinks(problem, method, journal)
         if delayed:
             corners = partial(settled_at_corner, problem, delayed, method, found, journal)
             found = _keeping(found, "the search beside the corners of the criterion", corners)
@@ -323,7 +324,7 @@ def _refuse_too_few(problem: Problem) -> None:
     """
     levels = [u.name for u in problem.unknowns if u.kind in ("scale", "noise")]
     n, count = len(problem.unknowns) - min(len(levels), 1), problem.count
-    believed = len(problem.prior_residuals(problem.guess)[0])
+    believed = len(problem.prior(problem.guess).residuals)
     if not problem.unknowns or count > n or (count + believed >= n and not problem.sigma and not levels):
         return
     said = f"{count} measurement{'' if count == 1 else 's'} cannot determine {n} unknown{'' if n == 1 else 's'}"

@@ -1,10 +1,11 @@
 """Discrete variables that events of time set, as signals: what happens at every instant, computed before a run.
 
 An instant is a tick of a clock, or one at which a relation of time in a condition switches: the root of a gap that is
-affine in time, or a change that is bracketed on a grid and bisected. There, as in compiled runs (gr_when.h), clauses
-whose condition is true and was not fire, of one ``when`` the first, and passes follow each other until nothing fires.
-Relations are decided as they hold just after the instant, straight ones by whether their root has passed: computed, a
-gap may be zero on both sides of it.
+affine in time, or a change that is bracketed on a grid and bisected. There, as in compiled runs (gr_when.h), events are
+iterated: what is remembered stays as it is while clauses are decided in the order of what they need, those whose
+condition is true and was not fire, of one ``when`` the first, until nothing changes. Relations are decided as they hold
+just after the instant, straight ones by whether their root has passed: computed, a gap may be zero on both sides of it.
+At the start of a run they are what they say there, so that what becomes true at once fires.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from grisaille.structure.pieces import Relation, is_affine, separate, written_ou
 from grisaille.structure.system import Schedule, System, Tick
 
 Floats = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+"""Of clauses."""
+Looks = Callable[[float], Floats]
+"""Conditions, then what is remembered, at an instant."""
 Near = Callable[[Any], Any]
 """Of an instant: how close to it others are the same."""
 CELLS = 20_000
@@ -81,7 +86,8 @@ class _Automaton:
         r, self.near = schedule.reactions, near
         self.texts, self.group, self.clocks, self.ticks = r.texts, r.group, clocks, r.ticks
         self.p, self.places = np.array(p), list(schedule.places)
-        self.count = len(r.texts)
+        self.count, self.ranks = len(r.texts), np.array(r.ranks, dtype=int)
+        self.begins, self.any = np.array(r.begins, dtype=bool), np.ones(len(r.texts), dtype=bool)
         pulses = ca.vertcat(ca.SX(0, 1), *(t.pulse for t in r.ticks))
         self.arguments = [system.t, system.p, r.was, pulses]
         self.formula = ca.densify(ca.vertcat(r.conditions, r.memory))
@@ -98,18 +104,28 @@ class _Automaton:
         held = self.straight.decide(t + self.near(t), self.p, self.was, self.pulse)
         return self._now(np.array([t + self.near(t)]), self.p, self.was, self.pulse, self.fired, held)
 
+    def at(self, t: float) -> Floats:
+        """The same at t itself."""
+        held = self.straight.decide(t, self.p, self.was, self.pulse, self.near(t))
+        return self._now(np.array([t]), self.p, self.was, self.pulse, self.fired, held)
+
     def begin(self, t: float) -> Floats:
-        """What holds at the start fires nothing, what ticks there does."""
-        self._remember(t)
+        """What holds at the start fires nothing but what asks for it; then what ticks there fires, and what begins to
+        hold just after it."""
+        self._remember(self.at, t)
+        self.pulse = np.array([float(not tick.signal) for tick in self.ticks])
+        if self.begins.any():
+            self._react(t, self.at, self.begins)
+        self._remember(self.at, t)
         for k, tick in enumerate(self.ticks):
-            self.pulse[k] = float(not tick.signal or self._ticks(tick, t) or self._stands(tick, t))
-        return self._react(t)
+            self.pulse[k] = float(bool(tick.signal) and (self._ticks(tick, t) or self._stands(tick, t)))
+        return self._react(t, self.now, self.any)
 
     def happen(self, t: float, is_tick: bool) -> Floats:
         """The discrete variables after the events of an instant."""
         for k, tick in enumerate(self.ticks if is_tick else ()):
             self.pulse[k] = float(bool(tick.signal) and self._ticks(tick, t))
-        return self._react(t)
+        return self._react(t, self.now, self.any)
 
     def _ticks(self, tick: Tick, t: float) -> bool:
         """Whether a clock ticks at t or within rounding of it."""
@@ -124,32 +140,50 @@ class _Automaton:
         start, period = (float(v) for v in numbers.ravel())
         return count >= 0 and abs(start + count * period - t) <= 4 * self.near(max(abs(t), abs(start)))
 
-    def _react(self, t: float) -> Floats:
-        for pass_ in range(MOST_PASSES + 1):
-            now = self.now(t)
-            true, kept = now[: self.count] != 0, now[self.count :]
-            firing = true & ~self.seen
-            for k in range(self.count):
-                earlier = [j for j in range(k) if self.group[j] == self.group[k]]
-                firing[k] = firing[k] and not firing[earlier].any()
-            moved = bool((kept != self.was).any())
-            self.seen, self.was = true, np.array(kept)
-            if not firing.any() and not moved:
+    def _react(self, t: float, looks: Looks, may: Marks) -> Floats:
+        """Iterations until nothing changes, of the clauses that may fire."""
+        for iteration in range(MOST_PASSES + 1):
+            fires = self._iterate(t, looks, may, iteration)
+            now = looks(t)
+            moved = bool((now[self.count :] != self.was).any())
+            self.was = np.array(now[self.count :])
+            if not fires and not moved:
                 break
-            if pass_ == MOST_PASSES:
-                raise ModelError(
-                    f"gr.when({self.texts[int(np.argmax(firing))]}) fires again and again at t = {t:g} and the events "
-                    f"of this instant do not settle: each pass makes its condition false and true once more. Let a "
-                    f"gr.Discrete remember that it has fired, and ask for it in the condition."
-                )
-            if firing.any():
-                self._count(t, int(np.argmax(firing)))
-                self.fired = firing.astype(float)
-                self.p[self.places] = self._values(np.array([t]), self.p, self.was, self.pulse, self.fired)
         if self.pulse.any():
             self.pulse = np.zeros_like(self.pulse)
-            self._remember(t)
+            self._remember(looks, t)
         return self.p[self.places]
+
+    def _iterate(self, t: float, looks: Looks, may: Marks, iteration: int) -> bool:
+        """One iteration: each clause is decided once, after those that set what it needs. Whether one has fired."""
+        done, decided = np.zeros(self.count, dtype=bool), np.zeros(self.count, dtype=bool)
+        seen = self.seen.copy()
+        while True:
+            true = looks(t)[: self.count] != 0
+            firing = true & ~self.seen & ~decided & may
+            for k in range(self.count):
+                earlier = [j for j in range(k) if self.group[j] == self.group[k]]
+                firing[k] = firing[k] and not (firing | done)[earlier].any()
+            ready = self.ranks <= self.ranks[firing].min(initial=self.ranks.max(initial=0))
+            firing &= ready
+            seen[ready & ~decided] = true[ready & ~decided]
+            decided |= ready
+            if not firing.any():
+                self.seen = seen
+                return bool(done.any())
+            done |= firing
+            self._fire(t, firing, iteration)
+
+    def _fire(self, t: float, firing: Marks, iteration: int) -> None:
+        if iteration == MOST_PASSES:
+            raise ModelError(
+                f"gr.when({self.texts[int(np.argmax(firing))]}) fires again and again at t = {t:g} and the events "
+                f"of this instant do not settle: each pass makes its condition false and true once more. Let a "
+                f"gr.Discrete remember that it has fired, and ask for it in the condition."
+            )
+        self._count(t, int(np.argmax(firing)))
+        self.fired = firing.astype(float)
+        self.p[self.places] = self._values(np.array([t]), self.p, self.was, self.pulse, self.fired)
 
     def _count(self, t: float, clause: int) -> None:
         self.fires += 1
@@ -159,9 +193,9 @@ class _Automaton:
                 f"are not followed: is the time between events in the unit of time of the model?"
             )
 
-    def _remember(self, t: float) -> None:
-        self.was = np.array(self.now(t)[self.count :])
-        self.seen = self.now(t)[: self.count] != 0
+    def _remember(self, looks: Looks, t: float) -> None:
+        self.was = np.array(looks(t)[self.count :])
+        self.seen = looks(t)[: self.count] != 0
 
 
 class _Straight:
@@ -190,11 +224,13 @@ class _Straight:
         level, slope = np.reshape(self._lines(np.zeros(1), p, was, pulse), (2, -1))
         return level, slope
 
-    def decide(self, t: float, p: Floats, was: Floats, pulse: Floats) -> Floats:
-        """The relations at a time that is no root but for rounding."""
+    def decide(self, t: float, p: Floats, was: Floats, pulse: Floats, near: float = -1.0) -> Floats:
+        """The relations at a time that is no root but for rounding; roots closer than ``near`` are at it."""
         level, slope = self.lines(p, was, pulse)
         with np.errstate(divide="ignore", invalid="ignore"):
-            side = np.where(slope == 0.0, np.sign(level), np.where(t >= -level / slope, 1.0, -1.0) * np.sign(slope))
+            root = -level / slope
+            side = np.where(slope == 0.0, np.sign(level), np.where(t >= root, 1.0, -1.0) * np.sign(slope))
+            side = np.where((slope != 0.0) & (np.abs(t - root) <= near), 0.0, side)
         return np.array([_DECIDED[kind](s) for kind, s in zip(self.kinds, side.tolist(), strict=True)])
 
 

@@ -128,7 +128,9 @@ class Events:
     def _conditions(self, node: tree.Node, local: Local) -> list[Any]:
         value = self.evaluator.value(node, local)
         items = [truth(item) for item in (value.flat if isinstance(value, np.ndarray) else [value])]
-        return [item if isinstance(item, bool) else self._now(replaced(item, _moment)) for item in items]
+        return [
+            item if isinstance(item, bool) else replaced(replaced(item, _moment), self._without_floor) for item in items
+        ]
 
     def _actions(self, body: list[tree.Node], local: Local) -> list[Action]:
         actions: list[Action] = []
@@ -196,17 +198,6 @@ class Events:
             half = Constant(0.5 if base != "Real" else 0.0)
             differs = either(Condition("gt", (gap, half)), Condition("lt", (gap, Call("neg", (half,)))))
         self.branches.append(([(whenever(differs), [Action("assign", now, formula(value))])], at))
-
-    def _now(self, condition: Expression) -> Expression:
-        """The condition of a ``when`` between events: there the value before is the value, unless both are compared."""
-        plain = replaced(condition, lambda node: Constant(0.0) if _value_before(node) is not None else None)
-        beside = {n.path for n in postorder((plain,)) if isinstance(n, Name)}
-
-        def change(node: Expression) -> Expression | None:
-            inner = _value_before(node)
-            return inner if inner is not None and inner.path in self.discretes and inner.path not in beside else None
-
-        return replaced(replaced(condition, change), self._without_floor)
 
     def _without_floor(self, node: Expression) -> Expression | None:
         """``floor(e) > n`` with a whole n is e ≥ n + 1: one relation instead of one inside another."""

@@ -14,7 +14,7 @@ from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
 from grisaille.modelica.algorithms.assigned import Assigned, kept_in, targets_of
 from grisaille.modelica.assembling import assembled, entry_of, mapped, parts_of, steps_below
-from grisaille.modelica.components import Expansion, Scalar
+from grisaille.modelica.components import Expansion, Scalar, is_sized_by_value
 from grisaille.modelica.evaluation import Evaluator, Pending, array_of
 from grisaille.modelica.functions import Algorithm
 from grisaille.modelica.library import Library
@@ -76,6 +76,8 @@ class ModelNames:
         self._parts: dict[str, list[str]] | None = None
         self._numbers: dict[str, Any] = {}
         self._expansion = Expansion(library, self.evaluator, _ATTRIBUTES)
+        self._expansion.settled = self._settled_leaf
+        self._expansion.given = _given_by_equations(made)
         library.evaluator = self.evaluator
         self._declare()
 
@@ -157,8 +159,12 @@ class ModelNames:
         value = self.formulas.get(name)
         if isinstance(value, Expression):
             return before(value)
-        if name not in self.variables or self.variables[name].start is None:
+        if name not in self.variables:
             return UNSET
+        if self.variables[name].start is None:
+            words = f"an algorithm does not always give '{name}' a value: it is its start there"
+            self.remarks.add(self.place_of(name), f"{words}, zero since none is declared")
+            return Constant(0.0)
         return self.variables[name].start
 
     def skipped(self, name: str) -> int:
@@ -210,19 +216,25 @@ class ModelNames:
             if component.name in seen:
                 self.refusals.add(Refused(component.at, f"'{component.name}' is declared twice"))
             seen.add(component.name)
+        for name in self._in_order(settled):
+            self._declared(settled[name], self._settled_leaf, with_value=True)
+        variables = [c for c in self.made.components if not c.prefixes & constant]
+        sized = self._in_order({c.name: c for c in variables if is_sized_by_value(c)})
+        by_name = {c.name: c for c in variables}
+        for component in [*(c for c in variables if not is_sized_by_value(c)), *(by_name[name] for name in sized)]:
+            self._declared(component, self._variable_leaf, with_value=False)
+            self.bindings += self._expansion.bindings
+            self._expansion.bindings = []
+            if component.value is not None:
+                target = tree.Reference(component.at, (tree.Part(component.name),))
+                self.bindings.append(tree.Equal(component.at, target, component.value))
+
+    def _in_order(self, declared: dict[str, tree.Declared]) -> list[str]:
         try:
-            order = in_order(settled)
+            return in_order(declared)
         except Refused as refused:
             self.refusals.add(refused)
             self.refusals.stop()
-        for name in order:
-            self._declared(settled[name], self._settled_leaf, with_value=True)
-        for component in self.made.components:
-            if not component.prefixes & constant:
-                self._declared(component, self._variable_leaf, with_value=False)
-                if component.value is not None:
-                    target = tree.Reference(component.at, (tree.Part(component.name),))
-                    self.bindings.append(tree.Equal(component.at, target, component.value))
 
     def _declared(self, component: tree.Declared, leaf: Any, *, with_value: bool) -> None:
         try:
@@ -356,6 +368,18 @@ class ModelNames:
     @staticmethod
     def _text(value: Any) -> str:
         return value if isinstance(value, str) else ""
+
+
+def _given_by_equations(made: tree.Class) -> set[str]:
+    """Names that stand alone on the left of an equation or a statement, or on the right of a formula."""
+    found: set[str] = set()
+    for node in tree.walk(*made.equations, *(s for section in made.algorithms for s in section)):
+        sides = [node.target] if isinstance(node, tree.Assign) else []
+        if isinstance(node, tree.Equal):
+            sides = [node.left if isinstance(node.left, tree.Reference | tree.Several) else node.right]
+        sides += [i for s in sides if isinstance(s, tree.Several) for i in s.items if i is not None]
+        found |= {s.path for s in sides if isinstance(s, tree.Reference)}
+    return found
 
 
 def _typed(value: Any, base: str) -> Any:

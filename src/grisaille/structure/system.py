@@ -94,9 +94,11 @@ class Reactions:
     """For each state the lowest level of the constraints it is in: the higher, the sooner it follows a reset."""
     clashes: tuple[tuple[int, int, str, str], ...] = ()
     """(clause, other, unknown, discrete variable) of clauses that must not fire at once: the first needs an unknown
-    that is solved for after the other one has set a discrete variable."""
+    that is solved for after the other one has set a discrete variable, and is not decided after it."""
     ranks: tuple[int, ...] = ()
-    """Of clauses: in a pass only those of the lowest rank fire, where there are clauses that last."""
+    """Of clauses: those of a lower rank are decided first, since they may set what the others need."""
+    begins: tuple[bool, ...] = ()
+    """Clauses that may fire during initialization: those that last, and those that ask for it."""
     remembered: tuple[int, ...] = ()
     """Places in p of the discrete variables, with which ``memory`` begins."""
     rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
@@ -245,6 +247,36 @@ class System:
         inside = {s.element_hash() for f in formulas for s in ca.symvar(f)}
         symbols = zip(self.parameter_names, ca.vertsplit(self.p) if self.np else (), strict=True)
         return tuple(n for n, s in symbols if s.element_hash() in inside)
+
+    @cached_property
+    def content(self) -> str:
+        """The formulas that compiled code is made of, as text: equal for systems that share it."""
+        arguments = [self.t, self.x, self.z, self.u, self.p]
+        formulas = [self.rhs, self.residual, self.constraints, self.observed, self.gaps, self.gap_rates]
+        if self.modes and (r := self.reactions) is not None:
+            formulas += [r.conditions, r.memory, r.values, r.rates, *(t.instant for t in r.ticks)]
+        return str(ca.Function("content", arguments, formulas).serialize())
+
+    @cached_property
+    def switch_function(self) -> ca.Function:
+        """(t, p) → values of the switch signals."""
+        return ca.Function("switches", [self.t, self.p], [ca.densify(self.switches)])
+
+    @cached_property
+    def dead_times(self) -> ca.Function:
+        """Parameters → the dead time of each delayed signal."""
+        return ca.Function("taus", [self.p], [ca.densify(ca.vertcat(*(d.tau for d in self.delays)))])
+
+    @cached_property
+    def dead_time_slopes(self) -> ca.Function:
+        """Parameters → derivatives of the dead times by parameters, one parameter after the other."""
+        taus = ca.vertcat(*(d.tau for d in self.delays))
+        return ca.Function("dtaus", [self.p], [ca.densify(ca.vec(ca.jacobian(taus, self.p)))])
+
+    @cached_property
+    def pivot_function(self) -> ca.Function:
+        """Parameters → values of the divisors."""
+        return ca.Function("pivots", [self.p], [ca.densify(self.pivots)])
 
     @cached_property
     def observed_states(self) -> tuple[tuple[int, int], ...]:

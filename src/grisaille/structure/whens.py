@@ -3,7 +3,7 @@
 While equations are lowered every formula of a ``when`` becomes a hidden observed quantity, so that index reduction
 writes it out in states like any other. What events know and equations do not are symbols of their own:
 
-    was     what a discrete variable or the condition of ``edge`` was before the last pass of an event
+    was     what a discrete variable or the condition of ``edge`` was when the last iteration of an event ended
     pulse   1 at the instant of a clock's tick or at the start of a run, else 0
     fired   1 for the clauses whose actions are taken in a pass
 
@@ -35,6 +35,8 @@ from grisaille.structure.pieces import is_affine
 from grisaille.structure.switching import Switches
 from grisaille.structure.system import Reactions, Tick
 
+Carried = Mapping[str, Sequence[tuple[str, ca.SX]]]
+"""For each discrete variable that events set the unknowns that change with it."""
 HIDDEN = "\0"
 """First letter of the names of formulas that users do not see."""
 
@@ -201,9 +203,10 @@ def collect_reactions(
     known = list(model.discretes)
     was = {n: symbol for n, (symbol, _) in zip(known, whens.memory, strict=False)}
     x, as_it_was = solved.x, [(parameters[n], was[n]) for n in known]
-    still = [(w, n) for n, w in as_it_was]
     before = [(s, _inserted(closed[f], as_it_was)) for s, f in whens.before]
-    clashes = _clashes(whens, model, closed, parameters, solved)
+    carried = {n: solved.carried_by(parameters[n]) for n in {d.target for d in whens.deeds if d.kind == "assign"}}
+    ranks = _ranks(whens, closed, parameters, carried)
+    clashes = _clashes(whens, model, closed, carried, ranks)
     deeds = [(d, _inserted(closed[d.formula], before)) for d in whens.deeds]
     assigned = [n for n in known if any(d.target == n for d, _ in deeds)]
     new = _new_values(model, assigned, deeds, parameters, fired, whens)
@@ -235,37 +238,40 @@ def collect_reactions(
         fired=fired,
         ticks=whens.ticks,
         counters=tuple(places.get(t.signal, -1) for t in whens.ticks),
-        # without clauses that last, what a discrete variable was is what it still is when new values are computed
-        values=ca.vertcat(*values) if any(whens.lasting) else _inserted(ca.vertcat(*values), still),
+        values=ca.vertcat(*values),
         targets=tuple(targets),
         resets=tuple(map(tuple, resets)),
         yields=tuple(_yielding(x, list(zip(levels, ca.vertsplit(solved.constraints), strict=True)))),
         clashes=tuple(clashes),
-        ranks=_ranks(whens, closed, parameters, solved),
+        ranks=ranks,
+        begins=tuple(
+            w or _asks_for_start(c, closed, whens) for w, c in zip(whens.lasting, whens.conditions, strict=True)
+        ),
         remembered=tuple(order.index(n) for n in known),
     )
 
 
 def _ranks(
-    whens: Whens, closed: Mapping[str, ca.SX], parameters: Mapping[str, ca.SX], solved: Solved
+    whens: Whens, closed: Mapping[str, ca.SX], parameters: Mapping[str, ca.SX], carried: Carried
 ) -> tuple[int, ...]:
-    """For each clause how many others must have settled before it, at most: those that set what its condition or its
-    values contain, directly or through others. Where clauses need each other they have one rank."""
-    if not any(whens.lasting):
-        return (0,) * len(whens.texts)
+    """For each clause how many others must be decided before it, at most: those that set what its condition or its
+    values contain, or what the conditions of its ``when`` before its own contain, directly, through others or through
+    unknowns that are solved for. Where clauses need each other they have one rank."""
     setters: dict[int, set[int]] = {}
     for deed in whens.deeds:
         if deed.kind == "assign":
-            setters.setdefault(parameters[deed.target].element_hash(), set()).add(deed.clause)
+            for symbol in (parameters[deed.target], *(s for _, s in carried[deed.target])):
+                setters.setdefault(symbol.element_hash(), set()).add(deed.clause)
     inner = [(symbol, closed[name]) for symbol, name in whens.before]
-    implicit = {s.element_hash() for s in ca.vertsplit(solved.z)} if solved.z.numel() else set()
-    solving = {s.element_hash() for s in ca.symvar(ca.vertcat(solved.residual, solved.constraints))}
+    decides: list[set[int]] = []
     needs: list[set[int]] = []
     for clause, condition in enumerate(whens.conditions):
-        formulas = [closed[condition], *(closed[d.formula] for d in whens.deeds if d.clause == clause)]
-        inside = {s.element_hash() for s in ca.symvar(_inserted(ca.vertcat(*formulas), inner))}
-        inside |= solving if inside & implicit else set()
-        needs.append({v for symbol in inside for v in setters.get(symbol, ())} - {clause})
+        own = _setters_in(closed[condition], setters)
+        earlier = clause > 0 and whens.group[clause - 1] == whens.group[clause]
+        decides.append(own | decides[-1] if earlier else own)
+        values = [closed[d.formula] for d in whens.deeds if d.clause == clause]
+        needed = _setters_in(_inserted(ca.vertcat(*values), inner), setters) if values else set()
+        needs.append((decides[-1] | needed) - {clause})
     ranks = [0] * len(needs)
     for members in strong_components(needs):
         below = {v for w in members for v in needs[w]} - set(members)
@@ -274,16 +280,27 @@ def _ranks(
     return tuple(ranks)
 
 
+def _setters_in(formula: ca.SX, setters: Mapping[int, set[int]]) -> set[int]:
+    """The clauses that set what stands in a formula."""
+    inside = (s.element_hash() for s in ca.symvar(formula))
+    return {clause for symbol in inside for clause in setters.get(symbol, ())}
+
+
+def _asks_for_start(condition: str, closed: Mapping[str, ca.SX], whens: Whens) -> bool:
+    """Whether a condition contains the pulse at the start of a run."""
+    return any(not tick.signal and ca.depends_on(closed[condition], tick.pulse) for tick in whens.ticks)
+
+
 def _clashes(
-    whens: Whens, model: FlatModel, closed: Mapping[str, ca.SX], parameters: Mapping[str, ca.SX], solved: Solved
+    whens: Whens, model: FlatModel, closed: Mapping[str, ca.SX], carried: Carried, ranks: Sequence[int]
 ) -> Iterator[tuple[int, int, str, str]]:
     """(clause, other clause, unknown, discrete variable): the first needs the unknown, which changes with the discrete
-    variable that the other one sets, so that they must not fire at once; refused where they are the same clause."""
-    carried = {n: solved.carried_by(parameters[n]) for n in {d.target for d in whens.deeds if d.kind == "assign"}}
+    variable that the other one sets and is not decided after it, so that they must not fire at once; refused where they are the
+    same clause."""
     for deed in whens.deeds:
         for other in whens.deeds:
             c, o = deed.clause, other.clause
-            if whens.lasting[c] or whens.lasting[o]:
+            if whens.lasting[c] or whens.lasting[o] or ranks[c] > ranks[o]:
                 continue  # they fire one after the other
             if other.kind != "assign" or (c != o and whens.group[c] == whens.group[o]):
                 continue

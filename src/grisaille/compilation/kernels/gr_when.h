@@ -1,15 +1,21 @@
 /* What a model does at events (structure/whens.py): clauses whose condition becomes true give states and discrete
  * variables new values. Included by gr_events.h.
  *
- * Before the modes p holds, for each clause: whether its condition was true when it was last looked at, whether it fires
- * in this pass, when it fired last and how often in a row within rounding; then what conditions remember (discrete
+ * Before the modes p holds, for each clause: whether its condition was true when the last iteration ended, whether it
+ * fires in this pass, when it fired last and how often in a row within rounding; then what conditions remember (discrete
  * variables and conditions of edge) and pulses, 1 at the instant of a tick or at the start.
  *
- * At an event, when modes agree, passes follow each other until nothing fires:
+ * An event is iterated as Modelica 3.6, appendix B, has it. In an iteration what is remembered (`pre`) and the states
+ * stay as they are, and each clause is decided once, after those that set what it needs (gr_rank):
  *
  *   clauses whose condition is true and was not fire, of one `when` the first (those that last: wherever it is true);
- *   targets <- R(t, x, z, u, p);
- *   x onto the constraints, where what was set stays and the rest follows;       z, F and modes anew.
+ *   discrete variables <- R(t, x, z, u, p), z and F follow.
+ *
+ * At its end conditions and discrete variables are remembered, and what is reinitialized gets its value,
+ *
+ *   x <- R(t, x, z, u, p), x onto the constraints, where what was set stays and the rest follows.
+ *
+ * Iterations follow each other until nothing changes. Relations that stand at their switch keep their sides meanwhile.
  *
  * With dt the derivative of the instant, the total derivative X = S + F dt along it becomes
  *
@@ -34,10 +40,10 @@ GR_FN double *gr_repeats(const gr_task *k) { return gr_seen(k) + 3 * GR_NW; }
 GR_FN double *gr_was(const gr_task *k) { return gr_seen(k) + 4 * GR_NW; }
 GR_FN double *gr_pulse(const gr_task *k) { return gr_seen(k) + 4 * GR_NW + GR_NB; }
 
-/* 1 where clauses last: what is remembered then stays as it is until nothing fires, and passes go by rank */
-GR_FN long gr_repeats_passes(void) {
+/* 1 where clauses wait for those of a lower rank */
+GR_FN long gr_has_ranks(void) {
   for (long w = 0; w < GR_NW; w++)
-    if (gr_lasting[w]) return 1;
+    if (gr_rank[w] != 0) return 1;
   return 0;
 }
 
@@ -65,26 +71,47 @@ GR_COLD void gr_remember(gr_task *k, const double *x, const double *z, const dou
   for (long w = 0; w < GR_NW; w++) gr_seen(k)[w] = now[w] != 0.0;
 }
 
-/* The clauses that fire in this pass; *moved where something that is remembered has changed. Where clauses last, only
- * those of the lowest rank fire, and the others wait. */
-GR_COLD long gr_choose_clauses(gr_task *k, const double *x, const double *z, const double *u, long *moved) {
+/* One iteration of an event, as far as it has come */
+typedef struct {
+  long decided[GR_NW], holds[GR_NW]; /* clauses that have been decided, and what their conditions were then */
+  long done[GR_NW];                  /* those that have fired */
+  long first;                        /* during initialization, where only clauses fire that last or ask for it */
+} gr_iteration;
+
+GR_FN void gr_begin_iteration(gr_iteration *s) {
+  for (long w = 0; w < GR_NW; w++) s->decided[w] = s->done[w] = 0;
+}
+
+/* The clauses that fire in this pass: of those that are not decided the ones of the lowest rank; those that set nothing
+ * that others need wait. Clauses that need each other are decided at once, by what held before. */
+GR_COLD long gr_choose_clauses(gr_task *k, const double *x, const double *z, const double *u, gr_iteration *s) {
   double now[GR_NW + GR_NB + 1];
   long count = 0, lowest = -1;
   gr_W(k->t, x, z, u, k->p, now);
   for (long w = 0; w < GR_NW; w++) {
-    long fires = now[w] != 0.0 && (gr_seen(k)[w] == 0.0 || gr_lasting[w]);
-    for (long v = w - 1; fires && v >= 0 && gr_group[v] == gr_group[w]; v--) fires = gr_fired(k)[v] == 0.0;
+    long fires = now[w] != 0.0 && (gr_lasting[w] || (gr_seen(k)[w] == 0.0 && !s->decided[w])) && (!s->first || gr_begins[w]);
+    for (long v = w - 1; fires && v >= 0 && gr_group[v] == gr_group[w]; v--) fires = gr_fired(k)[v] == 0.0 && !s->done[v];
     gr_fired(k)[w] = (double)fires;
     if (fires && (lowest < 0 || gr_rank[w] < lowest)) lowest = gr_rank[w];
   }
   for (long w = 0; w < GR_NW; w++) {
-    const long waits = gr_fired(k)[w] != 0.0 && gr_rank[w] > lowest;
+    const long waits = lowest >= 0 && gr_rank[w] > lowest;
     if (waits) gr_fired(k)[w] = 0.0;
-    else gr_seen(k)[w] = now[w] != 0.0;
+    if (!waits && !s->decided[w]) {
+      s->decided[w] = 1;
+      s->holds[w] = now[w] != 0.0;
+    }
+    s->done[w] |= gr_fired(k)[w] != 0.0 && !gr_lasting[w];
     count += gr_fired(k)[w] != 0.0;
   }
-  *moved = count == 0 || !gr_repeats_passes() ? gr_update_memory(k, now + GR_NW) : 0;
   return count;
+}
+
+/* clauses of which one needs what is solved for after the other must not fire in one iteration */
+GR_COLD long gr_refuse_clashes(gr_task *k, const gr_iteration *s) {
+  for (const long *pair = gr_clash; *pair >= 0; pair += 2)
+    if (s->done[pair[0]] && s->done[pair[1]]) return gr_fail(k, GR_CLASHES, pair[0], (double)pair[1]);
+  return GR_DONE;
 }
 
 /* The same clause again and again within rounding, of time or, soon after, of the gap that made it fire (`stuck`): its
@@ -104,13 +131,6 @@ GR_COLD long gr_note_clauses(gr_task *k, long *fresh, long stuck) {
   return GR_DONE;
 }
 
-/* clauses of which one needs what is solved for after the other must not fire at once */
-GR_COLD long gr_refuse_clashes(gr_task *k) {
-  for (const long *pair = gr_clash; *pair >= 0; pair += 2)
-    if (gr_fired(k)[pair[0]] != 0.0 && gr_fired(k)[pair[1]] != 0.0) return gr_fail(k, GR_CLASHES, pair[0], (double)pair[1]);
-  return GR_DONE;
-}
-
 /* how many of the clauses that fire set state i */
 GR_FN long gr_is_set(const gr_task *k, long i) {
   long count = 0;
@@ -118,24 +138,37 @@ GR_FN long gr_is_set(const gr_task *k, long i) {
   return count;
 }
 
+/* how many states the clauses of this iteration set: they fire once more, for these */
+GR_COLD long gr_fire_for_states(gr_task *k, const gr_iteration *s) {
+  long count = 0;
+  for (long w = 0; w < GR_NW; w++) gr_fired(k)[w] = (double)s->done[w];
+  for (long i = 0; i < GR_NX; i++) count += gr_is_set(k, i);
+  return count;
+}
+
+enum { GR_DISCRETE = 1, GR_STATES = 2 };
+
+/* whether target i is among what is set now */
+GR_FN long gr_is_target(long i, long what) { return (what & (gr_target[i] < GR_NX ? GR_STATES : GR_DISCRETE)) != 0; }
+
 /* The metric of the projection after a reset: what was set stays, states of higher levels follow first. */
-GR_COLD void gr_weigh_states(const gr_task *k, double *weight) {
+GR_COLD void gr_weigh_states(const gr_task *k, long what, double *weight) {
   long highest = 0;
   for (long i = 0; i < GR_NX; i++) highest = gr_yields[i] > highest ? gr_yields[i] : highest;
   for (long i = 0; i < GR_NX; i++)
-    weight[i] = k->nominal[i] * pow(GR_STIFFER, (double)(gr_is_set(k, i) ? highest + 1 : highest - gr_yields[i]));
+    weight[i] = k->nominal[i] * pow(GR_STIFFER, (double)(what & GR_STATES && gr_is_set(k, i) ? highest + 1 : highest - gr_yields[i]));
 }
 
 /* x onto the constraints, k->nominal being the weights. What was set must not move, nor what lies below it: a position
  * does not follow a velocity. */
-GR_COLD long gr_follow_reset(gr_task *k, gr_projection *c, double *x, const double *z, const double *u,
+GR_COLD long gr_follow_reset(gr_task *k, gr_projection *c, long what, double *x, const double *z, const double *u,
                              const double *nominal) {
 #if GR_HAS_C
   double wished[GR_LEN(GR_NX)];
   long lowest = GR_NX, first = -1;
   for (long i = 0; i < GR_NX; i++) wished[i] = x[i];
   for (long i = GR_NX - 1; i >= 0; i--) {
-    if (!gr_is_set(k, i)) continue;
+    if (!(what & GR_STATES) || !gr_is_set(k, i)) continue;
     first = i;
     lowest = gr_yields[i] < lowest ? gr_yields[i] : lowest;
   }
@@ -146,7 +179,7 @@ GR_COLD long gr_follow_reset(gr_task *k, gr_projection *c, double *x, const doub
         fabs(x[i] - wished[i]) > GR_CONTRADICTION * fmax(nominal[i], fabs(wished[i])))
       return gr_fail(k, GR_CONTRADICTS, gr_is_set(k, i) ? i : first, x[i] - wished[i]);
 #else
-  (void)k; (void)c; (void)x; (void)z; (void)u; (void)nominal;
+  (void)k; (void)c; (void)what; (void)x; (void)z; (void)u; (void)nominal;
 #endif
   return GR_DONE;
 }
@@ -173,8 +206,8 @@ GR_COLD long gr_modes_after_reset(gr_task *k, const double *before, const double
 }
 
 #if GR_SENSITIVE
-/* sx becomes the total derivative along the moving instant after the reset, dp those of discrete variables */
-GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, const double *x, const double *z, const double *u,
+/* sx becomes the total derivative along the moving instant after what is set, dp those of discrete variables */
+GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, long what, const double *x, const double *z, const double *u,
                                   double *scratch) {
   double *rj = gr_for_resets(k), *rp = rj + GR_NR * GR_N, rd[GR_NR], f[GR_LEN(GR_N)], next[GR_NR];
   for (long i = 0; i < GR_N; i++) f[i] = n->f[i];
@@ -187,6 +220,7 @@ GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, const double *x, con
     double *sx = k->sx + GR_NX * d, *sz = k->sz + GR_NZ * d, *dp = k->dp + GR_NP * d;
     for (long i = 0; i < GR_NR; i++) {
       double size = 0.0;
+      if (!gr_is_target(i, what)) continue;
       next[i] = 0.0;
       if (k->dt[d] != 0.0) gr_add(rd[i] * k->dt[d], &next[i], &size);
       for (long j = 0; j < GR_NP; j++)
@@ -196,14 +230,15 @@ GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, const double *x, con
       gr_sizes(k)[gr_target[i] + GR_MOVED * d] += size + fabs(rd[i]) * gr_instant_noise(k)[d];
     }
     for (long j = 0; j < GR_NX; j++) sx[j] += f[j] * k->dt[d];
-    for (long i = 0; i < GR_NR; i++) *(gr_target[i] < GR_NX ? sx + gr_target[i] : dp + (gr_target[i] - GR_NX)) = next[i];
+    for (long i = 0; i < GR_NR; i++)
+      if (gr_is_target(i, what)) *(gr_target[i] < GR_NX ? sx + gr_target[i] : dp + (gr_target[i] - GR_NX)) = next[i];
   }
   return GR_DONE;
 }
 #endif
 
-/* new values of the clauses that fire; x, z, F, modes and sensitivities follow */
-GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near,
+/* New values of the clauses that fire, of what is to be set now; x, z, F, modes and sensitivities follow. */
+GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, long what, double *x, double *z, const double *u, long *near,
                              double *scratch) {
   double next[GR_NR], gap[GR_NE], weight[GR_LEN(GR_NX)];
   const double *nominal = k->nominal;
@@ -213,18 +248,21 @@ GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, double *x, double *z, con
     if (gr_is_set(k, i) > 1) return gr_fail(k, GR_CONTRADICTS, i, HUGE_VAL);
   gr_R(k->t, x, z, u, k->p, next);
   gr_G(k->t, x, z, u, k->p, gap);
+  for (long i = 0; i < GR_NR; i++) /* what is not set is not asked for */
+    if (!gr_is_target(i, what)) next[i] = 0.0;
   const long bad = gr_not_finite(GR_NR, next);
   if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, gr_target[bad] < GR_NX ? gr_target[bad] : -1, next[bad]);
 #if GR_SENSITIVE
-  if (k->ns > 0) status = gr_reset_sensitivity(k, n, x, z, u, scratch);
+  if (k->ns > 0) status = gr_reset_sensitivity(k, n, what, x, z, u, scratch);
   if (status) return status;
 #else
   (void)scratch;
 #endif
-  for (long i = 0; i < GR_NR; i++) *(gr_target[i] < GR_NX ? x + gr_target[i] : k->p + (gr_target[i] - GR_NX)) = next[i];
-  gr_weigh_states(k, weight);
+  for (long i = 0; i < GR_NR; i++)
+    if (gr_is_target(i, what)) *(gr_target[i] < GR_NX ? x + gr_target[i] : k->p + (gr_target[i] - GR_NX)) = next[i];
+  gr_weigh_states(k, what, weight);
   k->nominal = weight;
-  status = gr_follow_reset(k, &c, x, z, u, nominal);
+  status = gr_follow_reset(k, &c, what, x, z, u, nominal);
   if (!status) status = gr_solve_modes(k, n, x, z, u);
 #if GR_SENSITIVE
   if (!status && k->ns > 0) gr_project_moving(k, &c, k->t, x, z, u, k->sx, n->f, k->dt);
@@ -259,8 +297,8 @@ GR_COLD long gr_agree_on_memory(gr_task *k, gr_newton *n, const double *gap, dou
   return status;
 }
 
-/* Where clauses last: relations that stand at their switch keep the side on which they are until nothing fires. They
- * would turn back as soon as an action turns the motion, before what they have caused is remembered. */
+/* Relations that stand at their switch keep the side on which they are until nothing changes. They would turn back as
+ * soon as an action turns the motion, before what they have caused is remembered. */
 GR_COLD void gr_keep_sides(gr_task *k, const double *x, const double *z, const double *u, long *near, long *kept) {
   double noise[GR_NE];
   gr_gauge g;
@@ -297,41 +335,80 @@ GR_COLD long gr_turn_sides(gr_task *k, gr_newton *n, double *x, double *z, const
   return status;
 }
 
-/* Passes until nothing fires. n->f must be F here; `dated`: dt is the derivative of this instant; `stuck`: the gap that
- * is at its switch has not left it since it was decided last. */
-GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, long dated,
+/* 1 where what fires now is all of an iteration, so that states are set at once: nothing has fired before, and nothing may
+ * fire after it */
+GR_FN long gr_is_whole(const gr_task *k, const gr_iteration *s) {
+  long highest = 0, now = 0;
+  for (long w = 0; w < GR_NW; w++) {
+    const long fires = gr_fired(k)[w] != 0.0;
+    if (gr_lasting[w] || (s->done[w] && !fires)) return 0;
+    highest = gr_rank[w] > highest ? gr_rank[w] : highest;
+    if (fires) now = gr_rank[w];
+  }
+  return now == highest;
+}
+
+/* The clauses that fire in a pass, their discrete variables, and their states where this pass is all of its
+ * iteration: *what */
+GR_COLD long gr_fire(gr_task *k, gr_newton *n, const gr_iteration *s, long *fresh, long dated, long stuck, long *what,
+                     double *x, double *z, const double *u, long *near, double *scratch) {
+  long first = 0;
+  while (gr_fired(k)[first] == 0.0) first++;
+  if (k->ns > 0 && !dated) return gr_fail(k, GR_NO_INSTANT, first, 0.0);
+  *what = gr_is_whole(k, s) ? GR_DISCRETE | GR_STATES : GR_DISCRETE;
+  long status = gr_refuse_clashes(k, s);
+  if (!status) status = gr_note_clauses(k, fresh, stuck);
+  if (!status) status = gr_take_actions(k, n, *what, x, z, u, near, scratch);
+  return status;
+}
+
+/* Iterations until nothing changes. n->f must be F here; `dated`: dt is the derivative of this instant; `stuck`: the gap
+ * that is at its switch has not left it since it was decided last. */
+GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, long first, long dated,
                       long stuck, double *scratch) {
-  const long repeats = gr_repeats_passes();
-  long fresh[GR_NW], kept[GR_NE], moved, turned, ticks = 0, status = GR_DONE;
-  double gap[GR_NE + 1];
+  long fresh[GR_NW], kept[GR_NE], keeps = 0, what = 0, fires = 0, turned, ticks = 0, status = GR_DONE;
+  double gap[GR_NE + 1], now[GR_NW + GR_NB + 1];
+  gr_iteration s;
+  s.first = first;
   for (long w = 0; w < GR_NW; w++) fresh[w] = 1;
-  if (repeats) gr_keep_sides(k, x, z, u, near, kept);
-  for (long pass = 0;; pass++) {
-    gr_G(k->t, x, z, u, k->p, gap);
-    const long count = gr_choose_clauses(k, x, z, u, &moved);
-    if (count == 0 && !moved) {
-      if (!repeats) break;
-      status = gr_turn_sides(k, n, x, z, u, near, kept, &turned);
-      if (status) return status;
-      if (!turned) break;
-      gr_keep_sides(k, x, z, u, near, kept);
-    }
-    if (pass >= (repeats ? 10 : 1) * GR_MOST_PASSES) {
-      long first = 0;
-      while (first < GR_NW - 1 && gr_fired(k)[first] == 0.0) first++;
-      return gr_fail(k, GR_REPEATS, first, 0.0);
+  gr_begin_iteration(&s);
+  for (long pass = 0; !status; pass++) {
+    const long count = gr_choose_clauses(k, x, z, u, &s);
+    if (pass >= 10 * GR_MOST_PASSES || (count > 0 && pass >= GR_MOST_PASSES && !gr_has_ranks())) {
+      long w = 0;
+      while (w < GR_NW - 1 && gr_fired(k)[w] == 0.0) w++;
+      return gr_fail(k, GR_REPEATS, w, 0.0);
     }
     if (count > 0) {
-      long first = 0;
-      while (gr_fired(k)[first] == 0.0) first++;
-      if (k->ns > 0 && !dated) return gr_fail(k, GR_NO_INSTANT, first, 0.0);
-      status = gr_refuse_clashes(k);
-      if (!status) status = gr_note_clauses(k, fresh, stuck);
-      if (!status) status = gr_take_actions(k, n, x, z, u, near, scratch);
+      if (!keeps) gr_keep_sides(k, x, z, u, near, kept);
+      keeps = fires = 1;
+      status = gr_fire(k, n, &s, fresh, dated, stuck, &what, x, z, u, near, scratch);
+      continue;
     }
-    if (!status && moved) status = gr_agree_on_memory(k, n, gap, x, z, u, near);
-    if (status) return status;
+    gr_W(k->t, x, z, u, k->p, now);
+    gr_G(k->t, x, z, u, k->p, gap);
+    if (fires && !(what & GR_STATES) && gr_fire_for_states(k, &s)) {
+      status = gr_take_actions(k, n, GR_STATES, x, z, u, near, scratch);
+      if (status) return status;
+      gr_G(k->t, x, z, u, k->p, gap);
+    }
+    for (long w = 0; w < GR_NW; w++) gr_seen(k)[w] = (double)s.holds[w];
+    const long moved = gr_update_memory(k, now + GR_NW);
+    gr_begin_iteration(&s);
+    if (moved) {
+      if (!keeps) gr_keep_sides(k, x, z, u, near, kept);
+      keeps = 1;
+      status = gr_agree_on_memory(k, n, gap, x, z, u, near);
+    }
+    if (!moved && !fires) {
+      if (!keeps) break;
+      status = gr_turn_sides(k, n, x, z, u, near, kept, &turned);
+      if (status || !turned) break;
+      gr_keep_sides(k, x, z, u, near, kept);
+    }
+    fires = what = 0;
   }
+  if (status) return status;
   for (long q = 0; q < GR_NQ; q++) {
     ticks |= gr_pulse(k)[q] != 0.0;
     gr_pulse(k)[q] = 0.0;
@@ -380,22 +457,62 @@ GR_COLD long gr_ticks(gr_task *k, const double *x, const double *z, const double
   return gr_moving_ticks(k, x, z, u, ticks, k->dt);
 }
 
-/* The start of a run: what holds there fires nothing, what ticks there does. A tick that moves is one that comes later:
- * before the start there is none. */
-GR_COLD long gr_react_at_start(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near,
-                               double *scratch) {
-  double instant[GR_NQ + 1];
-  long ticks[GR_NQ + 1];
+/* Initialization: what holds there fires nothing. Only clauses that last or ask for it fire, until nothing changes. */
+GR_COLD long gr_initialize(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, double *scratch) {
+  long begins = 0, status = GR_DONE;
   for (long i = 0; i < GR_SLOTS; i++) gr_seen(k)[i] = 0.0;
   for (long w = 0; w < GR_NW; w++) gr_last(k)[w] = -HUGE_VAL;
   gr_remember(k, x, z, u);
+  for (long q = 0; q < GR_NQ; q++) gr_pulse(k)[q] = gr_counter[q] < 0;
+  for (long w = 0; w < GR_NW; w++) begins |= gr_begins[w];
+  if (begins) status = gr_react(k, n, x, z, u, near, 1, 1, 0, scratch);
+  if (!status) gr_remember(k, x, z, u);
+  return status;
+}
+
+/* 1 where no direction moves the gaps of relations that have turned at the start, where they stood at their switch */
+GR_COLD long gr_turned_unmoved(gr_task *k, gr_newton *n, const double *held, const double *x, const double *z,
+                               const double *u, double *scratch, long *status) {
+#if GR_SENSITIVE
+  double *slope = gr_gap_slope(k), *by_p = gr_by_p(k);
+  long turned = 0;
+  for (long i = 0; i < GR_NE; i++) turned |= gr_held(k)[i] != held[i];
+  if (k->ns == 0 || !turned) return 1;
+  *status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
+  if (*status) return 0;
+  gr_GJ(k->t, x, z, u, k->p, slope);
+  gr_GP(k->t, x, z, u, k->p, by_p);
+  for (long d = 0; d < k->ns; d++)
+    for (long i = 0; i < GR_NE; i++) {
+      if (gr_held(k)[i] == held[i]) continue;
+      double moved = 0.0;
+      for (long j = 0; j < GR_NP; j++)
+        if (k->dp[j + GR_NP * d] != 0.0) moved += by_p[i + GR_NE * j] * k->dp[j + GR_NP * d];
+      for (long j = 0; j < GR_NX; j++) moved += slope[i + GR_NE * j] * k->sx[j + GR_NX * d];
+      for (long j = 0; j < GR_NZ; j++) moved += slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d];
+      if (moved != 0.0) return 0;
+    }
+#else
+  (void)k; (void)n; (void)held; (void)x; (void)z; (void)u; (void)scratch; (void)status;
+#endif
+  return 1;
+}
+
+/* The first event of a run: what ticks at its start, and relations that the motion takes from their switch at once. A tick
+ * that moves is one that comes later: before the start there is none. */
+GR_COLD long gr_react_at_start(gr_task *k, gr_newton *n, const double *held, double *x, double *z, const double *u,
+                               long *near, double *scratch) {
+  double instant[GR_NQ + 1];
+  long ticks[GR_NQ + 1], status = GR_DONE;
   gr_T(k->t, x, z, u, k->p, instant);
   for (long q = 0; q < GR_NQ; q++) {
     const long at = gr_counter[q];
     ticks[q] = at >= 0 && u[at] >= 0.0 && fabs(instant[q] - k->t) <= 4.0 * gr_smallest_step(k, k->t);
-    gr_pulse(k)[q] = at < 0 || ticks[q];
+    gr_pulse(k)[q] = (double)ticks[q];
   }
-  return gr_react(k, n, x, z, u, near, gr_moving_ticks(k, x, z, u, ticks, k->dt), 0, scratch);
+  long dated = gr_moving_ticks(k, x, z, u, ticks, k->dt);
+  if (dated) dated = gr_turned_unmoved(k, n, held, x, z, u, scratch, &status);
+  return status ? status : gr_react(k, n, x, z, u, near, 0, dated, 0, scratch);
 }
 
 #endif

@@ -46,6 +46,10 @@ class SplineSolution(Solution):
         slopes = self.at.task.slopes(self.theta)
         return self.at.slope / slopes, self._reduced[0] / np.outer(slopes, slopes)
 
+    @property
+    def has_exact_priors(self) -> bool:
+        return self.at.exact
+
     def seen(self, k: int, implicit: bool) -> Seen:
         program, part = self.at.task.programs[k], self.at.parts[k]
         moved = self._moved(k, self.implicit_responses if implicit else self.responses)
@@ -105,8 +109,8 @@ class SplineSolution(Solution):
 
     def marginal(self, sensitive: bool) -> Marginal:
         q = self.at
-        extra, by = q.task.priors(self.theta)
-        value, slope, freedom = 0.5 * float(extra @ extra), by.T @ extra, np.zeros(len(self.theta))
+        prior = q.task.priors(self.theta)
+        value, slope, freedom = prior.value, prior.gradient, np.zeros(len(self.theta))
         for program, part, given, held, moved in zip(
             q.task.programs, q.parts, q.given, q.held, q.task.moved, strict=True
         ):

@@ -15,6 +15,7 @@ from grisaille.modelica.full.outline import MODELS, main_model
 from grisaille.modelica.library import SIMPLE
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refused
+from grisaille.modelica.tables import Places
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
@@ -24,9 +25,9 @@ _ONLY_FULL = re.compile(
     r"\b(?:extends(?!\s+ExternalObject\b)|import|connector|connect|redeclare|replaceable|constrainedby|inner|outer|"
     r"expandable|encapsulated|partial)\b"
 )
-_FIRST_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\.\s*[A-Za-z_]")
 _PLAIN = ("record", "type", "function")
 _IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
+_WHOLE = "Flattened"
 _CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
 
 
@@ -73,7 +74,7 @@ def _is_plain(made: tree.Class) -> bool:
 def _needs_package(text: str, file: Path | None) -> bool:
     """Whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
     within = _WITHIN.match(_COMMENT.sub(" ", text))
-    if within is None or not within[1] or _package(file) is None:
+    if within is None or not within[1] or package_of(file) is None:
         return False
     classes = every_class(parse(text))
     known = {*BUILTINS, *LAZY, *(name for name, _ in classes), *_IN_EQUATIONS}
@@ -114,11 +115,11 @@ def whole(
         if not chosen:
             raise ModelError(f"{label} holds the {kind} '{full}': say which model, name='{full}.…'.")
         name = f"{within}.{chosen}" if within else chosen
-    elif within and "." not in name:
+    elif within and not name.startswith(f"{within}."):
         name = f"{within}.{name}"
     if not re.fullmatch(r"[\w.']+", name):
         raise ModelError(f"name {name!r} is no name of a class.")
-    folder = _package(file)
+    folder = package_of(file)
     if folder is None:
         if within:
             raise ModelError(
@@ -127,18 +128,26 @@ def whole(
         return text, label, name, list(roots)
     inside = any(root.resolve() in (folder.resolve(), folder.resolve().parent) for root in roots)
     own = list(roots) if inside else [*roots, folder]
-    return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
+    return f"model {_WHOLE}\n  extends {name};\nend {_WHOLE};\n", label, _WHOLE, own
 
 
-def libraries_of_environment(text: str, file: Path | None) -> list[Path]:
-    """Folders of ``MODELICAPATH`` that hold a library which a text, or the package around its file, names."""
-    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f and Path(f).is_dir()]
-    if not folders:
-        return []
-    package = _package(file)
-    texts = [text, *(f.read_text("utf-8", errors="replace") for f in (package.rglob("*.mo") if package else ()))]
-    named = {name for written in texts for name in _FIRST_NAME.findall(_bare(written))}
-    return [f for f in folders if any((f / n / "package.mo").is_file() or (f / f"{n}.mo").is_file() for n in named)]
+def meant_name(wanted: tuple[str, str, str, list[Path]]) -> str:
+    """The name of the model that ``whole`` means, in full."""
+    found = re.search(r"extends ([^;]+);", wanted[0]) if wanted[2] == _WHOLE else None
+    return found[1] if found else wanted[2]
+
+
+def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
+    """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
+    package = package_of(file)
+    own = file.resolve().parent if file is not None else None
+    return Places(own, (*([package] if package is not None else []), *libraries))
+
+
+def libraries_of_environment() -> list[Path]:
+    """Folders of ``MODELICAPATH``; those that are not there do not count."""
+    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def experiment_of(text: str, name: str | None) -> dict[str, float]:
@@ -160,7 +169,7 @@ def _head(text: str, label: str) -> tuple[str, str, str]:
     return (within[1] if within else "").strip("."), found[1], found[2]
 
 
-def _package(file: Path | None) -> Path | None:
+def package_of(file: Path | None) -> Path | None:
     """The outermost folder of the package in whose tree a file stands."""
     folder = file.resolve().parent if file is not None else None
     outermost = None
