@@ -107,7 +107,7 @@ def _smooth_rows(data: gr.Experiment, scale: float) -> np.ndarray:
     from grisaille.estimators.fitting import build_problem
 
     problem = build_problem(Table(), data, ["c"], gr.OutputError(), priors={"c": gr.Smoothness(scale)})
-    return np.asarray(problem.prior_residuals(problem.guess)[1])
+    return np.asarray(problem.prior(problem.guess).slopes)
 
 
 def two(random: np.random.Generator, std: float) -> Drawn:

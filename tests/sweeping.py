@@ -135,6 +135,8 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("gr.Experiment", gr.Experiment, {"time": TIMES, "inputs": {"u": 1.0}, "outputs": {"y": LEVELS}})
     read = {"time": "t", "inputs": ["u"], "outputs": ["y"]}
     yield Call("Experiment.from_csv", gr.Experiment.from_csv, {"path": folder / "data.csv", **read})
+    results = {"path": folder / "data.csv", "inputs": ["u"], "outputs": ["y"]}
+    yield Call("Experiment.from_mat", gr.Experiment.from_mat, results)
     yield Call("Experiment.from_frame", gr.Experiment.from_frame, {"frame": frame, **read})
     yield Call("Experiment.from_dataset", gr.Experiment.from_dataset, {"dataset": data.to_dataset()})
     for name, given in {

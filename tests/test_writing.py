@@ -67,14 +67,14 @@ def test_the_passing_folder_is_found_again(tmp_path, monkeypatch) -> None:
     from grisaille.compilation import cache
 
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
-    full, written = cache.folder(), cache._file
+    full, written = cache.folder(), cache.write
 
     def write(place: Path, name: str, library: bytes) -> Path:
         if place == full:
             raise OSError(28, "No space left on device")
         return written(place, name, library)
 
-    monkeypatch.setattr(cache, "_file", write)
+    monkeypatch.setattr(cache, "write", write)
     kept = cache.install("c" * 40, "d" * 16, b"a library")
     assert kept.parent != full and cache.find("c" * 40, "d" * 16) == kept
 

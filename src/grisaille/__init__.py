@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from grisaille import examples
+from grisaille import examples, laws
 from grisaille.errors import (
     CompilationError,
     DataError,
@@ -17,6 +17,17 @@ from grisaille.errors import (
     ModelError,
     SimulationError,
     StructureError,
+)
+from grisaille.laws import (
+    Beta,
+    Gamma,
+    HalfCauchy,
+    HalfNormal,
+    LogNormal,
+    MultivariateNormal,
+    Normal,
+    Smoothness,
+    Uniform,
 )
 from grisaille.model import spectra
 from grisaille.model.classes import Model
@@ -54,7 +65,6 @@ from grisaille.model.functions import (
     time,
     where,
 )
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
 from grisaille.model.tables import table, table2
 from grisaille.model.whens import clock, pre, reinit, when
 
@@ -84,6 +94,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "Beta",
     "Collocation",
     "CompilationError",
     "Connector",
@@ -94,7 +105,10 @@ __all__ = [
     "Experiment",
     "Fit",
     "Flow",
+    "Gamma",
     "GrisailleError",
+    "HalfCauchy",
+    "HalfNormal",
     "Input",
     "KalmanML",
     "LogNormal",
@@ -139,6 +153,7 @@ __all__ = [
     "exp",
     "fit",
     "floor",
+    "laws",
     "load",
     "load_problem",
     "log",

@@ -49,7 +49,7 @@ from grisaille.kinds import (
 )
 
 EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "Record"))
-ONE_PRIOR = ("Normal", "LogNormal", "Uniform", "Smoothness", "MultivariateNormal", "SmoothCurve")
+ONE_PRIOR = ("Law", "Smoothness", "JointLaw")
 PRIORS = (
     by_name("priors by name, such as gr.Normal", lambda value: value is None or is_ours(value, *ONE_PRIOR))
     | of_ours("a gr.MultivariateNormal", "MultivariateNormal")
@@ -231,6 +231,9 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "Experiment.from_frame": {
         "inputs": ANYTHING, "outputs": ANYTHING, "name": TEXT | NOTHING, "time": COLUMN | NOTHING,
         "by": COLUMN | NOTHING, "frame": ANYTHING,
+    },
+    "Experiment.from_mat": {
+        "path": ANYTHING, "inputs": ANYTHING, "outputs": ANYTHING, "name": TEXT | NOTHING,
     },
     "Experiment.from_dataset": {"inputs": COLUMNS | NOTHING, "outputs": COLUMNS | NOTHING, "time": TEXT},
     "Experiment.measurements": {"name": ANYTHING},

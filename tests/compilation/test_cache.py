@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from grisaille import cache_folder
 from grisaille.compilation import cache
 from grisaille.errors import CompilationError
 
@@ -85,6 +86,6 @@ def test_a_folder_that_cannot_be_made_is_an_error_if_asked_for_and_replaced_if_n
         cache.folder()
     monkeypatch.delenv("GRISAILLE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.setattr(cache_folder.sys, "platform", "linux")
     path = cache.install(WHAT, WITH, b"library")
     assert cache.find(WHAT, WITH) == path and tmp_path not in path.parents

@@ -8,9 +8,9 @@ from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
 
 import grisaille as gr
 from grisaille import der
+from grisaille.cache import Cache
 from grisaille.compilation import compiler, kernel, library
 from grisaille.compilation.kernel import build_kernel
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import CompilationError
 
@@ -31,7 +31,7 @@ class Oscillator(gr.Model):
 def built(monkeypatch, tmp_path):
     """The headers that compiled texts end with, from an empty cache on."""
     found: list[str] = []
-    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
     once = compiler.Compiler.build
 
@@ -64,9 +64,9 @@ def test_what_may_turn_out_stiff_has_both_methods_from_the_start(built):
 
 
 def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch):
-    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "_known", Cache())
     both = [build_kernel(pendulum(), compiled=True)]
-    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setattr(kernel, "FEW", 0)
     both += [build_kernel(pendulum(), compiled=True)]
     assert [has_derivatives(k) for k in both] == [True, False]
@@ -81,14 +81,14 @@ def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch)
 
 
 def test_many_instructions_are_not_compiled_with_derivatives_unasked(monkeypatch):
-    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setattr(kernel, "FEW", 1)
     assert not has_derivatives(build_kernel(implicit_decay(), compiled=True))
     assert has_derivatives(build_kernel(implicit_decay(), sensitive=True, compiled=True))
 
 
 def test_a_compiler_that_fails_is_told_where_it_is_needed(monkeypatch, tmp_path):
-    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
     k = build_kernel(pendulum(), compiled=True)
     found = compiler.find_compiler()

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
 
+from grisaille.cache import Cache
 from grisaille.compilation import kernel
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.kernel_source import c_source
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import CompilationError
 
@@ -75,7 +75,7 @@ def test_kernels_are_remembered():
 
 @pytest.mark.parametrize("compiled", [None, True])
 def test_without_a_compiler_one_error_says_how_to_get_it_and_how_to_do_without(monkeypatch, tmp_path, compiled):
-    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "_known", Cache())
     for place in ("grisaille.compilation.kernel", "grisaille.compilation.library"):
         monkeypatch.setattr(f"{place}.find_compiler", lambda: None)
     monkeypatch.delenv("GRISAILLE_COMPILER", raising=False)

@@ -13,7 +13,7 @@ from grisaille.disturbance.bridge import build_bridge, choose_depth
 from grisaille.disturbance.bridged_path import BridgedPath, sample_bridged_path
 from grisaille.disturbance.discretization import discretize
 from grisaille.disturbance.paths import sample_path
-from grisaille.disturbance.philox import stream_key
+from grisaille.numerics.philox import stream_key
 from grisaille.disturbance.process import Process
 from grisaille.errors import DataError
 from grisaille.model.catalogue import double_integrated, matern52, periodic

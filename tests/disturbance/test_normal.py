@@ -12,7 +12,7 @@ from disturbance.headers import pointer
 from scipy import stats
 
 from grisaille.disturbance.normal import Stream, log_unit, normals, sine_cosine_turn
-from grisaille.disturbance.philox import stream_key
+from grisaille.numerics.philox import stream_key
 from grisaille.errors import DataError
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")

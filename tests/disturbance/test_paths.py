@@ -11,7 +11,7 @@ from disturbance.headers import pointer
 from grisaille.disturbance.assembly import build_process
 from grisaille.disturbance.normal import normals
 from grisaille.disturbance.paths import make_transitions, sample_increments, sample_path
-from grisaille.disturbance.philox import stream_key
+from grisaille.numerics.philox import stream_key
 from grisaille.disturbance.process import Process
 from grisaille.errors import DataError, ModelError
 from grisaille.model.catalogue import double_integrated, matern12, matern32, matern52, periodic, quasi_periodic

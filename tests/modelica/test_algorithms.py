@@ -145,8 +145,6 @@ def test_initial_statements_too() -> None:
             "'r[1]' := x; 'r[2]' := 0; when x > 1.5 then k := sum('r'); end when; 'r[1]' := 5 * x;",
             "'r.1.' is assigned after",
         ),
-        ("'r[1]' := 1; if x > 1.5 then 'r[2]' := 2; end if; k := sum('r');", "in some branches of an algorithm only"),
-        ("for i in 1:1 loop 'r'[i] := x; end for; k := sum('r'); 'r[2]' := 1;", "without a value"),
     ],
 )
 def test_entries_without_a_value_then_are_refused(statements: str, told: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.modelica.full import flattening
+from grisaille.modelica.full import keeping, rumoca
 from grisaille.modelica.full.derivatives import with_named_derivatives
 from grisaille.modelica.full.flat_text import flat_text
 from grisaille.modelica.full.outline import main_model
@@ -29,11 +29,18 @@ TREES = json.loads(gzip.decompress(PLANT.with_name("flat.json.gz").read_bytes())
 TIMES = np.linspace(0.0, 2.0, 9)
 
 
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is found that was flattened before."""
+    monkeypatch.setattr(keeping.Entry, "found", lambda entry: None)
+    monkeypatch.setattr(keeping.Entry, "keep", lambda entry, *made: None)
+
+
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler, as it answered once."""
-    monkeypatch.setattr(flattening, "_check_compiler", lambda: None)
-    monkeypatch.setattr(flattening, "_run", lambda asked, label: TREES[asked["name"]])
+    monkeypatch.setattr(rumoca, "check", lambda: None)
+    monkeypatch.setattr(rumoca, "run", lambda asked, label: TREES[asked["name"]])
 
 
 def read(name: str) -> gr.Model:
@@ -107,27 +114,27 @@ def test_equations_tell_their_place_in_the_users_file(compiled: None) -> None:
     ],
 )  # fmt: skip
 def test_what_the_compiler_says(answer: dict, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flattening, "_check_compiler", lambda: None)
-    monkeypatch.setattr(flattening, "_run", lambda asked, label: answer)
+    monkeypatch.setattr(rumoca, "check", lambda: None)
+    monkeypatch.setattr(rumoca, "run", lambda asked, label: answer)
     with pytest.raises(ModelError, match=words):
         read("Drive")
 
 
 def test_without_the_compiler_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flattening, "is_available", lambda: False)
+    monkeypatch.setattr(rumoca, "is_available", lambda: False)
     with pytest.raises(ModelError, match=r"pip install 'grisaille\[modelica\]'.*--baseModelica"):
         read("Drive")
 
 
 def test_another_version_of_the_compiler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flattening, "is_available", lambda: True)
-    monkeypatch.setattr(flattening, "_version", lambda: "0.9.1")
+    monkeypatch.setattr(rumoca, "is_available", lambda: True)
+    monkeypatch.setattr(rumoca, "version", lambda: "0.9.1")
     with pytest.raises(ModelError, match=r"0\.9\.1 is installed; 0\.10 is known"):
         read("Drive")
 
 
 def test_a_flat_file_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flattening, "is_available", lambda: False)
+    monkeypatch.setattr(rumoca, "is_available", lambda: False)
     file = tmp_path / "decay.mo"
     file.write_text("model Decay\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = -x;\nend Decay;\n")
     assert list(gr.read_modelica(file).start) == ["x"]
@@ -264,20 +271,11 @@ def test_names_that_cannot_be_flattened(text: str, name: str | None, words: str)
         whole(text, "A.mo", None, name, [])
 
 
-def test_libraries_of_the_environment_are_taken_where_they_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "one" / "Lib").mkdir(parents=True)
-    (tmp_path / "one" / "Lib" / "package.mo").write_text("package Lib end Lib;")
-    (tmp_path / "two").mkdir()
-    (tmp_path / "two" / "Single.mo").write_text("package Single end Single;")
-    folders = [tmp_path / "one", tmp_path / "two", tmp_path / "none"]
-    monkeypatch.setenv("MODELICAPATH", os.pathsep.join(map(str, folders)))
-    assert libraries_of_environment("model M Lib.Part p; end M;", None) == folders[:1]
-    assert libraries_of_environment("model M extends Single.Part; end M; // Lib.Part", None) == folders[1:2]
-    assert libraries_of_environment("model M Real x; equation x = a.Lib.p; end M;", None) == []
+def test_folders_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELICAPATH", os.pathsep.join([str(tmp_path), str(tmp_path / "none"), ""]))
+    assert libraries_of_environment() == [tmp_path]
     monkeypatch.delenv("MODELICAPATH")
-    assert libraries_of_environment("model M Lib.Part p; end M;", None) == []
+    assert libraries_of_environment() == []
 
 
 def test_folders_of_libraries_must_exist() -> None:

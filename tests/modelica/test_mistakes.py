@@ -33,10 +33,6 @@ MISTAKES = {
     # what is not flat, or would be lost
     "a declaration under a condition": (model("Real x if false; equation x = 1.0;"), "declared under a condition"),
     "an attribute that does not exist": (model("Real x(strat = 1.0);"), "'x' has no attribute 'strat'"),
-    "an algorithm that keeps old values": (
-        model("Real x; Real y; equation x = time; algorithm if x > 0.5 then y := 1.0; end if;"),
-        "'y' gets a value in some branches of an algorithm only",
-    ),
     "a reset in an algorithm": (
         model("Real x(start = 1.0); equation der(x) = 1.0; algorithm if x > 2.0 then reinit(x, 0.0); end if;"),
         "'reinit' in an algorithm section is not supported",

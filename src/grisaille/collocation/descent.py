@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
 from grisaille.collocation.newton import ENOUGH, GOOD, Ended, Steps, descend
 from grisaille.collocation.program import Linearised, Share, SplineProgram
 from grisaille.collocation.record import Given
+from grisaille.laws.term import PriorTerm
 from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
 
 EXACT_FROM = 1e-2
@@ -51,8 +52,10 @@ class Task:
     lower: Floats
     upper: Floats
     """Bounds of ξ."""
-    priors: Callable[[Floats], tuple[Floats, Floats]]
-    """Residuals at θ and their derivatives by θ."""
+    priors: Callable[[Floats], PriorTerm]
+    """Of θ."""
+    prior_formula: Callable[[Any], Any] | None = None
+    """The same as a formula of CasADi's θ; None without priors."""
     free_starts: bool = False
     """Estimated starts belong to the trajectories."""
     limits: Sequence[tuple[Floats, Floats]] = ()
@@ -88,10 +91,10 @@ class ByUnknowns:
 
     def __init__(self, task: Task, xi: Floats, theta: Floats, parts: Sequence[Share]) -> None:
         self.task, self.xi, self.theta = task, xi, theta
-        extra, by = task.priors(theta)
+        self.prior = prior = task.priors(theta)
         scale = task.slopes(theta)
-        self.cost = 0.5 * float(extra @ extra) + sum(p.objective for p in parts)
-        self.slope, self.corner = by.T @ extra * scale, by.T @ by * np.outer(scale, scale)
+        self.cost = prior.value + sum(p.objective for p in parts)
+        self.slope, self.corner = prior.gradient * scale, prior.search_curvature * np.outer(scale, scale)
         for part, mine in zip(parts, map(list, task.moved), strict=True):
             self.slope[mine] += part.slope * scale[mine]
             self.corner[np.ix_(mine, mine)] += part.corner * np.outer(scale[mine], scale[mine])
@@ -116,6 +119,8 @@ class Quadratic(ByUnknowns):
     ) -> None:
         super().__init__(task, xi, theta, parts)
         self.given, self.parts, self.exact = given, parts, exact
+        if exact:
+            self.corner = self.corner + self.prior.correction * np.outer(task.slopes(theta), task.slopes(theta))
         self.borders, scale = [], task.slopes(theta)
         for part, mine in zip(parts, map(list, task.moved), strict=True):
             border = np.zeros((len(part.beta), len(xi)))

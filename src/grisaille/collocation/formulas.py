@@ -16,6 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from grisaille.cache import Cache
 from grisaille.collocation.arrays import Floats
 from grisaille.collocation.vectorised import Vectorised
 from grisaille.compilation.evaluation import flat_function
@@ -34,7 +35,7 @@ class PointFormula:
         self.shapes = [o.shape for o in outputs]
         self.function = ca.Function("f", list(arguments), ca.cse(outputs))
         self._vectorised = Vectorised(self.function, (3,)) if Vectorised.can_do(self.function) else None
-        self._mapped: dict[int, Callable[..., list[Floats]]] = {}
+        self._mapped: Cache[Callable[..., list[Floats]]] = Cache(16)
 
     def __call__(self, *arguments: Any) -> list[Floats]:
         """Arrays (P, …) of every output; arguments (P, size), q a vector."""
@@ -49,9 +50,13 @@ class PointFormula:
     def _evaluated(self, count: int, arguments: list[Floats]) -> list[Floats]:
         if self._vectorised is not None and count >= MANY:
             return self._vectorised(*arguments)
-        if count not in self._mapped:
-            self._mapped[count] = flat_function(self.function.map("f", "serial", count, [3], []))
-        return self._mapped[count](*(np.ascontiguousarray(a) for a in arguments))
+        mapped = self._mapped.get(count, lambda: flat_function(self.function.map("f", "serial", count, [3], [])))
+        return mapped(*(np.ascontiguousarray(a) for a in arguments))
+
+
+def formulas_of(model: StochasticModel, moved: Sequence[int]) -> Formulas:
+    """Return the formulas of a model, which all problems of it share."""
+    return model.kept(("splines", *moved), lambda: Formulas(model, moved))
 
 
 class Formulas:
@@ -60,7 +65,7 @@ class Formulas:
     def __init__(self, model: StochasticModel, moved: Sequence[int]) -> None:
         self.model, self.moved = model, tuple(moved)
         self.by = ca.vertcat(model.X, *(model.q[k] for k in moved))
-        self._built: dict[str, PointFormula] = {}
+        self._built: Cache[PointFormula] = Cache(None)
         self._levels: dict[str, list[int]] = {}
 
     def values(self, what: str, *arguments: Any) -> tuple[Floats, Floats, Floats]:
@@ -95,10 +100,11 @@ class Formulas:
         return self._formula("covariance_slope", what)(*arguments)[0].reshape(len(arguments[0]), len(self.moved))
 
     def _formula(self, kind: str, what: str) -> PointFormula:
-        if kind + what not in self._built:
+        def make() -> PointFormula:
             more, outputs = self._symbols(kind, what)
-            self._built[kind + what] = PointFormula([*self.model.arguments, *more], outputs)
-        return self._built[kind + what]
+            return PointFormula([*self.model.arguments, *more], outputs)
+
+        return self._built.get((kind, what), make)
 
     def _matrix(self, what: str) -> ca.SX:
         m = self.model

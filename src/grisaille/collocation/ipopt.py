@@ -33,7 +33,7 @@ def minimize(
     scale = np.where(task.slopes(theta) != 0, np.abs(task.slopes(theta)), 1.0)
     s = ca.MX.sym("s", len(theta))
     symbols = [ca.MX.sym(f"beta{k}", len(b)) for k, b in enumerate(betas)]
-    total = _prior(task, theta, s, scale)
+    total = _prior(task, s, scale)
     for program, mine, g, beta in zip(task.programs, task.moved, given, symbols, strict=True):
         _refuse_moving_starts(program, g)
         total += _criterion(program, [s[k] * scale[k] for k in mine], g, beta)
@@ -112,13 +112,12 @@ def _blocks(U: Floats) -> ca.DM:
     return ca.DM(csc_matrix((U[point, i, j], (point * size + i, point * size + j)), shape=(total, total)))
 
 
-def _prior(task: Task, theta: Floats, s: ca.MX, scale: Floats) -> ca.MX:
-    """Priors whose residuals are linear."""
-    r, slope = task.priors(theta)
-    elsewhere = task.priors(1.01 * theta)[0]
-    if len(r) and not np.allclose(elsewhere, r + slope @ (0.01 * theta), rtol=1e-9, atol=1e-9):
-        raise EstimationError("optimizer='ipopt' takes normal priors only; use optimizer='gauss-newton'.")
-    return 0.5 * ca.sumsqr(ca.DM(r) + ca.DM(slope) @ (s * scale - theta)) if len(r) else ca.MX(0)
+def _prior(task: Task, s: ca.MX, scale: Floats) -> ca.MX:
+    """What priors add to the criterion."""
+    if task.prior_formula is None:
+        return ca.MX(0)
+    theta = ca.SX.sym("theta", len(scale))
+    return ca.Function("prior", [theta], [task.prior_formula(theta)])(s * scale)
 
 
 def _refuse_moving_starts(program: SplineProgram, given: Given) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import casadi as ca
 from numpy.typing import ArrayLike
 
+from grisaille.cache import Cache
 from grisaille.compilation.batch import Batch, Frozen, Progress, check_batch
 from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
@@ -24,7 +25,6 @@ from grisaille.compilation.dialect import STEP, WIDE
 from grisaille.compilation.filters import FilterLayout, Filters, filter_source
 from grisaille.compilation.hoisting import hoist
 from grisaille.compilation.library import Library, build_library, no_compiler
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PART, PRELUDE, print_function
 from grisaille.compilation.step import StepFormula, formulate_step, step_sensitivity
 from grisaille.structure.system import System
@@ -141,19 +141,15 @@ def build_step(
     step (its p may be longer than the system's); ``compiled`` as in ``build_kernel``."""
     chosen = tuple(range(system.ny)) if observed is None else tuple(int(i) for i in observed)
     compiler = None if compiled is False else find_compiler()
-    arguments = [system.t, system.x, system.z, system.u, system.p]
-    content = ca.Function("c", arguments, [system.rhs, system.constraints, system.observed]).serialize()
-    given = (
-        "" if formula is None else ca.Function("s", [*formula.arguments, formula.noise], [formula.after]).serialize()
-    )
+    given = "" if formula is None else formula.content
     mode = (compiled, is_switched_off(), compiler and compiler.identity)
-    key = (content, given, system.constraint_levels, chosen, directions, filters, mode)
+    key = (system.content, given, system.constraint_levels, chosen, directions, filters, mode)
     return _known.get(
         key, lambda: _build(system, formula or formulate_step(system), chosen, directions, filters, compiled)
     )
 
 
-_known: Memo[FusedStep] = Memo()
+_known: Cache[FusedStep] = Cache()
 
 
 def _build(

@@ -16,13 +16,13 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
 from grisaille.compilation.integrators import Integrator, Integrators
 from grisaille.compilation.kernel_source import kinds, linked_sources, when_tables, whole_sources
 from grisaille.compilation.library import Source, no_compiler
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room
 from grisaille.compilation.task import Task
@@ -124,22 +124,14 @@ def build_kernel(
     insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only. A compiled one with
     derivatives by parameters also serves where none are asked for, with the same digits.
     """
-    own = (_content(system), len(system.pieces), kinds(system), *when_tables(system), sparse, *_mode(compiled))
+    own = (system.content, len(system.pieces), kinds(system), *when_tables(system), sparse, *_mode(compiled))
     other = None if sensitive else _known.peek((*own, True))
     if other is not None and other.is_compiled:
         return other
     return _known.get((*own, sensitive), lambda: _build(system, sensitive, compiled, sparse))
 
 
-_known: Memo[Kernel] = Memo()
-
-
-def _content(system: System) -> str:
-    arguments = [system.t, system.x, system.z, system.u, system.p]
-    formulas = [system.rhs, system.residual, system.constraints, system.observed, system.gaps, system.gap_rates]
-    if system.modes and (r := system.reactions) is not None:
-        formulas += [r.conditions, r.memory, r.values, r.rates, *(t.instant for t in r.ticks)]
-    return str(ca.Function("content", arguments, formulas).serialize())
+_known: Cache[Kernel] = Cache()
 
 
 def _mode(compiled: bool | None) -> tuple[object, ...]:

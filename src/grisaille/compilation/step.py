@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import casadi as ca
@@ -53,6 +54,11 @@ class StepFormula:
     noise: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     slopes: Slopes | None = None
     """Its derivative in fewer operations than that of ``after`` (``step_tangent``)."""
+
+    @cached_property
+    def content(self) -> str:
+        """The step as text: equal for steps that share their code."""
+        return str(ca.Function("s", [*self.arguments, self.noise], [self.after]).serialize())
 
     @property
     def arguments(self) -> list[ca.SX]:

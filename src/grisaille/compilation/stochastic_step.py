@@ -43,9 +43,9 @@ from typing import NamedTuple
 
 import casadi as ca
 
+from grisaille.cache import Cache
 from grisaille.compilation.carried import EFFORTS, LOST, Carried, Effort
 from grisaille.compilation.carried_step import formulate_carried_step
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.step import StepFormula, project
 from grisaille.errors import CompilationError
 from grisaille.structure.diffusion import Diffusion, find_diffusion, split_noise
@@ -169,7 +169,7 @@ def fused_step(structure: Structure, effort: Effort) -> tuple[StepFormula, White
     return formula, WhiteNoiseInfo(choice, (), (), (), (), True, "", carried)
 
 
-_FUSED: Memo[tuple[StepFormula, Carried, Structure]] = Memo(16)
+_FUSED: Cache[tuple[StepFormula, Carried, Structure]] = Cache(16)
 
 
 class _Split:
@@ -192,7 +192,7 @@ class _Split:
         return self._carried.setdefault(effort, Carried(system, effort))
 
 
-_SPLIT: Memo[_Split] = Memo(16)
+_SPLIT: Cache[_Split] = Cache(16)
 
 
 def _refuse_pieces(system: System, why: str, remedy: str) -> None:

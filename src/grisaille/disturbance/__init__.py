@@ -24,9 +24,9 @@ from grisaille.disturbance.paths import (
     sample_increments,
     sample_path,
 )
-from grisaille.disturbance.philox import Purpose, philox, stream_key
 from grisaille.disturbance.process import Process
 from grisaille.disturbance.stationarity import cross_covariance_symbolic, refuse_unstable, stationary_covariance
+from grisaille.numerics.philox import Purpose, philox, stream_key
 
 __all__ = [
     "Bridge",

@@ -16,9 +16,9 @@ from grisaille.disturbance.bridge import TOLERANCE, Bridge, build_bridge
 from grisaille.disturbance.discretization import distinct_steps
 from grisaille.disturbance.normal import Stream, index_list
 from grisaille.disturbance.paths import multiply, sample_path
-from grisaille.disturbance.philox import Purpose
 from grisaille.disturbance.process import Process
 from grisaille.errors import DataError
+from grisaille.numerics.philox import Purpose
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

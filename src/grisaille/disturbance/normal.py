@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grisaille.disturbance.philox import Key, Purpose, Words, philox, stream_key
 from grisaille.errors import DataError
+from grisaille.numerics.philox import Key, Purpose, Words, philox, stream_key
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.uint64]

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from grisaille.disturbance.discretization import discretize, distinct_steps
 from grisaille.disturbance.factorization import factorize
 from grisaille.disturbance.normal import Stream, index_list
-from grisaille.disturbance.philox import Purpose
 from grisaille.disturbance.process import Process
 from grisaille.errors import DataError
+from grisaille.numerics.philox import Purpose
 
 Floats = NDArray[np.float64]
 

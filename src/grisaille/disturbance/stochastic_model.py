@@ -14,13 +14,14 @@ H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (1), (2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import casadi as ca
 
-from grisaille.compilation.memo import Memo
+from grisaille.cache import Cache
 from grisaille.disturbance import Process, group_correlated
 from grisaille.disturbance.free_levels import (
     filter_state_names,
@@ -36,6 +37,8 @@ from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.white_noise import white_names
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,22 @@ class StochasticModel:
     """Algebraic unknowns that stay implicit; every formula above may contain them."""
     residual: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """g(t, X, z, u, q) = 0"""
+
+    @cached_property
+    def content(self) -> str:
+        """The formulas that filters are made of, as text: equal for models that share them."""
+        arguments = [self.t, self.X, self.z, self.u, self.q]
+        formulas = [self.drift, self.noise, self.measured, self.variance, self.constraints, self.residual]
+        return str(ca.Function("content", arguments, formulas).serialize())
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What follows from the model and the key alone, made once."""
+        found: T = self._made.get(key, make)
+        return found
+
+    @cached_property
+    def _made(self) -> Cache[Any]:
+        return Cache(64)
 
     @cached_property
     def n(self) -> int:
@@ -161,12 +180,11 @@ class StochasticModel:
     def _has_relations(self) -> bool:
         """Whether anything switches with states or algebraic unknowns; known once for all fits of a model."""
         formulas = [self.drift, self.measured, self.noise, self.variance, self.residual]
-        content = ca.Function("content", [self.t, self.X, self.z, self.u, self.q], formulas)
         unknowns = ca.vertcat(self.X, self.z)
-        return _relations.get(content.serialize(), lambda: any(relations_of(f, unknowns) for f in formulas))
+        return _relations.get(self.content, lambda: any(relations_of(f, unknowns) for f in formulas))
 
 
-_relations: Memo[bool] = Memo(256)
+_relations: Cache[bool] = Cache(256)
 
 
 def _entries(vector: ca.SX) -> list[ca.SX]:

@@ -79,7 +79,7 @@ class Estimate:
         """What the residuals of least squares leave, with the noise at its estimates."""
         names = [s.output for c in self.cases for s in c.samples for _ in s.values]
         told = self.free & np.isfinite(np.diag(self.covariance))
-        J = self.evaluation.jacobian
+        J = self.evaluation.curved
         J = J if len(J) == len(self.evaluation.residuals) else np.zeros((len(names), len(told)))
         return Freedom(J, np.array(names, dtype=object), tuple(self.noise), told)
 

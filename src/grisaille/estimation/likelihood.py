@@ -96,18 +96,18 @@ class LikelihoodProblem(Problem):
                 slope[mine] -= likelihood.gradient
                 curvature[np.ix_(mine, mine)] += likelihood.information
             parts.append((case, likelihood))
-        extra, extra_slopes = self.prior_residuals(theta)
+        prior = self.prior(theta)
         fence, fence_slope, fence_bend = self.penalty.at(self.unknowns, theta)
         errors, scales, rows = self._innovations(parts, sensitive)
         return LikelihoodEvaluation(
             theta,
-            np.concatenate([errors / scales, extra]),
-            np.concatenate([rows, extra_slopes]) if sensitive and len(extra) else rows,
+            np.concatenate([errors / scales, prior.residuals]),
+            np.concatenate([rows, prior.slopes]) if sensitive and len(prior.slopes) else rows,
             errors,
             tuple(Prediction(c.trial.data.y - p.innovations, np.zeros((0, 0, 0))) for c, p in parts),
-            value=-total + 0.5 * float(extra @ extra) + fence,
-            slope=slope + extra_slopes.T @ extra + fence_slope,
-            curvature=curvature + extra_slopes.T @ extra_slopes + np.diag(fence_bend),
+            value=-total + prior.value + fence,
+            slope=slope + prior.gradient + fence_slope,
+            curvature=curvature + prior.search_curvature + np.diag(fence_bend),
             log_likelihood=total,
             penalty=fence,
         )
@@ -121,9 +121,9 @@ class LikelihoodProblem(Problem):
                 return np.inf, np.full(len(slope), np.nan)
             total += found.likelihood.value
             slope[list(case.unknowns)] -= found.likelihood.gradient
-        extra, extra_slopes = self.prior_residuals(theta)
+        prior = self.prior(theta)
         fence, fence_slope, _ = self.penalty.at(self.unknowns, theta)
-        return -total + 0.5 * float(extra @ extra) + fence, slope + extra_slopes.T @ extra + fence_slope
+        return -total + prior.value + fence, slope + prior.gradient + fence_slope
 
     def _filtered(self, case: Filtered, theta: np.ndarray, kind: RecentKind) -> FilteredOnce:
         """What a filter finds; with several experiments most do not move when an unknown of one of them does."""

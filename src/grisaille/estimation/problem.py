@@ -25,8 +25,9 @@ import numpy as np
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel, moving_levels
-from grisaille.estimation.unknowns import joint_priors, prior_residual
+from grisaille.estimation.prior import prior_term
 from grisaille.estimation.warm_start import Course
+from grisaille.laws.term import PriorTerm
 from grisaille.optimization.scaled import Scaled
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.unknown import Unknown
@@ -61,6 +62,8 @@ class Evaluation:
     """Of θ, where the problem has further unknowns and JᵀJ does not tell it (multiple shooting)."""
     cost: int = 1
     """Simulations of all experiments that it took."""
+    prior: PriorTerm | None = None
+    """Of which the last residuals are (``laws.term``)."""
 
     log_likelihood = np.nan
 
@@ -79,7 +82,23 @@ class Evaluation:
     @property
     def information(self) -> np.ndarray:
         """What stands for the Hessian of the objective; empty where derivatives were not asked for."""
-        return np.asarray(self.jacobian.T @ self.jacobian) if len(self.jacobian) else np.zeros((0, 0))
+        if not len(self.jacobian):
+            return np.zeros((0, 0))
+        information = np.asarray(self.curved.T @ self.curved)
+        return information - self.prior.upward.T @ self.prior.upward if self.has_upward_priors else information
+
+    @property
+    def has_upward_priors(self) -> bool:
+        """Whether the curvature of some prior is negative here, so that no rows of a Jacobian have it."""
+        return self.prior is not None and bool(self.prior.upward.any())
+
+    @property
+    def curved(self) -> np.ndarray:
+        """The Jacobian with the curvature of priors in place of the slopes of their residuals."""
+        count = 0 if self.prior is None else len(self.prior.rows)
+        if self.prior is None or not count or not len(self.jacobian):
+            return self.jacobian
+        return np.concatenate([self.jacobian[:-count], self.prior.rows])
 
     @property
     def objective(self) -> float:
@@ -87,7 +106,8 @@ class Evaluation:
 
     def among(self, kept: Sequence[int]) -> Self:
         """The same as a function of some of the unknowns."""
-        return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept])
+        prior = None if self.prior is None else self.prior.among(kept)
+        return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept], prior=prior)
 
     @property
     def steps(self) -> int:
@@ -174,7 +194,8 @@ class Problem(Scaled):
         if sensitive and self.differences is not None:
             return self.differenced(theta, self.differences)
         begun = self.begun
-        extra, extra_slopes = self.prior_residuals(theta)
+        prior = self.prior(theta)
+        extra = prior.residuals
         # rows are written where they stay: with many experiments this is the largest array of a fit
         count = sum(len(s.values) for c in begun.cases for s in c.samples)
         jacobian = np.zeros(((count + len(extra)) * sensitive, len(self.unknowns)))
@@ -196,10 +217,12 @@ class Problem(Scaled):
         factor = self.weights / np.concatenate(scales)
         if sensitive:
             jacobian[:at] *= factor[:, None]
-            jacobian[at:] = extra_slopes
+            jacobian[at:] = prior.slopes
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
-        return Evaluation(theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions))
+        return Evaluation(
+            theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior
+        )
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only."""
@@ -304,18 +327,9 @@ class Problem(Scaled):
                     frozen[key] = renewed
         return self.but(frozen=frozen), max(changes)
 
-    def prior_residuals(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One residual per prior (several for a joint one) and their derivatives."""
-        if all(u.prior is None for u in self.unknowns):
-            return np.zeros(0), np.zeros((0, len(theta)))
-        residuals, slopes = [], []
-        for k, (unknown, value) in enumerate(zip(self.unknowns, theta, strict=True)):
-            found = prior_residual(unknown, float(value))
-            if found is not None:
-                residuals.append(np.array([found[0]]))
-                slopes.append(found[1] * np.eye(len(theta))[[k]])
-        rows, offset = joint_priors(self.unknowns)
-        return np.concatenate([*residuals, rows @ theta + offset]), np.vstack([*slopes, rows])
+    def prior(self, theta: np.ndarray) -> PriorTerm:
+        """What the criterion contains of priors at θ."""
+        return prior_term(self.unknowns, theta)
 
     def _failed(self, theta: np.ndarray, predictions: list[Prediction], reason: str) -> Evaluation:
         empty = np.zeros(0)

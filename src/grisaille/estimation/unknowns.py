@@ -22,9 +22,11 @@ from grisaille.estimation.curves.smoothness import with_smoothness
 from grisaille.estimation.curves.vectors import deal_out, elements_of, names_to_estimate
 from grisaille.experiment.record import Record
 from grisaille.experiment.time_units import names_without_unit
+from grisaille.laws import Law, MultivariateNormal, Smoothness
+from grisaille.laws.content import refuse_no_prior
+from grisaille.laws.prior import is_searched_by_logarithm, refuse_without_maximum, support_to_search
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, SmoothCurve, Smoothness, Uniform
 from grisaille.structure.descriptor.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
@@ -32,6 +34,7 @@ from grisaille.structure.starts.initialization import Initializer, Start
 from grisaille.trial.conditions import conditions_of
 from grisaille.trial.unknown import Unknown
 
+POSITIVE = (0.0, np.inf)
 LOG_RATIO = 100.0
 """Positive bounds further apart than this mean that the order of magnitude is unknown."""
 
@@ -189,7 +192,7 @@ class _Declared:
         if target.startswith("start("):
             variable = self.structure.model.variables[target[6:-1]]
             prior = self.priors.get(name, self.priors.get(target))
-            lower, upper = self._bounds(name, target, variable.bounds, prior)
+            lower, upper = _above_zero(*self._bounds(name, target, variable.bounds, prior), prior)
             unit = "" if variable.name in self.unlabelled else variable.unit
             return Unknown(name, "start", variable.name, experiment, np.nan, lower, upper, False, unit, prior)
         if target.startswith(("scale(", "noise(")):
@@ -198,6 +201,7 @@ class _Declared:
         prior = self.priors.get(name, self.priors.get(target, parameter.prior))
         lower, upper = self._bounds(name, target, parameter.bounds, prior)
         logarithmic = _is_logarithmic(parameter.transform, lower, upper, prior)
+        lower, upper = (lower, upper) if logarithmic else _above_zero(lower, upper, prior)
         unit = "" if target in self.unlabelled else parameter.unit
         return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, unit, prior)
 
@@ -211,7 +215,7 @@ class _Declared:
         return Unknown(name, kind, inner, experiment, np.nan, max(lower, 0.0), upper, True, unit, prior)
 
     def _bounds(self, name: str, target: str, declared: tuple[float, float] | None, prior: Any) -> tuple[float, float]:
-        """What was given or declared, and not beyond a uniform prior."""
+        """What was given or declared, and not beyond the support of a prior; of positive ones, see ``_above_zero``."""
         pair = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))
         try:
             lower, upper = pair
@@ -219,8 +223,12 @@ class _Declared:
             raise EstimationError(f"The bounds of '{name}' are {pair!r}; give (low, high).") from None
         lower = -np.inf if lower is None else float(lower)
         upper = np.inf if upper is None else float(upper)
-        if isinstance(prior, Uniform):
-            lower, upper = max(lower, prior.low), min(upper, prior.high)
+        if prior is not None:
+            refuse_no_prior(f"'{name}'", prior)
+        if isinstance(prior, Law):
+            refuse_without_maximum(name, prior)
+            if prior.support != POSITIVE:
+                lower, upper = _between(lower, upper, prior)
         if not lower < upper:
             raise EstimationError(
                 f"The bounds of '{name}' are ({lower:g}, {upper:g}): the first must be below the second."
@@ -233,7 +241,18 @@ def _is_logarithmic(transform: str | None, lower: float, upper: float, prior: An
         return True
     if transform is None:
         return False
-    return isinstance(prior, LogNormal) or (lower > 0 and upper / lower >= LOG_RATIO)
+    return (isinstance(prior, Law) and is_searched_by_logarithm(prior)) or (lower > 0 and upper / lower >= LOG_RATIO)
+
+
+def _between(lower: float, upper: float, prior: Law) -> tuple[float, float]:
+    """The part of a range in which a prior has a density."""
+    low, high = support_to_search(prior)
+    return max(lower, low), min(upper, high)
+
+
+def _above_zero(lower: float, upper: float, prior: Any) -> tuple[float, float]:
+    """The same of a prior of positive values, where the unknown is not searched by its logarithm."""
+    return _between(lower, upper, prior) if isinstance(prior, Law) and prior.support == POSITIVE else (lower, upper)
 
 
 def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal) -> dict[str, Any]:
@@ -294,39 +313,6 @@ def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, Any] | Non
             raise EstimationError(
                 f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(names)}."
             )
-
-
-def prior_residual(unknown: Unknown, value: float) -> tuple[float, float] | None:
-    """(r, dr/dvalue) of a scalar prior, so that ½r² is its negative logarithm up to a constant; None without one."""
-    prior = unknown.prior
-    if isinstance(prior, Normal):
-        return (value - prior.mean) / prior.std, 1.0 / prior.std
-    if isinstance(prior, LogNormal):
-        return float(np.log(value / prior.median)) / prior.log_std, 1.0 / (value * prior.log_std)
-    if prior is None or isinstance(prior, Uniform | MultivariateNormal | SmoothCurve):
-        return None
-    raise EstimationError(f"The prior of '{unknown.name}' is {prior!r}; use gr.Normal, gr.LogNormal or gr.Uniform.")
-
-
-def joint_priors(unknowns: Sequence[Unknown]) -> tuple[np.ndarray, np.ndarray]:
-    """(A, b) of all priors of several unknowns: A θ + b are residuals, as of scalar ones."""
-    names = [u.name for u in unknowns]
-    joint = {id(u.prior): u.prior for u in unknowns if isinstance(u.prior, MultivariateNormal | SmoothCurve)}
-    rows, offsets = [np.zeros((0, len(names)))], [np.zeros(0)]
-    for prior in joint.values():
-        missing = [n for n in prior.names if n not in names]
-        if missing:
-            raise EstimationError(
-                f"The joint prior names '{missing[0]}', which is not estimated; estimated: {', '.join(names)}."
-            )
-        if isinstance(prior, SmoothCurve):
-            matrix, offset = np.array(prior.rows), np.array(prior.offset)
-        else:
-            matrix = np.linalg.inv(np.linalg.cholesky(np.asarray(prior.cov, dtype=float)))
-            offset = -matrix @ np.asarray(prior.mean, dtype=float)
-        rows.append(matrix @ np.eye(len(names))[[names.index(n) for n in prior.names]])
-        offsets.append(offset)
-    return np.vstack(rows), np.concatenate(offsets)
 
 
 def parameter_guesses(flat: FlatModel, unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:

@@ -26,8 +26,7 @@ def prior_part(problem: Problem) -> Part:
     """Return minus the log-density of the priors, up to a constant, as a part of a criterion."""
 
     def value(theta: np.ndarray) -> float:
-        residuals, _ = problem.prior_residuals(theta)
-        return 0.5 * float(residuals @ residuals)
+        return problem.prior(theta).value
 
     return Part(range(len(problem.unknowns)), value)
 

@@ -319,7 +319,7 @@ def _refuse_too_few(problem: Problem) -> None:
     """
     levels = [u.name for u in problem.unknowns if u.kind in ("scale", "noise")]
     n, count = len(problem.unknowns) - min(len(levels), 1), problem.count
-    believed = len(problem.prior_residuals(problem.guess)[0])
+    believed = len(problem.prior(problem.guess).residuals)
     if not problem.unknowns or count > n or (count + believed >= n and not problem.sigma and not levels):
         return
     said = f"{count} measurement{'' if count == 1 else 's'} cannot determine {n} unknown{'' if n == 1 else 's'}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from grisaille.errors import DataError
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples
-from grisaille.model import priors
+from grisaille.laws.content import from_data, to_data
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
 
 FORMAT = 1
-PRIORS = {cls.__name__: cls for cls in (priors.Normal, priors.LogNormal, priors.Uniform)}
 
 
 def to_dataset(experiment: Experiment) -> xr.Dataset:
@@ -92,7 +90,7 @@ def _rest(experiment: Experiment) -> dict[str, Any]:
 
 
 def _pack_start(value: Any) -> Any:
-    return value if value is None or isinstance(value, float) else [type(value).__name__, asdict(value)]
+    return value if value is None or isinstance(value, float) else to_data(value)
 
 
 def restore_dataset(cls: type[Experiment], dataset: xr.Dataset, changes: Mapping[str, Any]) -> Experiment:
@@ -137,7 +135,7 @@ def _signal(variable: Any, is_static: bool) -> Any:
 
 
 def _unpack_start(value: Any) -> Any:
-    return PRIORS[value[0]](**value[1]) if isinstance(value, list) else value
+    return from_data(value) if isinstance(value, list) else value
 
 
 def read_dataset(

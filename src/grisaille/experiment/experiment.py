@@ -182,6 +182,39 @@ class Experiment(Record):
         return make_experiments(cls, table, time, inputs, outputs, by, constants, name, unit, zone, dayfirst, options)
 
     @classmethod
+    def from_mat(
+        cls,
+        path: str | Path,
+        inputs: Any = (),
+        outputs: Any = (),
+        *,
+        constants: Any = MappingProxyType({}),
+        name: str | None = None,
+        unit: str | None = None,
+        **options: Any,
+    ) -> Experiment:
+        """An experiment from a file of results of OpenModelica or Dymola: MATLAB (``…_res.mat``) or CSV.
+
+        Units are those of the descriptions of variables. Of two rows at one instant, the sides of an event, the last
+        one counts.
+
+        Parameters
+        ----------
+        path : file name.
+        inputs, outputs : names of variables, or a dict from names in the model to variables, such as
+            ``{"u": "source.y"}``.
+        constants : names of parameters, or a dict from names in the model to parameters or numbers: variables that do
+            not change. ``start`` may name variables in the same way, which gives their values at the first instant.
+        name : of the experiment; by default the name of the file without its ending.
+        unit : unit of time; by default the one in the file, or else seconds.
+        options : hold, start, t0, weights, skip, units, fill, as in ``Experiment``. Trajectories are continuous between
+            their rows: ``hold="foh"`` for inputs that are.
+        """
+        from grisaille.experiment.result_files import read_from_results
+
+        return read_from_results(cls, path, inputs, outputs, constants, name, unit, options)
+
+    @classmethod
     def from_dataset(
         cls, dataset: xr.Dataset, inputs: Any = None, outputs: Any = None, *, time: str = "time", **options: Any
     ) -> Experiment:

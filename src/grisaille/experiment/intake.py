@@ -21,8 +21,9 @@ from grisaille.experiment.filling import Fill, filled, read_fills
 from grisaille.experiment.record import EVERY, Record, Start
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples, Signal, frozen, read_only
+from grisaille.laws import Law
+from grisaille.laws.content import refuse_no_prior
 from grisaille.model.names import suggestion
-from grisaille.model.priors import LogNormal, Normal, Uniform
 
 
 class Raw(NamedTuple):
@@ -229,7 +230,9 @@ def _read_start(name: str, value: Any) -> Start:
         )
     if name.startswith("start("):
         raise DataError(f"start= names '{name}'; write the variable itself, '{name[6:].rstrip(')')}'.")
-    if value is None or isinstance(value, Normal | LogNormal | Uniform):
+    if isinstance(value, Law):
+        refuse_no_prior(f"start of '{name}'", value)
+    if value is None or isinstance(value, Law):
         return value
     if checks.as_array(value).ndim != 0 or isinstance(value, str | bool):
         raise DataError(

@@ -200,9 +200,13 @@ def _bisect(values: Values, rows: np.ndarray, low: np.ndarray, high: np.ndarray,
 
 
 def _held(values: Values, k: int, instants: np.ndarray, span: tuple[float, float]) -> Polynomials:
-    """A signal that is constant between its switching instants, read in the middle of each piece."""
+    """A signal that is constant between its switching instants, read at three points of each piece.
+
+    The middle alone may be where the formula touches its next level without passing it: ``floor(2 + sin(t))`` at π/2.
+    """
     inner = instants[(instants > span[0]) & (instants <= span[1])]
     breaks = np.concatenate([[span[0]], inner, [span[1] + max(span[1] - span[0], 1.0)]])
-    middle = 0.5 * (breaks[:-1] + np.minimum(breaks[1:], max(span[1], np.nextafter(breaks[-2], np.inf))))
-    level = values(np.maximum(middle, breaks[:-1]))[k]
-    return Polynomials(breaks, level[:, None], inner)
+    ends = np.minimum(breaks[1:], max(span[1], np.nextafter(breaks[-2], np.inf)))
+    points = [breaks[:-1] + share * (ends - breaks[:-1]) for share in (0.382, 0.5, 0.618)]
+    levels = values(np.maximum(np.concatenate(points), np.tile(breaks[:-1], 3)))[k].reshape(3, -1)
+    return Polynomials(breaks, np.median(levels, axis=0)[:, None], inner)

@@ -127,9 +127,10 @@ class Table:
         if empty:
             raise DataError(f"Column '{by}' (by=) is empty in {self.rows.listed(empty)}; every row needs its run.")
         names = np.array(labels)
-        return {str(name): self._take(np.flatnonzero(names == name)) for name in dict.fromkeys(labels)}
+        return {str(name): self.taken(np.flatnonzero(names == name)) for name in dict.fromkeys(labels)}
 
-    def _take(self, positions: np.ndarray) -> Table:
+    def taken(self, positions: np.ndarray) -> Table:
+        """Some of the rows."""
         columns = {name: _chosen(cells, positions) for name, cells in self.columns.items()}
         return replace(self, columns=columns, rows=self.rows.take(positions))
 

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dgebal
 
-from grisaille.compilation.evaluation import Evaluation, numpy_matrix
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.disturbance.discretization import MARGIN
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.extended import ExtendedFilter
@@ -30,11 +30,10 @@ def freeze_doublings(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats |
     if filter.kind.propagation != "linearize":
         return
     longest = float((filter.cells(q).lengths / filter.steps(q)).max())
-    function = _jacobian(filter)
-    first = function(*_start(filter, q, x0, z0))[None]
+    first = _jacobians(filter, *_start(filter, q, x0, z0))
     filter.doublings = MARGIN + _needed(first, longest)
     for _ in range(3):
-        found = _averaged_along(filter, q, x0, z0) if filter.model.jumps else _along(filter, function, q, x0, z0)
+        found = _averaged_along(filter, q, x0, z0) if filter.model.jumps else _along(filter, q, x0, z0)
         largest = _needed(found, longest)
         if largest < filter.doublings:
             return
@@ -55,19 +54,30 @@ def _needed(jacobians: Floats, h: float) -> int:
     return max(0, int(np.ceil(np.log2(2 * norm)))) if norm > 0 else 0
 
 
-def _jacobian(filter: ExtendedFilter) -> Evaluation:
-    closed = Closed(filter.model, filter.newton)
-    return numpy_matrix(ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])]))
+def _jacobians(filter: ExtendedFilter, t: Floats, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats:
+    """Return the Jacobians of the drift at P points, (P, n, n); all arguments but q have a row for each point."""
+    count, n = len(t), filter.model.n
+
+    def make() -> FlatEvaluation:
+        closed = Closed(filter.model, filter.newton)
+        one = ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])])
+        return flat_function(one.map("A", "serial", count, [4], []))
+
+    function = filter.model.kept(("Jacobians of the drift", filter.newton, count), make)
+    return function(t, x, z, u, q)[0].reshape(count, n, n).transpose(0, 2, 1)
 
 
-def _start(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:
+def _start(
+    filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return t, x, z, u with one row each, and q."""
     x = np.zeros(filter.model.n)
     x[: filter.model.nx] = x0[0]
     z = np.zeros(filter.packing.nz)
     if z0 is not None:
         z[: z0.shape[1]] = z0[0]
     given = filter.prepared(q).given
-    return [given.bounds[0], x, z, given.signals[0], q]
+    return given.bounds[:1], x[None], z[None], given.signals[:1], q
 
 
 def _averaged_along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
@@ -89,7 +99,7 @@ def _averaged_along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | 
     return np.array(found)
 
 
-def _along(filter: ExtendedFilter, function: Evaluation, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
+def _along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
     """Jacobians at every predicted and updated mean, as far as the filter comes."""
     kept: list[States] = []
     zs: list[Floats] = []
@@ -102,8 +112,7 @@ def _along(filter: ExtendedFilter, function: Evaluation, q: Floats, x0: Floats, 
     given = filter.prepared(q).given
     z = zs[0] if zs else np.zeros((len(given.bounds), filter.packing.nz))
     found = [
-        function(t, x, algebra, u, q)
+        _jacobians(filter, given.bounds, np.ascontiguousarray(means), np.ascontiguousarray(z), given.signals, q)
         for means in (kept[0].x_pred, kept[0].x_filt)
-        for t, x, algebra, u in zip(given.bounds, means, z, given.signals, strict=True)
     ]
-    return np.array(found)
+    return np.concatenate(found)

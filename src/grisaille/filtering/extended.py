@@ -99,7 +99,6 @@ class ExtendedFilter:
         self._passes: dict[tuple[Any, ...], PreparedPass] = {}
         self._programs: dict[int, FilterProgram] = {}
         """By Newton steps; shared by all that were made of this one, as are functions."""
-        self._functions: dict[tuple[str, int, int], FlatEvaluation] = {}
 
     @property
     def program(self) -> FilterProgram:
@@ -401,10 +400,7 @@ class ExtendedFilter:
         return np.asarray(self._linearized(float(given.bounds[0]), given.signals[0], q, dq, x, z)[0][0])
 
     def _known(self, name: str, ns: int, build: Callable[[], ca.Function]) -> FlatEvaluation:
-        key = name, self.newton, ns
-        if key not in self._functions:
-            self._functions[key] = flat_function(build())
-        return self._functions[key]
+        return self.model.kept(("filter", name, self.newton, ns), lambda: flat_function(build()))
 
 
 def _stages(cells: Cells, steps: NDArray[np.int64]) -> Floats:

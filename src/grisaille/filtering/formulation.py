@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import casadi as ca
-
+from grisaille.cache import Cache
 from grisaille.compilation.kalman.program import FilterFormulas
-from grisaille.compilation.memo import Memo
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import STEPS, Closed
 from grisaille.filtering.iterated import iterated_update
@@ -44,14 +42,11 @@ class FilterKind:
 
 def formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
     """Step and update of a filter; made once for all records of a model."""
-    arguments = [model.t, model.X, model.z, model.u, model.q]
-    formulas = [model.drift, model.noise, model.measured, model.variance, model.constraints, model.residual]
-    content = ca.Function("content", arguments, formulas).serialize()
-    key = (content, model.structure.system.constraint_levels, kind)
+    key = (model.content, model.structure.system.constraint_levels, kind)
     return _formulated.get(key, lambda: _formulate(model, kind))
 
 
-_formulated: Memo[FilterFormulas] = Memo()
+_formulated: Cache[FilterFormulas] = Cache()
 
 
 def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:

@@ -7,12 +7,13 @@ instance then is that content: immutable, hashed, compared and pickled by it, wi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from grisaille.cache import Cache
 from grisaille.errors import ModelError
 from grisaille.model import packing
 from grisaille.model.connectors import Connection, ConnectorType
@@ -186,7 +187,7 @@ class Model(Labelled, metaclass=ModelType):
     """
 
     _content: Content
-    _cache: dict[str, Any]
+    _cache: Cache[Any]
 
     def __init__(self, /, *arguments: Any, start: Mapping[str, Any] | None = None, **changes: Any) -> None:
         if arguments:
@@ -195,7 +196,7 @@ class Model(Labelled, metaclass=ModelType):
                 f"{arguments[0]!r}."
             )
         _set(self, "_label", "")
-        _set(self, "_cache", {})
+        _set(self, "_cache", Cache(None))
         content = _class_content(self)
         _set(self, "_content", self._changed(content, changes, start) if changes or start is not None else content)
 
@@ -295,10 +296,8 @@ class Model(Labelled, metaclass=ModelType):
         scope = Scope(type(self).__name__, type(self)._layers(), self)  # formulas may name members of this very model
         return changed.mapped(scope.resolve)
 
-    def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
-        if key not in self._cache:
-            self._cache[key] = compute()
-        return self._cache[key]
+    def _cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        return self._cache.get(key, compute)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -344,7 +343,7 @@ class Model(Labelled, metaclass=ModelType):
 def restored(content: Content, cls: type[Model] = Model) -> Model:
     """An instance with the given content."""
     model: Model = object.__new__(cls)
-    for slot, value in (("_label", ""), ("_cache", {}), ("_content", content)):
+    for slot, value in (("_label", ""), ("_cache", Cache(None)), ("_content", content)):
         _set(model, slot, value)
     return model
 
@@ -367,3 +366,8 @@ def _class_content(instance: Model) -> Content:
     if isinstance(listed, ListedEquations) and cls.noise_covariance is Model.noise_covariance:
         type.__setattr__(cls, "_default", content)  # a list cannot change; a method is asked for every instance
     return content
+
+
+def content_key(model: Model) -> str:
+    """SHA-256 of all that a model consists of, remarks included: equal for models that cannot be told apart."""
+    return str(model._cached("content_key", lambda: packing.digest(model._content)))

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.laws.content import refuse_no_prior
 from grisaille.model.arrays import SymbolArray
 from grisaille.model.checking import check_bounds, check_inside, check_value
 from grisaille.model.dealing import read_shape, shape_of, spread
 from grisaille.model.expression import Expression
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
 from grisaille.model.spectra import Spectrum
 
 
@@ -73,7 +73,7 @@ class Parameter(Declaration):
     value : a number, a formula of parameters, or None: given with the instance, or estimated
     unit, description : for tables and axes; units are labels and never converted
     bounds : (low, high) for estimation; ``None`` on one side leaves it open
-    prior : ``gr.Normal``, ``gr.LogNormal`` or ``gr.Uniform``; ``gr.Smoothness`` for the values of a table
+    prior : a law (``gr.laws``) such as ``gr.Normal`` or ``gr.LogNormal``; ``gr.Smoothness`` for the values of a table
     transform : how the optimizer sees it: ``"log"``, ``None`` (as it is) or ``"auto"``
     size : None for one, n for a vector, (n, m) for a matrix of them; other arguments may then be lists
     """
@@ -95,13 +95,8 @@ class Parameter(Declaration):
         check_value(name, "value", fields["value"], constant=True)
         fields["bounds"] = check_bounds(name, fields["bounds"])
         check_inside(name, fields["value"], fields["bounds"])
-        if fields["prior"] is not None and not isinstance(
-            fields["prior"], Normal | LogNormal | Uniform | MultivariateNormal | Smoothness
-        ):
-            raise ModelError(
-                f"{name}: prior must be gr.Normal(mean, std), gr.LogNormal(median, log_std), gr.Uniform(low, high) or, "
-                f"for the values of a table, gr.Smoothness(scale), got {fields['prior']!r}."
-            )
+        if fields["prior"] is not None:
+            refuse_no_prior(name, fields["prior"])
         if not isinstance(fields["transform"], str | None) or fields["transform"] not in ("auto", "log", None):
             raise ModelError(f"{name}: transform must be 'auto', 'log' or None, got {fields['transform']!r}.")
         if fields["transform"] == "log" and fields["bounds"] and fields["bounds"][0] < 0:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeVar
-from weakref import WeakKeyDictionary
 
+from grisaille.cache import Cache
 from grisaille.model.expression import Expression
 
 T = TypeVar("T")
@@ -117,9 +118,6 @@ class FlatWhen:
     source: str = ""
 
 
-_kept: WeakKeyDictionary[FlatModel, dict[Hashable, Any]] = WeakKeyDictionary()
-
-
 @dataclass(frozen=True, eq=False)
 class FlatModel:
     name: str
@@ -142,9 +140,10 @@ class FlatModel:
     """What holds at the first instant only."""
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What follows from the model and the key alone, made once; it must not hold on to the model."""
-        known = _kept.setdefault(self, {})
-        if key not in known:
-            known[key] = make()
-        found: T = known[key]
+        """What follows from the model and the key alone, made once."""
+        found: T = self._made.get(key, make)
         return found
+
+    @cached_property
+    def _made(self) -> Cache[Any]:
+        return Cache(None)

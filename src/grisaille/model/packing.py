@@ -13,8 +13,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from grisaille.errors import ModelError
+from grisaille.laws import Law, MultivariateNormal, Smoothness
 from grisaille.model import content as _content
-from grisaille.model import flat, priors, spectra
+from grisaille.model import flat, spectra
 from grisaille.model.content import Content
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 
@@ -24,8 +25,7 @@ _CLASSES: dict[str, type] = {
         Content, _content.Law, _content.Action, _content.Branch, _content.Occasion, _content.Check, _content.Joint,
         _content.ConnectorContent, _content.Component, flat.FlatParameter,
         flat.FlatVariable, flat.FlatDiscrete, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput,
-        spectra.Spectrum, priors.Normal,
-        priors.LogNormal, priors.Uniform, priors.MultivariateNormal, priors.Smoothness,
+        spectra.Spectrum, MultivariateNormal, Smoothness,
     )
 }  # fmt: skip
 
@@ -47,13 +47,13 @@ def unpack(text: str) -> Content:
 
 def fingerprint(content: Content) -> str:
     """SHA-256 over names, values and equations; comments and places in files are left out."""
-    return _digest(_without_remarks(content))
+    return digest(_without_remarks(content))
 
 
 def structure_key(content: Content) -> str:
     """As :func:`fingerprint`, but numbers that are values of parameters, starts, scales and noises are left out."""
     plain = _without_remarks(content)
-    return _digest(
+    return digest(
         replace(
             plain,
             parameters={
@@ -99,7 +99,8 @@ def _without_remarks(content: Content) -> Content:
     )
 
 
-def _digest(content: Content) -> str:
+def digest(content: Content) -> str:
+    """SHA-256 of all that a model consists of."""
     return hashlib.sha256(pack(content).encode()).hexdigest()
 
 
@@ -121,7 +122,7 @@ class _Table:
             return {"d": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
         if isinstance(value, list | tuple):
             return [self.encode(item) for item in value]
-        if is_dataclass(value) and type(value).__name__ in _CLASSES:
+        if is_dataclass(value) and (type(value).__name__ in _CLASSES or isinstance(value, Law)):
             return {"c": type(value).__name__, "f": [self.encode(getattr(value, f.name)) for f in fields(value)]}
         raise TypeError(f"{type(value).__name__} cannot be part of a model's content")
 
@@ -182,4 +183,10 @@ def _decode(value: Any, nodes: list[Expression]) -> Any:
         return nodes[value["e"]]
     if "d" in value:
         return {_decode(k, nodes): _decode(v, nodes) for k, v in value["d"]}
-    return _CLASSES[value["c"]](*(_decode(item, nodes) for item in value["f"]))
+    found = _CLASSES.get(value["c"]) or Law.known.get(value["c"])
+    if found is None:
+        raise ModelError(
+            f"The model has a prior of the law {value['c']}, which is not known here: import the module that "
+            f"defines it first."
+        )
+    return found(*(_decode(item, nodes) for item in value["f"]))

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from grisaille.cache import Cache, Same
 from grisaille.errors import ModelError
 from grisaille.model.arrays import SymbolArray
 from grisaille.model.content import ConnectorContent, Content, element_names
@@ -44,11 +45,10 @@ def members(content: Content, prefix: str) -> list[str]:
 
 def _kept(root: Any, content: Content, path: str, make: Callable[[], Any]) -> Any:
     """Arrays and lists are made once: ``self.T[k]`` in a loop over k asks for all of ``T`` each time."""
-    known: dict[str, Any] = vars(root).get("_cache", {})
-    found = known.get(f"view {path}")
-    if found is None or found[0] is not content:
-        found = known[f"view {path}"] = content, make()
-    return found[1]
+    known: Cache[Any] | None = vars(root).get("_cache")
+    if known is None:
+        return make()
+    return known.get(("view", path), lambda: Cache[Any](1)).get(Same(content), make)
 
 
 def _array(root: Any, content: Content, path: str) -> SymbolArray:

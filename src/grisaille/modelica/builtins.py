@@ -107,6 +107,10 @@ def _rem(x: Any, y: Any) -> Any:
     return subtract(x, multiply(_truncated(x, y), y))
 
 
+_LARGEST = 1e60
+"""``Modelica.Constants.inf``: the smallest of no numbers."""
+
+
 def _extreme(operation: str, numeric: Callable[..., Any]) -> Function:
     def two(a: Any, b: Any) -> Any:
         if isinstance(a, Enumerated) and isinstance(b, Enumerated):
@@ -118,7 +122,7 @@ def _extreme(operation: str, numeric: Callable[..., Any]) -> Function:
     def apply(*arguments: Any) -> Any:
         items = list(arguments[0].flat) if len(arguments) == 1 and isinstance(arguments[0], np.ndarray) else arguments
         if not len(items):
-            raise Unfit(f"{operation} of nothing has no value")
+            return _LARGEST if operation == "minimum" else -_LARGEST
         result = items[0]
         for item in items[1:]:
             result = elementwise(two, result, item)

@@ -6,6 +6,7 @@ into (a parameter, a variable, a fixed value) is decided by whoever asks for the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from grisaille.modelica.limits import COMPONENT, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import Record, Unfit, describe
 
+_SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
 UNUSED = frozenset({"quantity", "displayUnit", "unbounded", "uncertain", "distribution"})
 """Attributes of Modelica that change nothing here."""
 
@@ -45,10 +47,18 @@ class Expansion:
         self.library, self.evaluator = library, evaluator
         self.known = known
         """Attributes whose values are wanted."""
+        self.settled: Callable[[Scalar], Any] | None = None
+        """What parameters and constants in records of variables become."""
+        self.given: set[str] = set()
+        """Records and fields that an equation or a statement gives: what the record says of them does not count."""
+        self.bindings: list[tree.Equal] = []
+        """Values of fields of variables, as equations."""
+        self._binds = False
 
     def expand(self, declared: tree.Declared, leaf: Callable[[Scalar], Any], *, with_value: bool) -> Any:
         """The declared component as a value whose scalars ``leaf`` has made."""
         value = self._evaluated(declared.value) if with_value and declared.value is not None else None
+        self._binds = not with_value and declared.value is None
         return self._typed(declared, declared.name, declared.type, declared.sizes, declared.attributes, value, leaf)
 
     def _typed(
@@ -63,7 +73,7 @@ class Expansion:
         made = self.library.classes.get(base)
         if made is not None and made.kind == "record":
             return self._entries(
-                name, shape, value, lambda n, i, v: self._record(declared, n, made, attributes, v, leaf)
+                name, shape, value, lambda n, i, v: self._record(declared, n, i, made, attributes, v, leaf)
             )
         if made is not None and not made.literals and "ExternalObject" not in made.extends:
             raise Refused(declared.at, f"'{name}' is of the class '{base}', a {made.kind}: the model is not flat")
@@ -79,23 +89,47 @@ class Expansion:
         )
 
     def _record(
-        self, declared: tree.Declared, name: str, made: tree.Class, attributes: Mapping[str, tree.Node], value: Any,
-        leaf: Callable[[Scalar], Any],
+        self, declared: tree.Declared, name: str, index: tuple[int, ...], made: tree.Class,
+        attributes: Mapping[str, tree.Node], value: Any, leaf: Callable[[Scalar], Any],
     ) -> Record:  # fmt: skip
         if value is not None and not isinstance(value, Record):
             raise Unfit(f"'{name}' is a record, its value is {describe(value)}")
-        fields = {}
+        fields: dict[str, Any] = {}
         for component in made.components:
             own = {k[len(component.name) + 1 :]: v for k, v in attributes.items() if k.startswith(component.name + ".")}
             given = value.get(component.name) if value is not None else None
-            bound = attributes.get(component.name, component.value)
-            if given is None and bound is not None:
-                given = self._evaluated(bound)
+            changed, binds, field_leaf = attributes.get(component.name), self._binds, leaf
+            constant = bool(component.prefixes & {"parameter", "constant"})
+            if binds and not constant:
+                self._bind(f"{name}.{component.name}", index, changed, component, made, name)
+                self._binds = changed is None and component.value is None
+            elif given is None and changed is not None:
+                given = _entry(self._evaluated(changed), index)
+            elif given is None and component.value is not None:
+                given = self._evaluated(component.value, fields)
+            if binds and constant and self.settled is not None:
+                field_leaf, self._binds = self.settled, False
             fields[component.name] = self._typed(
                 declared, f"{name}.{component.name}", component.type, component.sizes,
-                {**component.attributes, **own}, given, leaf,
+                {**component.attributes, **own}, given, field_leaf,
             )  # fmt: skip
+            self._binds = binds
         return Record(made.name, fields)
+
+    def _bind(
+        self, field: str, index: tuple[int, ...], changed: tree.Node | None, component: tree.Declared,
+        made: tree.Class, record: str,
+    ) -> None:  # fmt: skip
+        """A field's value as an equation: the one that is written at the variable, else the one of the record."""
+        node = changed
+        if node is not None and index and isinstance(node, tree.Braces | tree.Comprehension):
+            places = tuple(tree.Literal(node.at, i + 1) for i in index)
+            node = tree.Subscripted(node.at, node, (tree.Part("", places),))
+        given = {_SUBSCRIPTS.sub("", record), _SUBSCRIPTS.sub("", field)} & self.given
+        if node is None and component.value is not None and not given:
+            node = _within(component.value, record, {c.name for c in made.components})
+        if node is not None:
+            self.bindings.append(tree.Equal(node.at, tree.Reference(node.at, (tree.Part(field),)), node))
 
     def _entries(
         self, name: str, shape: tuple[int, ...], value: Any, one: Callable[[str, tuple[int, ...], Any], Any]
@@ -119,11 +153,24 @@ class Expansion:
                 shape.append(self.evaluator.whole(size, {}, f"the size of '{name}'"))
         return tuple(shape)
 
-    def _evaluated(self, node: tree.Node) -> Any:
+    def _evaluated(self, node: tree.Node, local: Mapping[str, Any] | None = None) -> Any:
         try:
-            return self.evaluator.value(node, {})
+            return self.evaluator.value(node, dict(local or {}))
         except Unfit as unfit:
             raise Refused(node.at, str(unfit)) from None
+
+
+def _within(node: Any, record: str, fields: set[str]) -> Any:
+    """A formula of a record, its own fields under their full names."""
+    if isinstance(node, tree.Reference) and node.parts[0].name in fields:
+        first, *rest = node.parts
+        inside = (tree.Part(f"{record}.{first.name}", first.subscripts), *rest)
+        return tree.Reference(node.at, tuple(_rebuilt_part(p, record, fields) for p in inside))
+    return tree.rebuilt(node, lambda inner: _within(inner, record, fields))
+
+
+def _rebuilt_part(part: tree.Part, record: str, fields: set[str]) -> tree.Part:
+    return tree.Part(part.name, tuple(_within(s, record, fields) for s in part.subscripts))
 
 
 def _entry(value: Any, index: tuple[int, ...]) -> Any:

@@ -65,6 +65,25 @@ class Entries:
         ]  # fmt: skip
         return [Single(tree.Equal(node.at, *pair), local) for pair in leaves]
 
+    def scalars(self, single: Single) -> list[Single]:
+        """An equation of an array or a record of variables, scalar by scalar; any other as it is."""
+        node, local = single.node, single.local
+        assert isinstance(node, tree.Equal)
+        if isinstance(node.left, tree.Several):
+            return [
+                one for k, item in enumerate(node.left.items) if item is not None
+                for one in self.scalars(Single(tree.Equal(node.at, item, tree.Result(node.at, node.right, k)), local))
+            ]  # fmt: skip
+        sides = [(side, self._structure(side, local)) for side in (node.left, node.right)]
+        held = [structure for _, structure in sides if isinstance(structure, np.ndarray | Record)]
+        if not held:
+            return [single]
+        found = []
+        for parts, _ in _leaves(held[0]):
+            left, right = (_leaf(side, structure, parts) for side, structure in sides)
+            found.append(Single(tree.Equal(node.at, left, right), local))
+        return found
+
     def _has_discrete(self, structure: Any) -> bool:
         return structure is not None and any(name in self.names.discrete for _, name in _leaves(structure))
 
@@ -118,7 +137,7 @@ class Entries:
         if isinstance(node, tree.Comprehension | tree.For):
             hidden = {name for name, _ in node.iterators}
             local = {name: value for name, value in local.items() if name not in hidden}
-        return _rebuilt(node, lambda inner: self.named(inner, local, everything=everything))
+        return tree.rebuilt(node, lambda inner: self.named(inner, local, everything=everything))
 
     def _reference(self, node: tree.Reference, local: Local, everything: bool) -> tree.Node:
         first = node.parts[0]
@@ -221,25 +240,3 @@ def _leaf(side: tree.Node, structure: Any, parts: Parts) -> tree.Node:
 def _place(node: tree.Node) -> int:
     assert isinstance(node, tree.Literal)
     return int(node.value)
-
-
-def _rebuilt(node: Any, change: Any) -> Any:
-    """A node whose parts are changed; what holds none is itself."""
-    if isinstance(node, tree.Part):
-        return tree.Part(node.name, tuple(map(change, node.subscripts)))
-    if isinstance(node, tree.Node):
-        fields = [getattr(node, name) for name in node.__dataclass_fields__]
-        return type(node)(*(_changed(value, change) for value in fields))
-    return node
-
-
-def _changed(value: Any, change: Any) -> Any:
-    if isinstance(value, tree.Node):
-        return change(value)
-    if isinstance(value, tree.Part):
-        return _rebuilt(value, change)
-    if isinstance(value, list | tuple):
-        return type(value)(_changed(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: _changed(item, change) for key, item in value.items()}
-    return value

@@ -353,6 +353,8 @@ class Evaluator:
     def _calling(self, node: tree.Calling, local: Local) -> Any:
         if node.name in ("sum", "product", "min", "max") and len(node.arguments) == 1:
             return BUILTINS[node.name](self.value(node.arguments[0], local))
+        if node.name == "array" and len(node.arguments) == 1 and isinstance(node.arguments[0], tree.Comprehension):
+            return self.value(node.arguments[0], local)
         lazy = LAZY.get(node.name)
         if lazy is not None:
             return lazy(self, node, local)

@@ -245,13 +245,10 @@ class Algorithm:
             if going is not True:
                 worlds.append((going, now))
             if len(worlds) > REPETITIONS:
-                raise Refused(
-                    statement.at,
-                    f"'while' may be repeated more than {REPETITIONS} times: its condition is only known during a "
-                    "simulation. Add a counter to it, 'while … and n < 20 loop', or write 'for' with a 'break'",
-                )
+                self._settled_while(statement, local)
+                return
             if worlds:
-                now = dict(now)
+                now = {**now, _RETURNED: False, _BROKEN: False}  # as it is where the loop goes on
                 with self._doubting():
                     self.run(statement.body, now)
             else:
@@ -264,6 +261,24 @@ class Algorithm:
             self._join(joined, going, now, world)
             now = joined
         local.update(now)
+
+    def _settled_while(self, statement: tree.While, local: Local) -> None:
+        """A loop that parameters alone decide: they are fixed, as those are that decide a size."""
+        while True:
+            stopped = either(local.get(_RETURNED, False), local.get(_BROKEN, False))
+            truth = self.evaluator.truth(statement.condition, local)
+            going = self.evaluator.settled_truth(both(negated(stopped), truth))
+            if going is False:
+                return
+            if going is not True:
+                raise Refused(
+                    statement.at,
+                    f"'while' may be repeated more than {REPETITIONS} times: its condition is only known during a "
+                    "simulation. Add a counter to it, 'while … and n < 20 loop', or write 'for' with a 'break'",
+                )
+            self.run(statement.body, local)
+            if self._steps > STATEMENTS:
+                raise Refused(statement.at, "'while' does not end")
 
 
 def _is_half_set(a: Any, b: Any) -> bool:

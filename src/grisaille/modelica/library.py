@@ -18,8 +18,8 @@ from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
 from grisaille.modelica.standard import NATIVE as SUPPLIED
-from grisaille.modelica.standard import supplied
-from grisaille.modelica.tables import CONSTRUCTORS, CURVED, NATIVE
+from grisaille.modelica.standard import supplied, texts
+from grisaille.modelica.tables import CONSTRUCTORS, CURVED, NATIVE, SURFACES, Guarded
 from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, elementwise, is_plain
 
 CALLS_DEEP = 25
@@ -58,6 +58,8 @@ class Library:
         """Makes an unknown of f(u) = 0 in the model that is read: f, bounds of u, place."""
         self.remark: Callable[[int, str], None] = lambda at, words: None
         """Tells what is assumed, with its place."""
+        self.require: Callable[[Any, str, int], None] = lambda holds, words, at: None
+        """Adds an assertion to the model that is read: a condition, its message, place."""
 
     def _enter(self, made: tree.Class, prefix: str) -> None:
         name = f"{prefix}.{made.name}" if prefix else made.name
@@ -136,6 +138,10 @@ class Library:
             return Given(node.name.removeprefix("function "), named)
         if node.name == SOLVING and len(arguments) >= 3 and not all(map(is_settled, arguments)):
             return self._solved(node, *arguments[:3])
+        if texts.is_known(node.name):
+            return texts.called(node.name, arguments, named)
+        if node.name in self.enumerations and len(arguments) == 1:
+            return self._literal(node, arguments[0])
         if made is None:
             return self._supplied(node, arguments, named)
         if made.kind == "record":
@@ -152,6 +158,16 @@ class Library:
             with self.evaluator.plainly():  # the result is kept for calls that do not stand in smooth()
                 self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
         return self._known[key][0]
+
+    def _literal(self, node: tree.Calling, position: Any) -> Any:
+        """``E(2)``: the literal of an enumeration at a position."""
+        literals = list(self.enumerations[node.name].values())
+        place = self.evaluator.settled(position)
+        if not isinstance(place, int) or not 1 <= place <= len(literals):
+            raise Refused(
+                node.at, f"'{node.name}' takes a number from 1 to {len(literals)} that is known before the run"
+            )
+        return literals[place - 1]
 
     def _solved(self, node: tree.Calling, function: Any, low: Any, high: Any) -> Any:
         """The root of a function with one argument, as an unknown with an equation."""
@@ -276,7 +292,7 @@ class Library:
             results = SUPPLIED[external.function](*(local[c.name] for c in made.components if "input" in c.prefixes))
             local.update(zip(outputs, results, strict=True))
             return
-        function = NATIVE.get(external.function, BUILTINS.get(external.function))
+        function = {**BUILTINS, **texts.EXTERNAL, **NATIVE}.get(external.function)
         if function is None:
             raise Refused(
                 at, f"the external function '{external.function or name}' is not supported: it would run foreign code"
@@ -288,18 +304,24 @@ class Library:
         if external.function in CONSTRUCTORS:  # when a table begins and by what it is shifted decide its formulas
             values = [self.evaluator.settled(v) for v in values]
         curved = any(isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in CURVED for v in values)
-        value = function(*(self._with_abscissas(v, curved) for v in values))
+        has_row = external.function in SURFACES
+        value = function(*(self._with_abscissas(v, curved, has_row) for v in values))
+        if isinstance(value, Guarded):
+            self.require(value.holds, value.message, at)
+            value = value.value
         if not outputs:
             return
         local[outputs[0]] = value
 
-    def _with_abscissas(self, value: Any, curved: bool) -> Any:
-        """A matrix whose first column is settled, as tables need it, and all of it where slopes are made of it."""
+    def _with_abscissas(self, value: Any, curved: bool, has_row: bool) -> Any:
+        """A matrix whose abscissas are settled, as tables need it, and all of it where slopes are made of it."""
         if not isinstance(value, np.ndarray) or value.ndim != 2 or not value.size:
             return value
         table = value.copy()
         for k in range(value.shape[1] if curved else 1):
             table[:, k] = [self.evaluator.settled(x) for x in value[:, k]]
+        if has_row:
+            table[0] = [self.evaluator.settled(x) for x in table[0]]
         return table
 
     def _blank(self, component: tree.Declared, local: Local) -> Any:

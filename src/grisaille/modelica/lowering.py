@@ -21,6 +21,7 @@ from grisaille.modelica.events import Events, is_momentary, outside_pre, pairs_o
 from grisaille.modelica.functions import SILENT, is_warning, message_of, results_for
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
+from grisaille.modelica.realness import is_real
 from grisaille.modelica.refusals import Refusals, Refused, Source
 from grisaille.modelica.sections import Sections, Single
 from grisaille.modelica.starts import choose_starts
@@ -48,6 +49,7 @@ class _Lowering:
         self.evaluator = self.names.evaluator
         self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
         self.entries = Entries(self.names, self.sections)
+        self.sections.scalars = self.entries.scalars
         self.events = Events(self.names, self.sections)
         self.set_at_events: set[str] = set()
         self.set_from_here: dict[int, set[str]] = {}
@@ -58,6 +60,7 @@ class _Lowering:
         self.initial: list[Law] = []
         self.checks: list[Check] = []
         self.library.solver, self.library.remark = self._root, self.names.remarks.add
+        self.library.require = self._require
 
     def _package_constants(self, classes: list[tree.Class]) -> None:
         for package in (c for c in classes if c.kind == "package"):
@@ -236,7 +239,7 @@ class _Lowering:
             Definition(side.path, other, single.local, node.at)
             for side, other in pairs
             if isinstance(side, tree.Reference) and side.path in self.names.discrete
-            and side.path not in self.set_at_events
+            and side.path not in self.set_at_events and not is_real(other, self.names.variables.__contains__)
         ]  # fmt: skip
 
     def _define(self, definition: Definition) -> None:
@@ -299,6 +302,12 @@ class _Lowering:
         self.names.variables[name] = FlatVariable(name, start, "", f"the root that {self.source.place(at)} asks for")
         self.laws.append(Law(formula(function(Name(name))), Constant(0.0), self.source.place(at)))
         return Name(name)
+
+    def _require(self, holds: Any, message: str, at: int) -> None:
+        """An assertion that a function of the library makes of its arguments."""
+        if self.names.number(holds) is False:
+            raise Refused(at, message)
+        self.checks.append(Check(holds, message, True, self.source.place(at)))
 
     def _first_check(self, node: tree.Do, single: Single) -> None:
         """An assertion of the first instant: of parameters alone it is told at once, else it is not checked."""

@@ -76,6 +76,8 @@ class ModelNames:
         self._parts: dict[str, list[str]] | None = None
         self._numbers: dict[str, Any] = {}
         self._expansion = Expansion(library, self.evaluator, _ATTRIBUTES)
+        self._expansion.settled = self._settled_leaf
+        self._expansion.given = _given_by_equations(made)
         library.evaluator = self.evaluator
         self._declare()
 
@@ -157,8 +159,12 @@ class ModelNames:
         value = self.formulas.get(name)
         if isinstance(value, Expression):
             return before(value)
-        if name not in self.variables or self.variables[name].start is None:
+        if name not in self.variables:
             return UNSET
+        if self.variables[name].start is None:
+            words = f"an algorithm does not always give '{name}' a value: it is its start there"
+            self.remarks.add(self.place_of(name), f"{words}, zero since none is declared")
+            return Constant(0.0)
         return self.variables[name].start
 
     def skipped(self, name: str) -> int:
@@ -220,6 +226,8 @@ class ModelNames:
         for component in self.made.components:
             if not component.prefixes & constant:
                 self._declared(component, self._variable_leaf, with_value=False)
+                self.bindings += self._expansion.bindings
+                self._expansion.bindings = []
                 if component.value is not None:
                     target = tree.Reference(component.at, (tree.Part(component.name),))
                     self.bindings.append(tree.Equal(component.at, target, component.value))
@@ -356,6 +364,18 @@ class ModelNames:
     @staticmethod
     def _text(value: Any) -> str:
         return value if isinstance(value, str) else ""
+
+
+def _given_by_equations(made: tree.Class) -> set[str]:
+    """Names that stand alone on the left of an equation or a statement, or on the right of a formula."""
+    found: set[str] = set()
+    for node in tree.walk(*made.equations, *(s for section in made.algorithms for s in section)):
+        sides = [node.target] if isinstance(node, tree.Assign) else []
+        if isinstance(node, tree.Equal):
+            sides = [node.left if isinstance(node.left, tree.Reference | tree.Several) else node.right]
+        sides += [i for s in sides if isinstance(s, tree.Several) for i in s.items if i is not None]
+        found |= {s.path for s in sides if isinstance(s, tree.Reference)}
+    return found
 
 
 def _typed(value: Any, base: str) -> Any:

@@ -188,7 +188,7 @@ class _Parser(ExpressionParser):
                 attributes.update({f"{name}.{key}": item for key, item in inner.items()})
                 if self.kind != ")":
                     self.need(",", "between modifications")
-        value = self.expression() if self.has("=") or self.has(":=") else None
+        value = self.range() if self.has("=") or self.has(":=") else None
         return attributes, value
 
     def _words(self) -> str:

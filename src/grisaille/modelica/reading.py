@@ -13,11 +13,19 @@ from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.full.flattening import flatten
 from grisaille.modelica.full.outline import MODELS
-from grisaille.modelica.full.packages import every_class, experiment_of, is_full, libraries_of_environment, whole
+from grisaille.modelica.full.packages import (
+    every_class,
+    experiment_of,
+    is_full,
+    libraries_of_environment,
+    places_of,
+    whole,
+)
 from grisaille.modelica.limits import Unfit, counted
 from grisaille.modelica.lowering import lower
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
+from grisaille.modelica.tables import files_of
 
 LARGEST = 64 * 2**20
 """Bytes of the largest text that is read."""
@@ -48,7 +56,7 @@ def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return flatten(*whole(text, label, file, name, _libraries(text, file, path)))[0]
+        return _flat(text, label, file, name, path)[0]
     return text
 
 
@@ -56,9 +64,10 @@ def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[M
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     text, label, file = _text(source)
     try:
-        with counted():
+        libraries = _libraries(path)
+        with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
-                model, _ = _read(*flatten(*whole(text, label, file, name, _libraries(text, file, path))), None)
+                model, _ = _read(*_flat(text, label, file, name, path), None)
                 return model, dict(experiment_of(text, name))
             return _read(text, Source(text, label), name)
     except RecursionError:
@@ -81,14 +90,19 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     return restored(lower(classes, made, place)), settings
 
 
+def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[str, Source]:
+    """The Base Modelica text of a model of full Modelica."""
+    return flatten(*whole(text, label, file, name, _libraries(path)), file)
+
+
 def _is_full(text: str, file: Path | None, path: Any) -> bool:
     """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
     return bool(_folders(path)) or is_full(text, file)
 
 
-def _libraries(text: str, file: Path | None, path: Any) -> list[Path]:
-    """Folders of libraries: those given, else those of ``MODELICAPATH`` that the text needs."""
-    return _folders(path) or libraries_of_environment(text, file)
+def _libraries(path: Any) -> list[Path]:
+    """Folders of libraries: those given, else those of ``MODELICAPATH``."""
+    return _folders(path) or libraries_of_environment()
 
 
 def _folders(path: Any) -> list[Path]:

@@ -30,6 +30,8 @@ class Sections:
 
     def __init__(self, evaluator: Evaluator, is_settled: Callable[[tree.Node], bool], refusals: Refusals) -> None:
         self.evaluator, self.is_settled, self.refusals = evaluator, is_settled, refusals
+        self.scalars: Callable[[Single], list[Single]] = lambda single: [single]
+        """An equation of arrays or records, scalar by scalar."""
         self._count = 0
 
     def unroll(self, nodes: list[tree.Node], local: Local) -> Iterator[Single]:
@@ -83,7 +85,14 @@ class Sections:
     def _joined(
         self, at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: list[Single]
     ) -> Iterator[Single]:
+        if len({len(body) for body in (otherwise, *(body for _, body in branches))}) > 1:
+            branches = [(condition, self._apart(body)) for condition, body in branches]
+            otherwise = self._apart(otherwise)
         return joined(at, branches, otherwise, self._target)
+
+    def _apart(self, body: list[Single]) -> list[Single]:
+        """Branches that give the entries of an array in different ways are compared entry by entry."""
+        return [one for s in body for one in (self.scalars(s) if isinstance(s.node, tree.Equal) else [s])]
 
     def _target(self, single: Single) -> str:
         """The variable that stands alone on the left of an equation; empty where none does."""

@@ -323,3 +323,25 @@ def references(*roots: Node) -> Iterator[str]:
             for part in node.parts:
                 path = f"{path}.{part.name}" if path else part.name
                 yield path
+
+
+def rebuilt(node: Any, change: Any) -> Any:
+    """A node whose parts are changed; what holds none is itself."""
+    if isinstance(node, Part):
+        return Part(node.name, tuple(map(change, node.subscripts)))
+    if isinstance(node, Node):
+        fields = [getattr(node, name) for name in node.__dataclass_fields__]
+        return type(node)(*(_changed(value, change) for value in fields))
+    return node
+
+
+def _changed(value: Any, change: Any) -> Any:
+    if isinstance(value, Node):
+        return change(value)
+    if isinstance(value, Part):
+        return rebuilt(value, change)
+    if isinstance(value, list | tuple):
+        return type(value)(_changed(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: _changed(item, change) for key, item in value.items()}
+    return value

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from grisaille.errors import DataError
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
+from grisaille.laws import Law, MultivariateNormal, Smoothness
+from grisaille.laws.law import is_ours
 
-KINDS: dict[str, type] = {"normal": Normal, "lognormal": LogNormal, "uniform": Uniform, "smoothness": Smoothness}
+KINDS: dict[str, type] = {
+    **{n.lower(): kind for n, kind in Law.known.items() if is_ours(kind)}, "smoothness": Smoothness,
+}  # fmt: skip
 
 
 def make_prior(table: Mapping[str, Any]) -> Any:
@@ -17,12 +20,15 @@ def make_prior(table: Mapping[str, Any]) -> Any:
     kind = KINDS[table["kind"]]
     fields = [f.name for f in dataclasses.fields(kind)]
     given = {k: v for k, v in table.items() if k != "kind"}
-    if set(given) != set(fields):
+    may_lack = {"below", "above"} if "of" in given and set(given) > {"of"} else set()
+    if not set(fields) - may_lack <= set(given) <= set(fields):
         example = ", ".join(f"{name} = …" for name in fields)
         raise DataError(
             f"a {table['kind']} prior has {' and '.join(fields)}, got {', '.join(given) or 'neither'}: "
             f'{{ kind = "{table["kind"]}", {example} }}.'
         )
+    if "of" in given:
+        given["of"] = make_prior(given["of"])
     return kind(**given)
 
 

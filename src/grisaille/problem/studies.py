@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
+from grisaille.laws import SmoothCurve
 from grisaille.model.declarations import Disturbance
 from grisaille.model.names import suggestion
-from grisaille.model.priors import SmoothCurve
 from grisaille.structure.prepared import structure_of
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from grisaille.errors import GrisailleError
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.keeping.saving import save, versions
+from grisaille.laws.content import call_text
 from grisaille.markup import Html, joined, table, tag
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import count, short
@@ -137,7 +138,7 @@ def repeat_code(fit: Fitted, file: str | None) -> str:
     bounds = ", ".join(
         f"{u.name!r}: ({_limit(u.lower)}, {_limit(u.upper)})" for u in unknowns if np.isfinite([u.lower, u.upper]).any()
     )
-    priors = ", ".join(f"{u.name!r}: gr.{u.prior!r}" for u in unknowns if u.prior is not None)
+    priors = ", ".join(f"{u.name!r}: {call_text(u.prior)}" for u in unknowns if u.prior is not None)
     lines = [
         "import grisaille as gr", "", *begin, "fit = gr.fit(", "    model,", "    data,",
         f"    estimate={list(fit.names)!r},", f"    method=gr.{method_code(fit.method)},", f"    guess={{{guess}}},",

@@ -12,8 +12,8 @@ from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import checked_experiments, fit_problem, pose_first
 from grisaille.experiment.experiment import Experiment
 from grisaille.interrupts import interruptible
+from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
-from grisaille.model.priors import MultivariateNormal, Prior
 from grisaille.optimization.journal import Journal
 from grisaille.results.fit import Fit
 from grisaille.results.progress import is_read, say_beforehand, shown

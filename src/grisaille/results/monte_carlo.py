@@ -14,8 +14,8 @@ from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import checked_experiments, named_experiments, pose_first
 from grisaille.experiment.experiment import Experiment
 from grisaille.interrupts import interruptible
+from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
-from grisaille.model.priors import MultivariateNormal, Prior
 from grisaille.results.runs import Runs
 from grisaille.study.engine import run_task
 from grisaille.study.monte_carlo import MonteCarloRuns, true_values

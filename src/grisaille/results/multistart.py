@@ -17,8 +17,8 @@ from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import accepting_method, checked_experiments, find_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.interrupts import interruptible
+from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
-from grisaille.model.priors import MultivariateNormal, Prior
 from grisaille.results.fit import Fit
 from grisaille.results.runs import Runs
 from grisaille.structure.prepared import structure_of

@@ -1,6 +1,6 @@
 """The last settings of ``simulate``, so that the same model, times and inputs are not prepared again.
 
-A setting is found again by its content: the model itself, and the numbers of times and inputs bit by bit. Functions
+A setting is found again by its content: that of the model, and the numbers of times and inputs bit by bit. Functions
 may answer otherwise the next time, so that settings with functions are not kept; nor are very long ones.
 """
 
@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.memo import Memo
-from grisaille.model.classes import Model
+from grisaille.cache import Cache
+from grisaille.model.classes import Model, content_key
+from grisaille.model.flattening.flatten import flatten
 from grisaille.simulation.posing import Setting
-from grisaille.simulation.remembered import Same
 from grisaille.simulation.runs import Runs, Solver
 
 LONGEST = 1_000_000
 """Numbers in what is given, above which a setting is not kept."""
-_known: Memo[Runs] = Memo(8)
+_known: Cache[Runs] = Cache(8)
 
 
 def remembered(
@@ -34,7 +34,8 @@ def remembered(
     key = tuple(_content(part) for part in parts)
     if not isinstance(model, Model) or any(k is None for k in key):
         return make()
-    return _known.get((Same(model), *key), make)
+    flatten(model)  # refuses what cannot be read
+    return _known.get((content_key(model), *key), make)
 
 
 def _content(given: Any) -> Hashable | None:

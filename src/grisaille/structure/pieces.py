@@ -14,23 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
-import numpy as np
+
+from grisaille.structure.jumping.switch import Surroundings, Switch
 
 COMPARISONS = {ca.OP_LT: "lt", ca.OP_LE: "le", ca.OP_EQ: "eq", ca.OP_NE: "ne"}
 STEPS = {ca.OP_SIGN: "sign", ca.OP_FLOOR: "floor", ca.OP_CEIL: "ceil"}
 SWITCHING = frozenset((*COMPARISONS, *STEPS))
-SAMPLES = 12
-"""Random points tried for each relation."""
-ENOUGH = 6
-"""Points on the switch that decide."""
-ROUNDING = 1e-11
-"""Differences below this part of the terms they are made of are rounding."""
-NEAR = 1e-6
-"""Where a formula is looked at beside the switch, as a part of the distance from zero."""
-VANISHING = 1e-2
-"""A difference at the switch below this part of that beside it is what a square root makes of rounding: a bend."""
-
-Matrix = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -199,12 +188,12 @@ def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, every
     columns = [i for i, s in enumerate(free) if s.element_hash() in movable]
     vector, marks = ca.vertcat(*free), [p.symbol for p in pieces]
     binary = _truths(ca.vertcat(ca.vec(formula), *(p.relation.gap for p in pieces)), vector, marks)
-    now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in full))])
+    surroundings = Surroundings(full, vector, binary)
     column = ca.vec(formula)
     felt = ca.jacobian_sparsity(column, ca.vertcat(*marks))
     return [
         bool(rows := felt.row()[felt.colind(k) : felt.colind(k + 1)])
-        and _Switch(change_across(column[rows], vector, marks, k), now, k, piece, vector, columns, binary).jumps(
+        and Switch(change_across(column[rows], vector, marks, k), surroundings, k, piece, vector, columns).jumps(
             everywhere
         )
         for k, piece in enumerate(full)
@@ -284,81 +273,3 @@ def _changed(
         chosen = operands[1]
         return before, after, ca.if_else(first[0], chosen[2], 0), ca.if_else(first[0], chosen[3], 0)
     return before, after, after - before, ca.fabs(before) + ca.fabs(after)
-
-
-class _Switch:
-    """The switch of piece ``k``: random points on it, and the formula on its two sides."""
-
-    def __init__(
-        self, change: ca.Function, now: ca.Function, k: int, piece: Piece, vector: ca.SX, columns: list[int],
-        binary: list[int],
-    ) -> None:  # fmt: skip
-        self.change, self.now, self.k, self.kind, self.columns = change, now, k, piece.relation.kind, columns
-        self.size, self.binary = int(vector.numel()), binary
-        self.gap = ca.Function("gap", [vector], [piece.relation.gap, ca.jacobian(piece.relation.gap, vector)])
-
-    def jumps(self, everywhere: bool) -> bool:
-        """Whether the formula jumps at some point of the switch, or at all that were found."""
-        random = np.random.default_rng(11)
-        on_switch: list[bool | None] = []
-        beside: list[bool | None] = []
-        for sample in range(SAMPLES):
-            point = random.uniform(*((0.3, 1.7) if sample % 3 else (-2.0, 2.0)), self.size)
-            if self.binary:  # all off, all on, then mixed: what one hides behind the other is seen
-                point[self.binary] = random.integers(0, 2, len(self.binary)) if sample > 1 else sample
-            on = self._on_switch(point)
-            (beside if on is None else on_switch).append(self._differs(point, on))
-            if sum(d is not None for d in on_switch) == ENOUGH:
-                break
-        seen = [d for d in on_switch if d is not None] or [d for d in beside if d is not None]
-        return bool(seen) and (all(seen) if everywhere else any(seen))
-
-    def _differs(self, point: Matrix, on: Matrix | None) -> bool | None:
-        """Whether the two sides differ at a point; None where the formula has no value there."""
-        change, size = self._across(point if on is None else on)
-        if not (np.isfinite(change).all() and np.isfinite(size).all()):
-            return None
-        there = np.abs(change) > ROUNDING * size
-        if on is None or not there.any():
-            return bool(there.any())
-        # each symbol to the side on which it makes the gap larger: a gap that is homogeneous does not change along on
-        away = np.where(on[self.columns] != 0, np.abs(on[self.columns]), np.abs(point[self.columns]))
-        away = np.copysign(away, np.array(self.gap(on)[1].full()).ravel()[self.columns])
-        beside = []
-        for side in (NEAR, -NEAR):
-            near = on.copy()
-            near[self.columns] += side * away
-            beside.append(np.nan_to_num(np.abs(self._across(near)[0]), nan=0.0, posinf=0.0))
-        return bool((there & (np.abs(change) > VANISHING * np.maximum(*beside))).any())
-
-    def _across(self, point: Matrix) -> tuple[Matrix, Matrix]:
-        """The change of the formula with the piece, and the size of its terms."""
-        marks = np.array(self.now(point).full()).ravel()
-        change, size = self.change(point, marks, np.array(self._sides(point)))
-        return np.array(change.full()).ravel(), np.array(size.full()).ravel()
-
-    def _sides(self, point: Matrix) -> tuple[float, float]:
-        if self.kind == "sign":
-            return -1.0, 1.0
-        if self.kind in ("floor", "ceil"):
-            level = float(np.round(np.nan_to_num(float(self.gap(point)[0]))))
-            return (level - 1.0, level) if self.kind == "floor" else (level, level + 1.0)
-        return 0.0, 1.0
-
-    def _on_switch(self, point: Matrix) -> Matrix | None:
-        """A point on the switch, reached by moving the symbols in ``columns`` along the gap's gradient."""
-        point, goal = point.copy(), 0.0
-        for iteration in range(30):
-            found, slope = (np.array(part.full()).ravel() for part in self.gap(point))
-            along = slope[self.columns]
-            with np.errstate(over="ignore"):  # infinite is noticed in the next line
-                square = float(along @ along)
-            if not (np.isfinite(found).all() and 0.0 < square < np.inf):
-                return None
-            if iteration == 0 and self.kind in ("floor", "ceil"):
-                goal = float(np.round(found[0]))
-            step = (goal - found[0]) / square * along
-            point[self.columns] += step
-            if (np.abs(step) <= 1e-15 * np.abs(point[self.columns])).all():
-                return point
-        return point if np.abs(step).max() <= 1e-13 * (1.0 + np.abs(point[self.columns]).max()) else None

@@ -6,23 +6,23 @@ The structure depends on equations only; models that differ in values share it. 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 
+from grisaille.cache import Cache
 from grisaille.errors import ModelError
-from grisaille.model.classes import Model
+from grisaille.model.classes import Model, content_key
 from grisaille.model.flattening.flatten import flatten
 from grisaille.structure.reduction import Structure, reduce_model
 
 if TYPE_CHECKING:
     from grisaille.model.flat import FlatModel
 
-KEPT = 128
-_known: OrderedDict[tuple[str, frozenset[str]], Structure] = OrderedDict()
+_by_equations: Cache[Structure] = Cache(128)
+_by_content: Cache[Structure] = Cache(32)
+"""With their values: equal models share what is made of a structure."""
 
 
 def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structure:
@@ -34,29 +34,29 @@ def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structur
             f"A model is needed here, not {type(model).__name__}: make an instance of a gr.Model subclass."
         )
     refused: frozenset[str] = frozenset()
-    structure: Structure = model._cached("structure", lambda: _lookup(model.structure_key, flatten(model), refused))
+    structure: Structure = model._cached("structure", lambda: _structure(model, refused))
     while parameters is not None and structure.system.pivot_texts:
         vanishing = vanishing_pivots(structure, parameters)
         if not vanishing:
             break
         refused |= vanishing
-        structure = _lookup(model.structure_key, structure.model, refused)
+        structure = _structure(model, refused)
     return structure
+
+
+def _structure(model: Model, refused: frozenset[str]) -> Structure:
+    """Return the structure that all models of this content share."""
+    return _by_content.get((content_key(model), refused), lambda: _reduced(model, flatten(model), refused))
 
 
 def vanishing_pivots(structure: Structure, parameters: np.ndarray) -> frozenset[str]:
     """Divisors of the tearing that are zero or not finite at these parameter values, by their texts."""
     system = structure.system
-    values = np.array(ca.Function("pivots", [system.p], [system.pivots])(parameters).full()).ravel()
+    values = np.array(system.pivot_function(parameters).full()).ravel()
     return frozenset(t for t, v in zip(system.pivot_texts, values, strict=True) if v == 0 or not np.isfinite(v))
 
 
-def _lookup(key: str, flat: FlatModel, refused: frozenset[str]) -> Structure:
-    if (key, refused) in _known:
-        _known.move_to_end((key, refused))
-        return replace(_known[key, refused], model=flat)
-    structure = reduce_model(flat, refused)
-    _known[key, refused] = structure
-    while len(_known) > KEPT:
-        _known.popitem(last=False)
-    return structure
+def _reduced(model: Model, flat: FlatModel, refused: frozenset[str]) -> Structure:
+    """The structure with the values of this model; equations that were reduced before are not reduced again."""
+    key = (model.structure_key, refused)
+    return replace(_by_equations.get(key, lambda: reduce_model(flat, refused)), model=flat)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import casadi as ca
 
+from grisaille.cache import Cache
 from grisaille.errors import StructureError
 from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
@@ -107,14 +108,12 @@ class Structure:
         return self._orders.get(unknown, -1)
 
     @cached_property
-    def _made(self) -> dict[Hashable, Any]:
-        return {}
+    def _made(self) -> Cache[Any]:
+        return Cache(None)
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
         """What follows from the structure and the key alone, made once."""
-        if key not in self._made:
-            self._made[key] = make()
-        found: T = self._made[key]
+        found: T = self._made.get(key, make)
         return found
 
     @property
@@ -178,6 +177,8 @@ def _written_offsets(model: FlatModel) -> tuple[Equations, Offsets]:
     if len(equations.rows) <= LARGE:
         with suppress(StructureError):
             return _find_offsets(equations)[:2]
+    if len(equations.rows) != len(equations.unknowns):  # an equation that only repeats another one was left out
+        equations = _merged(model)
     position = {name: j for j, name in enumerate(equations.unknowns)}
     rows = [equations.jets.unknowns(row.residual).items() for row in equations.rows]
     return equations, solve_offsets([{position[name]: order for name, order in row} for row in rows])

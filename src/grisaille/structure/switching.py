@@ -108,7 +108,7 @@ class Switches:
 
 def steady_signals(system: System, values: Mapping[str, float], t: float, p: np.ndarray) -> np.ndarray:
     """All signals where inputs and disturbances stay at ``values`` (zero if not named); switches as they stand at t."""
-    switches = ca.Function("switches", [system.t, system.p], [ca.densify(system.switches)])(t, p).full().ravel()
+    switches = system.switch_function(t, p).full().ravel()
     names = [s.name for s in system.signals if s.kind == "switch" and s.order == 0]
     known = {**values, **dict(zip(names, switches, strict=True))}
     return np.array([known.get(s.name, 0.0) if s.order == 0 else 0.0 for s in system.signals])

@@ -249,6 +249,36 @@ class System:
         return tuple(n for n, s in symbols if s.element_hash() in inside)
 
     @cached_property
+    def content(self) -> str:
+        """The formulas that compiled code is made of, as text: equal for systems that share it."""
+        arguments = [self.t, self.x, self.z, self.u, self.p]
+        formulas = [self.rhs, self.residual, self.constraints, self.observed, self.gaps, self.gap_rates]
+        if self.modes and (r := self.reactions) is not None:
+            formulas += [r.conditions, r.memory, r.values, r.rates, *(t.instant for t in r.ticks)]
+        return str(ca.Function("content", arguments, formulas).serialize())
+
+    @cached_property
+    def switch_function(self) -> ca.Function:
+        """(t, p) → values of the switch signals."""
+        return ca.Function("switches", [self.t, self.p], [ca.densify(self.switches)])
+
+    @cached_property
+    def dead_times(self) -> ca.Function:
+        """Parameters → the dead time of each delayed signal."""
+        return ca.Function("taus", [self.p], [ca.densify(ca.vertcat(*(d.tau for d in self.delays)))])
+
+    @cached_property
+    def dead_time_slopes(self) -> ca.Function:
+        """Parameters → derivatives of the dead times by parameters, one parameter after the other."""
+        taus = ca.vertcat(*(d.tau for d in self.delays))
+        return ca.Function("dtaus", [self.p], [ca.densify(ca.vec(ca.jacobian(taus, self.p)))])
+
+    @cached_property
+    def pivot_function(self) -> ca.Function:
+        """Parameters → values of the divisors."""
+        return ca.Function("pivots", [self.p], [ca.densify(self.pivots)])
+
+    @cached_property
     def observed_states(self) -> tuple[tuple[int, int], ...]:
         """Places of the states that users know by name, among states and among what is observed."""
         places = {name: k for k, name in enumerate(self.observed_names)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.disturbance.normal import odd_number
-from grisaille.disturbance.philox import Key, Purpose, philox, stream_key
+from grisaille.numerics.philox import Key, Purpose, philox, stream_key
 
 
 def run_seed(master: int, run: int) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.problem import Problem
-from grisaille.model.priors import LogNormal, Normal, Uniform
+from grisaille.laws import Law
 from grisaille.study.seeds import uniforms
 from grisaille.trial.unknown import Unknown
 
@@ -121,12 +121,8 @@ def _believed(unknown: Unknown) -> tuple[float, float]:
     prior = unknown.prior
     if np.isfinite(unknown.lower) and np.isfinite(unknown.upper):
         return unknown.lower, unknown.upper
-    if isinstance(prior, Normal):
-        return prior.mean - 2 * prior.std, prior.mean + 2 * prior.std
-    if isinstance(prior, LogNormal):
-        return prior.median * float(np.exp(-2 * prior.log_std)), prior.median * float(np.exp(2 * prior.log_std))
-    if isinstance(prior, Uniform):
-        return prior.low, prior.high
+    if isinstance(prior, Law):
+        return prior.central
     return unknown.lower, unknown.upper
 
 

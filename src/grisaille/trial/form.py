@@ -6,15 +6,14 @@ A model has one form, unless a divisor of its tearing vanishes at some values: t
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Cache
 from grisaille.compilation.evaluation import Evaluation, numpy_vector
 from grisaille.experiment.interpolation import Polynomials, SignalTable
 from grisaille.structure.delays.moving_breaks import on_standing_steps
@@ -32,31 +31,15 @@ class Signals:
     switches: Mapping[str, Polynomials]
 
 
-T = TypeVar("T")
-
-
-@dataclass(eq=False)
-class Last(Generic[T]):
-    """The last answer, until another question is asked."""
-
-    known: tuple[tuple[object, ...], T] | None = None
-
-    def get(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        known = self.known
-        if known is None or known[0] != question:
-            self.known = known = (question, answer())
-        return known[1]
-
-
 class Form:
     """One structure."""
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
         self.initializer = Initializer(structure)
-        self.start, self.start_slopes = Last[Start](), Last[StartSensitivity]()
+        self.start, self.start_slopes = Cache[Start](1), Cache[StartSensitivity](1)
         """Those of the last θ: they are the same at others that do not move what they depend on."""
-        self._needed = Last[NDArray[np.int64]]()
+        self._needed = Cache[NDArray[np.int64]](1)
         self.kept: tuple[bytes, Signals] | None = None
         """Signals, and the parameters they were made at (empty where they do not depend on them)."""
 
@@ -64,7 +47,7 @@ class Form:
         """The same signals with other equations."""
         other = copy.copy(self)
         other.structure, other.initializer = structure, initializer
-        other.start, other.start_slopes, other._needed = Last(), Last(), Last()
+        other.start, other.start_slopes, other._needed = Cache(1), Cache(1), Cache(1)
         other.__dict__.pop("standing", None)
         return other
 
@@ -78,8 +61,7 @@ class Form:
 
     @cached_property
     def _pivots(self) -> Evaluation:
-        system = self.structure.system
-        return numpy_vector(ca.Function("pivots", [system.p], [ca.densify(system.pivots)]))
+        return numpy_vector(self.structure.system.pivot_function)
 
     def holds(self, p: Floats) -> bool:
         """Whether no divisor vanishes at these parameter values; not asked where there are none."""
@@ -98,12 +80,9 @@ class Form:
     @cached_property
     def tau_slopes(self) -> Evaluation:
         """Values of parameters → derivatives of the dead times by parameters, one parameter after the other."""
-        system = self.structure.system
-        taus = ca.vertcat(*(d.tau for d in system.delays))
-        return numpy_vector(ca.Function("dtaus", [system.p], [ca.densify(ca.vec(ca.jacobian(taus, system.p)))]))
+        return numpy_vector(self.structure.system.dead_time_slopes)
 
     @cached_property
     def taus(self) -> Evaluation:
         """Values of parameters → the dead time of each delayed signal."""
-        system = self.structure.system
-        return numpy_vector(ca.Function("taus", [system.p], [ca.densify(ca.vertcat(*(d.tau for d in system.delays)))]))
+        return numpy_vector(self.structure.system.dead_times)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.compilation.memo import Memo
+from grisaille.cache import Cache
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
@@ -18,8 +18,8 @@ from grisaille.trial.form import Form
 from grisaille.trial.point import Point
 from grisaille.trial.trial import Trial
 
-_counted: Memo[DifferentiationCount] = Memo(256)
-_examined: Memo[WellPosedness] = Memo(256)
+_counted: Cache[DifferentiationCount] = Cache(256)
+_examined: Cache[WellPosedness] = Cache(256)
 EXAMINED = 2
 """Records at whose inputs a nonlinear model is examined."""
 

@@ -9,8 +9,9 @@ consistent start.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import casadi as ca
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.errors import EstimationError
+from grisaille.structure.system import System
 from grisaille.trial import Point
 
 RANK = 1e-7
@@ -46,7 +48,7 @@ def choose_conditions(model: DirectModel, points: Sequence[Point]) -> StartCondi
     rows |= dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True)) if system.ny else {}
     named = dict.fromkeys([*estimated, *given, *fixed, *declared.names, *system.state_names])
     candidates, rows = [*initial, *(n for n in named if n in rows)], rows | initial
-    picked = [candidates[k] for k in _independent(points[0], [rows[n] for n in candidates])]
+    picked = [candidates[k] for k in _independent(model, points[0], {n: rows[n] for n in candidates})]
     lost = [text for text in initial if text not in picked]
     if lost:
         raise EstimationError(
@@ -80,7 +82,7 @@ def _conditions(
         wanted.append(formulas[place[name]] if name in place else ca.SX(0))
         if name in system.initial_texts:
             continue
-        value = ca.Function("start", [system.t, ca.vertcat(system.x, system.z), system.u, system.p], [rows[name]])
+        value = model.kept(("start", name), partial(_of_first_point, system, "start", rows[name]))
         for r, p in enumerate(points):
             met = name in place and name not in p.trial.demands and name not in p.start.wishes_missed
             if not met or declared.referred:
@@ -103,14 +105,21 @@ def _first(point: Point) -> tuple[float, Floats, Floats, Floats]:
     return point.t0, np.concatenate([point.start.x, point.start.z]), point.u, point.p
 
 
-def _independent(point: Point, rows: list[ca.SX]) -> list[int]:
+def _of_first_point(system: System, name: str, formula: ca.SX) -> ca.Function:
+    """Return a function of t, (x, z), u and p."""
+    return ca.Function(name, [system.t, ca.vertcat(system.x, system.z), system.u, system.p], [formula])
+
+
+def _independent(model: DirectModel, point: Point, rows: Mapping[str, ca.SX]) -> list[int]:
     """Which of the formulas to take, in their order."""
     system, name = point.structure.system, point.structure.model.name
     hard = ca.vertcat(system.constraints, system.residual)
-    w = ca.vertcat(system.x, system.z)
-    function = ca.Function(
-        "j", [system.t, w, system.u, system.p], [ca.densify(ca.jacobian(ca.vertcat(hard, *rows), w))]
-    )
+
+    def make() -> ca.Function:
+        slopes = ca.jacobian(ca.vertcat(hard, *rows.values()), ca.vertcat(system.x, system.z))
+        return _of_first_point(system, "j", ca.densify(slopes))
+
+    function = model.kept(("independent", *rows), make)
     J = function(*_first(point)).full() * point.initializer.nominal
     basis = np.zeros((0, J.shape[1]))
     chosen = []

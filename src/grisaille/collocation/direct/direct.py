@@ -25,13 +25,14 @@ import numpy as np
 from grisaille import trial
 from grisaille.collocation.arrays import Better, Floats
 from grisaille.collocation.direct.conditions import choose_conditions
+from grisaille.collocation.direct.functions import Functions
 from grisaille.collocation.direct.limits import state_limits, violated
 from grisaille.collocation.direct.mesh import DirectRecord, RadauElements, make_mesh
 from grisaille.collocation.direct.model import DirectModel, build_direct_model
 from grisaille.collocation.direct.newton import Place, place, solve_newton
 from grisaille.collocation.direct.slots import make_slots
 from grisaille.collocation.direct.start import first_points, simulated_point
-from grisaille.collocation.direct.transcription import Functions, Point, Transcription
+from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.collocation.newton import Ended
 from grisaille.errors import EstimationError
 from grisaille.experiment.projected import longest_step

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from grisaille.cache import Cache
 from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.kernel import Kernel, build_kernel
 from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS
@@ -74,10 +75,10 @@ class ElementFunctions:
         self.sizes, self.a, self.data = sizes, a, data
         self._costs, self._c, self._gauss = costs, c, gauss
         self.multiplier = ca.SX.sym("lam", c.numel())
-        self._maps: dict[tuple[str, int], FlatEvaluation] = {}
+        self._maps: Cache[FlatEvaluation] = Cache(32)
         self._kernels: dict[str, Kernel | None] = {}
         self._interpreted: dict[str, int] = {}
-        self._built: dict[str, ca.Function] = {}
+        self._built: Cache[ca.Function] = Cache(None)
 
     def values(self, a: Floats, data: Floats) -> tuple[Floats, Floats]:
         """Costs (E, 3) and c (E, m)."""
@@ -115,15 +116,12 @@ class ElementFunctions:
     def _interpret(self, kind: str, *arguments: Floats) -> list[Floats]:
         """By CasADi's virtual machine; its columns are rows here."""
         E = len(arguments[0])
-        if (kind, E) not in self._maps:
-            self._maps[kind, E] = flat_function(self.function(kind).map(E))
-        return [found.reshape(E, -1) for found in self._maps[kind, E](*arguments)]
+        mapped = self._maps.get((kind, E), lambda: flat_function(self.function(kind).map(E)))
+        return [found.reshape(E, -1) for found in mapped(*arguments)]
 
     def function(self, kind: str) -> ca.Function:
         """``"values"``: (a, data) → (costs, c); others with derivatives, of (a, data, λ, …)."""
-        if kind not in self._built:
-            self._built[kind] = self._build(kind)
-        return self._built[kind]
+        return self._built.get(kind, lambda: self._build(kind))
 
     def _build(self, kind: str) -> ca.Function:
         a, lam, cost, c = self.a, self.multiplier, ca.sum1(self._costs), self._c

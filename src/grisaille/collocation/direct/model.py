@@ -15,11 +15,14 @@ drift is corrected accordingly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
 
 import casadi as ca
 
+from grisaille.cache import Cache
 from grisaille.disturbance import Process, build_process, group_correlated, start_root_symbolic
 from grisaille.disturbance.free_levels import (
     correlation_of,
@@ -34,6 +37,8 @@ from grisaille.model.flat import FlatDisturbance
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.reduction import Structure
 from grisaille.structure.white_noise import white_names
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,15 @@ class DirectModel:
     levels: ca.SX
     """Everything that says how strong noise is, and how disturbances move, as a column."""
 
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What follows from the model and the key alone, made once."""
+        found: T = self._made.get(key, make)
+        return found
+
+    @cached_property
+    def _made(self) -> Cache[Any]:
+        return Cache(16)
+
     @property
     def arguments(self) -> list[ca.SX]:
         return [self.t, self.X, self.Z, self.v, self.u, self.q]
@@ -79,11 +93,19 @@ class DirectModel:
 def build_direct_model(
     structure: Structure, outputs: Sequence[str], levels: Sequence[str], values: Mapping[str, float]
 ) -> DirectModel:
-    """The model of a structure.
+    """The model of a structure, made once.
 
     levels : ``"scale(w)"``, ``"noise(y)"`` that are entries of q instead of the declared formulas
     values : of all parameters and levels, at the guess; they decide ranks and units only
     """
+    known: Cache[DirectModel] = structure.kept("models of direct collocation", lambda: Cache(8))
+    key = tuple(outputs), tuple(levels), tuple(values.items())
+    return known.get(key, lambda: _build(structure, outputs, levels, values))
+
+
+def _build(
+    structure: Structure, outputs: Sequence[str], levels: Sequence[str], values: Mapping[str, float]
+) -> DirectModel:
     system, flat = structure.system, structure.model
     quantities = (*system.parameter_names, *levels)
     q = ca.vertcat(system.p, ca.SX.sym("level", len(levels)))

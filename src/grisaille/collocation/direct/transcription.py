@@ -13,12 +13,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.arrays import Floats
-from grisaille.collocation.direct.conditions import StartConditions
-from grisaille.collocation.direct.element import ElementFunctions, Parts, element_functions, start_functions
+from grisaille.collocation.direct.functions import Functions
 from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Mesh
-from grisaille.collocation.direct.model import DirectModel
-from grisaille.collocation.direct.slots import Slots
-from grisaille.collocation.formulas import PointFormula
 from grisaille.memory import DOUBLE, require_memory
 
 MATRICES = 15
@@ -67,46 +63,6 @@ class Costs:
     @property
     def is_finite(self) -> bool:
         return bool(np.isfinite(self.total) and np.isfinite(self.first).all() and np.isfinite(self.inner).all())
-
-
-class Functions:
-    """The functions of a model: built once, used on every mesh."""
-
-    def __init__(self, model: DirectModel, slots: Slots, conditions: StartConditions, jumps: bool = False) -> None:
-        self.model, self.slots, self.conditions = model, slots, conditions
-        self.after = model.nz if jumps else 0
-        """How many algebraic unknowns of an element have values after a jump at its end."""
-        symbols, constants = ca.SX.sym("slot", len(slots.names)), ca.SX.sym("constant", len(slots.constants))
-        parts = Parts(symbols, constants, slots.quantities(symbols, constants))
-        self.element: ElementFunctions = element_functions(model, parts, jumps)
-        self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
-        self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, ca.vertcat(symbols, constants)]
-        self._parts, self._looks = parts, dict[str, PointFormula]()
-        self.level_slots = frozenset(
-            ca.jacobian_sparsity(ca.substitute(model.levels, model.q, parts.q), symbols).get_col()
-        )
-        """Slots that levels of noise or the motion of disturbances depend on."""
-        plant = ca.vertcat(model.rates[: model.nx], model.residual)
-        gains = ca.densify(ca.vec(ca.substitute(ca.jacobian(plant, model.v), model.q, parts.q)))
-        self.gain_slots = frozenset(ca.jacobian_sparsity(gains, symbols).get_col()) - self.level_slots
-        """Slots of other unknowns that decide how strongly white noise acts: C in C ẋ = f + w."""
-
-    def look(self, what: str | ca.SX) -> PointFormula:
-        """``"measured"``, ``"deviation"`` (σ), ``"observed"`` or a column of formulas of the model without white noise.
-
-        At (t, (X, Z), u, (slots, constants)), with slopes by (X, Z) and by the slots.
-        """
-        if isinstance(what, str) and what in self._looks:
-            return self._looks[what]
-        model, parts = self.model, self._parts
-        named = {"measured": model.measured, "deviation": ca.sqrt(ca.diag(model.variance)), "observed": model.observed}
-        at_rest = ca.vertcat(parts.q, ca.SX.zeros(model.nv))
-        formula = ca.substitute(named[what] if isinstance(what, str) else what, ca.vertcat(model.q, model.v), at_rest)
-        slopes = [ca.jacobian(formula, by) for by in (self._symbols[1], parts.slots)]
-        found = PointFormula(self._symbols, [formula, *slopes])
-        if isinstance(what, str):
-            self._looks[what] = found
-        return found
 
 
 class Transcription:

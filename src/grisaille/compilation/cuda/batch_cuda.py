@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Cache
 from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, finish
 from grisaille.compilation.batch_native import BatchStructure, packed_filters
 from grisaille.compilation.cuda.directions import join_directions, split_directions
 from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, fixed, run
 from grisaille.compilation.cuda.source import one_text
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.moments import Moments
 from grisaille.errors import SimulationError
 
-_machines: Memo[Machine] = Memo(16)
+_machines: Cache[Machine] = Cache(16)
 
 
 def machine_for(source: str, job: Job, single: bool = False) -> Machine:

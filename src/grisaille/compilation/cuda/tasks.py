@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from grisaille.cache import Cache
 from grisaille.compilation.cuda.launch import SPARE, Graphics, OutOfDeviceMemory
 from grisaille.compilation.cuda.source import TASKS, one_text
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import Kernel, entry_of
 from grisaille.compilation.kernel_source import c_source
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.task import FIELDS, Status, Task, TaskStructure
 from grisaille.errors import SimulationError
 from grisaille.structure.system import System
@@ -58,7 +58,7 @@ class GraphicsTasks(Graphics):
         self.queue.synchronize()
 
 
-_machines: Memo[TaskMachine] = Memo(16)
+_machines: Cache[TaskMachine] = Cache(16)
 
 
 def task_source(system: System, sensitive: bool) -> str:

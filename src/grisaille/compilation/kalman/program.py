@@ -19,10 +19,10 @@ from functools import cached_property
 
 import casadi as ca
 
+from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.library import Library, build_library, no_compiler
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
 
@@ -92,8 +92,8 @@ class FilterProgram:
         return self._known.get((name, ns), lambda: flat_function(with_directions(function, ("s", "q"), inputs, ns)))
 
     @cached_property
-    def _known(self) -> Memo[FlatEvaluation]:
-        return Memo(16)
+    def _known(self) -> Cache[FlatEvaluation]:
+        return Cache(16)
 
     @cached_property
     def forward(self) -> Library | None:
@@ -159,7 +159,7 @@ def build_program(formulas: FilterFormulas, compiled: bool | None = None) -> Fil
     return _programs.get(key, lambda: FilterProgram(formulas, compiled))
 
 
-_programs: Memo[FilterProgram] = Memo()
+_programs: Cache[FilterProgram] = Cache()
 
 
 def with_directions(function: ca.Function, moving: tuple[str, ...], names: tuple[str, ...], ns: int) -> ca.Function:

@@ -23,9 +23,9 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.curves.values import curve_values, unknowns_in
+from grisaille.laws import SmoothCurve, Smoothness
 from grisaille.model.curves import CurveTable, find_curves
 from grisaille.model.flat import FlatModel
-from grisaille.model.priors import SmoothCurve, Smoothness
 from grisaille.structure.pieces import is_affine
 from grisaille.trial.unknown import Unknown
 

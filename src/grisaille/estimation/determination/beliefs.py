@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.estimation.prior import prior_term
 from grisaille.estimation.uncertainty import inverse_information
-from grisaille.estimation.unknowns import joint_priors, prior_residual
 from grisaille.trial.unknown import Unknown
 
 HALF = 0.5
@@ -57,12 +57,9 @@ def data_information(
     unknowns: Sequence[Unknown], theta: np.ndarray, information: np.ndarray, free: np.ndarray
 ) -> DataInformation | None:
     """The parts of an information that contains priors; None where there are none, or nothing is known of them."""
-    joint, _ = joint_priors(unknowns)
-    single = [prior_residual(u, float(v)) for u, v in zip(unknowns, theta, strict=True)]
-    slopes = np.vstack([joint, np.diag([0.0 if s is None else s[1] for s in single])])
-    if not slopes.any() or information.shape != (len(theta), len(theta)):
+    believed = prior_term(unknowns, theta).believed
+    if not believed.any() or information.shape != (len(theta), len(theta)):
         return None
-    believed = slopes.T @ slopes
     if (np.diag(information) < (1 - ROUNDING) * np.diag(believed)).any():
         return None
     inverse, undetermined = inverse_information(information, free)

@@ -26,10 +26,12 @@ from grisaille.estimation.keeping.netcdf import read_groups
 from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest, seal
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
+from grisaille.estimation.prior import prior_term
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.question import Question
 from grisaille.experiment.experiment import Experiment
-from grisaille.model import packing, priors
+from grisaille.laws.content import from_data
+from grisaille.model import packing
 from grisaille.model.classes import Model, restored
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.prepared import structure_of
@@ -43,10 +45,6 @@ UNSEALED = (
     "file: saved by a version whose digest covers the numbers but not the texts beside them (status, notes, names); "
     "save it again to have all of it covered."
 )
-PRIORS = {
-    c.__name__: c
-    for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal, priors.SmoothCurve)
-}
 
 
 def read_fit(
@@ -173,7 +171,7 @@ def _unknowns(saved: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]) -> 
     def prior(content: Any) -> Any:
         if content is None:
             return None
-        return joint.setdefault(json.dumps(content), PRIORS[content[0]](**content[1]))
+        return joint.setdefault(json.dumps(content), from_data(content))
 
     return tuple(
         Unknown(
@@ -222,7 +220,7 @@ def _estimate(
     predictions: tuple[Prediction, ...],
 ) -> Estimate:
     parts = (arrays["theta"], arrays["residuals"], arrays["jacobian"], arrays["errors"], predictions)
-    evaluation = Evaluation(*parts)
+    evaluation = Evaluation(*parts, prior=prior_term(unknowns, arrays["theta"]))
     if record.get("likelihood", False):
         more: dict[str, Any] = {name: arrays[name] for name in ("slope", "curvature") if name in arrays}
         evaluation = LikelihoodEvaluation(

@@ -22,6 +22,7 @@ from grisaille.errors import DataError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.keeping.netcdf import groups_as_bytes
+from grisaille.laws.content import to_data
 from grisaille.model.packing import pack
 from grisaille.trial.unknown import Unknown
 from grisaille.writing import write_whole
@@ -120,7 +121,7 @@ def _interval(level: float, method: str, found: Intervals) -> dict[str, Any]:
 
 
 def _unknown(unknown: Unknown) -> dict[str, Any]:
-    prior = None if unknown.prior is None else [type(unknown.prior).__name__, asdict(unknown.prior)]
+    prior = None if unknown.prior is None else to_data(unknown.prior)
     return {
         "name": unknown.name, "kind": unknown.kind, "target": unknown.target, "experiment": unknown.experiment,
         "logarithmic": bool(unknown.logarithmic), "logit": bool(unknown.logit), "unit": unknown.unit, "prior": prior,

@@ -229,7 +229,7 @@ class Elements(Trajectories):
         """Whether hidden constraints, posed at the first point only, still hold at the end."""
         model, worst = self.program.model, 0.0
         for r in range(len(at.program.records) if model.structure.system.nc else 0):
-            values = at.program.look(model.constraints, at.point, r)[0]
+            values = at.program.look("constraints", at.point, r)[0]
             states = at.program.seen_points(at.point, r)[:, : model.n]
             worst = max(worst, float(np.abs(values).max(initial=0.0)) / (1.0 + np.abs(states).max(initial=0.0)))
         if worst < DRIFT:

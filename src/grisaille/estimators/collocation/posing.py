@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
-from grisaille.collocation.formulas import Formulas
+from grisaille.collocation.formulas import Formulas, formulas_of
 from grisaille.collocation.knots import place_knots, refuse_knots_outside
 from grisaille.collocation.mesh import Knots
 from grisaille.collocation.options import SplineOptions
@@ -19,8 +18,8 @@ from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case, start_guesses
+from grisaille.estimation.prior import prior_formula
 from grisaille.estimation.question import Question
-from grisaille.estimation.unknowns import joint_priors
 from grisaille.estimators.collocation.elements import Elements
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import (
@@ -30,7 +29,6 @@ from grisaille.estimators.collocation.refusals import (
     refuse_zero_noise,
 )
 from grisaille.estimators.collocation.splines import Splines
-from grisaille.model.priors import LogNormal, Normal
 from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.simulate import simulate
 from grisaille.trial.refusals import refuse_few_instants, refuse_moving_switches, refuse_static
@@ -50,10 +48,10 @@ def pose_splines(question: Question, options: SplineOptions, method: Any) -> Col
         refuse_levels(guessed, set().union(*(r.level_names for r in records)))
     refuse_knots_outside(records, options.knots)
     guessed = _start_guesses(guessed, cases, records)
-    formulas, posed = Formulas(records[0].stochastic, records[0].moved), []
+    formulas, posed = formulas_of(records[0].stochastic, records[0].moved), []
     for case, record in zip(cases, records, strict=True):
         if record.trial.moves != records[0].trial.moves or record.outputs != records[0].outputs:
-            formulas = Formulas(record.stochastic, record.moved)
+            formulas = formulas_of(record.stochastic, record.moved)
         given = record.at(np.array([guessed[k].guess for k in case.unknowns]))
         posed.append(build_spline_program(record, given, formulas, options))
     programs, betas = zip(*posed, strict=True)
@@ -154,24 +152,6 @@ def pose_elements(
     for point in points:
         refuse_moving_switches(point.trial, point.form, "collocation")
     places = [mine for _, mine in posed.trials]
-    program = DirectProgram(points, posed.unknowns, chosen, _priors(posed.unknowns), places)
+    program = DirectProgram(points, posed.unknowns, chosen, prior_formula(posed.unknowns), places)
     refuse_zero_noise(program, points)
     return CollocationProblem(posed.unknowns, cases, Elements(program, reason=reason), criterion)
-
-
-def _priors(unknowns: Sequence[Unknown]) -> Callable[[ca.SX], ca.SX] | None:
-    """−log prior up to a constant, as a formula of θ."""
-    if all(u.prior is None for u in unknowns):
-        return None
-    rows, offset = joint_priors(unknowns)
-
-    def formula(theta: ca.SX) -> ca.SX:
-        total = ca.SX(0)
-        for k, u in enumerate(unknowns):
-            if isinstance(u.prior, Normal):
-                total += ((theta[k] - u.prior.mean) / u.prior.std) ** 2 / 2
-            elif isinstance(u.prior, LogNormal):
-                total += (ca.log(theta[k] / u.prior.median) / u.prior.log_std) ** 2 / 2
-        return total + ca.sumsqr(ca.DM(rows) @ theta + ca.DM(offset)) / 2
-
-    return formula

@@ -77,16 +77,17 @@ class CollocationProblem(Problem):
         """The evaluation of trajectories that are solved for."""
         theta, told = found.theta, found.told(self.cases, self.criterion == "smoothing")
         slope, information = found.least()
-        extra, extra_slopes = self.prior_residuals(theta)
-        residuals = np.concatenate([told.residuals, extra])
-        jacobian = np.concatenate([told.jacobian, extra_slopes])
+        prior = self.prior(theta)
+        residuals = np.concatenate([told.residuals, prior.residuals])
+        jacobian = np.concatenate([told.jacobian, prior.slopes])
         value, log_likelihood = found.objective, -found.objective
         if self.criterion == "smoothing":
             value = 0.5 * float(residuals @ residuals)
-            slope, information = jacobian.T @ residuals, jacobian.T @ jacobian
+            slope = jacobian.T @ residuals
+            information = told.jacobian.T @ told.jacobian + prior.search_curvature + prior.correction
         elif self.criterion == "laplace":
             value, slope, information = self.marginal_at(found, information, sensitive)
-            log_likelihood = -value + 0.5 * float(extra @ extra)
+            log_likelihood = -value + prior.value
         return CollocationEvaluation(
             theta, residuals, jacobian, told.errors, told.predictions, value=value, slope=slope,
             curvature=information, log_likelihood=log_likelihood, solution=found, trajectories=self.trajectories,

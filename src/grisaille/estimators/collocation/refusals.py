@@ -94,7 +94,7 @@ def refuse_zero_noise(program: DirectProgram, points: Sequence[Point]) -> None:
     sigma = ca.densify(ca.diag(model.variance))
     if ca.depends_on(sigma, ca.vertcat(model.t, model.X, model.Z, model.u, model.v)):
         return
-    function = ca.Function("variances", [model.q], [sigma])
+    function = model.kept("variances", lambda: ca.Function("variances", [model.q], [sigma]))
     for point, values in zip(points, slots.values(program.guess), strict=True):
         levels = dict(zip(slots.names, values.tolist(), strict=True))
         found = np.array(function([point.known.get(n, levels.get(n)) for n in model.quantities])).ravel()

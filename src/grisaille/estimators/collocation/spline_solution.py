@@ -44,7 +44,8 @@ class SplineSolution(Solution):
 
     def least(self) -> tuple[np.ndarray, np.ndarray]:
         slopes = self.at.task.slopes(self.theta)
-        return self.at.slope / slopes, self._reduced[0] / np.outer(slopes, slopes)
+        curvature = self._reduced[0] / np.outer(slopes, slopes)
+        return self.at.slope / slopes, curvature if self.at.exact else curvature + self.at.prior.correction
 
     def seen(self, k: int, implicit: bool) -> Seen:
         program, part = self.at.task.programs[k], self.at.parts[k]
@@ -105,8 +106,8 @@ class SplineSolution(Solution):
 
     def marginal(self, sensitive: bool) -> Marginal:
         q = self.at
-        extra, by = q.task.priors(self.theta)
-        value, slope, freedom = 0.5 * float(extra @ extra), by.T @ extra, np.zeros(len(self.theta))
+        prior = q.task.priors(self.theta)
+        value, slope, freedom = prior.value, prior.gradient, np.zeros(len(self.theta))
         for program, part, given, held, moved in zip(
             q.task.programs, q.parts, q.given, q.held, q.task.moved, strict=True
         ):

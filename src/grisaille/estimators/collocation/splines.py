@@ -22,6 +22,7 @@ from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.splines import spline_of
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
+from grisaille.estimation.prior import prior_formula
 from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
 from grisaille.estimators.collocation.trajectories import SETTLED, UNSEEN, Judged, Trajectories
 from grisaille.optimization import scoring
@@ -89,7 +90,7 @@ class Splines(Trajectories):
         scaled = copy.copy(problem)  # the scale of unknowns follows their guess: a task keeps its own
         return Task(
             self.programs, [c.unknowns for c in problem.cases], scaled.outer, scaled.inner, scaled.slopes, lower,
-            upper, scaled.prior_residuals, problem.criterion == "smoothing", limits,
+            upper, scaled.prior, prior_formula(problem.unknowns), problem.criterion == "smoothing", limits,
         )  # fmt: skip
 
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> SplineSolution | str:

@@ -29,10 +29,9 @@ def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.nd
         lags = min(1 + (horizon - 1) // length, len(scores) - 1)
         parts, count = parts + len(scores), count + len(scores) - lags
         meat += _summed(scores, lags)
-    _, slopes = problem.prior_residuals(theta)
     free = int((np.diag(bread) > 0).sum())
     # scores add up to zero, which takes from their products what n unknowns and L lags are worth
-    meat = meat * parts / max(count - free, 1) + slopes.T @ slopes
+    meat = meat * parts / max(count - free, 1) + problem.prior(theta).believed
     found = _not_below(bread @ meat @ bread, bread)
     found[~known, ~known] = np.inf
     return np.asarray(found)

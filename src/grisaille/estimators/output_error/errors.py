@@ -64,31 +64,33 @@ def reckon(left: Residuals, errors: str, *, calibrated: bool = True) -> Reckoned
     if errors == "robust":
         return _robust(left, calibrated)
     e, data = left.evaluation, slice(0, left.count)
+    if e.has_upward_priors and left.loss == "linear" and left.covariance != "sandwich":
+        return Reckoned(without_undetermined(*inverse_information(e.information, left.told)))
     if e.covariance is not None:
         return Reckoned(np.where(np.outer(left.told, left.told), e.covariance, 0.0))
-    J, r, beliefs = e.jacobian[data], e.residuals[data], e.jacobian[left.count :]
+    J, r, beliefs = e.jacobian[data], e.residuals[data], e.curved[left.count :]
     if left.loss != "linear":
         return Reckoned(robust_covariance(J, r, left.told, left.loss, left.loss_scale, beliefs))
     if left.covariance == "sandwich":
         return Reckoned(sandwich_covariance(J, r, left.told, beliefs))
-    return Reckoned(gauss_newton_covariance(e.jacobian, left.told))
+    return Reckoned(gauss_newton_covariance(e.curved, left.told))
 
 
 def _robust(left: Residuals, calibrated: bool) -> Reckoned:
     e, data = left.evaluation, slice(0, left.count)
     r = e.residuals[data]
     if left.loss == "linear":
-        bread, score, taken = gauss_newton_covariance(e.jacobian, left.told), r, 1.0
+        bread, score, taken = gauss_newton_covariance(e.curved, left.told), r, 1.0
     else:
         z, form = (r / left.loss_scale) ** 2, LOSSES[left.loss]
         slope = form.slope(z) + 2 * z * form.bend(z)
         information = (e.jacobian[data] * slope[:, None]).T @ e.jacobian[data]
-        information += e.jacobian[left.count :].T @ e.jacobian[left.count :]
+        information += e.curved[left.count :].T @ e.curved[left.count :]
         bread = without_undetermined(*inverse_information(information, left.told))
         score, taken = form.slope(z) * r, float(np.mean(slope))
     lost = np.isinf(np.diag(bread))
     found = robust_errors(
-        left.cases, Scores(e.jacobian, score, root_of_covariance(bread), taken), left.names, calibrated=calibrated
+        left.cases, Scores(e.curved, score, root_of_covariance(bread), taken), left.names, calibrated=calibrated
     )
     extra = {f"student({n})": float(v) for n, v in zip(left.names, found.degrees_of_freedom, strict=True)}
     extra |= {f"independent({n})": float(v) for n, v in found.independent.items()}

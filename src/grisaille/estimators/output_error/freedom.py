@@ -11,4 +11,4 @@ from grisaille.estimation.problem import Evaluation, Problem
 def freedom_of(problem: Problem, evaluation: Evaluation, told: np.ndarray) -> Freedom:
     """What residuals leave with the levels of noise of this problem; ``told``: unknowns that are determined."""
     outputs = np.array(problem.outputs, dtype=object)[problem.output_of]
-    return Freedom(evaluation.jacobian, outputs, tuple(problem.sigma), told)
+    return Freedom(evaluation.curved, outputs, tuple(problem.sigma), told)

@@ -238,14 +238,14 @@ class MultipleShooting:
                 jacobians.append(-slopes[k][s.rows, column])
                 scales.append(problem.deviations(case, s.output, s.rows, predictions[k], theta))
         e, factor = np.concatenate(errors), problem.weights / np.concatenate(scales)
-        extra, extra_slopes = problem.prior_residuals(theta)
-        r = np.concatenate([factor * e, extra])
+        prior = problem.prior(theta)
+        r = np.concatenate([factor * e, prior.residuals])
         width = len(problem.unknowns) + self.size
-        padded = np.hstack([extra_slopes, np.zeros((len(extra), self.size))])
+        padded = np.hstack([prior.slopes, np.zeros((len(prior.slopes), self.size))])
         J = np.vstack([np.concatenate(jacobians) * factor[:, None], padded])
         c = np.concatenate(gaps) if gaps else np.zeros(0)
         C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
-        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions))
+        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
 
     def _failed(self, theta: np.ndarray, reason: str) -> Shot:
         empty = np.zeros(0)
@@ -368,7 +368,11 @@ def _joined(shot: Shot, dead: np.ndarray, well: bool, reason: str, held: np.ndar
     Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
     R = (shot.jacobian / scale) @ Z
     T = (Z / scale[:, None])[:n]
-    _, s, vt = np.linalg.svd(R, full_matrices=False)
+    curved = R
+    if shot.evaluation.prior is not None:
+        rows = shot.evaluation.prior.rows
+        curved = np.concatenate([R[: len(R) - len(rows)], rows @ T])
+    _, s, vt = np.linalg.svd(curved, full_matrices=False)
     kept = s > 1e-13 * s.max(initial=0.0)
     root = T @ (vt[kept].T / s[kept])
     # for the diagnosis only: where a start hardly differs from its neighbours, T has no inverse to rounding

@@ -431,9 +431,9 @@ class OutputError(Estimator):
         # what the data determine is told by the curvature, also where correlation leaves no errors
         curved = covariance
         if self.errors == "robust":
-            curved = without_undetermined(gauss_newton_covariance(evaluation.jacobian, told), free & ~seen)
+            curved = without_undetermined(gauss_newton_covariance(evaluation.curved, told), free & ~seen)
         notes = describe_determination(
-            search.unknowns, evaluation.theta, evaluation.jacobian, curved, free, _same_as(search, found), ~seen,
+            search.unknowns, evaluation.theta, evaluation.curved, curved, free, _same_as(search, found), ~seen,
         )  # fmt: skip
         flat, careful = problem.cases[0].trial.flat, ""
         notes += [_following(n) for n in sorted(problem.moving)]

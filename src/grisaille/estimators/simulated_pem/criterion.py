@@ -275,9 +275,9 @@ class MeanCriterion:
             jacobian[at] = -np.einsum("tji,tjn->tin", root, part.psi)
             errors[at] = part.e / part.factor
             spread[at] = np.diagonal(part.V, axis1=1, axis2=2) / part.factor**2
-        prior, slopes = self.problem.prior_residuals(theta)
+        prior = self.problem.prior(theta)
         return MeanValue(
-            theta, objective + 0.5 * float(prior @ prior), gradient + slopes.T @ prior, curvature + slopes.T @ slopes,
+            theta, objective + prior.value, gradient + prior.gradient, curvature + prior.search_curvature,
             residuals, jacobian if sensitive else jacobian[:0], errors, spread, predictions, tuple(parts),
         )  # fmt: skip
 

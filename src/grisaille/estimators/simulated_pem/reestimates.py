@@ -170,8 +170,7 @@ def _gradients(
 def _constant(criterion: MeanCriterion, here: MeanValue, value: MeanValue) -> np.ndarray:
     """What the gradient at a point has whatever the record, as far as that is the mean at the fit."""
     share = 1.0 / criterion.realizations if criterion.corrected else 0.0
-    prior, by_theta = criterion.problem.prior_residuals(value.theta)
-    total = by_theta.T @ prior
+    total = criterion.problem.prior(value.theta).gradient
     for part, at in zip(value.parts, here.parts, strict=True):
         shift = part.e - at.e
         weight = part.W + share * part.W @ part.V @ part.W

@@ -78,13 +78,13 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
         all_pulls.append(pulls)
         # what Σ ψ̂ᵀWψ̂ has from the Monte Carlo error of ψ̂ alone
         floor[np.ix_(case.unknowns, case.unknowns)] += energy / (M * (M - 1))
-    _, beliefs = criterion.problem.prior_residuals(value.theta)
-    middle = middle + beliefs.T @ beliefs
+    prior = criterion.problem.prior(value.theta)
+    middle, curvature = middle + prior.believed, value.curvature + prior.correction
     inner = _of_ensembles(all_pulls) / M
-    noise = np.diag(floor) / np.maximum(np.diag(value.curvature), 1e-300)
-    cleaned = value.curvature - floor if (noise < REMOVED).all() else value.curvature
+    noise = np.diag(floor) / np.maximum(np.diag(curvature), 1e-300)
+    cleaned = curvature - floor if (noise < REMOVED).all() else curvature
     if np.linalg.eigvalsh(_scaled(cleaned)).min() <= 0:
-        cleaned = value.curvature
+        cleaned = curvature if np.linalg.eigvalsh(_scaled(curvature)).min() > 0 else value.curvature
     bread, undetermined = inverse_information(cleaned, free)
     data, own = bread @ middle @ bread, bread @ inner @ bread
     return Sandwich(

@@ -400,7 +400,7 @@ class SimulatedPEM(Estimator):
     def _settle(self, search: MeanSearch, start: np.ndarray, search_as: str) -> tuple[Ending, np.ndarray | None]:
         """The minimum for Λ and noise formulas that belong to it."""
         criterion, problem = search.criterion, search.criterion.problem
-        has_priors = bool(problem.prior_residuals(start)[0].size)
+        has_priors = bool(problem.prior(start).residuals.size)
         alone = len(problem.outputs) == 1 and not has_priors and not criterion.with_variance
         rough = max(self.tolerance, ROUGH)
         is_final = alone or criterion.is_fixed or search_as in ("grid", "nelder-mead")

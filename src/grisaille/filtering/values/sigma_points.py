@@ -10,11 +10,11 @@ from functools import cached_property
 
 import casadi as ca
 
+from grisaille.cache import Cache
 from grisaille.compilation.kalman.native import PreparedPass, run_forward
 from grisaille.compilation.kalman.passing import PassResult
 from grisaille.compilation.kalman.sigma_source import PointFormulas
 from grisaille.compilation.library import Library
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.step import project
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
@@ -54,14 +54,11 @@ class SigmaPointValues(ExtendedFilter):
 
 def point_formulas(model: StochasticModel, newton: int, sigma: SigmaPoints, constant: bool) -> PointFormulas:
     """Return the functions of one point of a model; made once for all of its records."""
-    arguments = [model.t, model.X, model.z, model.u, model.q]
-    formulas = [model.drift, model.noise, model.measured, model.variance, model.constraints, model.residual]
-    content = ca.Function("content", arguments, formulas).serialize()
-    key = (content, model.structure.system.constraint_levels, newton, sigma, constant)
+    key = (model.content, model.structure.system.constraint_levels, newton, sigma, constant)
     return _formulas.get(key, lambda: _point_formulas(model, newton, sigma, constant))
 
 
-_formulas: Memo[PointFormulas] = Memo()
+_formulas: Cache[PointFormulas] = Cache()
 
 
 def _point_formulas(model: StochasticModel, newton: int, sigma: SigmaPoints, constant: bool) -> PointFormulas:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from grisaille.cache import Cache
 from grisaille.errors import ModelError
-from grisaille.model.classes import Model
+from grisaille.model.classes import Model, content_key
 from grisaille.model.content import Content, Law
 from grisaille.model.expression import Call, Constant, Expression, Name, is_open, postorder
 from grisaille.model.flat import FlatEquation, FlatModel, FlatVariable
@@ -31,12 +32,25 @@ from grisaille.model.whens import OF_EVENTS
 
 
 def flatten(model: Any) -> FlatModel:
-    """The equations and symbols of ``model``, a :class:`Model`; computed once for each instance."""
+    """The equations and symbols of ``model``, a :class:`Model`; equal models share it."""
     if not isinstance(model, Model):
         hint = f" Call the class: {model.__name__}()." if isinstance(model, type) else ""
         raise ModelError(f"A model is needed, got {type(model).__name__}.{hint}")
-    flat: FlatModel = model._cached("flat", lambda: _flatten(model._content))
+    flat: FlatModel = model._cached("flat", lambda: _shared(model))
     return flat
+
+
+def _shared(model: Model) -> FlatModel:
+    """Return the flat model that all models of this content share."""
+    try:
+        key = content_key(model)
+    except ModelError:
+        return _flatten(model._content)  # which refuses members of other models by name
+    return _known.get(key, lambda: _flatten(model._content))
+
+
+_known: Cache[FlatModel] = Cache(32)
+"""By content: equal models share one."""
 
 
 def _flatten(content: Content) -> FlatModel:

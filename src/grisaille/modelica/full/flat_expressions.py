@@ -8,6 +8,7 @@ from typing import Any
 
 from grisaille.errors import ModelError
 from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
+from grisaille.modelica.full.remedies import SAMPLE, TIME
 
 Tree = Mapping[str, Any]
 
@@ -17,6 +18,10 @@ _OPERATORS = {
     "And": "and", "Or": "or", "Minus": "-", "Plus": "+", "Not": "not", "DotMinus": "-", "DotPlus": "+",
 }  # fmt: skip
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+STANDING_IN = {DERIVATIVE: "der", SAMPLE: "sample", TIME: "time"}
+"""Functions that stand for built-in ones while a text is flattened."""
 
 
 class Unwritable(ModelError):
@@ -116,6 +121,8 @@ class Expressions:
 
     def _functioncall(self, inner: Tree) -> str:
         name = inner["name"]["name"]
+        if name == TIME:
+            return STANDING_IN[TIME]
         arguments = [self._argument(a) for a in inner["args"]]
         return f"{self._called(name)}({', '.join(arguments)})"
 
@@ -126,8 +133,8 @@ class Expressions:
         return self.text(node)
 
     def _called(self, name: str) -> str:
-        if name == DERIVATIVE:
-            return "der"
+        if name in STANDING_IN:
+            return STANDING_IN[name]
         return quoted(name) if name in self.flat["functions"] or "." in name else name
 
     def _if(self, inner: Tree) -> str:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grisaille.modelica.full.confidence import Places, references_in, span_of
-from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
-from grisaille.modelica.full.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
+from grisaille.modelica.full.flat_expressions import STANDING_IN, Expressions, Tree, Unwritable, node_of, quoted, string
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
 _SETTLED = ("Parameter", "Constant")
@@ -67,7 +66,7 @@ class _Writer(Expressions):
         self.out.add(f"package {quoted(self.name)}")
         self._types()
         for name, function in flat["functions"].items():
-            if name != DERIVATIVE:
+            if name not in STANDING_IN:
                 self._function(name, function)
         self.out.add(f"  model {quoted(self.name)} {_words(flat.get('model_description'))}")
         for name, variable in flat["variables"].items():

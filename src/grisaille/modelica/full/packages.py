@@ -15,6 +15,7 @@ from grisaille.modelica.full.outline import MODELS, main_model
 from grisaille.modelica.library import SIMPLE
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refused
+from grisaille.modelica.tables import Places
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
@@ -24,7 +25,6 @@ _ONLY_FULL = re.compile(
     r"\b(?:extends(?!\s+ExternalObject\b)|import|connector|connect|redeclare|replaceable|constrainedby|inner|outer|"
     r"expandable|encapsulated|partial)\b"
 )
-_FIRST_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\.\s*[A-Za-z_]")
 _PLAIN = ("record", "type", "function")
 _IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
 _CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
@@ -114,7 +114,7 @@ def whole(
         if not chosen:
             raise ModelError(f"{label} holds the {kind} '{full}': say which model, name='{full}.…'.")
         name = f"{within}.{chosen}" if within else chosen
-    elif within and "." not in name:
+    elif within and not name.startswith(f"{within}."):
         name = f"{within}.{name}"
     if not re.fullmatch(r"[\w.']+", name):
         raise ModelError(f"name {name!r} is no name of a class.")
@@ -130,15 +130,17 @@ def whole(
     return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
 
 
-def libraries_of_environment(text: str, file: Path | None) -> list[Path]:
-    """Folders of ``MODELICAPATH`` that hold a library which a text, or the package around its file, names."""
-    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f and Path(f).is_dir()]
-    if not folders:
-        return []
+def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
+    """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
     package = _package(file)
-    texts = [text, *(f.read_text("utf-8", errors="replace") for f in (package.rglob("*.mo") if package else ()))]
-    named = {name for written in texts for name in _FIRST_NAME.findall(_bare(written))}
-    return [f for f in folders if any((f / n / "package.mo").is_file() or (f / f"{n}.mo").is_file() for n in named)]
+    own = file.resolve().parent if file is not None else None
+    return Places(own, (*([package] if package is not None else []), *libraries))
+
+
+def libraries_of_environment() -> list[Path]:
+    """Folders of ``MODELICAPATH``; those that are not there do not count."""
+    folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def experiment_of(text: str, name: str | None) -> dict[str, float]:

@@ -19,6 +19,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import LastValues, Same
 from grisaille.compilation.filters import FilterLayout, Filters, Group
 from grisaille.disturbance import (
     Process,
@@ -40,7 +41,6 @@ from grisaille.disturbance import (
 from grisaille.model.expression import Expression, Name, as_expression, postorder
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.simulation.ensembles.hermite import mixing
-from grisaille.simulation.remembered import Remembered, Same
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ class Disturbances:
             elif signals:
                 self.groups.append(group)
                 self.driven.append(tuple(signals))
-        self.remembered = Remembered()
+        self.last = LastValues()
         self._derivatives: dict[tuple[object, ...], ca.Function] = {}
         self._dependence: dict[tuple[object, ...], set[int]] = {}
         self._gains: tuple[Values, Floats] | None = None
@@ -142,7 +142,7 @@ class Disturbances:
         def make() -> float:
             return self._loss(processes, step)
 
-        return self.remembered.get(("loss",), (step, *(Same(p) for p in processes)), make)
+        return self.last.get(("loss",), (step, *(Same(p) for p in processes)), make)
 
     def _loss(self, processes: Sequence[Process], step: float) -> float:
         lost = [0.0]
@@ -201,10 +201,10 @@ class Disturbances:
         if moved:
             return make()
         key = (Same(grid), draw, *(Same(p) for p in self.processes(values)))
-        return self.remembered.get(("filters", substeps), key, make)
+        return self.last.get(("filters", substeps), key, make)
 
     def _distinct_steps(self, grid: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        return self.remembered.get("steps", Same(grid), lambda: distinct_steps(grid))
+        return self.last.get("steps", Same(grid), lambda: distinct_steps(grid))
 
     def white_gains(self, values: Values) -> Floats:
         """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
@@ -239,7 +239,7 @@ class Disturbances:
         def make() -> Process:
             return build_process(*_declared(group), scales, _correlation(group), known)
 
-        return self.remembered.get(("process", group[0].name, frozenset(values.scales)), key, make)
+        return self.last.get(("process", group[0].name, frozenset(values.scales)), key, make)
 
     def _inside(self, group: Sequence[FlatDisturbance], scales: tuple[Expression, ...]) -> tuple[str, ...]:
         """Names of the numbers that a group of disturbances contains."""
@@ -252,7 +252,7 @@ class Disturbances:
             plain = [f for f in (*formulas, *scales) if isinstance(f, Expression)]
             return tuple(dict.fromkeys(n.path for n in postorder(plain) if isinstance(n, Name)))
 
-        return self.remembered.get(("inside", group[0].name), tuple(map(str, scales)), make)
+        return self.last.get(("inside", group[0].name), tuple(map(str, scales)), make)
 
     def _group(self, g: int, values: Values, grid: Floats, draw: Draw, moved: bool) -> Group:
         process, signals = self._process(self.groups[g], values), self.driven[g]

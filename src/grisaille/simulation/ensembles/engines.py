@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Same
 from grisaille.compilation.batch import Batch, Frozen
 from grisaille.compilation.filters import FilterLayout, Filters
 from grisaille.compilation.frozen import FusedStep, build_step
@@ -28,7 +29,6 @@ from grisaille.simulation.ensembles.grid import Grid, stage_table
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_stages
 from grisaille.simulation.ensembles.starts import Starts
-from grisaille.simulation.remembered import Same
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -210,7 +210,7 @@ def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
         pairs = [stage_table(table, s.grid, s.substeps, i) for i in range(s.system.nu)]
         return [p[0] for p in pairs], [p[1] for p in pairs]
 
-    return s.disturbances.remembered.get("signals", (Same(s.table), Same(s.grid), s.substeps, s.system.nu), make)
+    return s.disturbances.last.get("signals", (Same(s.table), Same(s.grid), s.substeps, s.system.nu), make)
 
 
 def fixed_table(s: Setting) -> SignalTable:
@@ -283,7 +283,7 @@ def _build(s: Setting, layout: FilterLayout) -> FusedStep:
             s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula, compiled=s.compiled
         )
 
-    return s.disturbances.remembered.get(("step", len(s.dp)), key, make)
+    return s.disturbances.last.get(("step", len(s.dp)), key, make)
 
 
 def _options(s: Setting, hold: Sequence[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Same
 from grisaille.compilation.carried import EFFORTS, Carried
 from grisaille.compilation.filters import FilterLayout
 from grisaille.compilation.kalman.twin import FilterStates
@@ -52,7 +53,6 @@ from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine
 from grisaille.simulation.ensembles.white_pilot import INSTANTS, TRUSTED, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
-from grisaille.simulation.remembered import Same
 from grisaille.structure import lamperti
 from grisaille.trial import Point
 
@@ -387,7 +387,7 @@ def _setting(
 
     nominal = posed.initializer.nominal[: system.nx]
     began = posed.with_past() if system.has.pasts else posed
-    starts = solve_starts(began, layout.places, first, disturbances.remembered)
+    starts = solve_starts(began, layout.places, first, disturbances.last)
     if options.start_covariance is not None:
         starts = _spread(began, starts, options, options.start_covariance)
     carried = noise.carried if noise else None
@@ -412,7 +412,7 @@ def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbanc
         ticks = ticks_of(posed.table, posed.structure.system)
         return make_grid(posed.times, np.setdiff1d(kinks, ticks), cell, has_lattice=has_lattice)
 
-    return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)
+    return disturbances.last.get("grid", (Same(posed.table), cell, has_lattice), make)
 
 
 def _spread(point: Point, starts: Starts, options: EnsembleOptions, P: Floats) -> Starts:

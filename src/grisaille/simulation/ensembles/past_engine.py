@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from grisaille.cache import Same
 from grisaille.compilation.frozen import FusedStep, build_step
 from grisaille.compilation.moments import Moments
 from grisaille.errors import ModelError, SimulationError
@@ -25,7 +26,6 @@ from grisaille.simulation.ensembles.grid import Grid, stage_table
 from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.past_weights import KEPT, delayed_weights
 from grisaille.simulation.ensembles.sampled import sample_pieces
-from grisaille.simulation.remembered import Same
 from grisaille.structure.delays.delay import Delay
 from grisaille.structure.delays.moving_breaks import RATE
 from grisaille.structure.delays.moving_signals import with_moving_signals
@@ -97,7 +97,7 @@ class PastEngine:
             rows = (*s.observed, *self.sources, *range(s.system.ny, system.ny))
             return build_step(system, observed=rows, directions=ns, compiled=s.compiled)
 
-        return s.disturbances.remembered.get(("past step", ns), key, make)
+        return s.disturbances.last.get(("past step", ns), key, make)
 
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
@@ -151,7 +151,7 @@ class _Run:
     def _weights(self, tau: float, order: int) -> csr_array:
         s, points = self.engine.setting, self.engine.points
         key = (points.tobytes(), tau)
-        return s.disturbances.remembered.get(("past", tau, order), key, lambda: delayed_weights(points, tau, order))
+        return s.disturbances.last.get(("past", tau, order), key, lambda: delayed_weights(points, tau, order))
 
     def go(self) -> None:
         """All stretches."""

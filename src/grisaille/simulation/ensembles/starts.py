@@ -14,9 +14,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import LastValues, Same
 from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.errors import ModelError
-from grisaille.simulation.remembered import Remembered, Same
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.initialization import Initializer
@@ -38,16 +38,14 @@ class Starts:
     sz: Floats
 
 
-def solve_starts(
-    point: Point, places: Sequence[int], first: Callable[[], FilterStates], remembered: Remembered
-) -> Starts:
+def solve_starts(point: Point, places: Sequence[int], first: Callable[[], FilterStates], last: LastValues) -> Starts:
     """Starts for the disturbances at the first instant, at ``places`` of u."""
     key = (Same(point.structure.system), tuple(places), *sorted(point.demands))
-    if not places or not remembered.get("starts", key, lambda: _depends(point, places)):
+    if not places or not last.get("starts", key, lambda: _depends(point, places)):
         return Starts(point.start.x, point.start.z, point.dstart.sx, point.dstart.sz)
     _refuse_past(point)
-    structure = remembered.get("structure", key, lambda: with_disturbances_as_parameters(point.structure, places))
-    initializer = remembered.get("initializer", Same(structure), lambda: Initializer(structure))
+    structure = last.get("structure", key, lambda: with_disturbances_as_parameters(point.structure, places))
+    initializer = last.get("initializer", Same(structure), lambda: Initializer(structure))
     guess = np.concatenate([point.start.x, point.start.z])
     disturbed = first()
     w, dw = disturbed.signals, disturbed.dsignals

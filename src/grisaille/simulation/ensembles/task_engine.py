@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Same
 from grisaille.compilation.batch_native import processors
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
@@ -29,7 +30,6 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Arguments, Integrated, held, refuse_interpreted
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.remembered import Same
 from grisaille.simulation.sizes import Sizes, run_in_own_sizes
 from grisaille.structure.delays.moving_signals import with_moving_signals
 from grisaille.structure.events import hold_events
@@ -76,7 +76,7 @@ class TaskEngine:
             return Integrated(self.system, self.system)
         refuse_interpreted(s.system, s.compiled)
         question = (Same(s.system), tuple(self.moving), len(s.dp))
-        events = s.disturbances.remembered.get("events", question, lambda: hold_events(self.system, self._named))
+        events = s.disturbances.last.get("events", question, lambda: hold_events(self.system, self._named))
         if events is None:
             return Integrated(self.system, self.system)
         return Integrated(events.before, events.system, events)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from grisaille.model.expression import Constant
 from grisaille.structure.equations import Equations
 from grisaille.structure.singular.cancellation import MAGNITUDES, typical_sizes
 from grisaille.structure.singular.scaling import RANK_TOLERANCE, equilibrated
@@ -51,9 +52,10 @@ def look_closer(equations: Equations, block: ca.SX, symbols: Sequence[ca.SX]) ->
     if block.nnz() * len(symbols) ** 2 < WORK:
         points = np.vstack([points, *_Evening(equations, block, symbols).from_points(points)])
     function = ca.Function("block", [ca.vertcat(*symbols)], [ca.densify(block)])
-    values = np.array([function(point).full() for point in points])
-    usable = np.isfinite(values).all(axis=(1, 2))
-    points, values = points[usable], values[usable]
+    points, values = _with_values(function, points)
+    if _is_hidden(block, values):
+        further = _with_values(function, _far_points(equations, symbols, len(MAGNITUDES) * PARTS))
+        points, values = np.vstack([points, further[0]]), np.concatenate([values, further[1]])
     if not len(points):
         return Look(False, (), 0)
     scaled = equilibrated(values)[0]
@@ -75,6 +77,39 @@ def _points(equations: Equations, symbols: Sequence[ca.SX], count: int) -> np.nd
             sizes[:, k] = 10.0 ** random.uniform(-9.0, 6.0, count)
     low = np.where(np.arange(count) % 2, -1.0, 0.1)[:, None]  # logarithms and roots need positive ones
     return np.asarray(sizes * (low + (1.0 - low) * random.uniform(size=sizes.shape)))
+
+
+def _with_values(function: ca.Function, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points at which the block is finite, and its values there."""
+    values = np.array([function(point).full() for point in points]).reshape(len(points), *function.size_out(0))
+    usable = np.isfinite(values).all(axis=(1, 2))
+    return points[usable], values[usable]
+
+
+def _is_hidden(block: ca.SX, values: np.ndarray) -> bool:
+    """Whether an entry that is a formula is nothing at most points, as exp(-5800/T) is at temperatures of one kelvin."""
+    rows, columns = block.sparsity().get_triplet()
+    varies = [(i, j) for (i, j), e in zip(zip(rows, columns, strict=True), block.nonzeros(), strict=True)
+              if not e.is_constant()]  # fmt: skip
+    return any(2 * np.count_nonzero(values[:, i, j]) < max(len(values), 1) for i, j in varies)
+
+
+def _far_points(equations: Equations, symbols: Sequence[ca.SX], count: int) -> np.ndarray:
+    """Positive points of large sizes: some around the declared start values, all others at ten to ten thousand times
+    the usual sizes."""
+    random = np.random.default_rng(13)
+    usual, declared = typical_sizes(equations, symbols), _starts(equations, symbols)
+    far = usual * 10.0 ** random.uniform(1.0, 4.0, (count, 1)) * random.uniform(0.3, 1.0, (count, len(symbols)))
+    near = np.where(declared, declared, usual) * random.uniform(0.8, 1.2, (count, len(symbols)))
+    return np.asarray(np.vstack([near, far]))
+
+
+def _starts(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
+    """Start values that are numbers; zero for everything else."""
+    variables = equations.model.variables
+    names = [m.name if (m := equations.jets.meaning(s)) and not m.order else "" for s in symbols]
+    starts = [variables[n].start if n in variables else None for n in names]
+    return np.array([float(s.value) if isinstance(s, Constant) else 0.0 for s in starts])
 
 
 class _Evening:

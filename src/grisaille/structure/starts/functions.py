@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from grisaille.model.flat import FlatModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
+from grisaille.structure.starts.rounding import rounding_of
 from grisaille.structure.system import System
 
 
@@ -23,8 +21,7 @@ class StartFunctions:
         self.arguments = [system.t, ca.vertcat(system.x, system.z), system.u, system.p]
         self._quick: dict[str, FlatEvaluation] = {}
         self._patterns: dict[str, ca.Sparsity] = {}
-        self.of_models: WeakKeyDictionary[FlatModel, dict[str, Any]] = WeakKeyDictionary()
-        """What follows from these equations and the declared starts of a model."""
+        self._roundings: dict[str, ca.Function] = {}
 
     @cached_property
     def equal_names(self) -> list[list[tuple[str, float]]]:
@@ -128,6 +125,13 @@ class StartFunctions:
         """The hard equations and the entries of their derivatives that may differ from zero."""
         formula = ca.vertcat(self.system.constraints, self.system.residual)
         return ca.Function("e", self.arguments, [ca.densify(formula), ca.jacobian(formula, self.arguments[1])])
+
+    def rounding(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """By how much the values of one of these may be wrong where each operation is right to the last bit."""
+        if name not in self._roundings:
+            self._roundings[name] = rounding_of(self._formulas[name], self.arguments, exact=1)
+        amount = np.array(self._roundings[name](t, w, u, p).full()).ravel()
+        return np.asarray(np.nan_to_num(amount, posinf=0.0))
 
     @cached_property
     def observed_values(self) -> ca.Function:

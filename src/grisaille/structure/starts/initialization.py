@@ -14,7 +14,7 @@ where a wish could not be met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -23,11 +23,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Same
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.reduction import Structure
 from grisaille.structure.sides import sides_of
 from grisaille.structure.starts.declared import DeclaredStarts, declared_starts
-from grisaille.structure.starts.optimality import OptimalityConditions
 from grisaille.structure.starts.problem import StartProblem, base_name, nominal_of
 from grisaille.structure.starts.refusal import check_wishes
 from grisaille.structure.starts.roots import LARGEST
@@ -68,23 +68,17 @@ class Initializer:
         self.structure = structure
         self.system = structure.system
         self.functions = structure.start_functions
-        self.declared: DeclaredStarts = self._kept(
+        self.declared: DeclaredStarts = self.kept(
             "declared", lambda: declared_starts(structure.model, structure.equations.parameters)
         )
         self.observed_position = {n: k for k, n in enumerate(self.system.observed_names)}
-        self.optimality: dict[tuple[object, ...], OptimalityConditions] = {}
-        """Derivatives of optimality conditions (``sensitivity``), kept by what was wished and demanded."""
         self.may_have_several_roots = 0 < self.system.nz <= LARGEST
         """Unless the first search for other roots of the implicit equations has found none beside Newton's."""
         self._has_searched = False
 
-    def _kept(self, what: str, make: Callable[[], T]) -> T:
+    def kept(self, what: Hashable, make: Callable[[], T]) -> T:
         """What follows from the model and its equations, made once for all initializers of both."""
-        known = self.functions.of_models.setdefault(self.structure.model, {})
-        if what not in known:
-            known[what] = make()
-        found: T = known[what]
-        return found
+        return self.structure.model.kept((Same(self.functions), what), make)
 
     def parameters_of_starts(self, named: Collection[str], *, steady: bool) -> NDArray[np.int64]:
         """Places of the parameters that a start depends on, where these names are declared or demanded."""
@@ -109,12 +103,12 @@ class Initializer:
     @cached_property
     def nominal(self) -> np.ndarray:
         """Scale of each entry of w: its own, of a variable merged with it (``v == der(x)``), or of x for der(x)."""
-        return self._kept("nominal", self._nominal)
+        return self.kept("nominal", self._nominal)
 
     @cached_property
     def has_nominal(self) -> NDArray[np.bool_]:
         """Whether the scale of each entry of w is declared."""
-        return self._kept("has nominal", lambda: ~np.isnan(self._declared_nominal(np.nan)))
+        return self.kept("has nominal", lambda: ~np.isnan(self._declared_nominal(np.nan)))
 
     def _nominal(self) -> np.ndarray:
         return self._declared_nominal(1.0)
@@ -137,12 +131,12 @@ class Initializer:
     @cached_property
     def sides(self) -> ca.Function:
         """(t, x, z, u, p) → the gaps of all switches of z in the implicit equations."""
-        return self._kept("sides", self._sides)
+        return self.kept("sides", self._sides)
 
     @property
     def rates(self) -> FlatEvaluation:
         """(t, x, z, u, p) → x'."""
-        return self._kept("rates", self._rates)
+        return self.kept("rates", self._rates)
 
     def _rates(self) -> FlatEvaluation:
         s = self.system
@@ -177,7 +171,7 @@ class Initializer:
 
     @cached_property
     def start_values(self) -> ca.Function:
-        return self._kept("start values", self._start_values)
+        return self.kept("start values", self._start_values)
 
     def _start_values(self) -> ca.Function:
         declared = self.declared
@@ -187,7 +181,7 @@ class Initializer:
 
     @cached_property
     def declared_values(self) -> FlatEvaluation:
-        return self._kept("declared values", lambda: flat_function(self.start_values))
+        return self.kept("declared values", lambda: flat_function(self.start_values))
 
     def solve(
         self,

@@ -17,6 +17,8 @@ import casadi as ca
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
+from grisaille.cache import Cache
+from grisaille.structure.starts.acceptance import unit_of
 from grisaille.structure.starts.large_hierarchy import least_squares
 from grisaille.structure.starts.problem import StartProblem, WishLevel, is_nearer
 
@@ -54,20 +56,21 @@ def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
     if not levels:
         return w
     conditions, scale = optimality_conditions(problem, levels), problem.owner.nominal
-    trial, before = w, np.inf
+    trial, before, unit = w, np.inf, unit_of(w / problem.owner.nominal)
     for _ in range(POLISHING_STEPS):
         try:
             _, F, slope, _ = conditions.linearize(problem, trial, levels)
             step = least_squares(slope, -F)[: len(w)]
         except np.linalg.LinAlgError:
             return w
-        size = float(np.abs(step / scale).max(initial=0.0))
+        size = float(np.abs(step / scale).max(initial=0.0)) / unit
         if size > max(0.1, 2 * before):
             return w
         trial, before = trial + step, size
-        if size < 1e-13 * (1 + np.abs(trial / scale).max(initial=0.0)):
+        if size < 1e-13 * (1 + np.abs(trial / scale).max(initial=0.0) / unit):
             break
-    is_worse = is_nearer(problem.misses(w), problem.misses(trial)) or not problem.worst(trial)[0] < 1e-8
+    now, then = ([miss / unit for miss in problem.misses(point)] for point in (w, trial))
+    is_worse = is_nearer(now, then) or not problem.worst(trial)[0] < 1e-8 * unit
     return w if is_worse else trial
 
 
@@ -81,12 +84,11 @@ def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[WishLevel]:
 
 
 def optimality_conditions(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
-    """Kept by the owner: they depend on what is wished and demanded, not on the values."""
-    key = (problem.steady, tuple(problem.demands), tuple(level.names for level in levels))
-    kept = problem.owner.optimality
-    if key not in kept:
-        kept[key] = _build(problem, levels)
-    return kept[key]
+    """Kept with the equations: they depend on what is wished and demanded, not on the values."""
+    wished = tuple((level.names, level.of_unknowns, np.asarray(level.sizes).tobytes()) for level in levels)
+    key = (problem.steady, problem.is_large, tuple(problem.demands), wished)
+    known: Cache[OptimalityConditions] = problem.owner.kept("optimality", lambda: Cache(32))
+    return known.get(key, lambda: _build(problem, levels))
 
 
 def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:

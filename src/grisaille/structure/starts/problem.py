@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array, eye_array, vstack
 
 from grisaille.errors import StructureError
+from grisaille.structure.starts.rounding import EPSILON
 
 if TYPE_CHECKING:
     from grisaille.structure.starts.initialization import Initializer
@@ -169,6 +170,15 @@ class StartProblem:
             yield diags_array(1.0 / level.sizes) @ slopes @ diags_array(scale), (level.targets - value) / level.sizes
         yield csr_array(eye_array(len(w))), (guess - w) / scale
 
+    def rounding(self, w: np.ndarray) -> np.ndarray:
+        """By how much rounding of operations may move the residuals."""
+        at, functions = (self.t, w, self.u, self.p), self.owner.functions
+        parts = [functions.rounding(name, *at) for name in ("hard", *self._more)]
+        if self.demands:
+            numbers = np.abs(np.array(list(self.demands.values())))
+            parts.append(functions.rounding("observed", *at)[self._demanded] + EPSILON * numbers)
+        return np.concatenate(parts)
+
     def _scaled(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | csc_array]:
         """The same, full where it is not large."""
         if self.is_large:
@@ -285,8 +295,11 @@ class StartProblem:
         value, slopes = self._scaled(w)
         if not (np.isfinite(value).all() and are_finite(slopes)):
             return False
-        if value.any() and np.abs(value / row_sizes(slopes)).max() > (0.0 if self.owner.system.nz else 1e-14):
-            return False
+        if value.any():
+            terms = np.asarray(abs(slopes) @ np.abs(w / self.owner.nominal))
+            least = 0.0 if self.owner.system.nz else 1e-14
+            if (np.abs(value) > least * np.minimum(row_sizes(slopes), terms)).any():
+                return False
         return self._wishes_hold(w)
 
     def _wishes_hold(self, w: np.ndarray) -> bool:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
+from grisaille.structure.starts.acceptance import FAR_BELOW, allowances, hold, unit_of
 from grisaille.structure.starts.hierarchy import solve_levels, solve_sparse
 from grisaille.structure.starts.large_hierarchy import solve_equilibrated, solve_large_levels
 from grisaille.structure.starts.optimality import polish
@@ -29,6 +30,7 @@ from grisaille.structure.starts.pieces import search_pieces
 from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite, is_nearer, row_sizes
 from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
 from grisaille.structure.starts.roots import nearest_root
+from grisaille.structure.starts.rounded_misses import without_rounded_misses
 from grisaille.structure.starts.units import Units, units_of
 from grisaille.structure.starts.walk import walk
 
@@ -39,8 +41,6 @@ ROUNDING = 64 * np.finfo(float).eps
 """Of the terms of an equation: what their sum may differ from zero by, at the solution."""
 RUNAWAY = 1e4
 """Nominal values from which on an unknown may be running away from equations that have no solution."""
-FAR_BELOW = 1e-3
-"""Of nominal values: where all unknowns are smaller, corrections are judged by their own size."""
 
 
 class Ended(NamedTuple):
@@ -81,7 +81,7 @@ def _solve(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> 
     found = _state_by_state(problem, guess, may_have_several) if problem.is_separable else None
     if found is None:
         found = _together(problem, guess)
-    return found.w if found.settled else polish(problem, found.w)
+    return without_rounded_misses(problem, found.w if found.settled else polish(problem, found.w))
 
 
 def _state_by_state(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> Ended | None:
@@ -133,8 +133,7 @@ def find_states(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended |
     if best is None or not part.rows.size or not problem.undeclared_states.size:
         return best
     # where all unknowns are far below their nominal values, misses are seen in units of their own
-    largest = float(np.abs(best.w / problem.owner.nominal).max(initial=0.0))
-    unit = largest if 0.0 < largest < FAR_BELOW else 1.0
+    unit = unit_of(best.w / problem.owner.nominal)
     fewest = [miss / unit for miss in problem.misses(best.w)]
     if max(fewest[:-1], default=0.0) < NOTABLE:
         return best
@@ -240,7 +239,8 @@ def _damped_newton(
     problem: StartProblem, w: np.ndarray, guess: np.ndarray, part: Part, lift: np.ndarray | float
 ) -> Ended:
     scale, columns = problem.owner.nominal, part.columns
-    first, last, noise, units = 0.0, np.inf, np.zeros(len(part.rows)), Units(np.ones(len(part.rows)), None)
+    first, last, least_left = 0.0, np.inf, np.inf
+    allowed, rows = np.zeros(len(part.rows)), np.ones(len(part.rows))
     has_own_units: bool | None = None
     for _ in range(MAXIMUM_ITERATIONS):
         target, slope = _linearised(problem, w, part, lift)
@@ -251,9 +251,10 @@ def _damped_newton(
         has_own_units = units.columns is not None if has_own_units is None else has_own_units
         terms = np.asarray(abs(slope) @ np.abs(w[columns] / scale[columns]))
         rows, noise = units.rows, ROUNDING * terms
+        allowed = noise + (allowances(problem, slope, (w, guess), part) if units.columns is None else 1e-9 * terms)
         merit = float(np.linalg.norm(target / rows))
         # unknowns far below their nominal value: rounding is what is small beside the first residual
-        first = first or (1e-9 * (merit if units.columns is not None else min(1.0, merit)) if part.square else 1e-9)
+        first = first or 1e-9 * _first_size(problem, merit, guess, units, part)
         floor = max(first, float(np.linalg.norm(noise / rows)))
         step = _step(problem, (slope, target), units, (w, guess), columns)
         if step is None:
@@ -261,15 +262,24 @@ def _damped_newton(
         full = np.zeros(len(w))
         full[columns] = step * scale[columns]
         w, taken = _damped(problem, w, full, (merit, floor), rows, part, lift)
-        if units.columns is not None:  # in units of the equations, beside the size of their terms
-            noise = noise + 1e-9 * terms
         if taken == 0.0:
-            return Ended(w, bool((np.abs(target / rows) < units.least(1e-9) + noise / rows).all()), False)
+            return Ended(w, hold(problem, w, target, allowed, part, lift), False)
         size, before = units.size(step), last
         last = size if taken == 1.0 else np.inf
         if _is_small(last, before, units.unknowns(w / scale, columns), part):
-            return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-8)), True)
-    return Ended(w, _are_met(problem, w, rows, noise, part, lift, units.least(1e-9)), False)
+            residual = problem.residual(w)[part.rows] - lift
+            left, is_met = float(np.linalg.norm(residual / rows)), hold(problem, w, residual, allowed, part, lift)
+            if is_met or part.square or not left < 0.5 * least_left:
+                return Ended(w, is_met, True)
+            least_left = left  # corrections that are small beside the largest unknown may be large for others
+    return Ended(w, hold(problem, w, problem.residual(w)[part.rows] - lift, allowed, part, lift), False)
+
+
+def _first_size(problem: StartProblem, merit: float, guess: np.ndarray, units: Units, part: Part) -> float:
+    """What residuals are small beside where a search begins."""
+    if part.square:
+        return merit if units.columns is not None else min(1.0, merit)
+    return unit_of((guess / problem.owner.nominal)[part.columns])
 
 
 def _is_determined(problem: StartProblem, w: np.ndarray, part: Part, lift: np.ndarray | float) -> bool:
@@ -355,15 +365,6 @@ def _is_small(step: float, before: float, w: np.ndarray, part: Part) -> bool:
     if step >= TOLERANCE * (largest if 0.0 < largest < FAR_BELOW else 1 + largest):
         return False
     return not part.square or step > 0.1 * before or step <= 1e-15 * np.abs(w[part.columns]).max(initial=0.0)
-
-
-def _are_met(
-    problem: StartProblem, w: np.ndarray, rows: np.ndarray, noise: np.ndarray, part: Part, lift: np.ndarray | float,
-    tolerance: float,
-) -> bool:  # fmt: skip
-    """Whether residuals vanish beside the slopes of their equations, or the rounding of their terms."""
-    left = np.abs(problem.residual(w)[part.rows] - lift)
-    return bool((left < tolerance * rows + noise).all())
 
 
 def _damped(

@@ -40,10 +40,6 @@ class Units:
         own[columns] = w[columns] * self.columns
         return own
 
-    def least(self, tolerance: float) -> float:
-        """A tolerance in nominal values, which say nothing in units of the equations' own."""
-        return tolerance if self.columns is None else 0.0
-
 
 def units_of(slope: np.ndarray | csc_array, square: bool) -> Units:
     """Units at a point with these slopes, by unknowns in nominal values."""

@@ -7,8 +7,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from grisaille.disturbance.philox import Purpose, philox, stream_key
 from grisaille.errors import DataError
+from grisaille.numerics.philox import Purpose, philox, stream_key
 
 PUBLISHED = [
     # Random123, kat_vectors: counter, key, answer of philox4x32 with 10 rounds

@@ -1,66 +1,30 @@
-"""Prior knowledge about parameters: what is believed before the data are seen."""
+"""Laws of several numbers together, normal in linear combinations of them: A θ + b are standard normal."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.laws import checks
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+class JointLaw:
+    """A law of several unknowns by name."""
+
+    names: tuple[str, ...]
+
+    def residual_rows(self) -> Rows:
+        """Return A and b, for the names in their order."""
+        raise NotImplementedError(f"{type(self).__name__} has no residual_rows().")
 
 
 @dataclass(frozen=True)
-class Normal:
-    """A normal distribution.
-
-    mean, std : its mean and standard deviation, in the unit of the parameter
-    """
-
-    mean: float
-    std: float
-
-    def __post_init__(self) -> None:
-        _finite(self, "mean")
-        _positive(self, "std")
-
-
-@dataclass(frozen=True)
-class LogNormal:
-    """The logarithm is normal around log(median): for what is positive and known to a factor.
-
-    median : in the unit of the parameter
-    log_std : standard deviation of the natural logarithm; 0.1 is about 10 %
-    """
-
-    median: float
-    log_std: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "median")
-        _positive(self, "log_std")
-
-
-@dataclass(frozen=True)
-class Uniform:
-    """Equally likely everywhere between two values.
-
-    low, high : these, in the unit of the parameter
-    """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        _finite(self, "low")
-        _finite(self, "high")
-        if not self.low < self.high:
-            raise ModelError(f"Uniform: low = {self.low:g} must be below high = {self.high:g}.")
-
-
-@dataclass(frozen=True)
-class MultivariateNormal:
+class MultivariateNormal(JointLaw):
     """A joint normal distribution of several parameters, given by name.
 
     names : the parameters, as dotted paths
@@ -73,7 +37,7 @@ class MultivariateNormal:
     cov: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        mean, cov = _array("mean", self.mean), _array("cov", self.cov)
+        mean, cov = checks.array("mean", self.mean), checks.array("cov", self.cov)
         names: Any = self.names
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             raise ModelError(f"MultivariateNormal: names must be a list of parameter names, got {names!r}.")
@@ -94,6 +58,17 @@ class MultivariateNormal:
         object.__setattr__(self, "mean", tuple(mean.tolist()))
         object.__setattr__(self, "cov", tuple(tuple(row) for row in cov.tolist()))
 
+    def residual_rows(self) -> Rows:
+        matrix = np.linalg.inv(np.linalg.cholesky(np.asarray(self.cov, dtype=float)))
+        return matrix, -matrix @ np.asarray(self.mean, dtype=float)
+
+    def log_density(self, values: Any) -> np.ndarray:
+        """Return log p of vectors (..., n) in the order of the names."""
+        matrix, offset = self.residual_rows()
+        z = np.asarray(values, dtype=float) @ matrix.T + offset
+        constant = np.sum(np.log(np.diag(matrix))) - 0.5 * len(self.names) * np.log(2 * np.pi)
+        return np.asarray(constant - 0.5 * np.sum(z**2, axis=-1))
+
 
 @dataclass(frozen=True)
 class Smoothness:
@@ -106,11 +81,11 @@ class Smoothness:
     scale: float
 
     def __post_init__(self) -> None:
-        _positive(self, "scale")
+        checks.positive(self, "scale")
 
 
 @dataclass(frozen=True)
-class SmoothCurve:
+class SmoothCurve(JointLaw):
     """``Smoothness`` written out for one table: rows · values + offset are standard normal.
 
     scale : as in ``Smoothness``
@@ -128,31 +103,8 @@ class SmoothCurve:
         object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
         object.__setattr__(self, "offset", tuple(self.offset))
 
+    def residual_rows(self) -> Rows:
+        return np.array(self.rows), np.array(self.offset)
+
     def __str__(self) -> str:
         return f"Smoothness(scale={self.scale:g})"
-
-
-Prior = Normal | LogNormal | Uniform | MultivariateNormal | Smoothness
-
-
-def _finite(prior: Any, field: str) -> None:
-    value = getattr(prior, field)
-    if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise ModelError(f"{type(prior).__name__}: {field} must be a finite number, got {value!r}.")
-    object.__setattr__(prior, field, float(value))
-
-
-def _positive(prior: Any, field: str) -> None:
-    _finite(prior, field)
-    if not getattr(prior, field) > 0:
-        raise ModelError(f"{type(prior).__name__}: {field} must be positive, got {getattr(prior, field)!r}.")
-
-
-def _array(name: str, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"MultivariateNormal: {name} must be numbers, got {values!r}.") from None
-    if not np.all(np.isfinite(array)):
-        raise ModelError(f"MultivariateNormal: {name} must be finite.")
-    return array

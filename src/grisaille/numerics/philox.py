@@ -48,6 +48,7 @@ class Purpose(StrEnum):
     MODEL = "model"
     BOOTSTRAP = "bootstrap"
     NOISE = "noise"
+    LAW = "law"
 
 
 def stream_key(seed: int, purpose: Purpose | str, name: str) -> Key:

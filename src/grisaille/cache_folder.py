@@ -1,0 +1,142 @@
+"""The folder in which the package keeps what it has made, for the next time: ``GRISAILLE_CACHE`` or the platform's.
+
+Compiled models are run when they are loaded, so the folder is private (mode 0700), and one that belongs to somebody
+else, or that others may write to, is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from grisaille.errors import CompilationError
+
+FLAT = ".flat"
+"""The suffix of flattened Modelica."""
+UNFINISHED = ".unfinished-"
+"""How the names of files begin that are being written."""
+
+
+def folder() -> Path:
+    """The cache folder, made if missing, refused if it is not ours alone.
+
+    Where the platform's folder cannot be written (a read-only home), one that lasts as long as the process stands in.
+    """
+    place = location()
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if not os.environ.get("GRISAILLE_CACHE", "").strip():
+            return passing_folder()
+        raise CompilationError(
+            f"The cache folder {place}, where compiled models are kept, cannot be made: {error.strerror or error}. Set "
+            f"GRISAILLE_CACHE to a folder of yours, or unset it."
+        ) from error
+    _check_ownership(place)
+    return place if os.access(place, os.W_OK | os.X_OK) else passing_folder()
+
+
+def passing_folder() -> Path:
+    """A folder that lasts as long as the process, where the cache folder has no room or cannot be written to."""
+    return Path(_temporary().name)
+
+
+def places() -> list[Path]:
+    """The folders in which something may have been kept."""
+    return [folder(), *([passing_folder()] if _temporary.cache_info().currsize else [])]
+
+
+@lru_cache(maxsize=1)
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="grisaille-cache-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise CompilationError(
+            f"Compiled models have no place: the cache folder {location()} cannot be written to, and no folder for "
+            f"temporary files can be ({error.strerror or error}). Set GRISAILLE_CACHE or TMPDIR to a folder of yours."
+        ) from error
+
+
+def location() -> Path:
+    """Where the cache folder is, whether or not it is there."""
+    chosen = os.environ.get("GRISAILLE_CACHE", "").strip()
+    try:
+        if chosen:
+            return Path(chosen).expanduser().absolute()
+        home = Path.home()
+    except RuntimeError as error:
+        raise CompilationError(
+            f"The cache folder is not known: {error} Set GRISAILLE_CACHE to a folder of yours."
+        ) from error
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "grisaille" / "cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "grisaille"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "grisaille"
+
+
+def _check_ownership(place: Path) -> None:
+    if os.name != "posix":
+        return
+    status = place.stat()
+    if status.st_uid != os.getuid():
+        why = f"belongs to user {status.st_uid}, not to you (user {os.getuid()})"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        why = f"may be written to by others (mode {stat.S_IMODE(status.st_mode):04o}; chmod 700 mends that)"
+    else:
+        return
+    raise CompilationError(
+        f"The cache folder {place} {why}; code from it would run as you. Set GRISAILLE_CACHE to a folder of yours."
+    )
+
+
+def digest(parts: Iterable[str]) -> str:
+    """A key over texts, each with its length, so that no two lists of texts run into one another."""
+    sha = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        sha.update(f"{len(data)}:".encode())
+        sha.update(data)
+    return sha.hexdigest()
+
+
+def is_intact(entry: Path) -> bool:
+    """Whether the content of a file hashes to the last part of its name."""
+    try:
+        return hashlib.sha256(entry.read_bytes()).hexdigest()[:32] == entry.stem.rsplit("-", 1)[-1]
+    except OSError:
+        return False
+
+
+def named(key: str, content: bytes, suffix: str) -> str:
+    """The name under which a content is kept."""
+    return f"{key}-{hashlib.sha256(content).hexdigest()[:32]}{suffix}"
+
+
+def write(place: Path, name: str, content: bytes) -> Path:
+    """Write a file under its name in one step; nothing unfinished stays where there is no room for it."""
+    target = place / name
+    handle, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=place)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, target)
+    except OSError:
+        # Windows refuses to replace a library in use; then the same content is there already
+        remove(Path(temporary))
+        if not target.exists():
+            raise
+    return target
+
+
+def remove(entry: Path) -> None:
+    """Remove a file if that is possible."""
+    with contextlib.suppress(OSError):
+        entry.unlink()

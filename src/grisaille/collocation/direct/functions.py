@@ -1,0 +1,92 @@
+"""The functions of direct collocation: of an element, of the first point, and of what is observed at points.
+
+They follow from the model and from which of its quantities are slots, constants and start conditions; numbers of
+records do not enter. So they are kept with the model, and problems of equal models share them.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from grisaille.cache import Cache
+from grisaille.collocation.direct.conditions import StartConditions
+from grisaille.collocation.direct.element import ElementFunctions, Parts, element_functions, start_functions
+from grisaille.collocation.direct.model import DirectModel
+from grisaille.collocation.direct.slots import Slots
+from grisaille.collocation.formulas import PointFormula
+from grisaille.compilation.compiler import is_switched_off
+
+
+class ModelFunctions:
+    """What slots, constants and start conditions make of a model."""
+
+    def __init__(self, model: DirectModel, slots: Slots, conditions: StartConditions, jumps: bool) -> None:
+        self._model = model
+        symbols, constants = ca.SX.sym("slot", len(slots.names)), ca.SX.sym("constant", len(slots.constants))
+        self._parts = parts = Parts(symbols, constants, slots.quantities(symbols, constants))
+        self.element: ElementFunctions = element_functions(model, parts, jumps)
+        self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
+        self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, ca.vertcat(symbols, constants)]
+        self._looks: Cache[PointFormula] = Cache(None)
+        self.level_slots = frozenset(
+            ca.jacobian_sparsity(ca.substitute(model.levels, model.q, parts.q), symbols).get_col()
+        )
+        plant = ca.vertcat(model.rates[: model.nx], model.residual)
+        gains = ca.densify(ca.vec(ca.substitute(ca.jacobian(plant, model.v), model.q, parts.q)))
+        self.gain_slots = frozenset(ca.jacobian_sparsity(gains, symbols).get_col()) - self.level_slots
+
+    def look(self, what: str) -> PointFormula:
+        """Return ``"measured"``, ``"deviation"``, ``"observed"`` or ``"constraints"`` as a function of points."""
+        return self._looks.get(what, lambda: self.formula(self._named(what)))
+
+    def formula(self, given: ca.SX) -> PointFormula:
+        """Return a column of formulas of the model without white noise, with slopes by (X, Z) and by the slots."""
+        at_rest = ca.vertcat(self._parts.q, ca.SX.zeros(self._model.nv))
+        formula = ca.substitute(given, ca.vertcat(self._model.q, self._model.v), at_rest)
+        slopes = [ca.jacobian(formula, by) for by in (self._symbols[1], self._parts.slots)]
+        return PointFormula(self._symbols, [formula, *slopes])
+
+    def _named(self, what: str) -> ca.SX:
+        m = self._model
+        if what == "deviation":
+            return ca.sqrt(ca.diag(m.variance))
+        return {"measured": m.measured, "observed": m.observed, "constraints": m.constraints}[what]
+
+
+class Functions:
+    """The functions of one problem, on whatever mesh, and its start conditions."""
+
+    def __init__(self, model: DirectModel, slots: Slots, conditions: StartConditions, jumps: bool = False) -> None:
+        self.model, self.slots, self.conditions = model, slots, conditions
+        self.after = model.nz if jumps else 0
+        """How many algebraic unknowns of an element have values after a jump at its end."""
+        given = tuple(sorted(slots.formulas.given))
+        key = "functions", slots.names, slots.constants, given, conditions.names, jumps, is_switched_off()
+        self._shared = model.kept(key, lambda: ModelFunctions(model, slots, conditions, jumps))
+
+    @property
+    def element(self) -> ElementFunctions:
+        """Of an element."""
+        return self._shared.element
+
+    @property
+    def start(self) -> ElementFunctions:
+        """Of the first point."""
+        return self._shared.start
+
+    @property
+    def level_slots(self) -> frozenset[int]:
+        """Slots that levels of noise or the motion of disturbances depend on."""
+        return self._shared.level_slots
+
+    @property
+    def gain_slots(self) -> frozenset[int]:
+        """Slots of other unknowns that decide how strongly white noise acts: C in C ẋ = f + w."""
+        return self._shared.gain_slots
+
+    def look(self, what: str | ca.SX) -> PointFormula:
+        """``"measured"``, ``"deviation"`` (σ), ``"observed"``, ``"constraints"``, or formulas of the model.
+
+        At (t, (X, Z), u, (slots, constants)), with slopes by (X, Z) and by the slots.
+        """
+        return self._shared.look(what) if isinstance(what, str) else self._shared.formula(what)

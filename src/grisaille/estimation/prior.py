@@ -1,0 +1,79 @@
+"""The priors of all unknowns as one term of a criterion; how a single law counts is in ``laws.prior``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.laws import JointLaw, Law
+from grisaille.laws.prior import PriorResidual, minus_log_prior, prior_residual
+from grisaille.laws.term import PriorTerm
+from grisaille.trial.unknown import Unknown
+
+
+def prior_term(unknowns: Sequence[Unknown], theta: np.ndarray) -> PriorTerm:
+    """Return the priors of unknowns at θ."""
+    n = len(theta)
+    if all(u.prior is None for u in unknowns):
+        return PriorTerm(np.zeros(0), *np.zeros((3, 0, n)))
+    single = [(k, r) for k, u in enumerate(unknowns) if (r := scalar_prior(u, float(theta[k]))) is not None]
+    rows, offset = joint_priors(unknowns)
+    at = np.eye(n)[[k for k, _ in single]]
+    values, *others = (np.array([getattr(r, n) for _, r in single]) for n in ("value", "slope", "row", "upward"))
+    slopes, curved, upward = (v[:, None] * at for v in others)
+    return PriorTerm(
+        np.concatenate([values, rows @ theta + offset]),
+        np.vstack([slopes, rows]),
+        np.vstack([curved, rows]),
+        np.vstack([upward, np.zeros_like(rows)]),
+    )
+
+
+def scalar_prior(unknown: Unknown, value: float) -> PriorResidual | None:
+    """Return the residual of an unknown's own prior; None without one, and where it is flat or a joint one."""
+    prior = unknown.prior
+    if prior is None or isinstance(prior, JointLaw):
+        return None
+    if isinstance(prior, Law):
+        return prior_residual(prior, value)
+    raise EstimationError(
+        f"The prior of '{unknown.name}' is {prior!r}, which is no law of one number: use one of gr.laws, or your own "
+        f"that derives from gr.laws.Law."
+    )
+
+
+def joint_priors(unknowns: Sequence[Unknown]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (A, b) of all priors of several unknowns: A θ + b are residuals, as of scalar ones."""
+    names = [u.name for u in unknowns]
+    joint = {id(u.prior): u.prior for u in unknowns if isinstance(u.prior, JointLaw)}
+    rows, offsets = [np.zeros((0, len(names)))], [np.zeros(0)]
+    for prior in joint.values():
+        missing = [n for n in prior.names if n not in names]
+        if missing:
+            raise EstimationError(
+                f"The joint prior names '{missing[0]}', which is not estimated; estimated: {', '.join(names)}."
+            )
+        matrix, offset = prior.residual_rows()
+        rows.append(matrix @ np.eye(len(names))[[names.index(n) for n in prior.names]])
+        offsets.append(offset)
+    return np.vstack(rows), np.concatenate(offsets)
+
+
+def prior_formula(unknowns: Sequence[Unknown]) -> Callable[[Any], Any] | None:
+    """Return what a criterion contains as a formula of CasADi's θ; None without priors."""
+    if all(u.prior is None for u in unknowns):
+        return None
+    rows, offset = joint_priors(unknowns)
+
+    def formula(theta: ca.SX) -> ca.SX:
+        total = ca.SX(0)
+        for k, u in enumerate(unknowns):
+            if scalar_prior(u, u.guess) is not None:
+                total += minus_log_prior(u.prior, theta[k])
+        return total + ca.sumsqr(ca.DM(rows) @ theta + ca.DM(offset)) / 2
+
+    return formula

@@ -1,0 +1,40 @@
+"""Laws: how likely values are, as priors of unknowns and, with their location left open, of measurements.
+
+    gr.Normal(1.2, 0.06)    gr.LogNormal(1e-3, 0.5)    gr.Gamma(2.0, 5.0)    gr.Beta(0.3, 20.0)    gr.HalfNormal(0.1)
+    gr.laws.Student(1.2, 4.0, 0.06)    gr.laws.Laplace(0.0, 0.1)    gr.laws.Truncated(0.0, None, gr.Normal(1.0, 0.5))
+
+Receives numbers; hands on log-densities with exact derivatives, draws, distribution functions, quantiles and supports.
+It stands below the models, whose parameters and outputs have laws, and needs nothing but random bits. A law of your own
+derives from ``Law`` and gives a ``formula`` and a ``support`` (``laws.law``).
+"""
+
+from grisaille.laws.bounded import Beta, Truncated, Uniform
+from grisaille.laws.derivatives import Derivatives
+from grisaille.laws.heavy_tails import Laplace, Student
+from grisaille.laws.joint import JointLaw, MultivariateNormal, SmoothCurve, Smoothness
+from grisaille.laws.law import Law
+from grisaille.laws.normal import LogNormal, Normal
+from grisaille.laws.positive import Gamma, HalfCauchy, HalfNormal
+
+Prior = Law | MultivariateNormal | Smoothness
+"""What ``prior=`` may be."""
+
+__all__ = [
+    "Beta",
+    "Derivatives",
+    "Gamma",
+    "HalfCauchy",
+    "HalfNormal",
+    "JointLaw",
+    "Laplace",
+    "Law",
+    "LogNormal",
+    "MultivariateNormal",
+    "Normal",
+    "Prior",
+    "SmoothCurve",
+    "Smoothness",
+    "Student",
+    "Truncated",
+    "Uniform",
+]

@@ -1,0 +1,83 @@
+"""First and second derivatives of log-densities, by the value and by the parameters of a law.
+
+A log-density is a formula of the value and of the fields of its class; CasADi differentiates it once for a class, and
+the functions are evaluated over arrays.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import ModelError
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """A log-density with its derivatives by (value, *parameters)."""
+
+    names: tuple[str, ...]
+    """``"value"``, then the parameters in the order of the law's fields."""
+    value: np.ndarray
+    """(...)"""
+    gradient: np.ndarray
+    """(..., n)"""
+    hessian: np.ndarray
+    """(..., n, n)"""
+
+
+def replaced(law: Any, **fields: Any) -> Any:
+    """Return a copy of a law with other fields, which may be arrays or symbols: nothing is checked."""
+    other = copy.copy(law)
+    for name, value in fields.items():
+        object.__setattr__(other, name, value)
+    return other
+
+
+def symbolic_formula(law: Any, value: Any) -> Any:
+    """Return the log-density of a symbol, where the law's formula can be written down for one."""
+    import casadi as ca
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # NumPy's functions of CasADi's symbols, which are meant
+            return ca.SX(law.formula(value))
+    except Exception as error:
+        raise ModelError(
+            f"The log-density of {type(law).__name__} cannot be differentiated ({type(error).__name__}: {error}): its "
+            f"formula(value) must be made of + - * / ** and NumPy's functions, without if, loops over values or arrays."
+        ) from error
+
+
+def differentiate(law: Any, value: Any, parameters: dict[str, Any]) -> Derivatives:
+    """Return the derivatives of ``law.formula`` at values and parameters that are broadcast against each other."""
+    names = tuple(parameters)
+    given = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (value, *parameters.values())))
+    shape, n = given[0].shape, len(given)
+    function = _differentiated(replaced(law, **dict.fromkeys(names)), names)
+    count = given[0].size
+    if not count:
+        return Derivatives(("value", *names), *(np.zeros((*shape, *(n,) * k)) for k in range(3)))
+    value_of, gradient, hessian = function(np.stack([g.ravel() for g in given]))
+    return Derivatives(
+        ("value", *names),
+        np.array(value_of).reshape(shape),
+        np.array(gradient).reshape(n, count).T.reshape(*shape, n),
+        np.array(hessian).reshape(n, count, n).swapaxes(0, 1).reshape(*shape, n, n),
+    )
+
+
+@cache
+def _differentiated(law: Any, names: tuple[str, ...]) -> Any:
+    """Return the function for a law whose differentiated fields are left open."""
+    import casadi as ca
+
+    at = ca.SX.sym("at", 1 + len(names))
+    formula = symbolic_formula(replaced(law, **{n: at[k + 1] for k, n in enumerate(names)}), at[0])
+    hessian, gradient = ca.hessian(formula, at)
+    return ca.Function("log_density", [at], [formula, ca.densify(gradient), ca.densify(hessian)])

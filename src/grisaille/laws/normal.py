@@ -1,0 +1,119 @@
+"""The normal law, and the one whose logarithm is normal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from grisaille.laws import checks
+from grisaille.laws.formulas import HALF_LOG_TWO_PI, log
+from grisaille.laws.law import Law
+
+
+@dataclass(frozen=True)
+class Normal(Law):
+    """A normal distribution.
+
+    mean : in the unit of the parameter; None where predictions are the means
+    std : its standard deviation, in the same unit
+    """
+
+    mean: float | None
+    std: float
+
+    location: ClassVar[str] = "mean"
+
+    def __post_init__(self) -> None:
+        checks.location(self, "mean")
+        checks.positive(self, "std")
+
+    def formula(self, value: Any) -> Any:
+        return -0.5 * ((value - self.mean) / self.std) ** 2 - log(self.std) - HALF_LOG_TWO_PI
+
+    @property
+    def mode(self) -> float:
+        return float(_given(self, self.mean))
+
+    @property
+    def central(self) -> tuple[float, float]:
+        mean = _given(self, self.mean)
+        return mean - 2 * self.std, mean + 2 * self.std
+
+    def standardised(self, value: Any) -> Any:
+        return (value - _given(self, self.mean)) / self.std
+
+    def residual(self, value: float) -> tuple[float, float] | None:
+        return self.standardised(value), 1.0 / self.std
+
+    def distribution(self, value: Any) -> np.ndarray:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr((np.asarray(value, dtype=float) - _given(self, self.mean)) / self.std))
+
+    def quantile(self, probability: Any) -> np.ndarray:
+        from scipy.special import ndtri
+
+        return np.asarray(_given(self, self.mean) + self.std * ndtri(probability))
+
+
+@dataclass(frozen=True)
+class LogNormal(Law):
+    """The logarithm is normal around log(median): for what is positive and known to a factor.
+
+    median : in the unit of the parameter; None where predictions are the medians
+    log_std : standard deviation of the natural logarithm; 0.1 is about 10 %
+
+    As a prior it counts per unit of log θ, so that the median is most likely.
+    """
+
+    median: float | None
+    log_std: float
+
+    location: ClassVar[str] = "median"
+    measure: ClassVar[Literal["value", "log"]] = "log"
+
+    def __post_init__(self) -> None:
+        checks.location(self, "median", is_positive=True)
+        checks.positive(self, "log_std")
+
+    def formula(self, value: Any) -> Any:
+        z = (log(value) - log(self.median)) / self.log_std
+        return -0.5 * z**2 - log(value) - log(self.log_std) - HALF_LOG_TWO_PI
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0.0, np.inf
+
+    @property
+    def mode(self) -> float:
+        return float(_given(self, self.median))
+
+    @property
+    def central(self) -> tuple[float, float]:
+        median = _given(self, self.median)
+        return median * float(np.exp(-2 * self.log_std)), median * float(np.exp(2 * self.log_std))
+
+    def standardised(self, value: Any) -> Any:
+        return log(value / _given(self, self.median)) / self.log_std
+
+    def residual(self, value: float) -> tuple[float, float] | None:
+        return float(self.standardised(value)), 1.0 / (value * self.log_std)
+
+    def distribution(self, value: Any) -> np.ndarray:
+        from scipy.special import ndtr
+
+        with np.errstate(divide="ignore"):
+            z = np.log(np.maximum(value, 0.0) / _given(self, self.median)) / self.log_std
+        return np.asarray(ndtr(z))
+
+    def quantile(self, probability: Any) -> np.ndarray:
+        from scipy.special import ndtri
+
+        return np.asarray(_given(self, self.median) * np.exp(self.log_std * ndtri(probability)))
+
+
+def _given(law: Law, location: Any) -> Any:
+    law.refuse_open()
+    return location

@@ -1,0 +1,126 @@
+"""Laws of positive values: gamma, and the halves of the normal and of Cauchy's law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from grisaille.laws import checks
+from grisaille.laws.formulas import log, log1p, log_gamma, times_log
+from grisaille.laws.law import Law
+
+LOG_TWO_OVER_PI = math.log(2 / math.pi)
+
+
+class _Positive(Law):
+    """A law of positive values."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0.0, np.inf
+
+
+@dataclass(frozen=True)
+class Gamma(_Positive):
+    """A gamma law: positive, with a relative spread of 1/√shape.
+
+    mean : in the unit of the parameter; None where predictions are the means
+    shape : 1 is the exponential law; below, the density is infinite at zero, and a prior has no maximum
+    """
+
+    mean: float | None
+    shape: float
+
+    location: ClassVar[str] = "mean"
+
+    def __post_init__(self) -> None:
+        checks.location(self, "mean", is_positive=True)
+        checks.positive(self, "shape")
+
+    def formula(self, value: Any) -> Any:
+        rate = self.shape / self.mean  # type: ignore[operator]
+        return times_log(self.shape - 1, value) - rate * value + self.shape * log(rate) - log_gamma(self.shape)
+
+    @property
+    def mode(self) -> float:
+        return float(self._mean * max(1 - 1 / self.shape, 0.0))
+
+    def distribution(self, value: Any) -> np.ndarray:
+        from scipy.special import gammainc
+
+        return np.asarray(gammainc(self.shape, np.maximum(value, 0.0) * self.shape / self._mean))
+
+    def quantile(self, probability: Any) -> np.ndarray:
+        from scipy.special import gammaincinv
+
+        return np.asarray(gammaincinv(self.shape, probability) * self._mean / self.shape)
+
+    @property
+    def _mean(self) -> Any:
+        self.refuse_open()
+        return self.mean
+
+
+@dataclass(frozen=True)
+class HalfNormal(_Positive):
+    """The positive half of a normal law around zero: for what is small, such as levels of disturbances.
+
+    scale : the standard deviation of the whole, in the unit of the parameter
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        checks.positive(self, "scale")
+
+    def formula(self, value: Any) -> Any:
+        return -0.5 * (value / self.scale) ** 2 - log(self.scale) + 0.5 * LOG_TWO_OVER_PI
+
+    @property
+    def mode(self) -> float:
+        return 0.0
+
+    def standardised(self, value: Any) -> Any:
+        return value / self.scale
+
+    def residual(self, value: float) -> tuple[float, float] | None:
+        return self.standardised(value), 1.0 / self.scale
+
+    def distribution(self, value: Any) -> np.ndarray:
+        from scipy.special import erf
+
+        return np.asarray(erf(np.maximum(value, 0.0) / (self.scale * math.sqrt(2))))
+
+    def quantile(self, probability: Any) -> np.ndarray:
+        from scipy.special import erfinv
+
+        return np.asarray(self.scale * math.sqrt(2) * erfinv(probability))
+
+
+@dataclass(frozen=True)
+class HalfCauchy(_Positive):
+    """The positive half of Cauchy's law around zero: for what is small, and may be large all the same.
+
+    scale : the median, in the unit of the parameter
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        checks.positive(self, "scale")
+
+    def formula(self, value: Any) -> Any:
+        return LOG_TWO_OVER_PI - log(self.scale) - log1p((value / self.scale) ** 2)
+
+    @property
+    def mode(self) -> float:
+        return 0.0
+
+    def distribution(self, value: Any) -> np.ndarray:
+        return np.asarray(2 / math.pi * np.arctan(np.maximum(value, 0.0) / self.scale))
+
+    def quantile(self, probability: Any) -> np.ndarray:
+        return np.asarray(self.scale * np.tan(0.5 * math.pi * np.asarray(probability, dtype=float)))

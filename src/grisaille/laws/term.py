@@ -1,0 +1,58 @@
+"""What the priors of all unknowns add to a criterion at one point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class PriorTerm:
+    """Priors at one point: one residual for each, several for a joint one."""
+
+    residuals: np.ndarray
+    """½ Σ r² is what the criterion contains."""
+    slopes: np.ndarray
+    """∂ residuals / ∂θ."""
+    rows: np.ndarray
+    """What stands for the slopes in standard errors, zero where a log-density is curved upward."""
+    upward: np.ndarray
+    """Of these, the rows whose squares are taken from the curvature."""
+
+    def among(self, kept: Sequence[int]) -> PriorTerm:
+        """Return the same as a function of some of the unknowns."""
+        return replace(self, slopes=self.slopes[:, kept], rows=self.rows[:, kept], upward=self.upward[:, kept])
+
+    @property
+    def value(self) -> float:
+        """What a criterion contains."""
+        return 0.5 * float(self.residuals @ self.residuals)
+
+    @property
+    def gradient(self) -> np.ndarray:
+        """Its gradient."""
+        return np.asarray(self.slopes.T @ self.residuals)
+
+    @property
+    def believed(self) -> np.ndarray:
+        """The information of priors that have some: Λ without what is curved upward."""
+        return np.asarray(self.rows.T @ self.rows)
+
+    @property
+    def curvature(self) -> np.ndarray:
+        """Λ, exact."""
+        return self.believed - self.upward.T @ self.upward
+
+    @property
+    def search_curvature(self) -> np.ndarray:
+        """A positive curvature to search with: that of the residuals where Λ is not."""
+        rows = np.where(self.rows.any(axis=1, keepdims=True), self.rows, self.slopes)
+        return np.asarray(rows.T @ rows)
+
+    @property
+    def correction(self) -> np.ndarray:
+        """What the exact curvature has more than that of the search; exactly zero for normal laws."""
+        is_other = ~self.rows.any(axis=1)
+        return np.asarray(-self.slopes[is_other].T @ self.slopes[is_other] - self.upward.T @ self.upward)

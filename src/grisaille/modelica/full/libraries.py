@@ -1,0 +1,173 @@
+"""Libraries on the search path, and which of their files a model needs: found by the names that their texts use.
+
+A library is a folder with ``package.mo`` or a file of one class. Its folder may carry the version, ``Modelica 4.1.0``;
+of several the highest counts. Names are looked up as Modelica does, from the innermost package outwards, but nothing is
+understood: every dotted name of a text counts, so that a few files too many are found and none too few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+_BARE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_IMPORT = re.compile(r"\bimport\s+(?:(\w+)\s*=\s*)?([\w.]+?)(\.\*|\.\{[^}]*\})?\s*[;\"]")
+_NAME = re.compile(r"(?<![\w.'])\.?[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*")
+_WHOLE = re.compile(r"(?:\bextends|=)\s*(\.?[A-Za-z_][\w.]*)")
+_FIRST = re.compile(r"\s*(?:within\s*[\w.]*\s*;)?\s*(?:(?:encapsulated|partial|final)\s+)*[a-z]+\s+([A-Za-z_]\w*)")
+_VERSION = re.compile(r"\d+")
+
+Names = Mapping[str, "Place"]
+
+
+@dataclass(eq=False)
+class Place:
+    """A file, or a folder with ``package.mo``, that holds a class of a library."""
+
+    path: Path
+    name: str
+    parent: Place | None = None
+
+    @cached_property
+    def is_folder(self) -> bool:
+        """Whether the class is a folder."""
+        return self.path.is_dir()
+
+    @property
+    def file(self) -> Path:
+        """The file with the text of the class."""
+        return self.path / "package.mo" if self.is_folder else self.path
+
+    @cached_property
+    def inner(self) -> dict[str, Place]:
+        """The classes that stand in files of their own below this one."""
+        return places_in(self.path, self) if self.is_folder else {}
+
+    @property
+    def relative(self) -> Path:
+        """Where the file stands in its library, the library's name first."""
+        folder = Path(*[p.name for p in reversed(list(self.chain()))])
+        return folder / "package.mo" if self.is_folder else folder.with_name(f"{self.name}.mo")
+
+    @cached_property
+    def text(self) -> str:
+        """The text; letters that are no UTF-8 are replaced."""
+        return self.file.read_text("utf-8", errors="replace")
+
+    def chain(self) -> Iterator[Place]:
+        """This place and all around it."""
+        here: Place | None = self
+        while here is not None:
+            yield here
+            here = here.parent
+
+    def all_inside(self) -> Iterator[Place]:
+        """This place and everything below it."""
+        yield self
+        for place in self.inner.values():
+            yield from place.all_inside()
+
+
+def places_in(folder: Path, parent: Place | None = None) -> dict[str, Place]:
+    """The classes that stand in a folder, by name."""
+    found: dict[str, Place] = {}
+    for path in sorted(folder.iterdir(), key=_by_version):
+        if path.suffix == ".mo" and path.name != "package.mo" and path.is_file():
+            found[path.stem] = Place(path, path.stem, parent)
+        elif (path / "package.mo").is_file():
+            name = path.name.partition(" ")[0] if parent is None else path.name
+            found[name] = Place(path, name, parent)
+    return found
+
+
+def libraries_in(roots: Iterable[Path]) -> dict[str, Place]:
+    """The libraries of a search path, by name; the first folder that has one counts."""
+    found: dict[str, Place] = {}
+    for root in roots:
+        if root.is_file():
+            said = _FIRST.match(_BARE.sub(" ", root.read_text("utf-8", errors="replace")))
+            own = {said[1]: Place(root, said[1])} if said else {}
+        elif (root / "package.mo").is_file():
+            name = root.resolve().name.partition(" ")[0]
+            own = {name: Place(root.resolve(), name)}
+        else:
+            own = places_in(root)
+        found = {**own, **found}
+    return found
+
+
+def needed(text: str, libraries: Names, without: Iterable[Path] = ()) -> list[Place]:
+    """The files of libraries that a text needs, and those that these need."""
+    search = _Search(libraries, set(without))
+    search.read(text, None)
+    while search.waiting:
+        place = search.waiting.pop()
+        search.read(place.text, place)
+    return list(search.found)
+
+
+class _Search:
+    def __init__(self, libraries: Names, without: set[Path]) -> None:
+        self.libraries, self.without = libraries, without
+        self.found: dict[Place, None] = {}
+        self.waiting: list[Place] = []
+
+    def read(self, text: str, place: Place | None) -> None:
+        """Finds what the names of one text stand for."""
+        bare = _BARE.sub(lambda match: '"' if match[0].startswith('"') else " ", text)
+        scopes: list[Names] = [*(around.inner for around in place.chain()), self.libraries] if place else [
+            self.libraries
+        ]  # fmt: skip
+        aliases: dict[str, list[str]] = {}
+        for alias, full, rest in _IMPORT.findall(bare):
+            parts = full.strip(".").split(".")
+            aliases[alias or parts[-1]] = parts
+            target = self._reached(parts, [self.libraries])
+            if rest and target is not None:
+                scopes.insert(0, target.inner)
+        plain = _IMPORT.sub(";", bare)
+        for name in {re.sub(r"\s", "", found) for found in _NAME.findall(plain)}:
+            self._reached_by(name, scopes, aliases)
+        for name in set(_WHOLE.findall(plain)):
+            target = self._reached_by(name, scopes, aliases)
+            if target is not None:
+                for inside in target.all_inside():
+                    self._want(inside)
+
+    def _reached_by(self, name: str, scopes: Sequence[Names], aliases: Mapping[str, list[str]]) -> Place | None:
+        parts = name.strip(".").split(".")
+        if parts[0] in aliases and (found := self._reached([*aliases[parts[0]], *parts[1:]], [self.libraries])):
+            return found
+        return self._reached(parts, scopes)
+
+    def _reached(self, parts: Sequence[str], scopes: Sequence[Names]) -> Place | None:
+        """The place of a dotted name; None where it goes on inside a file, or is no class of a library."""
+        for scope in scopes:
+            place = scope.get(parts[0])
+            if place is None:
+                continue
+            self._want(place)
+            for part in parts[1:]:
+                inner = place.inner.get(part)
+                if inner is None:
+                    return None
+                self._want(inner)
+                place = inner
+            return place
+        return None
+
+    def _want(self, place: Place) -> None:
+        for around in place.chain():
+            if around in self.found:
+                return
+            if around.file not in self.without:
+                self.found[around] = None
+                self.waiting.append(around)
+
+
+def _by_version(path: Path) -> tuple[str, list[int]]:
+    name, _, version = path.name.partition(" ")
+    return name, [int(number) for number in _VERSION.findall(version)]

@@ -1,0 +1,135 @@
+"""What is rewritten when ``rumoca`` 0.10 has refused a model: in copies of all its texts, each remedy once.
+
+A remedy is asked for by the words of the refusal. The same model is meant after it; lines stay where they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
+from grisaille.modelica.full.record_constants import with_scalars
+
+SAMPLE = "grisaille_sample"
+"""The function that stands for ``sample`` while a text is flattened."""
+_SAMPLE = (
+    f"\nfunction {SAMPLE} input Real start; input Real interval; output Boolean y; algorithm y := start < interval; "
+    f"end {SAMPLE};\n"
+)
+TIME = "grisaille_time"
+"""The function that stands for ``time`` in initial algorithms."""
+_TIME = f"\nfunction {TIME} output Real y; algorithm y := 0; end {TIME};\n"
+_INITIAL = re.compile(r"\binitial\s+algorithm\b")
+_SECTION = re.compile(
+    r"\b(?:equation|algorithm|initial|public|protected|annotation)\b|\bend\s+(?!if|for|while|when)\w+\s*;"
+)
+_ENUMERATION = re.compile(r"\btype\s+(\w+)\s*=\s*enumeration\s*\(")
+_LITERAL = re.compile(r"[(,]\s*(\w+)")
+MAIN = ""
+"""The user's own text among the texts."""
+
+Texts = dict[str, str]
+Remedy = Callable[[Texts, re.Match[str]], Texts]
+
+
+class Remedies:
+    """Remedies that have been tried on one model."""
+
+    def __init__(self) -> None:
+        self.tried: set[str] = set()
+
+    def applied(self, error: str, texts: Texts) -> Texts | None:
+        """The texts after the first remedy that the words ask for; None where there is none left."""
+        for pattern, remedy in _REMEDIES:
+            found = pattern.search(error)
+            if found is None or found[0] in self.tried:
+                continue
+            self.tried.add(found[0])
+            changed = remedy(texts, found)
+            if changed != texts:
+                return changed
+        return None
+
+
+def _with_named_samples(texts: Texts, found: re.Match[str]) -> Texts:
+    """``sample(start, interval)`` as calls of a function: rumoca wants to know the start of a clock."""
+    call = re.compile(r"(?<![\w.])sample(?=\s*\()")
+    changed = {
+        path: edited(text, ((m.start(), m.end(), SAMPLE) for m in call.finditer(without_words(text))))
+        for path, text in texts.items()
+    }
+    return changed | {MAIN: changed[MAIN] + _SAMPLE} if changed != texts else texts
+
+
+def _with_named_time(texts: Texts, found: re.Match[str]) -> Texts:
+    """``time`` in initial algorithms as calls of a function: rumoca takes it for what parameters cannot depend on."""
+    changed = {path: edited(text, _times_at_the_start(without_words(text))) for path, text in texts.items()}
+    return changed | {MAIN: changed[MAIN] + _TIME} if changed != texts else texts
+
+
+def _times_at_the_start(bare: str) -> Iterator[Edit]:
+    for section in _INITIAL.finditer(bare):
+        end = _SECTION.search(bare, section.end())
+        for used in re.finditer(r"(?<![\w.])time(?!\w)", bare[section.end() : end.start() if end else len(bare)]):
+            yield section.end() + used.start(), section.end() + used.end(), f"{TIME}()"
+
+
+def _with_integers(texts: Texts, found: re.Match[str]) -> Texts:
+    """Enumerations as integers: rumoca chooses between integers by ``if``, between literals it does not."""
+    literals: dict[str, set[str]] = {}
+    for text in texts.values():
+        bare = without_words(text)
+        for made in _ENUMERATION.finditer(bare):
+            listed = bare[made.end() - 1 : end_of_argument(bare, made.end())]
+            literals.setdefault(made[1], set()).update(_LITERAL.findall(_top(listed)))
+    return {path: _integers_in(text, literals) for path, text in texts.items()}
+
+
+def _integers_in(text: str, literals: dict[str, set[str]]) -> str:
+    bare = without_words(text)
+    edits: list[tuple[int, int, str]] = []
+    for made in _ENUMERATION.finditer(bare):
+        end = end_of_argument(bare, made.end())
+        names = _LITERAL.findall(_top(bare[made.end() - 1 : end]))
+        numbers = " ".join(f"constant Integer {name} = {k};" for k, name in enumerate(names, 1))
+        kept = f"package {made[1]}__of {numbers} end {made[1]}__of; type {made[1]} = Integer"
+        edits.append((made.start(), end + 1, kept))
+    for name, own in literals.items():
+        used = re.compile(rf"(?<!\w){name}(?=\s*\.\s*(?:{'|'.join(sorted(own))})(?!\w))") if own else None
+        edits += [(m.end(), m.end(), "__of") for m in used.finditer(bare)] if used else []
+        imported = re.compile(rf"\bimport\s+(\w+\s*=\s*)?([\w.]+\.)?{name}\s*;")
+        for m in imported.finditer(bare):
+            alias = f"{m[1].split('=')[0].strip()}__of = " if m[1] else ""
+            edits.append((m.end(), m.end(), f" import {alias}{m[2] or ''}{name}__of;"))
+    return edited(text, edits)
+
+
+def _top(listed: str) -> str:
+    """A list without what stands in parentheses inside it."""
+    inner = listed[1:]
+    while (shorter := re.sub(r"\([^()]*\)", "", inner)) != inner:
+        inner = shorter
+    return "(" + inner
+
+
+def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
+    """A function of a library with the name of a built-in one, under another name."""
+    name = found[1]
+    defined = re.compile(rf"(?<=\W){name}(?!\w)")
+    heads = re.compile(r"\b(?:function(?:\s+extends)?|end|\.)\s*$")
+    changed = {}
+    for path, text in texts.items():
+        bare = without_words(text)
+        places = [m for m in defined.finditer(bare) if heads.search(bare[max(m.start() - 30, 0) : m.start()])]
+        changed[path] = edited(text, ((m.start(), m.end(), f"{name}__own") for m in places))
+    return changed
+
+
+_REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
+    (re.compile(r"is determined from `time`"), _with_named_time),
+    (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
+    (re.compile(r"conditional component `\w+` requires parameter expression"), _with_integers),
+    (re.compile(r"ExternalObject lifecycle for '(\w+)': resolved base DefId\(\d+\) is missing"), _with_own_name),
+    (re.compile(r"unresolved Flat reference `([\w.]+)\.(\w+)\.(\w+)`"), with_scalars),
+]

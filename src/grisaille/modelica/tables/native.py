@@ -1,0 +1,287 @@
+"""The external functions of the Standard Library's tables, by name.
+
+A table is rows of (abscissa, values …), ``columns`` saying from which column a result is read; one of two variables has
+its abscissas in the first column and the first row. It stands in the text or in a file. ``init`` is of version 3.2,
+``init2`` of 3.2.2, ``init3`` of 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grisaille.model.expression import Condition, Constant
+from grisaille.modelica.tables.curves import AKIMA, CONSTANT, EXTEND, LINEAR, NONE, REPEAT, interpolate
+from grisaille.modelica.tables.files import read_table
+from grisaille.modelica.tables.places import find_file
+from grisaille.modelica.tables.surfaces import surface
+from grisaille.modelica.values import (
+    Unfit,
+    array,
+    both,
+    choose,
+    describe,
+    either,
+    formula,
+    is_number,
+    is_whole,
+    relation,
+    subtract,
+)
+
+MOST_ROWS = 5_000
+MOST_CELLS = 10_000
+"""Of a table of two variables."""
+_NAMES = ("NoName", "")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What the constructor of a table was given."""
+
+    rows: Any
+    columns: tuple[int, ...]
+    smoothness: int
+    extrapolation: int
+    start: float = -np.inf
+    shift: float = 0.0
+
+    @property
+    def abscissas(self) -> list[float]:
+        return [float(x) for x in self.rows[:, 0]]
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """What the constructor of a table of two variables was given."""
+
+    xs: list[float]
+    ys: list[float]
+    values: Any
+    smoothness: int
+    extrapolation: int
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A value that is one only where a condition holds."""
+
+    value: Any
+    holds: Any
+    message: str
+
+
+# --- construction ---
+
+
+def make_table(
+    file: Any, name: Any, rows: Any, _n: Any, _m: Any, columns: Any, _k: Any, smoothness: Any, extrapolation: Any = EXTEND,
+    _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
+) -> Table:  # fmt: skip
+    """``ModelicaStandardTables_CombiTable1D_init2`` and ``…_init3``."""
+    rows = _matrix(file, name, rows, delimiter, header)
+    made = _table(rows, columns, smoothness, extrapolation)
+    if any(a >= b for a, b in zip(made.abscissas[:-1], made.abscissas[1:], strict=True)):
+        raise Unfit("the abscissas of a table must increase, each above the one before")
+    return made
+
+
+def make_time_table(
+    file: Any, name: Any, rows: Any, _n: Any, _m: Any, start: Any, columns: Any, _k: Any, smoothness: Any,
+    extrapolation: Any, shift: Any = 0.0, _events: Any = 1, _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
+) -> Table:  # fmt: skip
+    """``ModelicaStandardTables_CombiTimeTable_init2`` and ``…_init3``."""
+    rows = _matrix(file, name, rows, delimiter, header)
+    return _table(rows, columns, smoothness, extrapolation, start=float(start), shift=float(shift))
+
+
+def make_surface(
+    file: Any, name: Any, rows: Any, _n: Any, _m: Any, smoothness: Any, extrapolation: Any = EXTEND,
+    _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
+) -> Surface:  # fmt: skip
+    """``ModelicaStandardTables_CombiTable2D_init2`` and ``…_init3``."""
+    rows = _matrix(file, name, rows, delimiter, header)
+    if min(rows.shape) < 2:
+        raise Unfit(f"a table of two variables needs two rows and columns, got {describe(rows)}")
+    if rows.size > MOST_CELLS:
+        raise Unfit(f"a table of {rows.shape[0]} x {rows.shape[1]} entries is too large (at most {MOST_CELLS})")
+    xs, ys = _abscissas(rows[1:, 0]), _abscissas(rows[0, 1:])
+    for told, knots in (("first column", xs), ("first row", ys)):
+        if any(a >= b for a, b in zip(knots[:-1], knots[1:], strict=True)):
+            raise Unfit(f"the {told} of a table must increase, each entry above the one before")
+    how, outside = _choice(smoothness, 6, "smoothness"), _choice(extrapolation, 4, "extrapolation")
+    if how not in (LINEAR, AKIMA, CONSTANT):
+        raise Unfit("a table of two variables is linear, constant or ContinuousDerivative, as in the Standard Library")
+    return Surface(xs, ys, rows[1:, 1:], how, outside)
+
+
+def _old(make: Any) -> Any:
+    """``…_init``, which takes the names of the table and the file in the other order; tables of time begin at start."""
+    if make is make_time_table:
+        return lambda name, file, rows, n, m, start, *others: make(file, name, rows, n, m, start, *others, start)
+    return lambda name, file, *others: make(file, name, *others)
+
+
+def _table(rows: Any, columns: Any, smoothness: Any, extrapolation: Any, **times: float) -> Table:
+    if len(rows) > MOST_ROWS:
+        raise Unfit(
+            f"a table of {len(rows)} rows is too long (at most {MOST_ROWS}): leave it out of the model and give its "
+            "values as an input, with_inputs(…) and an Experiment with the rows of the file"
+        )
+    xs = _abscissas(rows[:, 0])
+    if any(a > b for a, b in zip(xs[:-1], xs[1:], strict=True)):
+        raise Unfit("the abscissas of a table must not decrease")
+    how, outside = _choice(smoothness, 6, "smoothness"), _choice(extrapolation, 4, "extrapolation")
+    if outside == REPEAT and len(xs) > 1 and xs[-1] <= xs[0]:
+        raise Unfit("a table that repeats itself needs a period above zero")
+    for column in columns:
+        if not is_whole(column) or not 1 <= column <= rows.shape[1]:
+            raise Unfit(f"the table has no column {column}: it has {rows.shape[1]}")
+    return Table(rows, tuple(int(k) for k in columns), how, outside, **times)
+
+
+def _matrix(file: Any, name: Any, rows: Any, delimiter: Any, header: Any) -> Any:
+    """The rows in the text, or those of the file that it names."""
+    file, name = str(file).strip(), str(name).strip()
+    if name in _NAMES and file in _NAMES:
+        if not isinstance(rows, np.ndarray) or rows.ndim != 2 or not rows.size:
+            raise Unfit(f"a table must be a matrix, got {describe(rows)}")
+        return rows
+    if file in _NAMES:
+        raise Unfit(f"the table {name!r} would come from C code (usertab), which is not run: write it into the model")
+    if name in _NAMES:
+        find_file(file)
+        raise Unfit(f"the table in the file {file!r} is not read: the name of the table is missing (tableName)")
+    found = read_table(file, name, str(delimiter), int(header)).astype(object)
+    if found.shape[1] < 2:
+        raise Unfit(f"the table {name!r} of the file {file!r} has one column: it needs an abscissa and values")
+    return found
+
+
+def _abscissas(values: Any) -> list[float]:
+    for x in values:
+        if not is_number(x):
+            raise Unfit(f"the abscissas of a table must be numbers, got {describe(x)}")
+    return [float(x) for x in values]
+
+
+def _choice(value: Any, most: int, what: str) -> int:
+    index = getattr(value, "index", value)
+    if not isinstance(index, int | float) or not 1 <= index <= most:
+        raise Unfit(f"a table's {what} must be known before the simulation, got {describe(value)}")
+    return int(index)
+
+
+# --- values ---
+
+
+def value_of_table(table: Table, column: Any, u: Any) -> Any:
+    """``ModelicaStandardTables_CombiTable1D_getValue``."""
+    found = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
+    return _guarded(found, table.extrapolation, [("u", u, table.abscissas)])
+
+
+def value_of_time_table(table: Table, column: Any, time: Any, *_events: Any) -> Any:
+    """``ModelicaStandardTables_CombiTimeTable_getValue``; zero before the table's start."""
+    u = subtract(time, table.shift) if table.shift else time
+    value = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
+    begun: Any = True
+    if table.start > -1e59:
+        begun = relation(">=", time, table.start)
+        value = value if begun is True else choose(begun, value, 0.0)
+    return _guarded(value, table.extrapolation, [("the time of the table", u, table.abscissas)], unless=begun)
+
+
+def value_of_surface(surface_: Surface, u: Any, v: Any) -> Any:
+    """``ModelicaStandardTables_CombiTable2D_getValue``."""
+    s = surface_
+    found = surface(s.xs, s.ys, s.values, u, v, s.smoothness, s.extrapolation)
+    return _guarded(found, s.extrapolation, [("u1", u, s.xs), ("u2", v, s.ys)])
+
+
+def _values(table: Table, column: Any) -> list[Any]:
+    if not is_whole(column) or not 1 <= column <= len(table.columns):
+        raise Unfit(f"the table has no result number {column}")
+    return list(table.rows[:, table.columns[int(column) - 1] - 1])
+
+
+def _guarded(value: Any, extrapolation: int, axes: list[tuple[str, Any, list[float]]], unless: Any = True) -> Any:
+    """The value, with the demand to stay inside where nothing is extrapolated; one row or column holds everywhere."""
+    bounded = [(name, u, xs) for name, u, xs in axes if len(xs) > 1]
+    if extrapolation != NONE or not bounded:
+        return value
+    holds: Any = True
+    for _, u, xs in bounded:
+        holds = both(holds, both(relation(">=", u, xs[0]), relation("<=", u, xs[-1])))
+    if unless is not True:
+        holds = either(Condition("lt", unless.arguments), holds) if isinstance(unless, Condition) else True
+    told = " and ".join(f"{name} stays between {xs[0]:g} and {xs[-1]:g}" for name, _, xs in bounded)
+    message = f"a table with NoExtrapolation is left: it holds where {told}"
+    if holds is False:
+        raise Unfit(message)
+    return value if holds is True else Guarded(value, holds, message)
+
+
+def next_time_event(table: Table, time: Any) -> Any:
+    """The next abscissa after ``time``, a formula that is constant between them."""
+    knots = sorted({x + table.shift for x in table.abscissas if x + table.shift > -1e59} | {max(table.start, -1e59)})
+    knots = [k for k in knots if k > -1e58]
+    if table.extrapolation == REPEAT and len(table.rows) > 1:
+        return 1e60  # jumps of a table that repeats itself are found by its formula
+    result: Any = 1e60
+    for knot in reversed(knots):
+        result = choose(Condition("lt", (formula(time), Constant(knot))), knot, result)
+    return result
+
+
+def first_abscissa(table: Table) -> float:
+    """The smallest abscissa."""
+    return table.abscissas[0]
+
+
+def last_abscissa(table: Table) -> float:
+    """The largest abscissa."""
+    return table.abscissas[-1]
+
+
+def first_corner(table: Surface, *_: Any) -> Any:
+    """The smallest abscissas of both variables."""
+    return array([table.xs[0], table.ys[0]])
+
+
+def last_corner(table: Surface, *_: Any) -> Any:
+    """The largest abscissas of both variables."""
+    return array([table.xs[-1], table.ys[-1]])
+
+
+def _was_read(*_: Any) -> float:
+    """``…_read`` of version 3.2: tables are read when they are made."""
+    return 1.0
+
+
+_PREFIX = "ModelicaStandardTables_Combi"
+_OF_KIND: dict[str, dict[str, Any]] = {
+    "Table1D": {
+        "getValue": value_of_table, "minimumAbscissa": first_abscissa, "maximumAbscissa": last_abscissa,
+    },
+    "TimeTable": {
+        "getValue": value_of_time_table, "nextTimeEvent": next_time_event, "minimumTime": first_abscissa,
+        "maximumTime": last_abscissa,
+    },
+    "Table2D": {
+        "getValue": value_of_surface, "minimumAbscissa": first_corner, "maximumAbscissa": last_corner,
+    },
+}  # fmt: skip
+_MAKERS = {"Table1D": make_table, "TimeTable": make_time_table, "Table2D": make_surface}
+NATIVE: dict[str, Any] = {
+    **{f"{_PREFIX}{kind}_{name}": function for kind, own in _OF_KIND.items() for name, function in own.items()},
+    **{f"{_PREFIX}{kind}_read": _was_read for kind in _MAKERS},
+    **{f"{_PREFIX}{kind}_{init}": make for kind, make in _MAKERS.items() for init in ("init2", "init3")},
+    **{f"{_PREFIX}{kind}_init": _old(make) for kind, make in _MAKERS.items()},
+}
+"""External functions that are known by name."""
+CONSTRUCTORS = frozenset(name for name in NATIVE if "_init" in name)
+SURFACES = frozenset(name for name in CONSTRUCTORS if "Table2D" in name)
+"""Constructors whose tables have abscissas in their first row, too."""

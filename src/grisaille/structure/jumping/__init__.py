@@ -1,0 +1,1 @@
+"""Whether formulas jump where one of their relations switches."""
