@@ -99,9 +99,19 @@ def test_only_files_beside_the_text_and_in_packages_are_opened(folder: Path) -> 
     (package / "package.mo").write_text("package Lib end Lib;")
     (package / "link.txt").symlink_to(outside / "a.txt")
     with files_of(Places(package, (package,))):
-        for name in ("modelica://Lib/Resources/Data/a.txt", "Resources/Data/a.txt", f"file://{package}/Resources/Data/a.txt"):
+        for name in (
+            "modelica://Lib/Resources/Data/a.txt",
+            "Resources/Data/a.txt",
+            f"file://{package}/Resources/Data/a.txt",
+        ):
             assert len(read_table(name, "tab1")) == 3
-        for name in ("../other/a.txt", str(outside / "a.txt"), "link.txt", "modelica://Lib/../other/a.txt", "/etc/passwd"):
+        for name in (
+            "../other/a.txt",
+            str(outside / "a.txt"),
+            "link.txt",
+            "modelica://Lib/../other/a.txt",
+            "/etc/passwd",
+        ):
             with pytest.raises(Unfit, match="files are never opened"):
                 read_table(name, "tab1")
     with files_of(Places(None, (folder,))):

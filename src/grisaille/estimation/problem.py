@@ -220,9 +220,7 @@ class Problem(Scaled):
             jacobian[at:] = prior.slopes
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
-        return Evaluation(
-            theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior
-        )
+        return Evaluation(theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior)
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only."""
