@@ -135,7 +135,7 @@ def test_initialization_is_over_before_the_first_event() -> None:
     "body, words",
     [
         ("when sample(0, 1) and not b then a = not pre(a); end when; when a then b = not pre(b); end when;",
-         "line 4.*'a', 'b' need each other in a circle"),
+         r"line 4.*'a', 'b' need each other in a circle"),
         ("b = a; when sample(0, 1) and not a then a = true; end when;", r"'a' needs itself: write pre\(a\)"),
     ],
 )  # fmt: skip
@@ -146,6 +146,7 @@ def test_circles_of_new_values_are_refused(body: str, words: str) -> None:
 
 
 def test_what_the_end_would_change_is_said() -> None:
-    text = "model M\n Real x(start=1); Integer n(start=0);\nequation\n der(x) = -x;\n when terminal() then\n  n = 1;\n end when;\nend M;"
+    declared, body = "Real x(start=1); Integer n(start=0);", "der(x) = -x;\n when terminal() then\n  n = 1;\n end when;"
+    text = f"model M\n {declared}\nequation\n {body}\nend M;"
     with pytest.warns(UserWarning, match=r"line 5.*terminal\(\)' is not carried out"):
         gr.read_modelica(text)

@@ -40,7 +40,7 @@ def test_an_instant_that_another_start_would_move_away_has_no_derivative() -> No
     run = gr.simulate(Starts(), [0.0, 0.25, 1.0], sensitivities=["a"])
     np.testing.assert_allclose(run["d(x)"].values.ravel(), [0.0, 0.25, 1.0], atol=1e-12)
     for name in ("p", "start(x)"):
-        with pytest.raises(gr.SimulationError, match="fires at t = 0, .* stands at its switch at the start"):
+        with pytest.raises(gr.SimulationError, match=r"fires at t = 0, .* stands at its switch at the start"):
             gr.simulate(Starts(), [0.0, 0.25, 1.0], sensitivities=[name])
 
 

@@ -53,7 +53,7 @@ class _Lowering:
         self.events = Events(self.names, self.sections)
         self.set_at_events: set[str] = set()
         self.set_from_here: dict[int, set[str]] = {}
-        """For a ``when`` of an algorithm, by its identity, what it and those after it set: before, it has its old value."""
+        """For a ``when`` of an algorithm, by its identity, what it and those after it set."""
         self._changing: set[str] | None = None
         """Names of everything that is no constant and no parameter, with and without subscripts."""
         self.laws: list[Law] = []
