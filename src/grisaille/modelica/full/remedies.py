@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
 from grisaille.modelica.full.record_constants import with_scalars
+from grisaille.modelica.full.table_texts import without_object
 
 SAMPLE = "grisaille_sample"
 """The function that stands for ``sample`` while a text is flattened."""
@@ -126,10 +127,18 @@ def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
     return changed
 
 
+def _without_tables(texts: Texts, found: re.Match[str]) -> Texts:
+    """Tables in files as functions of the names of their files."""
+    for kind in ("Table1D", "TimeTable"):
+        texts = {path: edited(text, without_object(kind, text, without_words(text))) for path, text in texts.items()}
+    return texts
+
+
 _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"is determined from `time`"), _with_named_time),
     (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
     (re.compile(r"conditional component `\w+` requires parameter expression"), _with_integers),
     (re.compile(r"ExternalObject lifecycle for '(\w+)': resolved base DefId\(\d+\) is missing"), _with_own_name),
+    (re.compile(r"a table read from a file"), _without_tables),
     (re.compile(r"unresolved Flat reference `([\w.]+)\.(\w+)\.(\w+)`"), with_scalars),
 ]
