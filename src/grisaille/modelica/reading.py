@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from grisaille.model.content import Origin
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.fitted.reading import Fitted, find_original, fitted_model, with_values
-from grisaille.modelica.full.flattening import flatten
+from grisaille.modelica.full.flattening import AUTO, flatten
 from grisaille.modelica.full.outline import MODELS
 from grisaille.modelica.full.packages import (
     every_class,
@@ -41,8 +41,8 @@ LONGEST_KEPT = 1_000_000
 
 
 @checked
-def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model:
-    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica through ``rumoca``.
+def read_modelica(source: Any, name: str | None = None, path: Any = (), flattener: str = AUTO) -> Model:
+    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica.
 
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
     descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values
@@ -57,37 +57,51 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
         ``MODELICAPATH`` that hold a library which the text names. A text with
         inheritance, connections or components that are models, and one for which a path is given, is flattened by the
         compiler of the extra ``modelica``
+    flattener : what flattens full Modelica: ``"rumoca"``, the compiler of that extra; ``"omc"``, OpenModelica's, which
+        has to be on the PATH; ``"auto"``, rumoca first, and omc where rumoca refuses a model and omc is there
     """
-    return read_with_settings(source, name, path)[0]
+    return read_with_settings(source, name, path, flattener)[0]
 
 
-def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
+def flat_text_of(source: Any, name: str | None, path: Any = (), flattener: str = AUTO) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return _flat(text, label, file, name, path)[0]
+        return _flat(text, label, file, name, path, flattener)[0]
     return text
 
 
-def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[Model, dict[str, Any]]:
+def read_with_settings(
+    source: Any, name: str | None, path: Any = (), flattener: str = AUTO
+) -> tuple[Model, dict[str, Any]]:
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
-    return _read_text(*_text(source), name, path)
+    return _read_text(*_text(source), Request(name, path, flattener))
 
 
-def _read_text(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[Model, dict[str, Any]]:
+@dataclass(frozen=True)
+class Request:
+    """Which model of a text is read, and how; the arguments of ``read_modelica``."""
+
+    name: str | None
+    path: Any
+    flattener: str
+
+
+def _read_text(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
     fitted = fitted_model(text)
     if fitted is not None:
-        return _read_fitted(fitted, label, file, name, path)
-    return _read_plain(text, label, file, name, path)
+        return _read_fitted(fitted, label, file, request)
+    return _read_plain(text, label, file, request)
 
 
-def _read_plain(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[Model, dict[str, Any]]:
+def _read_plain(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+    name, path = request.name, request.path
     try:
         libraries = _libraries(path)
         with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
                 wanted = whole(text, label, file, name, libraries)
-                model, _ = _read(*flatten(*wanted, file), None)
+                model, _ = _read(*flatten(*wanted, file, request.flattener), None)
                 return _known_as(model, meant_name(wanted), False, text, file), dict(experiment_of(text, name))
             model, settings = _read(text, Source(text, label), name)
             return _known_as(model, model._content.name if name is None else name, True, text, file), settings
@@ -105,22 +119,21 @@ def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | No
     return restored(replace(model._content, origin=Origin(name, is_flat, name_of_file(file) if file else "", kept)))
 
 
-def _read_fitted(
-    fitted: Fitted, label: str, file: Path | None, name: str | None, path: Any
-) -> tuple[Model, dict[str, Any]]:
+def _read_fitted(fitted: Fitted, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
     """A model that ``Fit.to_modelica`` wrote: the original with other values."""
-    if name is not None and name != fitted.name:
-        raise ModelError(f"{label} has no model '{name}'. {suggestion(name, [fitted.name])}")
-    given = _folders(path)
+    if request.name is not None and request.name != fitted.name:
+        raise ModelError(f"{label} has no model '{request.name}'. {suggestion(request.name, [fitted.name])}")
+    given = _folders(request.path)
     beside = [file.resolve().parent] if file is not None else []
     if fitted.below:
-        model, settings = _read_text(fitted.below, label, None, _named(fitted, fitted.below), path)
+        model, settings = _read_text(fitted.below, label, None, replace(request, name=_named(fitted, fitted.below)))
     elif (found := find_original(fitted, [*beside, *given], label)) is not None:
         text, called, original = _text(found)
-        model, settings = _read_text(text, called, original, _named(fitted, text), _without(given, found))
+        wanted = replace(request, name=_named(fitted, text), path=_without(given, found))
+        model, settings = _read_text(text, called, original, wanted)
     else:
         text = f"model {FLATTENED}\n  extends {fitted.base};\nend {FLATTENED};\n"
-        model, settings = _read_plain(text, label, None, FLATTENED, path)
+        model, settings = _read_plain(text, label, None, replace(request, name=FLATTENED))
     content = with_values(model._content, fitted, label)
     was_flat = content.origin is not None and content.origin.is_flat
     kept = fitted.whole if file is None and len(fitted.whole) <= LONGEST_KEPT else ""
@@ -151,9 +164,9 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     return restored(lower(classes, made, place)), settings
 
 
-def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[str, Source]:
+def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str) -> tuple[str, Source]:
     """The Base Modelica text of a model of full Modelica."""
-    return flatten(*whole(text, label, file, name, _libraries(path)), file)
+    return flatten(*whole(text, label, file, name, _libraries(path)), file, flattener)
 
 
 def _is_full(text: str, file: Path | None, path: Any) -> bool:

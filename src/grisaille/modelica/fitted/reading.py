@@ -12,9 +12,9 @@ from grisaille.errors import ModelError
 from grisaille.model.content import Content
 from grisaille.model.overriding import override
 from grisaille.modelica import tree
+from grisaille.modelica.fitted.writing import BEGIN, BELOW, parts_of
 from grisaille.modelica.parsing import parse_extension
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.fitted.writing import BEGIN, BELOW, parts_of
 
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from grisaille.modelica.full.table_texts import Edit, find_last, names_of_tables, resource_calls, surfaces
+from grisaille.modelica.full.table_texts import Edit as Edit
+from grisaille.modelica.full.table_texts import find_last, names_of_tables, resource_calls, surfaces
 
 _APART = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SETTLED = re.compile(r"\b(?:parameter|constant)\b")
@@ -99,13 +100,18 @@ def _statement(bare: str, at: int) -> int:
     return 0
 
 
-def end_of_argument(bare: str, at: int) -> int:
+def end_of_argument(bare: str, at: int, letters: str = ",);") -> int:
     """Where an argument ends that begins here: at its comma or parenthesis."""
     depth = 0
     while at < len(bare):
         letter = bare[at]
-        if depth == 0 and letter in ",);":
+        if depth == 0 and letter in letters:
             break
         depth += (letter in "([{") - (letter in ")]}")
         at += 1
     return at
+
+
+def end_of_parentheses(bare: str, at: int) -> int:
+    """Where the parentheses close in which a place stands."""
+    return end_of_argument(bare, at, ");")

@@ -206,11 +206,13 @@ def value_of_surface(surface_: Surface, u: Any, v: Any) -> Any:
 
 
 def _surface_of(name: Any, file: Any, rows: Any, smoothness: Any, extrapolation: Any, *source: Any) -> Surface:
-    return make_surface(file, name, rows, *rows.shape, smoothness, extrapolation, True, *source)
+    given = (file, name, rows, *rows.shape, smoothness, extrapolation, True, *source)
+    return make_surface(*given)
 
 
 def _curve_of(name: Any, file: Any, rows: Any, columns: Any, smoothness: Any, beyond: Any, *source: Any) -> Table:
-    return make_table(file, name, rows, *rows.shape, columns, len(columns), smoothness, beyond, True, *source)
+    given = (file, name, rows, *rows.shape, columns, len(columns), smoothness, beyond, True, *source)
+    return make_table(*given)
 
 
 def _time_table_of(
