@@ -54,7 +54,7 @@ def said_by(one: Mapping[str, Any]) -> str:
 def _advice(error: str, errors: list[Any]) -> Iterator[str]:
     if "unresolved type" in error or "base class not found" in error:
         yield "Libraries are looked for in path=[…], the folders that hold them."
-    if not errors and "unbalanced model" not in error:
+    elif not errors and "unbalanced model" not in error:
         yield f"What rumoca does not know, OpenModelica may. {OTHERWISE}"
 
 
