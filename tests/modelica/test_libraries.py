@@ -16,7 +16,6 @@ from grisaille.modelica.full.conversions import converted
 from grisaille.modelica.full.keeping import Entry
 from grisaille.modelica.full.libraries import libraries_in, needed
 from grisaille.modelica.full.mending import mended
-from grisaille.modelica.full.record_constants import with_scalars
 from grisaille.modelica.full.remedies import Remedies
 
 
@@ -92,7 +91,9 @@ def test_fields_of_records_of_a_package_become_constants() -> None:
     said = Remedies().applied("unresolved Flat reference `P.d.c`", {"": "Real z = P.d.a + d.a;", "P.mo": package})
     assert said is not None and said[""] == "Real z = P.d__a + d.a;"
     assert "constant Real d__c = d__a + 1; constant Real d__a = 2; constant Real d__b[:] = {1, 2};" in said["P.mo"]
-    assert said["P.mo"].endswith("Real x = d__c; end P;") and with_scalars.__doc__
+    assert said["P.mo"].endswith("Real x = d__c; end P;")
+    other = {"": "package Q = P(d(a = 5));", "P.mo": package}
+    assert Remedies().applied("unresolved Flat reference `P.d.c`", other) is None  # it has two values
 
 
 # --- with the compiler ---

@@ -19,7 +19,7 @@ def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
     package, record, _ = found.groups()
     declared = re.compile(rf"\bconstant\s+([\w.]+)\s+{record}\s*\(")
     homes = [(path, m) for path in _homes(texts, package) for m in declared.finditer(without_words(texts[path]))]
-    if len(homes) != 1:
+    if len(homes) != 1 or any(_is_modified(record, without_words(text)) for text in texts.values() if record in text):
         return texts
     path, at = homes[0]
     text, bare = texts[path], without_words(texts[path])
@@ -38,6 +38,12 @@ def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
     changed = {**texts, path: edited(text, [(behind, behind, f" {constants}")])}
     own, last = path, package.rpartition(".")[2]
     return {path: _renamed(text, record, numbers, last, path == own) for path, text in changed.items()}
+
+
+def _is_modified(record: str, bare: str) -> bool:
+    """Whether a text may give the record other values, ``package Q = P(air(cp = 1010))``."""
+    modifier = rf"[(,]\s*(?:(?:final|each|redeclare|replaceable|constant)\s+)*(?:[\w.]+\s+)?{record}\s*[(=]"
+    return bool(re.search(rf"{modifier}|\bredeclare\b[^;]*(?<![\w.]){record}(?!\w)", bare))
 
 
 def _homes(texts: Texts, package: str) -> Iterator[str]:
