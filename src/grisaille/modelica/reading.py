@@ -12,6 +12,7 @@ from grisaille.model.classes import Model, restored
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.full.flattening import flatten
+from grisaille.modelica.full.gathering import gathered
 from grisaille.modelica.full.outline import MODELS
 from grisaille.modelica.full.packages import (
     every_class,
@@ -67,6 +68,9 @@ def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[M
         libraries = _libraries(path)
         with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
+                own = _gathered(text, file, name)
+                if own is not None:
+                    return own
                 model, _ = _read(*_flat(text, label, file, name, path), None)
                 return model, dict(experiment_of(text, name))
             return _read(text, Source(text, label), name)
@@ -88,6 +92,17 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     made = _model(classes, name, place.label)
     settings = {k.removeprefix("experiment."): v for k, v in made.annotation.items() if k.startswith("experiment.")}
     return restored(lower(classes, made, place)), settings
+
+
+def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, dict[str, Any]] | None:
+    """A flat file with the functions, records and types of its package, where these need no flattener."""
+    source = gathered(text, file)
+    if source is None:
+        return None
+    try:
+        return _read(source.text, source, name.rpartition(".")[2] if name is not None else None)
+    except ModelError:
+        return None  # the flattener may understand more
 
 
 def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[str, Source]:

@@ -73,7 +73,7 @@ def _is_plain(made: tree.Class) -> bool:
 def _needs_package(text: str, file: Path | None) -> bool:
     """Whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
     within = _WITHIN.match(_COMMENT.sub(" ", text))
-    if within is None or not within[1] or _package(file) is None:
+    if within is None or not within[1] or package_of(file) is None:
         return False
     classes = every_class(parse(text))
     known = {*BUILTINS, *LAZY, *(name for name, _ in classes), *_IN_EQUATIONS}
@@ -118,7 +118,7 @@ def whole(
         name = f"{within}.{name}"
     if not re.fullmatch(r"[\w.']+", name):
         raise ModelError(f"name {name!r} is no name of a class.")
-    folder = _package(file)
+    folder = package_of(file)
     if folder is None:
         if within:
             raise ModelError(
@@ -132,7 +132,7 @@ def whole(
 
 def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
     """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
-    package = _package(file)
+    package = package_of(file)
     own = file.resolve().parent if file is not None else None
     return Places(own, (*([package] if package is not None else []), *libraries))
 
@@ -162,7 +162,7 @@ def _head(text: str, label: str) -> tuple[str, str, str]:
     return (within[1] if within else "").strip("."), found[1], found[2]
 
 
-def _package(file: Path | None) -> Path | None:
+def package_of(file: Path | None) -> Path | None:
     """The outermost folder of the package in whose tree a file stands."""
     folder = file.resolve().parent if file is not None else None
     outermost = None
