@@ -106,7 +106,7 @@ def judged(case: Case, package: Path, libraries: list[Path], limit: float) -> di
         "names": list(expected),
     }
     answer = values(asked, limit)
-    if "unresolved" in answer.get("error", "") and libraries:
+    if answer.get("stage") == "read" and libraries:
         asked |= {"source": case.text(library=True), "name": None}
         asked["path"] = [str(p) for p in (*libraries, package)]
         answer = values(asked, limit)

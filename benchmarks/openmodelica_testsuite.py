@@ -27,6 +27,7 @@ OTHER = {
     "daemode/testDAE10": "x and y can be exchanged",
     "daemode/testDAEp7": "the derivatives have several solutions",
     "equations/WhenEquation1": "the event just after the start counts at the start",
+    "equations/TestTwoOut": "printed for another text: out is -6 t at the last sample, and 5.4 is printed",
     "events/bug2718": "z touches the threshold of its condition, and does not pass it",
     "initialization/homotopy4": "x2 has two solutions, and homotopy leads to the other one",
     "initialization/startValue2": "the two equations have several solutions",

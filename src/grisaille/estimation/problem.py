@@ -85,7 +85,9 @@ class Evaluation:
         if not len(self.jacobian):
             return np.zeros((0, 0))
         information = np.asarray(self.curved.T @ self.curved)
-        return information - self.prior.upward.T @ self.prior.upward if self.has_upward_priors else information
+        if self.prior is None or not self.has_upward_priors:
+            return information
+        return np.asarray(information - self.prior.upward.T @ self.prior.upward)
 
     @property
     def has_upward_priors(self) -> bool:
@@ -220,9 +222,7 @@ class Problem(Scaled):
             jacobian[at:] = prior.slopes
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
-        return Evaluation(
-            theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior
-        )
+        return Evaluation(theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior)
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only."""

@@ -182,5 +182,7 @@ def _from_csv(file: Path) -> tuple[Table, str]:
     )
     times = whole.numbers(time, "time")
     if np.any(np.diff(times) < 0):
-        raise DataError(f"{table.source}: '{time}' decreases at {table.rows.at(int(np.argmax(np.diff(times) < 0)) + 1)}.")
+        raise DataError(
+            f"{table.source}: '{time}' decreases at {table.rows.at(int(np.argmax(np.diff(times) < 0)) + 1)}."
+        )
     return whole.taken(np.flatnonzero(np.append(np.diff(times) > 0, True))), time

@@ -43,7 +43,7 @@ class PriorTerm:
     @property
     def curvature(self) -> np.ndarray:
         """Λ, exact."""
-        return self.believed - self.upward.T @ self.upward
+        return np.asarray(self.believed - self.upward.T @ self.upward)
 
     @property
     def search_curvature(self) -> np.ndarray:

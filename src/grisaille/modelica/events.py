@@ -128,7 +128,9 @@ class Events:
     def _conditions(self, node: tree.Node, local: Local) -> list[Any]:
         value = self.evaluator.value(node, local)
         items = [truth(item) for item in (value.flat if isinstance(value, np.ndarray) else [value])]
-        return [item if isinstance(item, bool) else replaced(replaced(item, _moment), self._without_floor) for item in items]
+        return [
+            item if isinstance(item, bool) else replaced(replaced(item, _moment), self._without_floor) for item in items
+        ]
 
     def _actions(self, body: list[tree.Node], local: Local) -> list[Action]:
         actions: list[Action] = []

@@ -244,7 +244,9 @@ def collect_reactions(
         yields=tuple(_yielding(x, list(zip(levels, ca.vertsplit(solved.constraints), strict=True)))),
         clashes=tuple(clashes),
         ranks=ranks,
-        begins=tuple(w or _asks_for_start(c, closed, whens) for w, c in zip(whens.lasting, whens.conditions, strict=True)),
+        begins=tuple(
+            w or _asks_for_start(c, closed, whens) for w, c in zip(whens.lasting, whens.conditions, strict=True)
+        ),
         remembered=tuple(order.index(n) for n in known),
     )
 

@@ -96,13 +96,18 @@ def _statement(bare: str, at: int) -> int:
     return 0
 
 
-def end_of_argument(bare: str, at: int) -> int:
+def end_of_argument(bare: str, at: int, letters: str = ",);") -> int:
     """Where an argument ends that begins here: at its comma or parenthesis."""
     depth = 0
     while at < len(bare):
         letter = bare[at]
-        if depth == 0 and letter in ",);":
+        if depth == 0 and letter in letters:
             break
         depth += (letter in "([{") - (letter in ")]}")
         at += 1
     return at
+
+
+def end_of_parentheses(bare: str, at: int) -> int:
+    """Where the parentheses close in which a place stands."""
+    return end_of_argument(bare, at, ");")

@@ -27,6 +27,7 @@ _ONLY_FULL = re.compile(
 )
 _PLAIN = ("record", "type", "function")
 _IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
+_WHOLE = "Flattened"
 _CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
 
 
@@ -127,7 +128,19 @@ def whole(
         return text, label, name, list(roots)
     inside = any(root.resolve() in (folder.resolve(), folder.resolve().parent) for root in roots)
     own = list(roots) if inside else [*roots, folder]
-    return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
+    return f"model {_WHOLE}\n  extends {name};\nend {_WHOLE};\n", label, _WHOLE, own
+
+
+def meant_name(wanted: tuple[str, str, str, list[Path]]) -> str:
+    """The name of the model that ``whole`` means, in full."""
+    found = re.search(r"extends ([^;]+);", wanted[0]) if wanted[2] == _WHOLE else None
+    return found[1] if found else wanted[2]
+
+
+def name_in_file(text: str, name: str | None) -> str | None:
+    """The name of a model without the package that its file stands within."""
+    within = _WITHIN.match(_COMMENT.sub(" ", text)) if name is not None else None
+    return name.removeprefix(f"{within[1]}.") if within and within[1] and name is not None else name
 
 
 def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:

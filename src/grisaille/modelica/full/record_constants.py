@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from grisaille.modelica.full.mending import edited, end_of_argument, without_words
+from grisaille.modelica.full.mending import edited, end_of_argument, end_of_parentheses, without_words
 
 Texts = dict[str, str]
 
@@ -23,7 +23,7 @@ def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
         return texts
     path, at = homes[0]
     text, bare = texts[path], without_words(texts[path])
-    end = end_of_argument(bare, at.end())
+    end = end_of_parentheses(bare, at.end())
     values = dict(_arguments(text[at.end() : end], bare[at.end() : end]))
     values = {**dict(_defaults(texts, at[1], path, record, values)), **values}
     if not values:

@@ -48,7 +48,9 @@ def repeated(u: Any, first: float, last: float) -> Any:
     if is_number(u):
         if first <= u <= last:
             return u
-        return u + math.ceil((first - u) / period) * period if u < first else u - math.ceil((u - last) / period) * period
+        return (
+            u + math.ceil((first - u) / period) * period if u < first else u - math.ceil((u - last) / period) * period
+        )
     return subtract(u, multiply(floor(divide(subtract(u, first), period)), period))
 
 

@@ -57,7 +57,9 @@ def _from_mat(path: Path, file: str, table: str) -> Numbers:
     try:
         found = read_matrices(path, [table], LARGEST_FILE)
         if table not in found:
-            others = [name for name, held in read_matrices(path, None, LARGEST_FILE).items() if held.dtype.kind in "fiu"]
+            others = [
+                name for name, held in read_matrices(path, None, LARGEST_FILE).items() if held.dtype.kind in "fiu"
+            ]
             raise Unfit(_missing(file, table, others))
     except Unreadable as error:
         raise Unfit(f"the file {file!r} {error}") from None

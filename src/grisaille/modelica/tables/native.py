@@ -8,6 +8,7 @@ its abscissas in the first column and the first row. It stands in the text or in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,13 +78,13 @@ class Guarded:
 
 
 def make_table(
-    file: Any, name: Any, rows: Any, _n: Any, _m: Any, columns: Any, _k: Any, smoothness: Any, extrapolation: Any = EXTEND,
-    _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
+    file: Any, name: Any, rows: Any, _n: Any, _m: Any, columns: Any, _k: Any, smoothness: Any,
+    extrapolation: Any = EXTEND, _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
 ) -> Table:  # fmt: skip
     """``ModelicaStandardTables_CombiTable1D_init2`` and ``…_init3``."""
     rows = _matrix(file, name, rows, delimiter, header)
     made = _table(rows, columns, smoothness, extrapolation)
-    if any(a >= b for a, b in zip(made.abscissas[:-1], made.abscissas[1:], strict=True)):
+    if any(a >= b for a, b in pairwise(made.abscissas)):
         raise Unfit("the abscissas of a table must increase, each above the one before")
     return made
 
@@ -109,7 +110,7 @@ def make_surface(
         raise Unfit(f"a table of {rows.shape[0]} x {rows.shape[1]} entries is too large (at most {MOST_CELLS})")
     xs, ys = _abscissas(rows[1:, 0]), _abscissas(rows[0, 1:])
     for told, knots in (("first column", xs), ("first row", ys)):
-        if any(a >= b for a, b in zip(knots[:-1], knots[1:], strict=True)):
+        if any(a >= b for a, b in pairwise(knots)):
             raise Unfit(f"the {told} of a table must increase, each entry above the one before")
     how, outside = _choice(smoothness, 6, "smoothness"), _choice(extrapolation, 4, "extrapolation")
     if how not in (LINEAR, AKIMA, CONSTANT):
@@ -117,9 +118,9 @@ def make_surface(
     return Surface(xs, ys, rows[1:, 1:], how, outside)
 
 
-def _old(make: Any) -> Any:
+def _old(make: Any, is_of_time: bool) -> Any:
     """``…_init``, which takes the names of the table and the file in the other order; tables of time begin at start."""
-    if make is make_time_table:
+    if is_of_time:
         return lambda name, file, rows, n, m, start, *others: make(file, name, rows, n, m, start, *others, start)
     return lambda name, file, *others: make(file, name, *others)
 
@@ -131,7 +132,7 @@ def _table(rows: Any, columns: Any, smoothness: Any, extrapolation: Any, **times
             "values as an input, with_inputs(…) and an Experiment with the rows of the file"
         )
     xs = _abscissas(rows[:, 0])
-    if any(a > b for a, b in zip(xs[:-1], xs[1:], strict=True)):
+    if any(a > b for a, b in pairwise(xs)):
         raise Unfit("the abscissas of a table must not decrease")
     how, outside = _choice(smoothness, 6, "smoothness"), _choice(extrapolation, 4, "extrapolation")
     if outside == REPEAT and len(xs) > 1 and xs[-1] <= xs[0]:
@@ -279,7 +280,7 @@ NATIVE: dict[str, Any] = {
     **{f"{_PREFIX}{kind}_{name}": function for kind, own in _OF_KIND.items() for name, function in own.items()},
     **{f"{_PREFIX}{kind}_read": _was_read for kind in _MAKERS},
     **{f"{_PREFIX}{kind}_{init}": make for kind, make in _MAKERS.items() for init in ("init2", "init3")},
-    **{f"{_PREFIX}{kind}_init": _old(make) for kind, make in _MAKERS.items()},
+    **{f"{_PREFIX}{kind}_init": _old(make, kind == "TimeTable") for kind, make in _MAKERS.items()},
 }
 """External functions that are known by name."""
 CONSTRUCTORS = frozenset(name for name in NATIVE if "_init" in name)
