@@ -235,7 +235,8 @@ class _Lowering:
             Definition(side.path, other, single.local, node.at)
             for side, other in pairs
             if isinstance(side, tree.Reference) and side.path in self.names.discrete
-            and side.path not in self.set_at_events and not is_real(other, self.names.variables.__contains__)
+            and side.path not in self.set_at_events
+            and (self.names.discrete[side.path].base == "Real" or not is_real(other, self.names.variables.__contains__))
         ]  # fmt: skip
 
     def _define(self, definition: Definition) -> None:
