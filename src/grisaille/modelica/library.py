@@ -311,7 +311,8 @@ class Library:
             value = value.value
         if not outputs:
             return
-        local[outputs[0]] = value
+        is_truth = any(c.name == outputs[0] and c.type == "Boolean" for c in made.components)
+        local[outputs[0]] = value != 0 if is_truth and isinstance(value, int) else value  # as C has truth values
 
     def _with_abscissas(self, value: Any, curved: bool, has_row: bool) -> Any:
         """A matrix whose abscissas are settled, as tables need it, and all of it where slopes are made of it."""

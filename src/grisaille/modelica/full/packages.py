@@ -150,6 +150,12 @@ def meant_name(wanted: tuple[str, str, str, list[Path]]) -> str:
     return found[1] if found else wanted[2]
 
 
+def name_in_file(text: str, name: str | None) -> str | None:
+    """The name of a model without the package that its file stands within."""
+    within = _WITHIN.match(_COMMENT.sub(" ", text)) if name is not None else None
+    return name.removeprefix(f"{within[1]}.") if within and within[1] and name is not None else name
+
+
 def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
     """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
     package = package_of(file)
