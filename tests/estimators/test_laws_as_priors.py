@@ -1,7 +1,8 @@
 """Every law as a prior under every estimator, beside a posterior made by hand from SciPy's densities.
 
 The model is linear in its unknown k. Without a prior each criterion is then a parabola of k, whose minimum and
-curvature a fit without prior tells (in simulated PEM, which estimates how errors are weighted, for the weights of the fit).
+curvature a fit without prior tells (in simulated PEM, which estimates how errors are weighted, for the weights of the
+fit).
 """
 
 from __future__ import annotations
