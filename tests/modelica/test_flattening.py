@@ -110,7 +110,7 @@ def test_equations_tell_their_place_in_the_users_file(compiled: None) -> None:
         ({"error": "x", "diagnostics": [{"line": 7, "file": "Plant.mo", "level": "error", "message": "E\n × bad `x`"}]},
          "line 7: bad `x`"),
         ({"error": "A could not be compiled because resolve/parse failed"}, "has no model 'Plant.Drive'"),
-        ({"flat": {"functions": {}}}, "tree of a form that is not known"),
+        ({"flat": {"functions": {}}}, "tree is of a form that is not known"),
     ],
 )  # fmt: skip
 def test_what_the_compiler_says(answer: dict, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

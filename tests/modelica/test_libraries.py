@@ -282,3 +282,14 @@ def test_flat_texts_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(gr.read_modelica(RECORDED, flattener="omc").start) == ["tank.h"]
+
+
+def test_a_construct_that_is_not_known_is_named_with_its_line() -> None:
+    from grisaille.modelica.full.flat_text import Unknown, flat_text
+
+    equation = {"residual": {"Lambda": {"body": 1}}, "span": {"source": 7, "start": 30, "end": 31}}
+    empty: dict = {key: [] for key in ("structured_equations", "initial_equations", "when_chains", "algorithms")}
+    tree = {**empty, "functions": {}, "variables": {}, "initial_algorithms": [], "equations": [equation]}
+    with pytest.raises(Unknown, match="'Lambda' is not supported") as found:
+        flat_text(tree, "M")
+    assert (found.value.origin.file, found.value.origin.start) == (7, 30)
