@@ -384,7 +384,7 @@ class _Writer(Expressions):
         call = f"{self._called(full)}({', '.join(map(self.text, inner['args']))})"
         outputs = inner.get("outputs") or []
         if outputs:
-            call = f"({', '.join(self.text(o) for o in outputs)}) := {call}"
+            call = f"({', '.join(map(self._target, outputs))}) := {call}"
         self.out.add(f"{indent}{call};", origin)
 
 
