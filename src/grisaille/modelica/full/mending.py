@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from grisaille.modelica.full.table_texts import Edit as Edit
+from grisaille.modelica.full.table_texts import find_last, names_of_tables, resource_calls, surfaces
+
 _APART = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SETTLED = re.compile(r"\b(?:parameter|constant)\b")
 _EVALUATE = re.compile(r"\bEvaluate(?=\s*=)")
 _SELECT = re.compile(r"\bstateSelect\s*=\s*(?=if\b)")
 _DOTTED = re.compile(r"(?<=[(,])(\s*)((?:(?:each|final)\s+)*)([A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)+)\s*(?==(?!=))")
 _INSTANCE = re.compile(r"\bgetInstanceName\s*\(\s*\)")
-
-Edit = tuple[int, int, str]
-"""From, to, and what is put there."""
 
 
 def mended(text: str) -> str:
@@ -93,6 +93,10 @@ _MENDS: dict[str, Callable[[str, str], Iterator[Edit]]] = {
     "stateSelect": _selections,
     "getInstanceName": _instance_names,
     "function loadResource": _resources,
+    "loadResource": resource_calls,
+    "tableOnFile": names_of_tables,
+    "function findLast": find_last,
+    "ExternalCombiTable2D": surfaces,
 }
 
 
