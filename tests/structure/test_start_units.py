@@ -125,16 +125,16 @@ def test_a_wish_beside_rows_of_other_sizes_is_met() -> None:
 
 
 def test_a_small_declared_start_decides_between_roots_beside_a_large_one() -> None:
-    """s² = 0.0069 with s ≈ −0.0829 beside l = 67.6 with a start of 69.15: the miss of l says nothing about s."""
+    """s² = 0.0069 with s ≈ −0.0829 beside m = 67.6 with a start of 69.15: the miss of m says nothing about s."""
 
     class Roots(gr.Model):
         x = gr.Variable(start=0.0)
-        s, l = gr.Variable(start=-0.0829), gr.Variable(start=69.15)
+        s, m = gr.Variable(start=-0.0829), gr.Variable(start=69.15)
 
         def equations(self) -> Any:
             yield der(self.x) == -self.x + self.s
-            yield 0 == 0.0069 - self.s**2 + 1e-9 * (self.l - 67.6)
-            yield 0 == 67.6 + self.x - self.l - 1e-3 * gr.sin(self.l - 67.6)
+            yield 0 == 0.0069 - self.s**2 + 1e-9 * (self.m - 67.6)
+            yield 0 == 67.6 + self.x - self.m - 1e-3 * gr.sin(self.m - 67.6)
 
     assert float(first(Roots())["s"]) == pytest.approx(-np.sqrt(0.0069), rel=1e-6)
 
