@@ -107,10 +107,12 @@ def test_equations_tell_their_place_in_the_users_file(compiled: None) -> None:
          "2 equations, 1 unknowns"),
         ({"error": "A could not be compiled: unresolved type reference: 'TwoFlanges'\nRelated failures (showing 1):\n"
                    "- <resolve> [Resolve]: unresolved type reference: 'TwoFlanges'"}, r"line 3\d: .*'TwoFlanges'\nL"),
+        ({"error": "A failed in Typecheck: E001: bad k [Plant.mo:11:19]; bad l [Lib/A.mo:3:1]"},
+         r"rumoca:\n  line 11: E001: bad k\n  Lib/A\.mo, line 3: bad l\n"),
         ({"error": "x", "diagnostics": [{"line": 7, "file": "Plant.mo", "level": "error", "message": "E\n × bad `x`"}]},
          "line 7: bad `x`"),
         ({"error": "A could not be compiled because resolve/parse failed"}, "has no model 'Plant.Drive'"),
-        ({"flat": {"functions": {}}}, "tree of a form that is not known"),
+        ({"flat": {"functions": {}}}, "tree is of a form that is not known"),
     ],
 )  # fmt: skip
 def test_what_the_compiler_says(answer: dict, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ if "refused" in text:
 else:
     pathlib.Path("flat.bmo").write_text({flat!r})
 """
-RECORDED = """//! base 0.1.0
+EXPORT = """//! base 0.1.0
 package 'M'
   model 'M'
     parameter Real 'tank.rate'(min = 0.0) = 2.0 "Rate";
@@ -228,13 +228,13 @@ end 'M';
 
 @pytest.fixture
 def omc(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that answers what OpenModelica has answered; returns where it notes what it was asked."""
+    """A program that answers in the format of OpenModelica's exports; returns where it notes what it was asked."""
     import sys
 
     tools = place.parent / "tools"
     tools.mkdir()
     program = tools / "omc"
-    program.write_text(FAKE.format(python=sys.executable, log=str(tools / "log"), flat=RECORDED))
+    program.write_text(FAKE.format(python=sys.executable, log=str(tools / "log"), flat=EXPORT))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tools))
     return tools / "log"
@@ -281,4 +281,15 @@ def test_flat_texts_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rumoca, "is_available", lambda: False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert list(gr.read_modelica(RECORDED, flattener="omc").start) == ["tank.h"]
+        assert list(gr.read_modelica(EXPORT, flattener="omc").start) == ["tank.h"]
+
+
+def test_a_construct_that_is_not_known_is_named_with_its_line() -> None:
+    from grisaille.modelica.full.flat_text import Unknown, flat_text
+
+    equation = {"residual": {"Lambda": {"body": 1}}, "span": {"source": 7, "start": 30, "end": 31}}
+    empty: dict = {key: [] for key in ("structured_equations", "initial_equations", "when_chains", "algorithms")}
+    tree = {**empty, "functions": {}, "variables": {}, "initial_algorithms": [], "equations": [equation]}
+    with pytest.raises(Unknown, match="'Lambda' is not supported") as found:
+        flat_text(tree, "M")
+    assert (found.value.origin.file, found.value.origin.start) == (7, 30)

@@ -15,6 +15,7 @@ FEW = 3
 """Files that are named where a message may be about any of them."""
 _SAID = re.compile(r"×\s*(.+)")
 _AT = re.compile(r"\[[^\[\]]*:(\d+):\d+\]")
+_WHERE = re.compile(r"\s*\[([^\[\]\n]+?):(\d+):\d+\](?:;\s*)?")
 _RELATED = re.compile(r"^- .*?\[\w+\]: (.+)$", re.MULTILINE)
 _FRONT = re.compile(r"^(?:[\w ]+ failed: )?\S+ (?:failed in \w+|could not be compiled): ")
 _QUOTED = re.compile(r"['`]([\w.]+)['`]")
@@ -30,7 +31,7 @@ def explained(answer: Mapping[str, Any], text: str, label: str, name: str, files
     if not found:
         related = _RELATED.findall(error) or [_FRONT.sub("", error.splitlines()[0])]
         words = dict.fromkeys(words.split("; unknowns[")[0] for words in related)
-        found = dict.fromkeys(f"  {_line_of(one, text, files)}{one}" for one in words)
+        found = dict.fromkeys(f"  {line}" for one in words for line in _placed(one, label, text, files))
     lines = list(found)
     more = [f"  … and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     return "\n".join(
@@ -69,6 +70,15 @@ def _line(one: Mapping[str, Any]) -> int:
 def _place(one: Mapping[str, Any], label: str) -> str:
     file = str(one.get("file") or "")
     return f"{file}, line {_line(one)}" if "/" in file and file != label else f"line {_line(one)}"
+
+
+def _placed(words: str, label: str, text: str, files: Mapping[str, str]) -> Iterator[str]:
+    """Messages with their places: those that the compiler gives, else where a name in them stands."""
+    *told, rest = _WHERE.split(words)
+    for said, path, line in zip(told[::3], told[1::3], told[2::3], strict=True):
+        yield f"line {line}: {said}" if path == label else f"{path}, line {line}: {said}"
+    if rest.strip():
+        yield f"{_line_of(rest, text, files)}{rest}"
 
 
 def _line_of(words: str, text: str, files: Mapping[str, str]) -> str:

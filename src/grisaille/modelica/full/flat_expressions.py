@@ -210,7 +210,8 @@ def node_of(node: Any) -> tuple[str, Any]:
     if isinstance(node, str):
         return node, {}
     if not isinstance(node, Mapping) or len(node) != 1:
-        raise Unwritable(f"the flattener's tree holds something unknown: {str(node)[:80]}")
+        said = "/".join(map(str, list(node)[:4])) if isinstance(node, Mapping) else repr(node)[:80]
+        raise Unwritable(f"the flattener's tree holds something unknown, '{said}'")
     ((kind, inner),) = node.items()
     return kind, inner
 

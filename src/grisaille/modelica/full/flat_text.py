@@ -51,7 +51,19 @@ def flat_text(flat: Tree, name: str, files: Mapping[int, str] | None = None) -> 
 
     files : texts in which start values were written, by the flattener's numbers: they say how confident a start is
     """
-    return _Writer(flat, name, files or {}).write()
+    writer = _Writer(flat, name, files or {})
+    try:
+        return writer.write()
+    except (Unwritable, LookupError, TypeError, AttributeError, ValueError) as error:
+        raise Unknown(error, writer.here) from error
+
+
+class Unknown(Exception):
+    """What has no form in Base Modelica, and where it stands."""
+
+    def __init__(self, error: Exception, origin: Origin) -> None:
+        super().__init__(str(error))
+        self.error, self.origin = error, origin
 
 
 class _Writer(Expressions):
@@ -60,6 +72,8 @@ class _Writer(Expressions):
         self.name = name
         self.places = Places(files)
         self.out = FlatText()
+        self.here = Origin()
+        """Where stands what is being written."""
 
     def write(self) -> FlatText:
         flat = self.flat
@@ -70,7 +84,8 @@ class _Writer(Expressions):
                 self._function(name, function)
         self.out.add(f"  model {quoted(self.name)} {_words(flat.get('model_description'))}")
         for name, variable in flat["variables"].items():
-            self.out.add(f"    {self._declaration(name, variable)};", _origin(variable.get("source_span"), name))
+            self.here = _origin(variable.get("source_span"), name)
+            self.out.add(f"    {self._declaration(name, variable)};", self.here)
         self._sections()
         self.out.add(f"  end {quoted(self.name)};")
         self.out.add(f"end {quoted(self.name)};")
@@ -84,7 +99,7 @@ class _Writer(Expressions):
 
     def _function(self, name: str, function: Tree) -> None:
         self.inside = name
-        origin = _origin(function.get("span"), name)
+        origin = self.here = _origin(function.get("span"), name)
         if _makes_object(name, function):
             self.out.add(f"  class {quoted(name)}", origin)
             self.out.add("    extends ExternalObject;", origin)
@@ -217,7 +232,7 @@ class _Writer(Expressions):
 
     def _equation(self, entry: Tree) -> None:
         residual, many = entry["residual"], entry.get("scalar_count", 1)
-        origin = _origin(entry.get("span"), _component(entry.get("origin")))
+        origin = self.here = _origin(entry.get("span"), _component(entry.get("origin")))
         kind, inner = node_of(residual)
         if kind == "Binary" and inner["op"] == "Sub":
             left, right = inner["lhs"], inner["rhs"]
@@ -250,6 +265,7 @@ class _Writer(Expressions):
                     stack.extend(reversed([v for k, v in top.items() if k != "span"]))
 
     def _assert(self, entry: Tree, indent: str, origin: Origin) -> None:
+        self.here = origin
         parts = [self.text(entry["condition"]), self.text(entry["message"])]
         if entry.get("level") is not None:
             parts.append(self.text(entry["level"]))
@@ -258,7 +274,7 @@ class _Writer(Expressions):
     def _when_chain(self, chain: Tree) -> None:
         word = "when"
         for branch in (chain["first"], *chain["else_when"]):
-            origin = _origin(branch.get("span"), "")
+            origin = self.here = _origin(branch.get("span"), "")
             self.out.add(f"    {word} {self.text(branch['condition'])} then", origin)
             for equation in branch["equations"]:
                 self._when_equation(equation, "      ", origin)
@@ -267,7 +283,7 @@ class _Writer(Expressions):
 
     def _when_equation(self, equation: Tree, indent: str, origin: Origin) -> None:
         kind, inner = node_of(equation)
-        origin = _origin(inner.get("span"), origin.component)
+        origin = self.here = _origin(inner.get("span"), origin.component)
         if kind == "Assign":
             self.out.add(f"{indent}{self._target(inner['target'])} = {self.text(inner['value'])};", origin)
         elif kind == "Reinit":
@@ -303,7 +319,7 @@ class _Writer(Expressions):
             self.out.add(f"{indent}{statement.lower()};", origin)
             return
         kind, inner = node_of(statement)
-        origin = _origin(inner.get("span"), origin.component)
+        origin = self.here = _origin(inner.get("span"), origin.component)
         if kind == "Assignment":
             self.out.add(f"{indent}{self._reference(inner['comp'])} := {self.text(inner['value'])};", origin)
         elif kind == "If":
@@ -368,7 +384,7 @@ class _Writer(Expressions):
         call = f"{self._called(full)}({', '.join(map(self.text, inner['args']))})"
         outputs = inner.get("outputs") or []
         if outputs:
-            call = f"({', '.join(self.text(o) for o in outputs)}) := {call}"
+            call = f"({', '.join(map(self._target, outputs))}) := {call}"
         self.out.add(f"{indent}{call};", origin)
 
 

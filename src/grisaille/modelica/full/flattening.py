@@ -16,7 +16,7 @@ from grisaille.modelica.full import keeping, omc, rumoca
 from grisaille.modelica.full.derivatives import with_named_derivatives
 from grisaille.modelica.full.explaining import damaged, explained
 from grisaille.modelica.full.flat_expressions import Unwritable
-from grisaille.modelica.full.flat_text import flat_text
+from grisaille.modelica.full.flat_text import Unknown, flat_text
 from grisaille.modelica.full.libraries import Names, Place, libraries_in, needed
 from grisaille.modelica.full.mending import mended
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
@@ -143,12 +143,14 @@ class _Flattening:
         try:
             texts = {int(number): text for number, text in answer.get("files", {}).items()}
             made = flat_text(flat, self.name, texts)
-        except Unwritable as error:
-            raise ModelError(f"'{self.name}' of {self.label} was flattened, but {error}.") from None
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
+        except Unknown as unknown:
+            place = FlatSource("", self.label, [unknown.origin], dict(self._lines(answer, file))).place(0)
+            words = str(unknown)
+            if not isinstance(unknown.error, Unwritable):
+                kind = type(unknown.error).__name__
+                words = f"the flattener's tree is of a form that is not known here ({kind}: {words})"
             raise ModelError(
-                f"'{self.name}' of {self.label} was flattened into a tree of a form that is not known here "
-                f"({type(error).__name__}: {error}; rumoca {rumoca.version()})."
+                f"'{self.name}' of {self.label} was flattened by rumoca {rumoca.version()}, but {words}: {place}."
             ) from None
         return source_of(made, self.label, self._lines(answer, file))
 

@@ -71,6 +71,8 @@ def ask(text: str, label: str, name: str, files: Mapping[str, str]) -> dict[str,
         answer = run({"text": text, "label": label, "name": name, "roots": roots}, label)
         names = answer.get("names", {})
         answer["names"] = {number: _relative(path, copies) for number, path in names.items()}
+        if "error" in answer:
+            answer["error"] = str(answer["error"]).replace(f"{copies}{os.sep}", "")
         for said in answer.get("diagnostics") or []:
             said["file"] = _relative(str(said.get("file")), copies)
         return answer
