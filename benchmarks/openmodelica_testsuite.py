@@ -3,8 +3,9 @@
     python benchmarks/openmodelica_testsuite.py OpenModelica-testsuite --output rows.jsonl
 
 Scripts of ``simulation/modelica`` with one ``simulate``, one ``loadFile`` or ``loadString``, ``status: correct`` and
-printed ``val(name, times)`` count. A value is right within 0.1 %, and one at the instant of a jump when it is the one
-just before or just after; where the script asks for a coarse grid, its straight line between two points is right, too.
+printed ``val(name, times)`` count. A value is right within 0.1 % of the largest one that is asked for, and one at the
+instant of a jump when it is the one just before or just after; where the script asks for a coarse grid, its straight
+line between two points is right, too. Runs by Euler's method or QSS are left out.
 """
 
 from __future__ import annotations
@@ -25,11 +26,18 @@ OTHER = {
     "built_in_functions/Delay": "the script itself expects sin(4.99) = -0.9617, and prints -0.9693",
     "daemode/testDAE10": "x and y can be exchanged",
     "daemode/testDAEp7": "the derivatives have several solutions",
+    "equations/WhenEquation1": "the event just after the start counts at the start",
+    "equations/TestTwoOut": "printed for another text: out is -6 t at the last sample, and 5.4 is printed",
     "events/bug2718": "z touches the threshold of its condition, and does not pass it",
+    "initialization/homotopy4": "x2 has two solutions, and homotopy leads to the other one",
     "initialization/startValue2": "the two equations have several solutions",
+    "nonlinear_system/bug_3527": "sin(y + 1) has each value twice in a period",
     "nonlinear_system/problem4": "x1 and x2 can be exchanged; with another solver the suite prints ours",
     "nonlinear_system/problem5": "sums of cosines have several solutions",
     "nonlinear_system/problem7": "the almost linear function has two solutions; other solvers give ours",
+    "others/Reductions": "the smallest of no numbers is 1e60 in the Standard Library, 8.8e304 there",
+    "others/TestSolve1[2456]": "even functions have several solutions",
+    "tearing/Tearing15": "v1 * sin(v1) has each value many times",
 }
 """Scripts (and those that run them with another solver) whose values are not the only right ones, or not right."""
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -72,7 +80,7 @@ def _script(file: Path, head: str, result: str) -> Script | None:
     loads = [c for c in commands if re.match(r"(\w+\s*:=\s*)?load(File|String)\s*\(", c)]
     runs = [c for c in commands if re.match(r"(\w+\s*:=\s*)?simulate\s*\(", c)]
     asked = [m for c in commands if (m := re.fullmatch(r"val\s*\(\s*(.+?)\s*,\s*([^,]+|\{.*\})\s*\)", c, re.S))]
-    otherwise = re.search(r"override|startTime\s*=\s*[a-z]|method\s*=\s*\"euler", " ".join(runs))
+    otherwise = re.search(r"override|startTime\s*=\s*[a-z]|method\s*=\s*\"(euler|qss|symSolver)", " ".join(runs))
     if len(loads) != 1 or len(runs) != 1 or not asked or otherwise or "noevents" in head:
         return None
     printed = re.findall(
@@ -162,7 +170,7 @@ def judged(script: Script, libraries: list[str], limit: float) -> dict[str, Any]
         return row | {"verdict": "not given", "cause": "no such variable", "error": ", ".join(missing)}
     off = [w for w in (_off(script, times, answer["values"], *e) for e in script.expected) if w]
     said = [answer["status"], *answer["notes"]]
-    other = next((why for name, why in OTHER.items() if re.fullmatch(rf"{name}(_\w+)?", script.name)), "")
+    other = next((why for name, why in OTHER.items() if re.fullmatch(rf"{name}([-_]\w+)?", script.name)), "")
     if off and other:
         return row | {"verdict": "another solution", "cause": other, "off": off[:6], "said": said}
     if off:
@@ -183,7 +191,7 @@ def _off(script: Script, times: list[float], found: dict[str, Any], name: str, t
     low, high = (min(times, key=lambda t, k=k: abs(t - k)) for k in _around(time, script.span[0], script.step))
     if own[low] is not None and own[high] is not None and high > low:
         near.append(own[low] + (own[high] - own[low]) * (time - low) / (high - low))
-    allowed = RELATIVE * abs(value) + 1e-5 * min(size, 1.0) + 1e-9
+    allowed = RELATIVE * max(abs(value), size) + 1e-9
     if any(v is not None and abs(v - value) <= allowed for v in near):
         return None
     return f"{name}({time:g}) = {own.get(time, near[0])!r}, printed {value:g}"

@@ -165,6 +165,7 @@ ARGUMENTS: dict[str, Kind] = {
     "device": one_of("cpu", "cuda", "cuda-single", "auto"),
     "purpose": TEXT,
     "bands": one_of("noise", "all") | NOTHING,
+    "flattener": one_of("auto", "rumoca", "omc"),
     "errors": TEXT | NOTHING,
     # yes or no
     "progress": YES_NO,

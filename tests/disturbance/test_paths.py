@@ -11,11 +11,11 @@ from disturbance.headers import pointer
 from grisaille.disturbance.assembly import build_process
 from grisaille.disturbance.normal import normals
 from grisaille.disturbance.paths import make_transitions, sample_increments, sample_path
-from grisaille.numerics.philox import stream_key
 from grisaille.disturbance.process import Process
 from grisaille.errors import DataError, ModelError
 from grisaille.model.catalogue import double_integrated, matern12, matern32, matern52, periodic, quasi_periodic
 from grisaille.model.spectra import Spectrum, integrated, lowpass, rational, resonance, white
+from grisaille.numerics.philox import stream_key
 
 GRID = np.arange(9) * 0.25
 UNEVEN = np.array([0.0, 0.01, 0.5, 0.51, 2.0, 2.3])

@@ -88,3 +88,32 @@ def test_a_thousandth_of_a_standard_error_is_converged() -> None:
     from grisaille.optimization.convergence import NEAR, OFFSET
 
     assert OFFSET < NEAR <= 1e-3
+
+
+class Unsaid(Wave):
+    """Its noise is open."""
+
+    y = gr.Output(Wave.x)
+
+
+@pytest.mark.parametrize("loss", ["linear", "soft_l1"])
+def test_a_prediction_worse_than_the_mean_is_no_explanation(loss: str) -> None:
+    far, near = (fitted(Unsaid(), guess, method=gr.OutputError(loss=loss)) for guess in (6.0, 1.95))
+    assert far.quality.r2["y"] < -0.5 and far.notes[0].startswith("not an explanation: y is predicted worse than by ")
+    assert "NOT to an explanation" in far.status and "gr.multistart" in far.notes[0]
+    assert near.status.startswith("converged: ") and "explanation" not in " ".join(near.notes)
+
+
+def test_noise_around_a_right_prediction_is_explained() -> None:
+    class Still(gr.Model):
+        k = gr.Parameter(1.0, bounds=(0.1, 10.0))
+        x = gr.Variable(1.0)
+        y = gr.Output(x)
+        equations = [der(x) == -k * x]
+
+    times = np.linspace(0.0, 30.0, 60)
+    said = []
+    for seed in range(10):
+        y = np.exp(-3 * times) + np.random.default_rng(seed).normal(size=60)
+        said.append(gr.fit(Still(), gr.Experiment(times, {}, {"y": y}), ["k"]).status)
+    assert not any("explanation" in status for status in said)

@@ -178,3 +178,34 @@ def test_starts_that_are_wrong_in_every_record_are_found(records):
         ]
         fit = gr.fit(Decay(), data, ["k"], gr.OutputError(compiled=False))
         assert any(n.startswith("start:") for n in fit.notes) == found
+
+
+class Pendulum(gr.Model):
+    """Its declared starts do not lie on the circle: it begins at 0.7071, −0.7071."""
+
+    g = gr.Parameter(9.81, bounds=(1.0, 20.0))
+    x, z = gr.Variable(0.5), gr.Variable(-0.5)
+    vx, vz, force = gr.Variable(0.0), gr.Variable(0.0), gr.Variable()
+    y = gr.Output(x, noise=0.001)
+    equations = [der(x) == vx, der(z) == vz, der(vx) == -force * x, der(vz) == -force * z - g, x**2 + z**2 == 1.0]
+
+
+def pendulum(begins: float) -> gr.Experiment:
+    times = np.linspace(0.0, 3.0, 40)
+    run = gr.simulate(Pendulum(), times, parameters={"g": 9.0}, start={"x": begins})
+    noise = 0.001 * np.random.default_rng(5).normal(size=40)
+    return gr.Experiment(times, {}, {"y": run["y"].to_numpy() + noise}, name="run")
+
+
+def test_declared_starts_that_are_not_met_are_said() -> None:
+    found = gr.fit(Pendulum(), pendulum(np.sqrt(0.5)), ["g"])
+    said = [n for n in found.notes if n.startswith("starts: ")]
+    assert len(said) == 1 and "x begins at 0.707107 instead of 0.5" in said[0] and "fixed=True" in said[0]
+    freed = gr.fit(Pendulum(), pendulum(np.sqrt(0.5)), ["g", "start(x)"])
+    assert not [n for n in freed.notes if n.startswith("starts: ")]
+
+
+def test_a_wrong_start_is_named_by_what_was_declared() -> None:
+    found = gr.fit(Pendulum(), pendulum(0.71), ["g"])
+    assert found.notes[0].startswith("start: the record does not begin where x was declared to: ")
+    assert "0.5 was declared and the equations make it 0.7071" in found.notes[0]

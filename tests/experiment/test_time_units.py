@@ -62,3 +62,32 @@ def test_units_are_read() -> None:
     assert watts is not None and other is not None and watts.is_alike(other)
     assert watts.size / other.size == pytest.approx(3600)
     assert read_unit("") is None and read_unit("??") is None
+
+
+def hourly(unit: str, factor: float, seed: int) -> gr.Experiment:
+    times = np.arange(0.0, 8.0, 0.25)
+    y = np.exp(-times / 2.0) + 0.01 * np.random.default_rng(seed).normal(size=len(times))
+    return gr.Experiment(factor * times, {}, {"y": y}, unit=unit, name=f"{unit}{seed}")
+
+
+def test_records_that_count_time_in_different_units_are_refused() -> None:
+    class Room(gr.Model):
+        tau = gr.Parameter(1.0, "s", bounds=(0.01, 50.0))
+        x = gr.Variable(1.0, "K")
+        y = gr.Output(x, noise=0.01)
+        equations = [tau * gr.der(x) == -x]
+
+    fit = gr.fit(Room(), hourly("h", 1.0, 1), ["tau"])
+    other = hourly("min", 60.0, 2)
+    for use in (
+        lambda: fit.validate(other),
+        lambda: fit.predict(other),
+        lambda: gr.fit(Room(), [hourly("h", 1.0, 1), other], ["tau"]),
+        lambda: gr.multistart(Room(), [hourly("h", 1.0, 1), other], ["tau"], starts=2, executor="serial"),
+    ):
+        with pytest.raises(gr.DataError, match=r"Times are in h in .h1. and in min in .min2'.*unit='h'"):
+            use()
+    same = fit.validate(hourly("h", 1.0, 3))
+    assert same.table.r2["y"] > 0.99
+    assert any(n.startswith("Times are in h in the data, but the units of tau") for n in same.notes)
+    assert "Times are in h in the data" in str(same)

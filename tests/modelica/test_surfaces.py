@@ -67,7 +67,8 @@ class 'Surface'
     size('table', 2), 'smoothness', 'extrapolation', true, ",", 0);
   end constructor;
 end 'Surface';
-type 'Smoothness' = enumeration('LinearSegments', 'ContinuousDerivative', 'ConstantSegments', 'MonotoneContinuousDerivative1');
+type 'Smoothness' = enumeration('LinearSegments', 'ContinuousDerivative', 'ConstantSegments',
+  'MonotoneContinuousDerivative1');
 type 'Extrapolation' = enumeration('HoldLastPoint', 'LastTwoPoints', 'Periodic', 'NoExtrapolation');
 function 'value'
   input 'Surface' 'id';
@@ -116,7 +117,7 @@ def test_a_run_through_a_surface(how: str, smoothness: int) -> None:
 def test_leaving_a_table_without_extrapolation_fails_the_run() -> None:
     made = read("LinearSegments", "NoExtrapolation")
     gr.simulate(made, np.array([0.0, 4.0]), compiled=False)
-    with pytest.raises(gr.SimulationError, match="u1 stays between 0 and 4.2"):
+    with pytest.raises(gr.SimulationError, match=r"u1 stays between 0 and 4\.2"):
         gr.simulate(made, np.array([0.0, 4.0, 4.5]), compiled=False)
 
 

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 def test_every_format_gives_the_same_rows(folder: Path, name: str) -> None:
     with files_of(Places(folder)):
         np.testing.assert_array_equal(read_table(name, "tab1"), ROWS)
-        with pytest.raises(Unfit, match="has no table 'nothing'; it has .*tab1"):
+        with pytest.raises(Unfit, match=r"has no table 'nothing'; it has .*tab1"):
             read_table(name, "nothing")
 
 
@@ -175,7 +175,7 @@ def test_a_run_with_a_table_over_time(folder: Path, file: str) -> None:
 def test_leaving_a_time_table_without_extrapolation(folder: Path) -> None:
     made = read(folder, "t.txt", outside=4)
     gr.simulate(made, np.array([0.0, 2.5]), compiled=False)
-    with pytest.raises(gr.SimulationError, match="the time of the table stays between 0 and 2.5"):
+    with pytest.raises(gr.SimulationError, match=r"the time of the table stays between 0 and 2\.5"):
         gr.simulate(made, np.array([0.0, 2.0, 2.6]), compiled=False)
 
 

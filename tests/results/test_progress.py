@@ -234,3 +234,22 @@ def test_many_states_are_said_before_a_filter_begins(monkeypatch):
     with pytest.raises(Begun):
         gr.fit(Rod(), long, ["a"], gr.KalmanML(), progress=False)
     assert stream.getvalue() == told
+
+
+def test_one_slow_evaluation_is_enough_to_tell():
+    _heard, stream = listen(4.0, 2, Cost(60, ("6003 samples",)))
+    assert "This fit will take about 4 min: about 60 evaluations of 4 s each (6003 samples)." in stream.getvalue()
+
+
+def test_whoever_asks_for_progress_is_told_what_short_fits_cost_too():
+    _heard, stream = listen(0.2, 5, Cost(60, ("300 samples",)), long=progress.SOON)
+    assert "This fit will take about 12 s: about 60 evaluations of 0.2 s each (300 samples)." in stream.getvalue()
+
+
+def test_a_long_fit_says_what_it_was_spent_on():
+    cost = Cost(60, ("6003 samples", "1.2e+05 steps with derivatives"), ("fewer samples",))
+    assert costs.spent(cost, 60, 30.0) == ""
+    assert costs.spent(cost, 60, 240.0) == (
+        "cost: the search took 4 min: 60 evaluations of 4 s each (6003 samples, 1.2e+05 steps with derivatives). "
+        "Faster: fewer samples."
+    )

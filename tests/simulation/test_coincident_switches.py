@@ -206,3 +206,39 @@ def test_a_fit_leaves_equal_guesses_and_says_so() -> None:
     assert any("the guess was moved by up to 1e-06" in n and "'a<x' and the switch of 'b<z'" in n for n in fit.notes)
     with pytest.raises(gr.EstimationError, match="no derivatives here: the switch of 'a<x' and the switch of 'b<z'"):
         gr.sensitivity(Measured(), data, ["a", "b"])
+
+
+class Together(gr.Model):
+    """Felt only where all of three, four or one of three hold, with thresholds that are equal; far from one, too."""
+
+    a, b, c = gr.Parameter(0.5), gr.Parameter(0.5), gr.Parameter(0.5)
+    x, y, w, v = gr.Variable(0.0), gr.Variable(0.1), gr.Variable(0.2), gr.Variable(50.0)
+    three, four, one, far = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+    equations = [
+        der(x) == 1,
+        der(y) == 1,
+        der(w) == 1,
+        der(v) == 100,
+        der(three) == gr.where((x > a) & (y > b) & (w > c), 1.0, 0.0),
+        der(four) == gr.where((x > a) & (y > a) & (w > a) & (v > 20 * b), 3.0, 0.0),
+        der(one) == gr.where((x > a) | (y > b) | (w > c), 1.0, 0.0),
+        der(far) == gr.where((v > 120) & (x > 0.8 * a) & (y > -1000), 1.0, 0.0),
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_relations_that_are_felt_where_all_others_hold(method: str) -> None:
+    settings = {"method": method} if method.startswith("frozen") else options(method)
+    run = gr.simulate(Together(), [0.0, 2.0], sensitivities=["a", "b", "c"], **settings)
+    end = {of: float(run[of][-1]) for of in ("three", "four", "one", "far")}
+    assert end == pytest.approx({"three": 1.5, "four": 4.5, "one": 1.7, "far": 1.3}, rel=1e-8)
+    for of, expected in {"three": (-1, 0, 0), "four": (-3, 0, 0), "one": (0, 0, -1), "far": (0, 0, 0)}.items():
+        assert [slopes(run, of, by)[-1] for by in "abc"] == pytest.approx(expected, abs=1e-8)
+
+
+def test_frozen_steps_name_the_instant() -> None:
+    for method in METHODS[2:]:
+        with pytest.raises(
+            gr.SimulationError, match=r"'a<x' and the switch of 'b<z' are reached .* instant, t = 0\.5,"
+        ):
+            gr.simulate(Product(), T, sensitivities=["a", "b"], method=method)

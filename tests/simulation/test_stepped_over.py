@@ -5,6 +5,8 @@ References: integrals of the tables and instants of the switches in closed form.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,72 @@ def test_what_is_reached_only_at_a_turn(method: str) -> None:
     assert run.n.values[-1] == 3
     exact = np.trapezoid(np.clip((np.sin(t) - 1 + 1e-3) / 1e-3, 0.0, 1.0), t)
     assert float(run.z[-1]) == pytest.approx(exact, rel=2e-3)
+
+
+def bump(s: object, at: float, width: float) -> object:
+    return gr.maximum(0, 1 - abs(s - at) / width)
+
+
+class Hidden(gr.Model):
+    """A bump behind a bend; conditions that bend, for 1e-4 and 2e-5 each; short conditions of a state."""
+
+    s = gr.Variable(0.0)
+    B, C, T, S = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+    equations = [
+        der(s) == 1.0,
+        der(B) == bump(s, 0.3, 1e-3),
+        der(C) == gr.where(bump(s, 0.31, 1e-4) > 0.5, 1e4, 0),
+        der(T) == gr.where(gr.table(s, [0, 0.52, 0.5201, 0.5202, 1], [0, 0, 1, 0, 0]) > 0.9, 1e5, 0),
+        der(S) == gr.where(gr.sin(200 * s) > 0.9999, 1.0, 0.0),
+    ]
+
+
+@pytest.mark.parametrize("method", ("explicit", "implicit", "frozen-explicit", "frozen-implicit"))
+def test_what_hides_behind_a_bend_is_found_in_one_stretch(method: str) -> None:
+    run = gr.simulate(Hidden(), [0.0, 1.0], method=method, rtol=1e-5)
+    width = 2 * np.arccos(0.9999) / 200
+    assert run.attrs["events"] == 2 * (32 + 2)
+    end = [float(run[name][-1]) for name in "BCTS"]
+    assert end == pytest.approx([1e-3, 1.0, 2.0, 32 * width], rel=2e-4)
+
+
+def test_equal_steps_that_would_be_too_many_are_refused() -> None:
+    class Far(gr.Model):
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        equations = [der(s) == 1.0, der(E) == gr.table(s, [0, 0.3, 0.3001, 0.3002, 1], [0, 0, 1e4, 0, 0])]
+
+    with pytest.raises(gr.SimulationError, match=r"equal steps of .* leave an error of .* more than 3000 shorter ones"):
+        gr.simulate(Far(), [0.0, 9.0], method="frozen", max_steps=3000)
+    assert "error is about" in gr.simulate(Far(), [0.0, 9.0], method="frozen", step=0.1).attrs["status"]
+
+
+@pytest.mark.parametrize("rtol", (1e-6, 1e-8))
+def test_knots_of_a_smooth_table_do_not_end_implicit_steps(rtol: float) -> None:
+    knots = np.linspace(0, 10, 60)
+    values = np.sin(knots) + 0.3 * np.sin(3 * knots)
+
+    def steps(of_s: Callable[[object], object]) -> int:
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        equations = [der(s) == 1 + 0.1 * gr.sin(s), der(E) == of_s(s) - E]
+        model = type("Driven", (gr.Model,), {"s": s, "E": E, "equations": equations})
+        return int(gr.simulate(model(), [0.0, 9.0], method="implicit", rtol=rtol).attrs["steps"])
+
+    tabled = steps(lambda s: gr.table(s, knots.tolist(), values.tolist(), kind="cubic"))
+    assert tabled < 1.5 * steps(lambda s: gr.sin(s) + 0.3 * gr.sin(3 * s))
+
+
+def disturbed(width: float) -> gr.Model:
+    s, E, w = gr.Variable(0.0), gr.Variable(0.0), gr.Disturbance(gr.spectra.lowpass(1.0))
+    knots, values = [0, 3.33, 3.33 + width, 3.33 + 2 * width, 10], [0, 0, 1 / width, 0, 0]
+    rates = [der(s) == 1 + 0.02 * w, der(E) == gr.table(s, knots, values) * (1 + 0.02 * w)]
+    return type("Disturbed", (gr.Model,), {"s": s, "E": E, "w": w, "equations": rates})()
+
+
+def test_realizations_meet_a_bump_or_say_that_they_pass_it() -> None:
+    times = np.linspace(0, 10, 11)
+    with pytest.warns(UserWarning, match="steps per cell leave an error"):
+        run = gr.simulate(disturbed(2e-2), times, realizations=5, seed=1, compiled=False)
+    np.testing.assert_allclose(run["E"].isel(time=-1), 1.0, rtol=1e-3)
+    with pytest.warns(UserWarning, match=r"steps of 0.05 pass what changes with the states for 1e-05 only, near t = 3"):
+        run = gr.simulate(disturbed(1e-5), times, realizations=5, seed=1, compiled=False)
+    assert run.attrs["status"].endswith("is zero: it is missed, or met by chance")

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from grisaille.compilation.step import StepFormula
 from grisaille.disturbance.assembly import build_symbolic_process, correlation_matrix, group_correlated
 from grisaille.disturbance.normal import Stream
-from grisaille.numerics.philox import Purpose
 from grisaille.errors import DataError
 from grisaille.model.flat import FlatModel
+from grisaille.numerics.philox import Purpose
 from grisaille.structure.parameters import ParameterValues
 
 Floats = NDArray[np.float64]

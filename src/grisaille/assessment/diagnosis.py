@@ -19,6 +19,7 @@ from grisaille.assessment.between_outputs import LAGS, Between, between_outputs
 from grisaille.assessment.criterion import check_level
 from grisaille.calling import checked_methods
 from grisaille.estimation.cases import Case
+from grisaille.estimation.counted import counted
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.predictions.horizons import told
@@ -44,6 +45,9 @@ SMOOTHED = (
     "not tested: trajectories that follow the data leave residuals that are correlated and smaller than the noise, "
     "even of a right model; gr.KalmanML leaves innovations, which can be tested."
 )
+
+
+NOT_NORMAL = "not tested: a robust loss does not take residuals to be normal."
 
 
 @dataclass(frozen=True)
@@ -159,8 +163,13 @@ def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
             part = slice(at, at + len(samples.values))
             at = part.stop
             known = samples.output not in estimate.noise and not has_open_levels(estimate, case, samples.output)
-            made = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
+            r = estimate.evaluation.residuals[part]
+            score = fit.method.score
+            shown = r if score is None else counted(r, score)
+            made = _Part(case, samples, shown, q[part], known and score is None, estimate, level)
             made.smoothed = fit.method.smooths
+            made.robust = None if score is None else r
+            made.is_declared = known
             yield made
 
 
@@ -223,6 +232,10 @@ class _Part:
     screened = 1.0
     smoothed = False
     """Whether the trajectories followed the data that they are compared with."""
+    robust: np.ndarray | None = None
+    """The residuals themselves where those tested are as large as a robust loss counts them."""
+    is_declared = False
+    """Whether their noise was."""
 
     def __init__(
         self, case: Case, samples: Samples, r: np.ndarray, q: np.ndarray, known: bool, estimate: Any, level: float
@@ -257,15 +270,15 @@ class _Part:
         yield from self._inputs()
         yield self._normality()
         yield self._outliers()
-        if self.known:
+        if self.is_declared:
             yield self._size()
 
     def series(self) -> Series:
         lags = tests.lag_count(len(self.r))
-        found = tests.outliers(self.own, self.q, self.degrees_of_freedom, self.level)[1] if self.enough else np.zeros(0)
+        found = self._sticking_out()[1] if self.enough else np.zeros(0)
         empty = tests.Periodogram(np.zeros(0), np.zeros(0), 0.0, np.nan)
         return Series(
-            self.case.name, self.output, self.times, self.r, self.is_static,
+            self.case.name, self.output, self.times, self.r if self.robust is None else self.robust, self.is_static,
             tests.autocorrelation(self.r, lags) if self.enough else np.zeros(0),
             tests.cumulated_periodogram(self.r, self.q) if self.enough else empty,
             {n: tests.cross_correlation(self.r, u) for n, u in self._regressors() if self.enough},
@@ -321,6 +334,8 @@ class _Part:
             yield self._verdict(f"input {name}", found, f"nothing of {name} is left in them.", bad)
 
     def _normality(self) -> Verdict:
+        if self.robust is not None:
+            return self._verdict("normality", tests.Test(np.nan, np.nan), NOT_NORMAL, "")
         tails = float(np.mean(((self.r - self.r.mean()) / self.r.std()) ** 4))
         bad = (
             "heavier tails than a normal distribution: outliers, or noise that varies; try a robust loss."
@@ -330,10 +345,18 @@ class _Part:
         return self._verdict("normality", tests.normality(self.r), "they scatter like a normal distribution.", bad)
 
     def _outliers(self) -> Verdict:
-        found, where = tests.outliers(self.own, self.q, self.degrees_of_freedom, self.level)
+        found, where = self._sticking_out()
         what = "row" if self.is_static else "t ="
         named = ", ".join(f"{self.times[k]:g}" for k in where[:MOST_NAMED]) + (", …" if len(where) > MOST_NAMED else "")
         verb = "sticks" if len(where) == 1 else "stick"
+        if self.robust is not None and len(where):
+            less = "it" if len(where) == 1 else "them"
+            return self._verdict(
+                "outliers",
+                found,
+                f"{len(where)} {verb} out, at {what} {named}: the robust loss counts {less} less.",
+                "",
+            )
         look = "look at the raw data there, or use a robust loss."
         blind = self._unrecorded(self.times[where])
         if blind:
@@ -342,6 +365,12 @@ class _Part:
             )
         bad = f"{len(where)} {verb} out, at {what} {named}: {look}"
         return self._verdict("outliers", found, "none sticks out.", bad)
+
+    def _sticking_out(self) -> tuple[tests.Test, np.ndarray]:
+        if self.robust is None:
+            return tests.outliers(self.own, self.q, self.degrees_of_freedom, self.level)
+        largest, where = tests.sticking_out(self.robust, self.level)
+        return tests.Test(largest, np.nan), where
 
     def _unrecorded(self, times: np.ndarray) -> str:
         """Inputs that nobody recorded for long just before one of these times."""
@@ -363,8 +392,7 @@ class _Part:
         )  # fmt: skip
 
     def _size(self) -> Verdict:
-        found = tests.size(self.r, self.q)
-        ratio = float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
+        found, ratio = size_of(self.r if self.robust is None else self.robust, self.q, self.robust is not None)
         bad = (
             f"they are {_times(ratio)} times the declared noise: the noise is larger than declared, or the model is "
             f"wrong."
@@ -380,6 +408,14 @@ class _Part:
             columns = tests.regressors(u, len(u), is_static=self.is_static)
             if columns.shape[1] and np.isfinite(columns).all():
                 yield name, columns
+
+
+def size_of(r: np.ndarray, q: np.ndarray, is_robust: bool) -> tuple[tests.Test, float]:
+    """Whether residuals are as large as the declared noise, and how large they are in units of it."""
+    if is_robust:
+        return tests.middle_size(r, q)
+    found = tests.size(r, q)
+    return found, float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
 
 
 def _line(verdict: Verdict) -> str:

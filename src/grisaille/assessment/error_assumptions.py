@@ -26,9 +26,11 @@ from grisaille.assessment.diagnosis import (
     compared_outputs,
     has_open_levels,
     screened_verdicts,
+    size_of,
     taken_by,
 )
 from grisaille.estimation.cases import Case
+from grisaille.estimation.counted import counted
 from grisaille.estimation.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.fitted import Fitted
 
@@ -54,6 +56,8 @@ class _Series:
     """Largest error, of the largest measurement."""
 
     times: np.ndarray
+    robust: np.ndarray | None = None
+    """The residuals themselves where ``r`` is as large as a robust loss counts them."""
 
     @property
     def where(self) -> str:
@@ -129,9 +133,11 @@ def _series(fit: Fitted) -> Iterator[_Series]:
             known = samples.output not in e.noise and not has_open_levels(e, case, samples.output)
             largest = float(np.abs(samples.values).max(initial=0.0))
             relative = float(np.abs(e.evaluation.errors[part]).max(initial=0.0)) / max(largest, 1e-300)
+            r, score = e.evaluation.residuals[part], fit.method.score
             yield _Series(
-                case, samples.output, e.evaluation.residuals[part], q[part], known, relative, case.grid[samples.rows]
-            )
+                case, samples.output, r if score is None else counted(r, score), q[part], known, relative,
+                case.grid[samples.rows], None if score is None else r,
+            )  # fmt: skip
 
 
 def _correlated(series: list[_Series]) -> Iterator[_Correlated]:
@@ -203,8 +209,7 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
     """Declared noise that is not the one found."""
     known = [s for s in series if s.known]
     for s in known:
-        found = tests.size(s.r, s.q)
-        ratio = float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
+        found, ratio = size_of(s.r if s.robust is None else s.robust, s.q, s.robust is not None)
         if found.p * len(known) < LEVEL and ratio > NOTABLE:
             yield (
                 f"residuals of {s.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "

@@ -26,12 +26,18 @@ from functools import lru_cache
 
 import numpy as np
 
+from grisaille.estimation.counted import middle_level
+
 FEWEST = 8
 MOST_LAGS = 20
 LONG, DRAWN = 4000, 400_000
 """Samples from which on the autocorrelations are independent enough for χ², and numbers drawn for fewer."""
 TAKEN = 0.9
 """Frequencies of which the unknowns took more than this are left out of the periodogram."""
+
+
+MEDIAN_SPREAD, OUTLYING = 1.167, 4.0
+"""Relative standard deviation of a level from a median, times √n; and levels beyond which values are outliers."""
 
 
 @dataclass(frozen=True)
@@ -287,6 +293,30 @@ def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float
     p = np.minimum(2 * student.sf(external, nu) * len(r), 1.0)
     k = int(np.argmax(external))
     return Test(float(external[k]), float(p[k]), float(nu)), np.flatnonzero(p < level)
+
+
+def middle_size(r: np.ndarray, q: np.ndarray) -> tuple[Test, float]:
+    """Whether the middle of the residuals is as wide as known noise makes it, outliers left out; and how wide it is.
+
+    The standard deviation of the level from the median of n normal values is 1.167/√n of it (Huber, Ronchetti 2009,
+    section 5.1); values beyond ``OUTLYING`` levels are left out.
+    """
+    from scipy.stats import norm
+
+    level = middle_level(r)
+    inner = r[np.abs(r) <= OUTLYING * level]
+    taken = float(np.sum(q**2)) * len(inner) / max(len(r), 1)
+    width = middle_level(inner) * float(np.sqrt(len(inner) / max(len(inner) - taken, 1.0)))
+    spread = MEDIAN_SPREAD / np.sqrt(max(len(inner), 1))
+    return Test(width, float(2 * norm.sf(abs(width - 1) / spread))), width
+
+
+def sticking_out(r: np.ndarray, level: float) -> tuple[float, np.ndarray]:
+    """Return the largest residual in units of the middle of them, and the indices of those that stick out of it."""
+    from scipy.stats import norm
+
+    size = np.abs(r) / max(middle_level(r), 1e-300)
+    return float(size.max(initial=0.0)), np.flatnonzero(2 * norm.sf(size) * len(r) < level)
 
 
 def size(r: np.ndarray, q: np.ndarray) -> Test:

@@ -44,6 +44,7 @@ def differentiate(system: System, *, sensitive: bool = False, sparse: bool = Fal
     formulas |= _bends(system, rates[: rates.numel() - held], unknowns[: unknowns.numel() - held])
     if system.modes:
         formulas |= {"G": system.gaps, "GD": system.gap_rates, "GJ": jacobian(system.gaps, unknowns)}
+        formulas |= dict(zip(("GB", "GW"), _bends(system, system.gaps, unknowns).values(), strict=True))
     formulas |= _reactions(system, unknowns, sensitive)
     if sensitive:
         formulas |= {"GP": jacobian(system.gaps, system.p)} if system.modes else {}

@@ -42,7 +42,7 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
     macros = sparse_source.matrices(functions, system.nx, system.nz).as_macros() if sparse else []
     return "\n".join(
         [
-            *_macros(_sizes(system, functions) | _features(system)),
+            *_macros(_sizes(system, functions) | _features(system, functions)),
             f"#define GR_SENSITIVE {int(sensitive)}",
             *(["#define GR_SPARSE 1", "#define GR_SOLVERS_ELSEWHERE 1", *macros] if sparse else []),
             '#include "gr_task.h"',
@@ -72,7 +72,7 @@ def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict
     has["HAS_BENDS"] = int(sizes["BENDS"] + sizes["WHOLES"] > 0)
     # with events sizes of a model's own are in the text anyway
     known = sizes if system.modes else {}
-    head = [*_macros(has | known | _features(system)), '#include "gr_linked.h"', '#include "gr_task.h"']
+    head = [*_macros(has | known | _features(system, functions)), '#include "gr_linked.h"', '#include "gr_task.h"']
     common = "\n".join([*head, *_modes(system), ""])
     slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES)
     parts = [_object_source(system, plain, numbers), slopes_source, solvers()]
@@ -131,9 +131,12 @@ def _sizes(system: System, functions: Mapping[str, ca.Function]) -> dict[str, in
     }  # fmt: skip
 
 
-def _features(system: System) -> dict[str, int]:
+def _features(system: System, functions: Mapping[str, ca.Function]) -> dict[str, int]:
     """Numbers of pieces and of what belongs to events."""
     numbers = {"NM": len(system.pieces), "NE": len(system.modes)}
+    if system.modes:
+        bends = {"GAP_BENDS": functions["GB"].numel_out(0), "GAP_WHOLES": functions["GW"].numel_out(0)}
+        numbers |= {"BENT": 1, **bends} if any(bends.values()) else {}
     if system.modes and (r := system.reactions) is not None:
         numbers |= {"NW": len(r.texts), "NR": len(r.targets), "NB": int(r.was.numel()), "NQ": len(r.ticks)}
     return numbers

@@ -160,6 +160,9 @@ class Task:
     """What is known of delayed unknowns (``simulation/past.py``); C never sees it."""
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
+    differs: tuple[int, float] | None = None
+    """Of equal steps: the observed quantity that differs most from a run under error control, and by which share of
+    what it covers, where that is much; C never sees it."""
 
     @classmethod
     def create(

@@ -15,6 +15,10 @@ FEWER = 300
 """How many are tried then."""
 
 
+LONG = 60.0
+"""Seconds of a search from which on a fit says what they were spent on."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """How many evaluations a search usually takes, why one of them takes long, and what would be faster, in words."""
@@ -36,6 +40,30 @@ def usual_cost(problem: Problem, evaluations: int, causes: Sequence[str] = (), f
         step = float(times[-1] - times[0]) / FEWER
         ways.append(f"fewer samples for a first look, experiment.resample({step:.2g})")
     return Cost(evaluations, (first, *causes, f"{n} unknown{'s' if n != 1 else ''}"), tuple(ways))
+
+
+def named(cost: Cost) -> str:
+    """Why evaluations take long, and what would be faster, as the end of a sentence and another one."""
+    causes = f" ({', '.join(cost.causes)})" if cost.causes else ""
+    faster = f" Faster: {'; '.join(cost.faster)}." if cost.faster else ""
+    return f"{causes}.{faster}"
+
+
+def spent(cost: Cost, evaluations: int, seconds: float) -> str:
+    """Return the note of a fit that took long; empty where it did not."""
+    if seconds < LONG:
+        return ""
+    each = f": {evaluations} evaluations of {duration(seconds / evaluations)} each" if evaluations else ""
+    return f"cost: the search took {duration(seconds)}{each}{named(cost)}"
+
+
+def duration(seconds: float) -> str:
+    """Two digits, in the unit that people say."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.2g} h"
+    if seconds >= 90:
+        return f"{seconds / 60:.2g} min"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1g} s"
 
 
 def interpreted(compiled: bool | None, name: str) -> tuple[list[str], list[str]]:

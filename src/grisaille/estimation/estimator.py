@@ -20,6 +20,7 @@ from grisaille.arguments import ELSEWHERE, kinds_of, refuse_wrong
 from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.cost import Cost, usual_cost
+from grisaille.estimation.counted import Score
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.estimation.requirements import bytes_of_least_squares
 from grisaille.model.flat import FlatModel
@@ -187,6 +188,11 @@ class Estimator(metaclass=EstimatorType):
     def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:
         """What residuals of two outputs that hang together do to its standard errors, and what to do, in words."""
         return self.about_correlation(estimate)
+
+    @property
+    def score(self) -> Score | None:
+        """ψ of a robust loss, by which large standardized residuals count less; None where squares count."""
+        return None
 
     @property
     def tests_starts(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille.estimation.counted import Score, counted, middle_level
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 
@@ -23,6 +24,10 @@ MOVED_BY_START = "moved_by_start"
 """What an estimate keeps of it: by how many standard errors an unknown moves if the start is estimated."""
 LARGE, FAR = 3.0, 10.0
 """Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
+WORSE, WORSE_SAMPLES = 0.02, 10.0
+"""Least −R², and times the number of samples, from which on a prediction is worse than the mean not by chance."""
+ROUNDING = 1e-12
+"""Of a sum of squares: outputs that vary less do not vary."""
 BEYOND = 2.5
 """The same over the median of simulated records, where none of these has errors as large."""
 
@@ -32,11 +37,11 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
 
     disturbed : whether the model is, which decides what may help
     """
-    disturbed_sizes = _sizes_among_simulated(estimate)
-    worst = disturbed_sizes or residual_sizes(estimate)
+    disturbed_sizes, is_robust = _sizes_among_simulated(estimate), method.score is not None
+    worst = disturbed_sizes or residual_sizes(estimate, is_robust=is_robust)
     far = BEYOND if disturbed_sizes else FAR
     if not worst or max(worst.values()) <= (BEYOND if disturbed_sizes else LARGE):
-        return estimate
+        return _beside_the_mean(estimate, method, worst, disturbed=disturbed)
     output = max(worst, key=lambda n: worst[n])
     if disturbed_sizes:
         told = (
@@ -45,20 +50,71 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
         )
         small = "disturbances or a noise that are declared too small"
     else:
-        told = f"the residuals of {output} are {worst[output]:.3g} times the declared noise (root mean square)"
+        how = "in the middle of them" if is_robust else "root mean square"
+        told = f"the residuals of {output} are {worst[output]:.3g} times the declared noise ({how})"
         small = "a noise that is declared too small"
     if worst[output] <= far:
         note = f"large residuals: {told}: the noise is larger than declared, or the model is not complete."
-        return replace(estimate, notes=(note, *estimate.notes))
-    ways = ", ".join(["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)])
-    note = (
+        return _beside_the_mean(replace(estimate, notes=(note, *estimate.notes)), method, worst, disturbed=disturbed)
+    return _unexplained(
+        estimate,
         f"not an explanation: {told}: a local minimum far from the data, a wrong model, or {small}; estimates and "
-        f"standard errors mean nothing then. Try {ways}, or leave the noise open (noise=None)."
+        f"standard errors mean nothing then. Try {_ways(method, disturbed)}, or leave the noise open (noise=None).",
     )
+
+
+def _ways(method: Estimator, disturbed: bool) -> str:
+    return ", ".join(["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)])
+
+
+def _unexplained(estimate: Estimate, note: str) -> Estimate:
+    """With a first note, and a status that does not say that all is well."""
     status = estimate.status
     if estimate.converged:
         status = status.replace("converged:", "converged, but NOT to an explanation of the data:", 1)
     return replace(estimate, status=status, notes=(note, *estimate.notes))
+
+
+def _beside_the_mean(estimate: Estimate, method: Estimator, sizes: dict[str, float], *, disturbed: bool) -> Estimate:
+    """The same, and another status where an output is predicted worse than by one number, the mean of its samples.
+
+    Not where declared noise explains what is left, nor of means that disturbances carry off, as they do with slow ones
+    and short records.
+    """
+    if method.smooths or "disturbed_residuals" in estimate.extra or (disturbed and not method.filters):
+        return estimate
+    found = {
+        name: r2
+        for name, (r2, samples) in _shares_explained(estimate, method.score).items()
+        if r2 < -max(WORSE, WORSE_SAMPLES / samples) and sizes.get(name, np.inf) > LARGE
+    }
+    if not found:
+        return estimate
+    worst = min(found, key=lambda n: found[n])
+    return _unexplained(
+        estimate,
+        f"not an explanation: {worst} is predicted worse than by the mean of its samples (R² = {found[worst]:.2g}): a "
+        f"local minimum far from the data, or a wrong model; estimates and standard errors mean nothing then. Try "
+        f"{_ways(method, disturbed)}.",
+    )
+
+
+def _shares_explained(estimate: Estimate, score: Score | None) -> dict[str, tuple[float, int]]:
+    """R² and the number of samples of each output, over all experiments, as a robust loss counts errors."""
+    found, at = {}, 0
+    parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for case in estimate.cases:
+        for s in case.samples:
+            parts.setdefault(s.output, []).append((s.values, estimate.evaluation.errors[at : at + len(s.values)]))
+            at += len(s.values)
+    for name, pairs in parts.items():
+        y, e = (np.concatenate([pair[k] for pair in pairs]) for k in (0, 1))
+        if score is not None:
+            e, y = counted(e, score), y - e + counted(e, score)
+        spread, left = float(np.sum((y - y.mean()) ** 2)), float(e @ e)
+        if spread > ROUNDING * float(y @ y):
+            found[name] = 1 - left / spread, len(y)
+    return found
 
 
 def _sizes_among_simulated(estimate: Estimate) -> dict[str, float]:
@@ -67,8 +123,9 @@ def _sizes_among_simulated(estimate: Estimate) -> dict[str, float]:
     return {key[len(head) : -1].partition("@")[0]: v for key, v in estimate.extra.items() if key.startswith(head)}
 
 
-def residual_sizes(estimate: Estimate) -> dict[str, float]:
-    """Root mean square of the standardized residuals of each output whose noise was declared."""
+def residual_sizes(estimate: Estimate, *, is_robust: bool = False) -> dict[str, float]:
+    """Root mean square of the standardized residuals of each output whose noise was declared; of robust fits what the
+    middle of them says it is."""
     if "disturbed_residuals" in estimate.extra:
         return {}
     names = [s.output for c in estimate.cases for s in c.samples for _ in s.values]
@@ -77,4 +134,6 @@ def residual_sizes(estimate: Estimate) -> dict[str, float]:
         return {}
     of = np.array(names)
     known = [n for n in dict.fromkeys(names) if n not in estimate.noise]
+    if is_robust:
+        return {n: middle_level(r[of == n]) for n in known}
     return {n: float(np.sqrt(np.mean(r[of == n] ** 2))) for n in known}

@@ -15,6 +15,7 @@ import numpy as np
 
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
+from grisaille.estimation.counted import Score, counted
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import DOES_NOT_BEGIN, MOVED_BY_START, UNEXPLAINED
@@ -26,6 +27,7 @@ from grisaille.estimation.uncertainty import correlation_of, level_limits, t_tes
 from grisaille.estimation.value import Value
 from grisaille.experiment.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.time_units import refuse_mixed_units
 from grisaille.model.classes import Model, restored
 from grisaille.model.expression import as_expression
 from grisaille.model.names import nearest, suggestion
@@ -365,8 +367,11 @@ class Fitted:
 
     @cached_property
     def quality(self) -> pd.DataFrame:
-        """Per output: samples, RMS residual, R², and the fit percentage 100 (1 − |e| / |y − mean|)."""
-        return quality_of(self.residuals())
+        """Per output: samples, RMS residual, R², and the fit percentage 100 (1 − |e| / |y − mean|).
+
+        Of robust losses with residuals as large as the loss counts them, not as a few outliers make them.
+        """
+        return quality_of(self.residuals(), self.method.score)
 
     def predict(
         self,
@@ -470,6 +475,8 @@ class Fitted:
                 )
             # one of the fit's own, which got a name from it
             own = [e for e in self.experiments if which.replace(name=e.name).fingerprint == e.fingerprint]
+            if not own:
+                refuse_mixed_units([*self.experiments, which])
             return own[0] if own else which
         for e in self.experiments:
             if e.name == which:
@@ -503,13 +510,18 @@ class Fitted:
         return summarize_html(self)
 
 
-def quality_of(residuals: pd.DataFrame) -> pd.DataFrame:
-    """Per output of a table of residuals: samples, RMS, R², and the fit percentage."""
+def quality_of(residuals: pd.DataFrame, score: Score | None = None) -> pd.DataFrame:
+    """Per output of a table of residuals: samples, RMS, R², and the fit percentage.
+
+    score : of a robust loss, which counts outliers less
+    """
     import pandas as pd
 
     table = {}
     for output, group in residuals.groupby("output", sort=False):
         e, y = group["residual"].to_numpy(), group["measured"].to_numpy()
+        if score is not None:
+            e, y = counted(e, score), y - e + counted(e, score)
         spread = float(np.sum((y - y.mean()) ** 2))
         ratio = float(np.sum(e**2)) / spread if spread > 0 else np.nan
         table[output] = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.laws import JointLaw, Law
-from grisaille.laws.prior import PriorResidual, minus_log_prior, prior_residual
+from grisaille.laws.prior import PriorResidual, minus_log_prior, prior_residual, search_curvature
 from grisaille.laws.term import PriorTerm
 from grisaille.trial.unknown import Unknown
 
@@ -63,17 +63,33 @@ def joint_priors(unknowns: Sequence[Unknown]) -> tuple[np.ndarray, np.ndarray]:
     return np.vstack(rows), np.concatenate(offsets)
 
 
-def prior_formula(unknowns: Sequence[Unknown]) -> Callable[[Any], Any] | None:
-    """Return what a criterion contains as a formula of CasADi's θ; None without priors."""
-    if all(u.prior is None for u in unknowns):
-        return None
-    rows, offset = joint_priors(unknowns)
+@dataclass(frozen=True)
+class PriorFormula:
+    """What a criterion contains of priors, as formulas of CasADi's θ."""
 
-    def formula(theta: ca.SX) -> ca.SX:
+    unknowns: tuple[Unknown, ...]
+
+    def __call__(self, theta: ca.SX) -> ca.SX:
+        """Return ½ Σ r²."""
+        rows, offset = joint_priors(self.unknowns)
         total = ca.SX(0)
-        for k, u in enumerate(unknowns):
-            if scalar_prior(u, u.guess) is not None:
-                total += minus_log_prior(u.prior, theta[k])
+        for k, law in self._laws:
+            total += minus_log_prior(law, theta[k])
         return total + ca.sumsqr(ca.DM(rows) @ theta + ca.DM(offset)) / 2
 
-    return formula
+    def curvature(self, theta: ca.SX) -> ca.SX:
+        """Return a curvature to search with, which is nowhere negative for priors of single unknowns."""
+        rows, _ = joint_priors(self.unknowns)
+        total = ca.SX(ca.DM(rows.T @ rows))
+        for k, law in self._laws:
+            total[k, k] += ca.substitute(search_curvature(law, at := ca.SX.sym("at")), at, theta[k])
+        return total
+
+    @property
+    def _laws(self) -> list[tuple[int, Law]]:
+        return [(k, u.prior) for k, u in enumerate(self.unknowns) if isinstance(u.prior, Law) and not u.prior.is_flat]
+
+
+def prior_formula(unknowns: Sequence[Unknown]) -> PriorFormula | None:
+    """Return what a criterion contains as formulas; None without priors."""
+    return None if all(u.prior is None for u in unknowns) else PriorFormula(tuple(unknowns))

@@ -85,7 +85,9 @@ class Evaluation:
         if not len(self.jacobian):
             return np.zeros((0, 0))
         information = np.asarray(self.curved.T @ self.curved)
-        return information - self.prior.upward.T @ self.prior.upward if self.has_upward_priors else information
+        if self.prior is None or not self.has_upward_priors:
+            return information
+        return np.asarray(information - self.prior.upward.T @ self.prior.upward)
 
     @property
     def has_upward_priors(self) -> bool:
@@ -218,6 +220,8 @@ class Problem(Scaled):
         if sensitive:
             jacobian[:at] *= factor[:, None]
             jacobian[at:] = prior.slopes
+        if prior.failure:
+            return self._failed(theta, predictions, prior.failure)
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
         return Evaluation(theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior)

@@ -106,7 +106,9 @@ def _tested(fit: Fitted) -> str:
 
 def _how(fit: Fitted) -> str:
     """What was predicted from, where that is more than the start and the inputs."""
-    return "" if fit.method.predictions_are == SIMULATION else f" ({fit.method.predictions_are})"
+    how = [] if fit.method.predictions_are == SIMULATION else [fit.method.predictions_are]
+    how += ["as the loss counts them"] if fit.method.score is not None else []
+    return f" ({', '.join(how)})" if how else ""
 
 
 def _transcription(fit: Fitted) -> str:

@@ -37,7 +37,9 @@ from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import resolve_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
+from grisaille.simulation.posing import unmet_starts
 from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.description import NOTABLE
 from grisaille.trial.unknown import Unknown
 
 LEVEL, SUSPICIOUS = 0.001, 0.01
@@ -72,6 +74,26 @@ class Accused:
     declared: float
     found: float
     error: float
+    begins: float
+    """Where the record begins in the fit: elsewhere than declared where the equations do not allow that."""
+
+
+def unmet_start_notes(problem: Problem, theta: np.ndarray) -> list[str]:
+    """Say which declared starts the equations do not allow, once for all records that miss the same ones."""
+    said: dict[str, list[str]] = {}
+    for case in problem.cases:
+        if not case.experiment.is_static:
+            said.setdefault(_unmet(case, theta), []).append(case.name)
+    said.pop("", None)
+    where = {text: "" if len(names) == len(problem.cases) else f"{', '.join(names)}: " for text, names in said.items()}
+    return [f"starts: {where[text]}{text}" for text in said]
+
+
+def _unmet(case: Case, theta: np.ndarray) -> str:
+    try:
+        return unmet_starts(case.trial.at(case.own(theta)))
+    except GrisailleError:
+        return ""  # the status says that nothing can be simulated there
 
 
 def with_tested_starts(model: Model, problem: Problem, method: Estimator, found: Estimate) -> Estimate:
@@ -276,8 +298,15 @@ class _Tested:
                 error *= float(np.sqrt(_inflation(again.cases, again.evaluation.residuals[: again.count], direction)))
             if 2 * student.sf(abs(value - declared[u.name]) / error, freedom[k]) * len(self.starts) < LEVEL:
                 begin = declared[u.name] if abs(declared[u.name]) > ROUNDING * (abs(value) + error) else 0.0
-                accused.append(Accused(u, begin, value, error))
+                accused.append(Accused(u, self._wished(u, begin, again.theta), value, error, begin))
         return accused
+
+    def _wished(self, start: Unknown, begin: float, theta: np.ndarray) -> float:
+        """What the model declares for a start, where its equations make the record begin elsewhere."""
+        case = next(c for c in self.problem.cases if start.experiment in (None, c.name))
+        return case.trial.at(case.own(theta[: len(self.problem.unknowns)])).start.wishes_missed.get(
+            start.target, (begin, begin)
+        )[0]
 
     def _errors(self, again: Estimate) -> tuple[np.ndarray, np.ndarray]:
         """Standard errors and their degrees of freedom; of least squares those that know of correlated residuals, where
@@ -356,8 +385,8 @@ def _largest_move(found: Estimate, freed: Estimate) -> tuple[float, str]:
 
 
 def _sentence(accused: Sequence[Accused], several: bool, moved: str) -> str:
-    first = max(accused, key=lambda a: abs(a.found - a.declared) / a.error)
-    away = abs(first.found - first.declared) / first.error
+    first = max(accused, key=lambda a: abs(a.found - a.begins) / a.error)
+    away = abs(first.found - first.begins) / first.error
     records = list(dict.fromkeys(a.unknown.experiment or "" for a in accused))
     which = "the record" if not several else "records " + ", ".join(f"'{n}'" for n in records[:4])
     which = f"record '{records[0]}'" if several and len(records) == 1 else which
@@ -367,11 +396,17 @@ def _sentence(accused: Sequence[Accused], several: bool, moved: str) -> str:
     wanted = " and ".join(f'"start({n})"' for n in names)
     where = f" in '{first.unknown.experiment}'" if several else ""
     follow = f"; {moved}" if moved else ""
+    missed = abs(first.declared - first.begins) > NOTABLE * max(abs(first.declared), abs(first.begins))
+    declared = (
+        f"{first.declared:.4g} was declared and the equations make it {first.begins:.4g}, {_digits(away)} standard "
+        f"errors away"
+        if missed
+        else f"{first.declared:.4g} was declared, {_digits(away)} standard errors away"
+    )
     return (
         f"{DOES_NOT_BEGIN} {which} {verb} not begin where {' and '.join(names)} {'was' if len(names) == 1 else 'were'} "
         f"declared to: the samples after it say {first.unknown.target} = {first.found:.4g} ± {first.error:.2g}{where}, "
-        f"{first.declared:.4g} was declared, {_digits(away)} standard errors away. Estimates and levels follow "
-        f"the wrong start. Estimate it: put {wanted} into estimate=[…]{follow}."
+        f"{declared}. Estimates and levels follow the wrong start. Estimate it: put {wanted} into estimate=[…]{follow}."
     )
 
 

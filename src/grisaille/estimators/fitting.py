@@ -13,6 +13,7 @@ from grisaille import interrupts
 from grisaille.calling import checked
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import unknown_starts
+from grisaille.estimation.cost import LONG, spent
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.determination.beliefs import prior_note
@@ -32,9 +33,11 @@ from grisaille.estimation.unknowns import (
 )
 from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
-from grisaille.estimators.declared_starts import with_tested_starts
+from grisaille.estimators.declared_starts import unmet_start_notes, with_tested_starts
+from grisaille.estimators.kinks import estimate_between_kinks
 from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.time_units import refuse_mixed_units
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.parameters import evaluate_parameters
@@ -72,7 +75,7 @@ def fit_problem(
     delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
     begun = begin_at_dead_times(problem, delayed) if delayed else []
     try:
-        found = method.estimate(problem, journal)
+        found = estimate_between_kinks(problem, method, journal)
         if delayed:
             corners = partial(settled_at_corner, problem, delayed, method, found, journal)
             found = _keeping(found, "the search beside the corners of the criterion", corners)
@@ -106,7 +109,9 @@ def fit_problem(
         believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
     except FAILURES as error:
         believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
-    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks))
+    believed = [*unmet_start_notes(problem, found.theta), *believed]
+    took = [spent(method.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
+    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks, *took))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
@@ -399,4 +404,5 @@ def named_experiments(experiments: Any) -> list[Any]:
     repeated = {n for n in names if names.count(n) > 1}
     if repeated:
         raise EstimationError(f"Several experiments are called {', '.join(sorted(repeated))}: give each its own name=.")
+    refuse_mixed_units(named)
     return named

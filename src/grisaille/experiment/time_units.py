@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from grisaille.errors import DataError
 from grisaille.experiment.record import Record
 from grisaille.model.expression import Call, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatModel
@@ -152,6 +153,23 @@ def _combined(node: Call, inner: list[Unit | None]) -> Unit | None:
 def _says_its_unit(record: Record) -> bool:
     """Whether a unit of time is known: seconds are what plain numbers have where nobody says another."""
     return not record.is_static and (record.clock.unit != "s" or record.clock.origin is not None)
+
+
+def refuse_mixed_units(records: Sequence[Record]) -> None:
+    """Refuse records that count time in different units: parameters hold for one of them."""
+    first: dict[str, str] = {}
+    for record in records:
+        if not record.is_static:
+            first.setdefault(record.clock.unit, f"'{record.name}'" if record.name else "a record without a name")
+    if len(first) < 2:
+        return
+    unit = next(iter(first))
+    others = ", ".join(f"in {u} in {name}" for u, name in first.items() if u != unit)
+    raise DataError(
+        f"Times are in {unit} in {first[unit]} and {others}, but parameters such as time constants and rates hold for "
+        f"one unit of time. Make all experiments with unit='{unit}': dates are converted to it, and numbers have to be "
+        f"in it."
+    )
 
 
 def time_remarks(record: Record, flat: FlatModel) -> list[str]:

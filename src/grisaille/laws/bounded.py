@@ -148,6 +148,11 @@ class Truncated(Law):
     def is_flat(self) -> bool:
         return self.of.is_flat
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        low, high = self.support
+        return tuple(k for k in self.of.kinks if low < k < high)
+
     def refuse_open(self) -> None:
         self.of.refuse_open()
 

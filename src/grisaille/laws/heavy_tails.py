@@ -81,6 +81,10 @@ class Laplace(Law):
         return -absolute(value - self.mean) / self.scale - log(2 * self.scale)
 
     @property
+    def kinks(self) -> tuple[float, ...]:
+        return (float(self._mean),)
+
+    @property
     def mode(self) -> float:
         return float(self._mean)
 

@@ -92,6 +92,11 @@ class Law(metaclass=LawType):
         return low, high
 
     @property
+    def kinks(self) -> tuple[float, ...]:
+        """Where the slope of the log-density jumps, inside the support."""
+        return ()
+
+    @property
     def is_flat(self) -> bool:
         """Whether the density is the same everywhere in the support."""
         return False

@@ -32,6 +32,7 @@ NEAR = 1e-4
 """Distance from the mode, in units of the law's width there, within which r is −ℓ'/√−ℓ''(m): it loses digits."""
 INSIDE = 1e-9
 """Of the way from an end of the support where the density vanishes to the mode: a search stays so far away from it."""
+TINY = 1e-300
 STEPS = 3
 """Newton's, which make a numerical mode exact."""
 
@@ -59,9 +60,12 @@ class _Mode:
 
 
 def prior_residual(law: Law, value: float) -> PriorResidual | None:
-    """Return the residual of a prior; None where it is flat."""
+    """Return the residual of a prior, infinite outside its support; None where it is flat."""
     if law.is_flat:
         return None
+    low, high = law.support
+    if not low <= value <= high or (value == 0 and law.measure == "log"):
+        return PriorResidual(math.inf, 0.0, 0.0)
     known = law.residual(value)
     if known is not None:
         return PriorResidual(known[0], known[1], known[1])
@@ -93,6 +97,18 @@ def minus_log_prior(law: Law, symbol: Any) -> Any:
     mode = _mode(law)
     ell = symbolic_formula(law, symbol) + (log(symbol) if law.measure == "log" else 0.0)
     return mode.top - ell + (0.0 if mode.width else 0.5)
+
+
+def search_curvature(law: Law, symbol: Any) -> Any:
+    """Return the curvature to search with as a formula of CasADi's symbol: Λ where it is positive, else r'²."""
+    import casadi as ca
+
+    term = minus_log_prior(law, symbol)
+    slope = ca.gradient(term, symbol)
+    bend = ca.gradient(slope, symbol)
+    if law.is_flat or law.standardised(symbol) is not None:
+        return bend
+    return ca.if_else(bend > 0, bend, slope**2 / (2 * term + TINY))
 
 
 def support_to_search(law: Law) -> tuple[float, float]:

@@ -7,7 +7,7 @@ written and are resolved when that one is elaborated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -93,6 +93,25 @@ class Component:
     description: str = ""
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Which Modelica model a model was read from, and what of it was changed since."""
+
+    name: str
+    """Of its class, in full."""
+    is_flat: bool
+    file: str = ""
+    """The name of its file; empty where it was given as a text."""
+    text: str = ""
+    """The text, where it stands in no file."""
+    changed: tuple[str, ...] = ()
+    """Parameters with other values, and ``start(x)`` with another start."""
+
+    def after(self, changed: Iterable[str]) -> Origin:
+        """The same with more changes."""
+        return replace(self, changed=tuple(dict.fromkeys((*self.changed, *changed))))
+
+
 @dataclass(eq=False)
 class Content:
     """What a model consists of. Treated as immutable once an instance holds it."""
@@ -127,6 +146,8 @@ class Content:
     """Conditions on trajectories."""
     starts_are_guesses: bool = False
     """Whether declared starts that are not fixed only say where to look for a start, as in Modelica."""
+    origin: Origin | None = None
+    """What was read, if anything was: the last field, which texts and fingerprints of other models leave out."""
 
     def copy(self) -> Content:
         """A copy whose tables can be changed."""

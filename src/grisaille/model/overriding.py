@@ -32,12 +32,17 @@ def override(content: Content, changes: Mapping[str, Any], start: Mapping[str, A
                 f"({type(given).__name__})."
             )
     new = content.copy()
+    changed: list[str] = []
     for name, value in changes.items():
         for single in _names(content, name):
             _change(new, single, value)
+            changed.append(single)
     for name, value in start.items():
         for single in _names(content, name):
             _change_start(new, single, value)
+            changed.append(f"start({single})")
+    if new.origin is not None:
+        new.origin = new.origin.after(changed)
     return new
 
 

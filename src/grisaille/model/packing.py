@@ -23,7 +23,7 @@ _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         Content, _content.Law, _content.Action, _content.Branch, _content.Occasion, _content.Check, _content.Joint,
-        _content.ConnectorContent, _content.Component, flat.FlatParameter,
+        _content.ConnectorContent, _content.Component, _content.Origin, flat.FlatParameter,
         flat.FlatVariable, flat.FlatDiscrete, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput,
         spectra.Spectrum, MultivariateNormal, Smoothness,
     )
@@ -96,6 +96,7 @@ def _without_remarks(content: Content) -> Content:
         joints=tuple(replace(joint, source="") for joint in content.joints),
         hints=(),
         checks=(),
+        origin=None,
     )
 
 
@@ -123,7 +124,9 @@ class _Table:
         if isinstance(value, list | tuple):
             return [self.encode(item) for item in value]
         if is_dataclass(value) and (type(value).__name__ in _CLASSES or isinstance(value, Law)):
-            return {"c": type(value).__name__, "f": [self.encode(getattr(value, f.name)) for f in fields(value)]}
+            found = [self.encode(getattr(value, f.name)) for f in fields(value)]
+            has_all = not isinstance(value, Content) or value.origin is not None
+            return {"c": type(value).__name__, "f": found if has_all else found[:-1]}
         raise TypeError(f"{type(value).__name__} cannot be part of a model's content")
 
     def _row(self, root: Expression) -> int:

@@ -57,7 +57,8 @@ class Expansion:
 
     def expand(self, declared: tree.Declared, leaf: Callable[[Scalar], Any], *, with_value: bool) -> Any:
         """The declared component as a value whose scalars ``leaf`` has made."""
-        value = self._evaluated(declared.value) if with_value and declared.value is not None else None
+        wanted = with_value or is_sized_by_value(declared)
+        value = self._evaluated(declared.value) if wanted and declared.value is not None else None
         self._binds = not with_value and declared.value is None
         return self._typed(declared, declared.name, declared.type, declared.sizes, declared.attributes, value, leaf)
 
@@ -158,6 +159,11 @@ class Expansion:
             return self.evaluator.value(node, dict(local or {}))
         except Unfit as unfit:
             raise Refused(node.at, str(unfit)) from None
+
+
+def is_sized_by_value(declared: tree.Declared) -> bool:
+    """Whether ``:`` stands for a size."""
+    return any(isinstance(size, tree.Range) and size.first is None for size in declared.sizes)
 
 
 def _within(node: Any, record: str, fields: set[str]) -> Any:

@@ -137,9 +137,9 @@ class Events:
             self.branches.append((branches, node.at))
 
     def _tell_of_end(self, condition: tree.Node, body: list[tree.Node]) -> None:
-        """``when terminal()`` that would change more than what is printed."""
+        """``when terminal()`` that would reinitialise a state; what it would set is remarked where it is declared."""
         asks = any(isinstance(n, tree.Calling) and n.name == "terminal" for n in tree.walk(condition))
-        if asks and any(not isinstance(node, tree.Do) or node.call.name == "reinit" for node in body):
+        if asks and any(isinstance(node, tree.Do) and node.call.name == "reinit" for node in body):
             words = "'when terminal()' is not carried out: the last row of a run shows what holds before its end"
             self.names.remarks.add(condition.at, words)
 

@@ -171,6 +171,9 @@ class _Lowering:
             targets = self._assigned_in(when)
             self.set_at_events.update(targets)
             self._try(when.at, lambda w=when, t=targets: self.events.declare(t, w.at))
+            if targets and any(isinstance(n, tree.Calling) and n.name == "terminal" for n in tree.walk(when)):
+                words = f"'{targets[0]}' is not set when terminal(): nothing happens at the end of a run"
+                self.names.remarks.add(when.at, words)
         more = [*self.made.initial_equations, *(s for section in self.made.initial_algorithms for s in section)]
         kept = [n for node in everything if isinstance(node, tree.Equal) and isinstance(node.right, tree.Outcome)
                 for n in kept_in(self.names, node.right.section) if n in self.names.discrete
@@ -239,7 +242,8 @@ class _Lowering:
             Definition(side.path, other, single.local, node.at)
             for side, other in pairs
             if isinstance(side, tree.Reference) and side.path in self.names.discrete
-            and side.path not in self.set_at_events and not is_real(other, self.names.variables.__contains__)
+            and side.path not in self.set_at_events
+            and (self.names.discrete[side.path].base == "Real" or not is_real(other, self.names.variables.__contains__))
         ]  # fmt: skip
 
     def _define(self, definition: Definition) -> None:

@@ -14,7 +14,7 @@ from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
 from grisaille.modelica.algorithms.assigned import Assigned, kept_in, targets_of
 from grisaille.modelica.assembling import assembled, entry_of, mapped, parts_of, steps_below
-from grisaille.modelica.components import Expansion, Scalar
+from grisaille.modelica.components import Expansion, Scalar, is_sized_by_value
 from grisaille.modelica.evaluation import Evaluator, Pending, array_of
 from grisaille.modelica.functions import Algorithm
 from grisaille.modelica.library import Library
@@ -107,7 +107,18 @@ class ModelNames:
         }  # fmt: skip
         start = self.made.annotation.get("experiment.StartTime", 0.0)
         at = Constant(float(start) if is_number(start) else 0.0)
+        computed = self._computed_at_start(value)
+        value = Rewriter(lambda node: computed.get(node.path) if isinstance(node, Name) else None)(value)
+        begun = begun | {"time"} if computed else begun
         return Rewriter(lambda node: at if isinstance(node, Name) and node.path in begun else None)(value)
+
+    def _computed_at_start(self, value: Expression) -> dict[str, Expression]:
+        """The parameters in a formula that initial algorithms compute, in terms of ``time`` and other parameters."""
+        asked = {leaf.path for leaf in postorder((value,)) if isinstance(leaf, Name)} & set(self.unknown_parameters)
+        return {
+            name: formula(self.outcome(tree.Outcome(section[0].at, section, name)))
+            for section in self.made.initial_algorithms for name in asked & set(targets_of(self, section))
+        }  # fmt: skip
 
     def first(self) -> Any:
         self.uses_first = True
@@ -216,21 +227,25 @@ class ModelNames:
             if component.name in seen:
                 self.refusals.add(Refused(component.at, f"'{component.name}' is declared twice"))
             seen.add(component.name)
+        for name in self._in_order(settled):
+            self._declared(settled[name], self._settled_leaf, with_value=True)
+        variables = [c for c in self.made.components if not c.prefixes & constant]
+        sized = self._in_order({c.name: c for c in variables if is_sized_by_value(c)})
+        by_name = {c.name: c for c in variables}
+        for component in [*(c for c in variables if not is_sized_by_value(c)), *(by_name[name] for name in sized)]:
+            self._declared(component, self._variable_leaf, with_value=False)
+            self.bindings += self._expansion.bindings
+            self._expansion.bindings = []
+            if component.value is not None:
+                target = tree.Reference(component.at, (tree.Part(component.name),))
+                self.bindings.append(tree.Equal(component.at, target, component.value))
+
+    def _in_order(self, declared: dict[str, tree.Declared]) -> list[str]:
         try:
-            order = in_order(settled)
+            return in_order(declared)
         except Refused as refused:
             self.refusals.add(refused)
             self.refusals.stop()
-        for name in order:
-            self._declared(settled[name], self._settled_leaf, with_value=True)
-        for component in self.made.components:
-            if not component.prefixes & constant:
-                self._declared(component, self._variable_leaf, with_value=False)
-                self.bindings += self._expansion.bindings
-                self._expansion.bindings = []
-                if component.value is not None:
-                    target = tree.Reference(component.at, (tree.Part(component.name),))
-                    self.bindings.append(tree.Equal(component.at, target, component.value))
 
     def _declared(self, component: tree.Declared, leaf: Any, *, with_value: bool) -> None:
         try:

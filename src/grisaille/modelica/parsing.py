@@ -34,6 +34,23 @@ def parse(text: str) -> list[tree.Class]:
     return classes
 
 
+def parse_extension(text: str) -> tuple[tree.Class, str, dict[str, tree.Node]]:
+    """A class that extends another one with modifiers and has nothing else: the class, the other's name, modifiers."""
+    parser = _Parser(Tokens(text))
+    parser.need("model", "at the beginning")
+    made = tree.Class(parser.at, "model", parser.need("name", "after 'model'"))
+    parser.need("extends", "in a fitted model")
+    base = parser.reference().path
+    modifiers, _ = parser._modification()
+    parser.need(";", "after 'extends'")
+    made.annotation = parser._annotation()
+    parser.need(";", "after an annotation")
+    parser.need("end", "of a fitted model")
+    parser.reference()
+    parser.need(";", "after a class")
+    return made, base, modifiers
+
+
 class _Parser(ExpressionParser):
     _nested = 0
 

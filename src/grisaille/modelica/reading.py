@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from grisaille.calling import checked
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model, restored
+from grisaille.model.content import Origin
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
-from grisaille.modelica.full.flattening import flatten
+from grisaille.modelica.fitted.reading import Fitted, find_original, fitted_model, with_values
+from grisaille.modelica.full.flattening import AUTO, flatten
+from grisaille.modelica.full.gathering import gathered
 from grisaille.modelica.full.outline import MODELS
 from grisaille.modelica.full.packages import (
     every_class,
     experiment_of,
     is_full,
     libraries_of_environment,
+    meant_name,
+    name_in_file,
+    name_of_file,
+    package_of,
     places_of,
     whole,
 )
@@ -29,11 +37,14 @@ from grisaille.modelica.tables import files_of
 
 LARGEST = 64 * 2**20
 """Bytes of the largest text that is read."""
+FLATTENED = "FittedModel"
+LONGEST_KEPT = 1_000_000
+"""Letters of a text given as such that are kept with the model."""
 
 
 @checked
-def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model:
-    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica through ``rumoca``.
+def read_modelica(source: Any, name: str | None = None, path: Any = (), flattener: str = AUTO) -> Model:
+    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica.
 
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
     descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values
@@ -48,34 +59,102 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
         ``MODELICAPATH`` that hold a library which the text names. A text with
         inheritance, connections or components that are models, and one for which a path is given, is flattened by the
         compiler of the extra ``modelica``
+    flattener : what flattens full Modelica: ``"rumoca"``, the compiler of that extra; ``"omc"``, OpenModelica's, which
+        has to be on the PATH; ``"auto"``, rumoca first, and omc where rumoca refuses a model and omc is there
     """
-    return read_with_settings(source, name, path)[0]
+    return read_with_settings(source, name, path, flattener)[0]
 
 
-def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
+def flat_text_of(source: Any, name: str | None, path: Any = (), flattener: str = AUTO) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     if _is_full(text, file, path):
-        return _flat(text, label, file, name, path)[0]
+        return _flat(text, label, file, name, path, flattener)[0]
     return text
 
 
-def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[Model, dict[str, Any]]:
+def read_with_settings(
+    source: Any, name: str | None, path: Any = (), flattener: str = AUTO
+) -> tuple[Model, dict[str, Any]]:
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
-    text, label, file = _text(source)
+    return _read_text(*_text(source), Request(name, path, flattener))
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which model of a text is read, and how; the arguments of ``read_modelica``."""
+
+    name: str | None
+    path: Any
+    flattener: str
+
+
+def _read_text(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+    fitted = fitted_model(text)
+    if fitted is not None:
+        return _read_fitted(fitted, label, file, request)
+    return _read_plain(text, label, file, request)
+
+
+def _read_plain(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+    name, path = request.name, request.path
     try:
         libraries = _libraries(path)
         with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
-                model, _ = _read(*_flat(text, label, file, name, path), None)
-                return model, dict(experiment_of(text, name))
-            return _read(text, Source(text, label), name)
+                own = _gathered(text, file, name)
+                if own is not None:
+                    return _known_as(own[0], name or own[0]._content.name, False, text, file), own[1]
+                wanted = whole(text, label, file, name, libraries)
+                model, _ = _read(*flatten(*wanted, file, request.flattener), None)
+                return _known_as(model, meant_name(wanted), False, text, file), dict(experiment_of(text, name))
+            model, settings = _read(text, Source(text, label), name_in_file(text, name))
+            return _known_as(model, model._content.name if name is None else name, True, text, file), settings
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
     except MemoryError:
         raise ModelError(f"{label} asks for more memory than there is.") from None
     except Unfit as unfit:
         raise ModelError(f"{label} cannot be read: {unfit}.") from None
+
+
+def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | None) -> Model:
+    """The model with what it was read from."""
+    kept = text if file is None and len(text) <= LONGEST_KEPT else ""
+    return restored(replace(model._content, origin=Origin(name, is_flat, name_of_file(file) if file else "", kept)))
+
+
+def _read_fitted(fitted: Fitted, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+    """A model that ``Fit.to_modelica`` wrote: the original with other values."""
+    if request.name is not None and request.name != fitted.name:
+        raise ModelError(f"{label} has no model '{request.name}'. {suggestion(request.name, [fitted.name])}")
+    given = _folders(request.path)
+    beside = [file.resolve().parent] if file is not None else []
+    if fitted.below:
+        model, settings = _read_text(fitted.below, label, None, replace(request, name=_named(fitted, fitted.below)))
+    elif (found := find_original(fitted, [*beside, *given], label)) is not None:
+        text, called, original = _text(found)
+        wanted = replace(request, name=_named(fitted, text), path=_without(given, found))
+        model, settings = _read_text(text, called, original, wanted)
+    else:
+        text = f"model {FLATTENED}\n  extends {fitted.base};\nend {FLATTENED};\n"
+        model, settings = _read_plain(text, label, None, replace(request, name=FLATTENED))
+    content = with_values(model._content, fitted, label)
+    was_flat = content.origin is not None and content.origin.is_flat
+    kept = fitted.whole if file is None and len(fitted.whole) <= LONGEST_KEPT else ""
+    origin = Origin(fitted.name, was_flat, file.name if file is not None else "", kept)
+    return restored(replace(content, origin=origin)), settings
+
+
+def _named(fitted: Fitted, text: str) -> str | None:
+    """The name by which the original is read: its own, unless it is a fitted model, too, which is alone in its file."""
+    return None if fitted_model(text) is not None else fitted.base
+
+
+def _without(folders: list[Path], file: Path) -> list[Path]:
+    """Folders of libraries: not the file itself, nor its folder where it stands alone."""
+    own = () if package_of(file) is not None else (file.resolve().parent,)
+    return [root for root in folders if root.is_dir() and root.resolve() not in own]
 
 
 def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, Any]]:
@@ -90,9 +169,20 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     return restored(lower(classes, made, place)), settings
 
 
-def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any) -> tuple[str, Source]:
+def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, dict[str, Any]] | None:
+    """A flat file with the functions, records and types of its package, where these need no flattener."""
+    source = gathered(text, file)
+    if source is None:
+        return None
+    try:
+        return _read(source.text, source, name_in_file(text, name))
+    except ModelError:
+        return None  # the flattener may understand more
+
+
+def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str) -> tuple[str, Source]:
     """The Base Modelica text of a model of full Modelica."""
-    return flatten(*whole(text, label, file, name, _libraries(path)), file)
+    return flatten(*whole(text, label, file, name, _libraries(path)), file, flattener)
 
 
 def _is_full(text: str, file: Path | None, path: Any) -> bool:

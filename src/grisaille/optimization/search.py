@@ -7,6 +7,7 @@ evaluations are left. The criterion is only asked.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
@@ -79,6 +80,7 @@ class Search(Scaled, Generic[E]):
     most_steps : of integrators, likewise; 0 where that is found at the first evaluation, so that simulations which
         become longer and longer end a search as many evaluations do
     may_stall : False where a search ends that gains next to nothing
+    find_endless : says why the criterion falls without end from a point on, so that no further evaluation is made
     """
 
     criterion: Criterion[E]
@@ -86,10 +88,13 @@ class Search(Scaled, Generic[E]):
     most: int = 10**9
     most_steps: int = 10**18
     may_stall: bool = True
+    find_endless: Callable[[E], str] | None = None
     gains: list[tuple[int, float]] = field(default_factory=list)
     """Evaluations and objective at every better point since the search began."""
     best: E | None = None
     last: E | None = None
+    endless: str = ""
+    """What that said of the best point."""
     clearest: float = 0.0
     """How clearly the unknown was seen that was seen best, anywhere on the way."""
     curvatures: dict[object, Curvature] = field(default_factory=dict)
@@ -106,7 +111,7 @@ class Search(Scaled, Generic[E]):
     def left(self) -> int:
         """Evaluations that may still be made."""
         is_spent = 0 < self.most_steps <= self.journal.steps
-        return 0 if is_spent else max(self.most - self.journal.evaluations, 0)
+        return 0 if is_spent or self.endless else max(self.most - self.journal.evaluations, 0)
 
     @property
     def has_stalled(self) -> bool:
@@ -151,6 +156,7 @@ class Search(Scaled, Generic[E]):
         self.criterion = criterion or self.criterion
         self.go_on_from(theta)
         self.best = self.last = None
+        self.endless = ""
         self.gains.clear()
         self.curvatures.clear()
 
@@ -207,6 +213,7 @@ class Search(Scaled, Generic[E]):
         self.last = evaluation
         if evaluation.completed and (self.best is None or evaluation.objective < self.best.objective):
             self.best = evaluation
+            self.endless = "" if self.find_endless is None else self.find_endless(evaluation)
             self.gains.append((self.journal.evaluations, evaluation.objective))
             self.journal.accept(self.unknowns, evaluation.theta, evaluation.objective)
         return evaluation
@@ -249,6 +256,8 @@ class Search(Scaled, Generic[E]):
         evaluation = self.lowest
         if not evaluation.jacobian.size:
             evaluation = self.evaluate(evaluation.theta)
-        if reason == LIMIT and 0 < self.most_steps <= self.journal.steps:
+        if self.endless:
+            reason = self.endless
+        elif reason == LIMIT and 0 < self.most_steps <= self.journal.steps:
             reason = f"simulations became far longer than at the guess, {self.journal.steps:.2g} steps in all"
         return Outcome(evaluation, stopped_well, reason)

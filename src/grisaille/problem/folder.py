@@ -16,8 +16,8 @@ from grisaille.problem.studies import run_study
 if TYPE_CHECKING:
     from grisaille.estimation.estimator import Estimator
     from grisaille.experiment.experiment import Experiment
+    from grisaille.laws import Prior
     from grisaille.model.classes import Model
-    from grisaille.model.priors import Prior
     from grisaille.results.fit import Fit
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille.results.multistart import Multistart

@@ -386,6 +386,28 @@ class Fit(Fitted):
 
         return report(self, path, profiles=profiles, title=title)
 
+    def to_modelica(
+        self, path: str | os.PathLike[str], *, name: str | None = None, experiment: str | None = None
+    ) -> Path:
+        """Write a Modelica model that extends the original, with the estimates as modifiers.
+
+        Standard errors stand beside them as comments. ``gr.read_modelica`` reads the file again, with the original
+        beside it or in ``path``, and gives exactly these values. Levels of noise and disturbances are comments.
+
+        Parameters
+        ----------
+        path : a file name that ends in .mo; a file that was not written by this method is not replaced
+        name : of the model; by default the name of the file
+        experiment : of several, the one whose own parameters and starts are written; without it only what is shared
+
+        Returns
+        -------
+        The path of the file.
+        """
+        from grisaille.results.modelica_file import write_modelica
+
+        return write_modelica(self, path, name, experiment)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a netCDF file; ``gr.load`` gives it back. A file of that name is replaced in one step.
 

@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
-from grisaille.estimation.cost import Cost
+from grisaille.estimation.cost import Cost, duration, named
 
 SOON = 2.0
 """Seconds before anything is shown."""
 LONG = 30.0
 """Seconds from which on a fit is told to be long."""
-FEW = 3
-"""Evaluations that tell how long one takes."""
+FEW, SLOW = 3, 1.0
+"""Evaluations that tell how long one takes, and seconds of one from which on it tells alone."""
 OFTEN, SELDOM = 0.2, 10.0
 """Seconds between lines, on a terminal and elsewhere."""
 
@@ -30,6 +30,7 @@ class Shown:
 
     live : whether a line is written over and over, as on a terminal; otherwise lines come one below the other
     lines : whether there are any; without them only a long fit is told
+    long : seconds from which on a fit is told to be long
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class Shown:
         *,
         live: bool,
         lines: bool = True,
+        long: float = LONG,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.stream, self.live, self.lines, self.clock = stream, live, lines, clock
+        self.stream, self.live, self.lines, self.long, self.clock = stream, live, lines, long, clock
         self._ask = cost
         self._cost: Cost | None = None
         self.begin = self.last = clock()
@@ -63,7 +65,7 @@ class Shown:
         if not self.marks or evaluations > self.marks[-1][0]:
             self.marks.append((evaluations, now))
         total = self._total(evaluations, now)
-        if not self.is_told and total is not None and total > LONG:
+        if not self.is_told and total is not None and total > self.long:
             self.is_told = True
             self._write(self._sentence(total), stays=True)
         if self.lines and now - self.begin > SOON and now - self.last >= (OFTEN if self.live else SELDOM):
@@ -85,11 +87,15 @@ class Shown:
         return self._cost
 
     def _rate(self) -> float | None:
-        """Seconds of an evaluation; what came before the first is preparation."""
-        if self.first is None or len(self.marks) <= FEW:
+        """Seconds of an evaluation; what came before the first is preparation.
+
+        One evaluation after it tells where it takes seconds, several where they are short.
+        """
+        if self.first is None or len(self.marks) < 2:
             return None
         done, now = self.marks[-1]
-        return max((now - at) / (done - k) for k, at in (self.first, self.marks[0]) if done > k)
+        rate = max((now - at) / (done - k) for k, at in (self.first, self.marks[0]) if done > k)
+        return rate if len(self.marks) > FEW or rate >= SLOW else None
 
     def _total(self, evaluations: int, now: float) -> float | None:
         """Seconds from begin to end."""
@@ -99,9 +105,7 @@ class Shown:
     def _sentence(self, total: float) -> str:
         c, rate = self.cost, self._rate()
         each = "" if rate is None else f": about {c.evaluations} evaluations of {duration(rate)} each"
-        causes = f" ({', '.join(c.causes)})" if c.causes else ""
-        faster = f" Faster: {'; '.join(c.faster)}." if c.faster else ""
-        return f"This fit will take about {duration(total)}{each}{causes}.{faster} Ctrl-C keeps what it has reached."
+        return f"This fit will take about {duration(total)}{each}{named(c)} Ctrl-C keeps what it has reached."
 
     def _line(self, evaluations: int, total: float | None, now: float) -> str:
         usual, spent = self.cost.evaluations, now - self.begin
@@ -117,18 +121,11 @@ class Shown:
         self.width = 0 if stays else max(len(text), self.width)
 
 
-def duration(seconds: float) -> str:
-    """Two digits, in the unit that people say."""
-    if seconds >= 5400:
-        return f"{seconds / 3600:.2g} h"
-    if seconds >= 90:
-        return f"{seconds / 60:.2g} min"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1g} s"
-
-
 def shown(cost: Callable[[], Cost], wanted: bool | None) -> Shown:
-    """As ``progress`` says: lines, or (None) lines on a terminal and a long fit's sentence in a notebook."""
-    return Shown(cost, sys.stderr, live=_is_terminal(), lines=bool(wanted) or _is_terminal())
+    """As ``progress`` says: lines and a sentence on what they will cost, or (None) lines on a terminal and a long fit's
+    sentence there and in a notebook."""
+    long = SOON if wanted else LONG
+    return Shown(cost, sys.stderr, live=_is_terminal(), lines=bool(wanted) or _is_terminal(), long=long)
 
 
 def say_beforehand(text: str) -> None:

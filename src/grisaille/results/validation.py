@@ -56,6 +56,8 @@ class Validation:
     """By horizon in words, ``"simulation"`` or ``"1 sample ahead"``: a row per sample, as in ``residuals()``."""
     remark: str = ""
     """Why these horizons and no others."""
+    notes: tuple[str, ...] = ()
+    """What the record is remarked on, alone and beside the model, as in ``fit.notes``."""
 
     @property
     def horizons(self) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ class Validation:
 
         parts = []
         for horizon, errors in self.predictions.items():
-            part = quality_of(errors).rename(columns={"fit_percent": "fit"})
+            part = quality_of(errors, self.fitted.method.score).rename(columns={"fit_percent": "fit"})
             part.insert(0, "horizon", horizon)
             parts.append(part[["horizon", "samples", "rms", "fit", "r2"]].astype({"samples": int}))
         order = {output: k for k, output in enumerate(parts[0].index)}
@@ -127,7 +129,7 @@ class Validation:
         shown = self.table.to_string(float_format="{:.5g}".format)
         tested = self.fitted.method.predictions_are
         words = "" if self.horizons in ((tested,), (STATIC,)) else f"Tests of the predictions {_spelled(tested)}:\n"
-        remark = f"\n{self.remark}" if self.remark else ""
+        remark = "".join(f"\n{text}" for text in (self.remark, *self.notes) if text)
         return f"{head}\n\n{shown}{remark}\n\n{words}{self.diagnosis}"
 
     __repr__ = __str__
@@ -165,7 +167,8 @@ def validate(
     )
     fitted = type(fit)(model, [c.experiment for c in problem.cases], method, estimate, fit.why)
     found = _predictions(fit, fitted, begun, horizon)
-    return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon))
+    notes = tuple(dict.fromkeys((*experiment._remarks, *experiment.check(fit.initial_model))))
+    return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon), notes)
 
 
 def _predictions(fit: Fitted, fitted: Fitted, begun: Beginning, horizon: Horizon | None) -> dict[str, pd.DataFrame]:

@@ -20,6 +20,8 @@ class Steps(Discretisation):
     sizes: tuple[float, ...] = ()
     """Nominal sizes of states and implicit unknowns that absolute tolerances belong to; empty where those of the model
     do (``sizes.py``)."""
+    tolerance: float = 0.0
+    """Relative tolerance that the steps keep; zero where that is the one that was asked for."""
 
     def __str__(self) -> str:
         return f"{self.method} steps of at most {self.step:.4g}" if self.step else f"adaptive {self.method} steps"

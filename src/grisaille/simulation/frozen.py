@@ -2,9 +2,10 @@
 
 Steps end on output times and kinks; between them they are equal and at most ``step`` long. Without a given step, the
 largest one whose error estimate stays within the tolerance is found by halving. The estimate does not see algebraic
-unknowns that nothing feeds back: where there are any, rows must also agree with those of a run under error control, as
-far as that run is itself accurate: quantities much smaller than their tolerances never agree closer than that. And a
-run that fails is tried with shorter steps only if that one gets through.
+unknowns that nothing feeds back, nor all that lies between the stages of a step (tables, switches): where there are
+any, rows must also agree with those of a run under error control, as far as that run is itself accurate: quantities
+much smaller than their tolerances never agree closer than that. And a run that fails is tried with shorter steps only
+if that one gets through.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integration import first_choice, integrate
 
 HALVINGS = 20
+AT_ANY_STEP = (Status.ORDER,)
+"""What shorter steps do not change: switches at one instant."""
+APPARENT = 1e-2
+"""Of what a quantity covers: differences from a run under error control that are said."""
 WITH_JUMPS = 1e-3
 """Steps, of the run, that are short enough where a solution jumps inside one."""
 DISAGREEMENTS = 2
@@ -32,7 +37,11 @@ SHARPER = 0.1
 def choose_step(
     kernel: Kernel, task: Task, method: str, step: float | None, on_slice: Callable[[Task], None] | None
 ) -> str:
-    """Runs the task with fixed steps; gives the method's name. ``task.fixed_step`` holds the step that was used."""
+    """Runs the task with fixed steps; gives the method's name. ``task.fixed_step`` holds the step that was used.
+
+    A run whose error is above the tolerance with the shortest steps that ``max_steps`` allows ends with
+    ``Status.TOO_MANY_STEPS``; one that differs from the run under error control says by how much in ``task.differs``.
+    """
     inner = method.removeprefix("frozen").removeprefix("-") or first_choice(kernel, task)
     if step is not None or task.n_times < 2:
         task.fixed_step = step or max(task.t1 - task.t0, 1.0)
@@ -40,22 +49,39 @@ def choose_step(
     begin = _Snapshot(task)
     task.fixed_step = float(np.diff(task.times).max())
     reference = _Reference(kernel, task, begin)
-    for _ in range(HALVINGS):
+    for left in reversed(range(HALVINGS)):
         used = integrate(kernel, task, inner, on_slice)
         done = task.status == Status.DONE
-        if done and task.error_estimate <= 1.0 and (kernel.nz == kernel.ne or reference.agrees_with(task)):
+        if done and task.error_estimate <= 1.0 and (not _is_compared(kernel, task) or reference.agrees_with(task)):
             break
-        if not done and not reference.is_complete:
+        if not done and (task.status in AT_ANY_STEP or not reference.is_complete):
             break
         if done and task.snaps and task.fixed_step <= WITH_JUMPS * (task.t1 - task.t0):
             break  # no equal step ends at a jump of the solution, however short it is
         # the estimate is of fourth order or higher: jump close to the step that is needed
         large = done and task.error_estimate > 1.0
         factor = float(np.clip(0.9 * task.error_estimate**-0.25, 0.1, 0.5)) if large else 0.5
-        if task.t1 - task.t0 > task.max_steps * task.fixed_step * factor:
+        if left == 0 or task.t1 - task.t0 > task.max_steps * task.fixed_step * factor:
+            _refuse_unless_accurate(task, reference)
             break
         begin.restore(task, task.fixed_step * factor)
     return f"frozen {used}"
+
+
+def _is_compared(kernel: Kernel, task: Task) -> bool:
+    """Whether an error estimate does not see everything: unknowns that nothing feeds back, what lies between the stages
+    of a step (knots, switches). What is remembered of the past belongs to one run."""
+    return kernel.nz != kernel.ne or (task.past is None and (kernel.ne > 0 or kernel.bends > 0))
+
+
+def _refuse_unless_accurate(task: Task, reference: _Reference) -> None:
+    """What is said of the shortest steps that may be taken."""
+    if task.status != Status.DONE:
+        return
+    if task.error_estimate > 1.0:
+        task.status = Status.TOO_MANY_STEPS
+    elif reference.is_complete:
+        task.differs = reference.differs(task)
 
 
 class _Reference:
@@ -85,10 +111,21 @@ class _Reference:
             return True
         self.disagreements += 1
         if self.disagreements >= MOST_DISAGREEMENTS:
+            task.differs = self.differs(task)
             return True
         if self.disagreements <= DISAGREEMENTS or self.sharper.status != Status.DONE:
             return False
         return _agree(task.y, self.sharper.y, _apart(self.run.y, self.sharper.y))
+
+    def differs(self, task: Task) -> tuple[int, float] | None:
+        """The quantity that differs most from this run, and by how much of what it covers; None where that is little
+        or within what this run is off."""
+        uncertain = _apart(self.run.y, self.sharper.y) if self.sharper.status == Status.DONE else 0.0
+        apart = _apart(task.y, self.run.y) - uncertain
+        covered = _covered(self.run.y) + 1e-3 * np.abs(_finite(self.run.y)).max(axis=0)
+        share = np.divide(apart, covered, out=np.zeros_like(covered), where=covered > 0)
+        worst = int(np.argmax(share)) if share.size else 0
+        return (worst, float(share[worst])) if share.size and share[worst] > APPARENT else None
 
     def _integrated(self, share: float) -> Task:
         copy = self.begin.copy(self.kernel, self.task, share)
@@ -97,9 +134,17 @@ class _Reference:
 
 
 def _agree(here: np.ndarray, there: np.ndarray, uncertain: np.ndarray | float = 0.0) -> bool:
-    there_or_zero = np.where(np.isfinite(there), there, 0.0)
-    covered = there_or_zero.max(axis=0) - there_or_zero.min(axis=0)
-    return bool(np.all(_apart(here, there) <= 1e-3 * covered + 1e-6 * np.abs(there_or_zero).max(axis=0) + uncertain))
+    largest = np.abs(_finite(there)).max(axis=0)
+    return bool(np.all(_apart(here, there) <= 1e-3 * _covered(there) + 1e-6 * largest + uncertain))
+
+
+def _finite(rows: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(rows), rows, 0.0)
+
+
+def _covered(rows: np.ndarray) -> np.ndarray:
+    """How far each quantity goes."""
+    return np.asarray(_finite(rows).max(axis=0) - _finite(rows).min(axis=0))
 
 
 def _apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
@@ -130,4 +175,5 @@ class _Snapshot:
         task.t, task.written, task.steps, task.rejected, task.resumed = task.t0, 0, 0, 0, 0
         task.error_estimate = task.worst_constraint = 0.0
         task.snaps = task.branch = 0
+        task.differs = None
         task.h, task.memory, task.work, task.fixed_step = 0.0, None, np.zeros(0), step

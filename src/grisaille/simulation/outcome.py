@@ -55,7 +55,9 @@ def describe(task: Task, system: System, solver: str, advice: Advice = SIMULATE)
     status = Status(task.status)
     at = f"at t = {task.t:.6g}"
     if status is Status.DONE:
-        remarks = f"{_snaps(task)}{_undefined(task, system)}{_uncontrolled(task, system, solver)}"
+        remarks = (
+            f"{_snaps(task)}{_undefined(task, system)}{_uncontrolled(task, system, solver)}{_coarse(task, system)}"
+        )
         return f"completed by the {solver} method in {task.steps} steps{remarks}"
     done = f"{task.written} of {task.n_times} {advice.kept}"
     if status in _ADVISED:
@@ -68,6 +70,24 @@ def _snaps(task: Task) -> str:
     if not task.snaps:
         return ""
     return f", with {task.snaps} jump{'s' if task.snaps > 1 else ''} to another solution of the algebraic equations"
+
+
+def _coarse(task: Task, system: System) -> str:
+    """Equal steps that are known to be too long."""
+    if task.fixed_step > 0.0 and not np.isfinite(task.error_estimate):
+        return (
+            ", but some of its steps pass more knots or switches than were looked at, or could not be compared with "
+            "shorter ones: the error is not known. Give a shorter step="
+        )
+    if task.fixed_step > 0.0 and task.error_estimate > 1.0:
+        return f", whose error is about {task.error_estimate:.2g} times the tolerance"
+    if task.differs is None:
+        return ""
+    place, share = task.differs
+    return (
+        f", but {system.observed_names[place]} differs by {100 * share:.2g} % of what it covers from a run under error "
+        f"control: compare with method='auto', or give a shorter step="
+    )
 
 
 def _undefined(task: Task, system: System) -> str:
@@ -112,6 +132,13 @@ def _step_too_small(task: Task, system: System, at: str, advice: Advice) -> str:
 
 
 def _too_many(task: Task, system: System, at: str, advice: Advice) -> str:
+    if task.fixed_step > 0.0 and task.error_estimate > 1.0:
+        return (
+            f"equal steps of {task.fixed_step:.3g} leave an error of {task.error_estimate:.3g} times the tolerance, "
+            f"and there would be more than {task.max_steps} shorter ones: something is much shorter than the run, such "
+            f"as a bump of a table, a switch or a fast mode. Take steps under error control (method='auto'), or a "
+            f"larger max_steps= or rtol="
+        )
     slides = _sliding(task, system)
     if slides:
         return (

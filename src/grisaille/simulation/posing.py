@@ -130,18 +130,26 @@ def missed_starts(point: Point, least: float = NOTABLE) -> str:
     return "" if point.trial.steady else missed_sentence(point.start, least)
 
 
-def warn_of_missed_starts(point: Point) -> None:
-    """Warn where declared starts are not met because the equations do not allow it; not where they are met to the few
-    digits that they were written with, nor where starts are guesses beside demanded ones, beside initial equations or
-    in Modelica: the status says those."""
+def unmet_starts(point: Point) -> str:
+    """Which declared starts are not met because the equations do not allow it, and what to do, in words.
+
+    Empty where they are met to the few digits that they were written with, and where starts are guesses: beside
+    demanded ones, beside initial equations or in Modelica.
+    """
     are_guesses = (
         bool(point.demands) or bool(point.structure.model.initial) or point.trial.model._content.starts_are_guesses
     )
     missed = "" if are_guesses else missed_starts(point, LARGE)
-    if missed:
-        warnings.warn(
-            f"{point.structure.model.name}: {missed}. The equations do not allow all of them at once: declare fewer, "
-            f"with values that fit together; fixed=True makes a start a demand, which is met or refused.",
-            UserWarning,
-            stacklevel=5,
-        )
+    if not missed:
+        return ""
+    return (
+        f"{missed}. The equations do not allow all of them at once: declare fewer, with values that fit together; "
+        f"fixed=True makes a start a demand, which is met or refused."
+    )
+
+
+def warn_of_missed_starts(point: Point) -> None:
+    """Warn where declared starts are not met; the status says the others."""
+    unmet = unmet_starts(point)
+    if unmet:
+        warnings.warn(f"{point.structure.model.name}: {unmet}", UserWarning, stacklevel=5)

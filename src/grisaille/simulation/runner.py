@@ -39,6 +39,10 @@ ADAPTIVE_FROM = 20
 """Equal steps per adaptive one from which on equal steps are given up."""
 TIGHTER = 1e-2
 """Tolerance of adaptive steps, relative to that of frozen ones, so that the criterion is smooth enough."""
+SMALLEST_TOLERANCE = 1e-13
+"""Below which rounding decides."""
+TENTH = 0.1
+"""Of the tolerance of adaptive steps, with which they are compared."""
 COARSE = 1e3
 """Error estimate, in tolerances, from which on a run is repeated with shorter steps."""
 SHORTER = (0.1, 0.01)
@@ -97,14 +101,18 @@ class Runner:
     def structure(self) -> Structure:
         return self.trial.structure
 
-    def discretise(self, theta: np.ndarray) -> Steps:
-        """Method and step that suit θ: adaptive for the method, halving for the step."""
+    def discretise(self, theta: np.ndarray, tolerance: float = 0.0) -> Steps:
+        """Method and step that suit θ: adaptive for the method, halving for the step.
+
+        tolerance : relative, instead of the runner's own
+        """
+        rtol = tolerance or self.rtol
         point = self.trial.at(theta).still()
         form, kernel = self._kernel(point)
         sizes = Sizes.of(point.initializer)
 
         def make(nominal: np.ndarray) -> Task:
-            free = _copy(kernel, self._task(point, self.rtol, nominal))
+            free = _copy(kernel, self._task(point, rtol, nominal))
             free.max_steps = self._most_adaptive(kernel)
             build_for_frozen(kernel, free)
             return free
@@ -116,12 +124,16 @@ class Runner:
         if free.status != Status.DONE:
             # no fixed step would do what error control cannot
             raise SimulationError(describe(free, form.system, method, FIT))
-        equal = _copy(kernel, self._task(point, self.rtol, nominal))
+        equal = _copy(kernel, self._task(point, rtol, nominal))
         equal.max_steps = self._most_equal(free)
         choose_step(kernel, equal, f"frozen-{method}", None, None)
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
         own = () if nominal is sizes.nominal else tuple(nominal.tolist())
-        return Steps(method, float(equal.fixed_step) if reached else 0.0, own)
+        return Steps(method, float(equal.fixed_step) if reached else 0.0, own, tolerance)
+
+    def tightened(self, theta: np.ndarray, steps: Steps, share: float) -> Steps:
+        """Steps for θ that keep this share of the tolerance, as far as numbers can."""
+        return self.discretise(theta, max(share * (steps.tolerance or self.rtol), SMALLEST_TOLERANCE))
 
     def refined(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
         """Shorter steps for θ, where the error estimate was so many tolerances.
@@ -134,7 +146,7 @@ class Runner:
             return finer
         point = self.trial.at(theta).still()
         kernel = self._kernel(point)[1]
-        task = self._task(point, self.rtol, _sizes(steps))
+        task = self._task(point, steps.tolerance or self.rtol, _sizes(steps))
         free, equal = _copy(kernel, task), _copy(kernel, task)
         free.max_steps = self._most_adaptive(kernel)
         integrate(kernel, free, "auto")
@@ -142,7 +154,7 @@ class Runner:
             return steps
         equal.fixed_step, equal.max_steps = finer.step, self._most_equal(free)
         if (task.t1 - task.t0) / finer.step > equal.max_steps:
-            return self.discretise(theta)
+            return self.discretise(theta, steps.tolerance)
         integrate(kernel, equal, steps.method)
         falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH * excess, 1.0)
         return finer if falls else replace(steps, step=0.0)
@@ -169,6 +181,16 @@ class Runner:
     def predict_holding(self, theta: np.ndarray, steps: Steps, values: Mapping[str, float]) -> Prediction:
         """Outputs at θ where disturbances are held at other values than zero."""
         return self._accurate(self.trial.at(theta).still().holding(values), steps, False)
+
+    def predict_finer(self, theta: np.ndarray, steps: Steps) -> Prediction:
+        """Return the outputs at θ by steps half as long or, where they are adaptive, with a tolerance of a tenth: what
+        they differ by from ``predict`` is the error of integration there, up to a tenth of itself."""
+        try:
+            return self._run(self.trial.at(theta).still(), steps, False, 0.5, tighter=1.0 if steps.step else TENTH)
+        except INDEPENDENT_OF_VALUES:
+            raise
+        except GrisailleError as error:
+            return self.failed(str(error), False)
 
     def crossings(self, theta: np.ndarray, steps: Steps | None = None) -> list[Crossing]:
         """The switches that the trajectory at θ crosses and at which its equations jump."""
@@ -234,11 +256,13 @@ class Runner:
         )
         return replace(failed, steps=taken)
 
-    def _run(self, point: Point, steps: Steps, sensitive: bool, share: float, most: int | None = None) -> Prediction:
+    def _run(
+        self, point: Point, steps: Steps, sensitive: bool, share: float, most: int | None = None, tighter: float = 1.0
+    ) -> Prediction:
         if sensitive and point.has_moving_jumps:
             point.refuse_moving_jumps()
         form, kernel = self._kernel(point)
-        task = self._task(point, self._tolerance(steps), _sizes(steps))
+        task = self._task(point, tighter * self._tolerance(steps), _sizes(steps))
         task.fixed_step = share * steps.step
         task.max_steps = most or (FROZEN_STEPS if task.fixed_step else self._most_adaptive(kernel))
         integrate(kernel, task, steps.method)
@@ -265,6 +289,8 @@ class Runner:
 
     def _tolerance(self, steps: Steps) -> float:
         """Of the integrator; tighter where the steps have been left adaptive."""
+        if steps.tolerance:
+            return steps.tolerance if steps.step else max(TIGHTER * steps.tolerance, SMALLEST_TOLERANCE)
         return self.rtol if steps.step else max(TIGHTER * self.rtol, 1e-12)
 
     def _kernel(self, point: Point) -> tuple[Integrated, Kernel]:

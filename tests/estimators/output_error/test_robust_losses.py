@@ -56,3 +56,29 @@ def test_standard_errors_are_the_spread_of_estimates() -> None:
 def test_level_of_data_that_mostly_agree() -> None:
     assert robust_level(np.array([0.0, 0.0, 0.0, 1.0])) == pytest.approx(0.5)
     assert robust_level(np.random.default_rng(1).standard_normal(4000)) == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.parametrize("loss", ["soft_l1", "cauchy"])
+def test_verdicts_are_those_of_the_robust_criterion(loss: str) -> None:
+    class Declared(Line):
+        y = gr.Output(Line.p * Line.x + Line.q, noise=0.1)
+
+    for model in (Line(), Declared()):
+        found = gr.fit(model, spoiled(1), ["p", "q"], gr.OutputError(loss=loss, compiled=False))
+        plain = gr.fit(model, spoiled(1), ["p", "q"], gr.OutputError(compiled=False))
+        assert found.status.startswith("converged: ") and "explanation" not in " ".join(found.notes)
+        assert found.quality.rms["y"] == pytest.approx(0.1, rel=0.4) and found.quality.r2["y"] > 0.9
+        assert plain.quality.rms["y"] > 0.5 and plain.quality.r2["y"] < 0.6
+        assert "as the loss counts them" in str(found) and "as the loss" not in str(plain)
+        diagnosis = found.diagnose()
+        assert diagnosis and not plain.diagnose()
+        rows = {v.test: v for v in diagnosis.verdicts}
+        assert "the robust loss counts them less" in rows["outliers"].sentence
+        assert np.isnan(rows["normality"].p) and (model.__class__ is Line or rows["size"].p > 0.01)
+
+
+def test_a_bend_shows_beside_outliers() -> None:
+    x = np.linspace(0.0, 1.0, 80)
+    data = spoiled(2)
+    bent = data.replace(outputs={"y": data.measurements("y").values + 1.5 * (x - 0.5) ** 2})
+    assert "input x" in [v.test for v in fitted(bent, "soft_l1").diagnose().verdicts if not v.healthy]

@@ -47,6 +47,8 @@ SAME = 1e-6
 """Difference of two minima, in units of log-likelihood, that IPOPT's distance from bounds explains."""
 KEPT = 4
 """Programs with the signals of other dead times that are kept."""
+WEAK = 1e-7
+"""Of the curvature to search with: what an unknown without any has all the same, so that it follows the slope."""
 CONTINUOUS = 1e-12
 """Change of an input, relative to its size, that is rounding and no jump."""
 
@@ -257,10 +259,13 @@ def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
 
 
 def _information(formula: Callable[[ca.SX], ca.SX] | None, count: int) -> ca.Function | None:
-    """Value, gradient and Hessian."""
+    """Value, gradient, Hessian, and the ``curvature`` that the formula has in its place far from a minimum."""
     if formula is None:
         return None
     theta = ca.SX.sym("theta", count)
     value = formula(theta)
     H, g = ca.hessian(value, theta)
-    return ca.Function("information", [theta], [value, ca.densify(g), ca.densify(H)])
+    search = formula.curvature(theta) if hasattr(formula, "curvature") else H
+    for k in range(count):
+        H[k, k] = ca.if_else(H[k, k] == 0, WEAK * search[k, k], H[k, k])
+    return ca.Function("information", [theta], [value, ca.densify(g), ca.densify(H), ca.densify(search)])

@@ -130,9 +130,9 @@ def linearize(at: Place, *, exact: bool, damping: float = 0.0) -> Linearized:
         program.slots.add_to(H, r, whole[1:, 1:])
         constant += whole[0, 0]
     if program.information is not None:
-        _, slope, bend = (np.array(x.full()) for x in program.information(point.theta))
+        _, slope, bend, search = (np.array(x.full()) for x in program.information(point.theta))
         known = slope.ravel()
-        g, H = g + known, H + bend
+        g, H = g + known, H + (bend if exact else search)
     return Linearized(program, start, elements, swept, g, H, constant, exact, known)
 
 

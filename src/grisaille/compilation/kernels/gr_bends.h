@@ -7,11 +7,17 @@
  *   d(s) = F(t + s h, x(s)) - x'(s),      missed = h sum_j w_j |d(s_j)| / tolerance,
  *
  * w_j: half the distance between the points beside s_j. Where that is too much, the step is to end at the last bend before
- * what it has missed. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
+ * what it has missed. The polynomial is less accurate between the ends of a step than at its end, also where F is
+ * smooth. So implicit steps, before they are shortened, ask for the integral of d with its sign, by Gauss' rule between the
+ * bends: that is what the end of the step has missed. It is small where a table bends in its third derivative only. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
  * those that pass one have their ends on both sides of it.
+ *
+ * A bend may be hidden behind another one: 1 - |s - c| / w is below zero at both ends of a step that passes s = c, and
+ * above zero next to it. So all gaps are looked at where one of them is zero, and again where others are found there.
  *
  *   GR_BENDS  gaps that are zero at a bend: gr_B       GR_WHOLES  values that are whole numbers at one (floor, tables that
  *             repeat themselves): gr_BW                (structure/bends.py)
+ *   GR_BENT   the same of the gaps of relations that are held: GR_GAP_BENDS, gr_GB and GR_GAP_WHOLES, gr_GW (gr_events.h)
  */
 #ifndef GR_BENDS_H
 #define GR_BENDS_H
@@ -21,25 +27,46 @@
 #include "gr_signal.h"
 #include "gr_task.h"
 
-#if GR_HAS_BENDS
+#if GR_HAS_BENDS || GR_BENT
 
 #define GR_ALL_BENDS (GR_BENDS + GR_WHOLES)
+#if GR_BENT
+#define GR_ALL_GAP_BENDS (GR_GAP_BENDS + GR_GAP_WHOLES)
+#define GR_MOST_BENDS (GR_ALL_BENDS > GR_ALL_GAP_BENDS ? GR_ALL_BENDS : GR_ALL_GAP_BENDS)
+#else
+#define GR_MOST_BENDS GR_ALL_BENDS
+#endif
 #define GR_BEND_CELLS 4
 #define GR_MOST_POINTS 256
 #define GR_FEW_POINTS 8    /* up to which the middle between two bends is looked at, too */
 #define GR_BEND_SECANTS 6
 #define GR_BEND_TURNS 5
+#define GR_BEND_REGAINED 0.1 /* how much counts what is missed inside a step and not at its end */
+#define GR_BEND_DEPTH 3    /* bends behind bends behind bends */
 #define GR_BEND_NEAR 0.02  /* of what a gap moves by in a step: how close a turn may be that is looked at */
 #define GR_BEND_CLOSE 0.05 /* of the way to what was missed: a bend so close to the start of a step is behind it */
 
 /* a step that was taken */
-typedef struct {
+typedef struct gr_span gr_span;
+struct gr_span {
   const gr_task *k;
   void *run;
   double h;
+  long gaps, all; /* entries that are zero at a bend, and these with those that are whole numbers at one */
+  void (*bends)(double t, const double *x, const double *z, const double *u, const double *p, double *out);
   void (*inside)(const void *run, double share, double *x, double *z, double *u);
   double (*defect)(void *run, double share); /* h |F - x'| in tolerances */
-} gr_span;
+  long (*drift)(void *run, double share, double *d); /* F - x'; answers a status. None: signs are not asked for */
+  double (*size)(void *run, const double *d); /* h |d| in tolerances */
+};
+
+#if GR_HAS_BENDS
+/* of F */
+GR_FN void gr_rate_bends(double t, const double *x, const double *z, const double *u, const double *p, double *out) {
+  gr_B(t, x, z, u, p, out);
+  gr_BW(t, x, z, u, p, out + GR_BENDS);
+}
+#endif
 
 GR_FN double gr_square(double a) { return a * a; }
 
@@ -59,13 +86,12 @@ GR_FN void gr_bend_values(const gr_span *s, double share, double *out) {
   double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
   const double t = s->k->t + share * s->h;
   s->inside(s->run, share, x, z, u);
-  gr_B(t, x, z, u, s->k->p, out);
-  gr_BW(t, x, z, u, s->k->p, out + GR_BENDS);
+  s->bends(t, x, z, u, s->k->p, out);
 }
 
 /* bends of entry i between two of its values */
-GR_FN double gr_bends_between(long i, double a, double b) {
-  if (i < GR_BENDS) return (a < 0.0) != (b < 0.0);
+GR_FN double gr_bends_between(const gr_span *s, long i, double a, double b) {
+  if (i < s->gaps) return (a < 0.0) != (b < 0.0);
   const double n = fabs(floor(b) - floor(a));
   return n < HUGE_VAL ? n : 0.0;
 }
@@ -80,19 +106,19 @@ GR_FN double gr_parabola_turn(const double *at, const double *v) {
 /* where gap i, of one sign at all points, turns beyond its bend between two of them; 0: nowhere. `rough`: the polynomial is
  * a cubic, and a gap that comes close counts */
 GR_FN double gr_bend_turn(const gr_span *s, long i, const double *values, long rough) {
-  double at[3], v[3], out[GR_LEN(GR_ALL_BENDS)], moves = 0.0;
+  double at[3], v[3], out[GR_LEN(GR_MOST_BENDS)], moves = 0.0;
   long near = 0;
-  if (i >= GR_BENDS) return 0.0;
+  if (i >= s->gaps) return 0.0;
   for (long c = 1; c <= GR_BEND_CELLS; c++) {
-    if ((values[c * GR_ALL_BENDS + i] < 0.0) != (values[i] < 0.0)) return 0.0;
-    moves += fabs(values[c * GR_ALL_BENDS + i] - values[(c - 1) * GR_ALL_BENDS + i]);
-    if (fabs(values[c * GR_ALL_BENDS + i]) < fabs(values[near * GR_ALL_BENDS + i])) near = c;
+    if ((values[c * s->all + i] < 0.0) != (values[i] < 0.0)) return 0.0;
+    moves += fabs(values[c * s->all + i] - values[(c - 1) * s->all + i]);
+    if (fabs(values[c * s->all + i]) < fabs(values[near * s->all + i])) near = c;
   }
   if (near == 0) near = 1;
   if (near == GR_BEND_CELLS) near = GR_BEND_CELLS - 1;
   for (long c = 0; c < 3; c++) {
     at[c] = gr_bend_shares[near - 1 + c];
-    v[c] = values[(near - 1 + c) * GR_ALL_BENDS + i];
+    v[c] = values[(near - 1 + c) * s->all + i];
   }
   for (long n = 0; n < GR_BEND_TURNS; n++) {
     const double share = gr_parabola_turn(at, v);
@@ -118,21 +144,26 @@ GR_FN double gr_bend_turn(const gr_span *s, long i, const double *values, long r
   return 0.0;
 }
 
-/* 1 where a step passes so many bends or more (`rough`: or nearly, see gr_bend_turn); `values` becomes those at gr_bend_shares */
-GR_FN long gr_passes_bends(const gr_span *s, double many, long rough, double *values) {
+/* how many bends a step passes, so many or more (`rough`: or nearly, see gr_bend_turn), those hidden behind others not
+ * counted; `values` becomes those at gr_bend_shares */
+GR_FN double gr_count_bends(const gr_span *s, double many, long rough, double *values) {
   double n = 0.0;
-  for (long c = 0; c <= GR_BEND_CELLS; c++) gr_bend_values(s, gr_bend_shares[c], values + c * GR_ALL_BENDS);
-  for (long i = 0; i < GR_ALL_BENDS && n < many; i++) {
+  for (long c = 0; c <= GR_BEND_CELLS; c++) gr_bend_values(s, gr_bend_shares[c], values + c * s->all);
+  for (long i = 0; i < s->all && n < many; i++) {
     for (long c = 0; c < GR_BEND_CELLS; c++)
-      n += gr_bends_between(i, values[c * GR_ALL_BENDS + i], values[(c + 1) * GR_ALL_BENDS + i]);
+      n += gr_bends_between(s, i, values[c * s->all + i], values[(c + 1) * s->all + i]);
     if (gr_bend_turn(s, i, values, rough) > 0.0) n += 2.0;
   }
-  return n >= many;
+  return n;
+}
+
+GR_FN long gr_passes_bends(const gr_span *s, double many, long rough, double *values) {
+  return gr_count_bends(s, many, rough, values) >= many;
 }
 
 /* the share between a and b, where entry i is va and vb beyond a bend */
 GR_COLD double gr_bend_root(const gr_span *s, long i, double level, double a, double va, double b, double vb, long secants) {
-  double out[GR_LEN(GR_ALL_BENDS)], share = a + (b - a) * (va / (va - vb));
+  double out[GR_LEN(GR_MOST_BENDS)], share = a + (b - a) * (va / (va - vb));
   const double enough = 1e-6 * (fabs(va) + fabs(vb));
   long side = 0;
   for (long n = 0; n < secants; n++) {
@@ -155,41 +186,87 @@ GR_COLD double gr_bend_root(const gr_span *s, long i, double level, double a, do
   return share;
 }
 
-GR_FN long gr_bend_insert(double *at, long n, double share) {
-  long j = n;
-  if (!(share > 0.0 && share < 1.0)) return n;
-  for (; j > 0 && at[j - 1] > share; j--) at[j] = at[j - 1];
-  at[j] = share;
-  return n + 1;
+/* bends in order: where, and which entry */
+typedef struct {
+  long n, of[GR_MOST_POINTS + 1];
+  double at[GR_MOST_POINTS + 1];
+  double upto; /* < 1: there are more beyond this share */
+} gr_bend_list;
+
+GR_FN void gr_bend_insert(gr_bend_list *l, double share, long entry) {
+  long j = l->n;
+  if (!(share > 0.0 && share < 1.0) || l->n >= GR_MOST_POINTS) return;
+  for (; j > 0 && l->at[j - 1] > share; j--) {
+    l->at[j] = l->at[j - 1];
+    l->of[j] = l->of[j - 1];
+  }
+  l->at[j] = share;
+  l->of[j] = entry;
+  l->n++;
 }
 
-/* The bends of a step in order, with room for the points between them; *upto < 1: there are more beyond this share. */
-GR_COLD long gr_bend_points(const gr_span *s, const double *values, double *at, double *upto) {
-  long n = 0;
-  *upto = 1.0;
-  for (long i = 0; i < GR_BENDS; i++) {
-    const double turn = n < GR_MOST_POINTS ? gr_bend_turn(s, i, values, 0) : 0.0;
-    if (turn > 0.0) n = gr_bend_insert(at, n, turn);
+/* Bends between neighbours of a bend that have the same sign there and another one at it. Answers how many there are. */
+GR_COLD long gr_bend_unhide(const gr_span *s, gr_bend_list *l) {
+  double values[3][GR_LEN(GR_MOST_BENDS)], share[3] = {0.0, 0.0, 0.0};
+  const gr_bend_list known = *l;
+  long cell = 1, j = 0, n = 0;
+  gr_bend_values(s, 0.0, values[1]);
+  while (share[1] < 1.0) {
+    const long is_bend = j < known.n && known.at[j] < gr_bend_shares[cell];
+    share[2] = is_bend ? known.at[j++] : gr_bend_shares[cell++];
+    if (!(share[2] > share[1])) continue;
+    gr_bend_values(s, share[2], values[2]);
+    for (long i = 0; i < s->gaps && n > 0; i++) {
+      const double *v0 = values[0] + i, *v1 = values[1] + i, *v2 = values[2] + i;
+      if ((*v0 < 0.0) == (*v1 < 0.0) || (*v0 < 0.0) != (*v2 < 0.0)) continue;
+      gr_bend_insert(l, gr_bend_root(s, i, 0.0, share[0], *v0, share[1], *v1, GR_BEND_SECANTS), i);
+      gr_bend_insert(l, gr_bend_root(s, i, 0.0, share[1], *v1, share[2], *v2, GR_BEND_SECANTS), i);
+    }
+    for (long m = 0; m < 2; m++) {
+      share[m] = share[m + 1];
+      for (long i = 0; i < s->all; i++) values[m][i] = values[m + 1][i];
+    }
+    n++;
+  }
+  return l->n - known.n;
+}
+
+/* The bends of a step in order, with room for the points between them; `values` are those of gr_count_bends. */
+GR_COLD void gr_bend_points(const gr_span *s, const double *values, gr_bend_list *l) {
+  l->n = 0;
+  l->upto = 1.0;
+  for (long i = 0; i < s->gaps; i++) {
+    const double turn = gr_bend_turn(s, i, values, 0);
+    if (turn > 0.0) gr_bend_insert(l, turn, i);
   }
   for (long c = 0; c < GR_BEND_CELLS; c++) {
-    const double *va = values + c * GR_ALL_BENDS, *vb = va + GR_ALL_BENDS;
+    const double *va = values + c * s->all, *vb = va + s->all;
     double passed = 0.0;
-    for (long i = 0; i < GR_ALL_BENDS; i++) passed += gr_bends_between(i, va[i], vb[i]);
-    if ((double)n + passed > (double)GR_MOST_POINTS) {
-      *upto = c > 0 ? gr_bend_shares[c] : gr_bend_shares[1] * fmax(1e-3, 0.5 * (double)GR_MOST_POINTS / passed);
-      return n;
+    for (long i = 0; i < s->all; i++) passed += gr_bends_between(s, i, va[i], vb[i]);
+    if ((double)l->n + passed > (double)GR_MOST_POINTS) {
+      l->upto = c > 0 ? gr_bend_shares[c] : gr_bend_shares[1] * fmax(1e-3, 0.5 * (double)GR_MOST_POINTS / passed);
+      return;
     }
-    for (long i = 0; i < GR_ALL_BENDS; i++) {
-      const long count = (long)gr_bends_between(i, va[i], vb[i]);
+    for (long i = 0; i < s->all; i++) {
+      const long count = (long)gr_bends_between(s, i, va[i], vb[i]);
       for (long m = 0; m < count; m++) {
-        const double level = i < GR_BENDS ? 0.0 : floor(fmin(va[i], vb[i])) + 1.0 + (double)m;
+        const double level = i < s->gaps ? 0.0 : floor(fmin(va[i], vb[i])) + 1.0 + (double)m;
         const long secants = passed > GR_FEW_POINTS ? 1 : GR_BEND_SECANTS;
-        n = gr_bend_insert(at, n, gr_bend_root(s, i, level, gr_bend_shares[c], va[i] - level, gr_bend_shares[c + 1],
-                                               vb[i] - level, secants));
+        gr_bend_insert(l, gr_bend_root(s, i, level, gr_bend_shares[c], va[i] - level, gr_bend_shares[c + 1],
+                                       vb[i] - level, secants), i);
       }
     }
   }
-  return n;
+  for (long n = 0; n < GR_BEND_DEPTH && l->n > 0 && gr_bend_unhide(s, l) > 0; n++) {}
+}
+
+/* The bends of a step, where there are so many or more, hidden ones counted; 0 where not */
+GR_FN long gr_lists_bends(const gr_span *s, double many, gr_bend_list *l) {
+  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_MOST_BENDS)];
+  const double count = gr_count_bends(s, many, 0, values);
+  if (count < 1.0) return 0;
+  gr_bend_points(s, values, l);
+  return count >= many || (double)l->n >= many;
 }
 
 GR_FN long gr_bend_middles(double *at, long n) {
@@ -203,17 +280,38 @@ GR_FN double gr_bend_width(const double *at, long n, long j) {
   return 0.5 * ((j + 1 < n ? at[j + 1] : 1.0) - (j > 0 ? at[j - 1] : 0.0));
 }
 
+/* What a step has missed at its end, in tolerances, and a part of what it has missed and regained inside, up to `most` */
+GR_COLD double gr_missed_at_end(const gr_span *s, const double *at, long n, double most) {
+  const double gauss[3] = {0.1127016653792583, 0.5, 0.8872983346207417}, weight[3] = {5.0 / 18.0, 8.0 / 18.0, 5.0 / 18.0};
+  double sum[GR_LEN(GR_NX)], d[GR_LEN(GR_NX)], worst = 0.0, begin = 0.0;
+  for (long i = 0; i < GR_NX; i++) sum[i] = 0.0;
+  for (long j = 0; j <= n; j++) {
+    const double end = j < n ? at[j] : 1.0;
+    if (!(end > begin)) continue;
+    for (long g = 0; g < 3; g++) {
+      if (s->drift(s->run, begin + gauss[g] * (end - begin), d)) return HUGE_VAL;
+      for (long i = 0; i < GR_NX; i++) sum[i] += weight[g] * (end - begin) * d[i];
+    }
+    const double size = s->size(s->run, sum) * (j < n ? GR_BEND_REGAINED : 1.0);
+    worst = size >= 0.0 ? fmax(worst, size) : HUGE_VAL;
+    if (!(worst < most)) return worst;
+    begin = end;
+  }
+  return worst;
+}
+
 /* The share of a step at which it should end, so that nothing is passed unseen; 1: the whole step may be taken. *missed
  * is what it has missed, in tolerances, as far as that was looked at: up to `most`. */
-GR_COLD double gr_seen_up_to(const gr_span *s, const double *values, double most, double *missed) {
-  double at[GR_MOST_POINTS + 1], upto;
-  const long n = gr_bend_middles(at, gr_bend_points(s, values, at, &upto));
-  *missed = upto < 1.0 ? HUGE_VAL : 0.0;
-  if (upto < 1.0) return upto;
+GR_COLD double gr_seen_up_to(const gr_span *s, gr_bend_list *l, double most, double *missed) {
+  double *at = l->at;
+  *missed = l->upto < 1.0 ? HUGE_VAL : 0.0;
+  if (l->upto < 1.0) return l->upto;
+  const long n = gr_bend_middles(at, l->n);
   for (long j = 0; j < n; j++) {
     const double more = gr_bend_width(at, n, j) * s->defect(s->run, at[j]);
     *missed += more == more ? more : HUGE_VAL;
     if (!(*missed < most)) {
+      if (s->drift && most < HUGE_VAL && (*missed = gr_missed_at_end(s, at, n, most)) < most) return 1.0;
       const double end = j > 0 && at[j - 1] > GR_BEND_CLOSE * at[j] ? at[j - 1] : at[j];
       return end < 0.95 ? end : 0.7;
     }

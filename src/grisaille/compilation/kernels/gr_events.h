@@ -20,6 +20,7 @@
 #ifndef GR_EVENTS_H
 #define GR_EVENTS_H
 
+#include "gr_bends.h"
 #include "gr_event_room.h"
 #include "gr_output.h"
 #include "gr_rescue.h"
@@ -48,7 +49,8 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_MOST_HALVINGS 40
 #define GR_ROUGH 0.01       /* of what a gap may move by in a step: how far cubics may be off where it turns */
 #define GR_GAP_PROBES 3
-#define GR_MOST_SCANNED 64
+#define GR_MOST_SCANNED 4096
+#define GR_BESIDE_BEND 1e-6  /* of the way to the next bend: where the rate of a gap is asked for */
 #define GR_SHARE_NOISE 1e-12
 #define GR_SHARE_SLACK 1e-9
 #define GR_INTERIOR 1e-6    /* shares closer to the ends of their range are about to leave it */
@@ -331,13 +333,14 @@ GR_FN void gr_gauge_inside(gr_task *k, const gr_stepper *s, double share, double
   gr_gauge_at(k, k->t + share * h, x, z, u, g);
 }
 
-/* 1 where cubics tell whether gaps come to the end of their ranges in the first share of a step, where they are `b` */
-GR_FN long gr_is_clear(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double share, double h) {
+/* 1 where cubics tell whether gaps come to the end of their ranges between two shares of a step, where they are `a`, `b` */
+GR_FN long gr_is_clear(gr_task *k, const gr_stepper *s, double begin, const gr_gauge *a, double end, const gr_gauge *b,
+                       double h) {
   const double probes[GR_GAP_PROBES] = {0.28, 0.5, 0.73};
-  const double length = share * h;
+  const double share = end - begin, length = share * h;
   gr_gauge at;
   for (long n = 0; n < GR_GAP_PROBES; n++) {
-    gr_gauge_inside(k, s, probes[n] * share, h, &at);
+    gr_gauge_inside(k, s, begin + probes[n] * share, h, &at);
     for (long i = 0; i < GR_NE; i++) {
       if (gr_sliding(k)[i] != 0.0) continue;
       const double way = fabs(b->q[i] - a->q[i]) + length * (fabs(a->rate[i]) + fabs(b->rate[i]) + fabs(at.rate[i]));
@@ -350,15 +353,15 @@ GR_FN long gr_is_clear(gr_task *k, const gr_stepper *s, const gr_gauge *a, const
   return 1;
 }
 
-/* The longest share of a step, halved again and again, on which cubics tell whether a gap comes to the end of its range: a
- * gap that moves to and fro inside the step, as that of sin(50 x) > 0.99, is followed in shorter steps. *end: the gauge at
- * its end, first that of the whole step. */
-GR_FN double gr_resolved(gr_task *k, const gr_stepper *s, const gr_gauge *a, double h, gr_gauge *end) {
-  double share = 1.0;
-  for (long n = 0; n < GR_MOST_HALVINGS && !gr_is_clear(k, s, a, end, share, h); n++) {
+/* The longest part of a step from a share on, halved again and again, on which cubics tell whether a gap comes to the end
+ * of its range: a gap that moves to and fro inside the step, as that of sin(50 x) > 0.99, is followed in shorter steps.
+ * *end: the gauge at its end, first that of the whole part. */
+GR_FN double gr_resolved(gr_task *k, const gr_stepper *s, double begin, const gr_gauge *a, double share, double h,
+                         gr_gauge *end) {
+  for (long n = 0; n < GR_MOST_HALVINGS && !gr_is_clear(k, s, begin, a, begin + share, end, h); n++) {
     if (!(share * h > 1e3 * gr_smallest_step(k, k->t))) break;
     share *= 0.5;
-    gr_gauge_inside(k, s, share, h, end);
+    gr_gauge_inside(k, s, begin + share, h, end);
   }
   return share;
 }
@@ -381,7 +384,7 @@ GR_FN double gr_turned(gr_task *k, const gr_stepper *s, double begin, const gr_g
       return looks ? middle : share; /* a step that ends there knows */
     }
     gr_gauge_inside(k, s, middle, h, &at);
-    if (gr_outside(k, i, at.q[i]) > GR_SHALLOW * steep * h) return middle;
+    if (gr_outside(k, i, at.q[i]) > GR_SHALLOW * steep * (share - begin) * h) return middle;
     steep = fmax(steep, fabs(at.rate[i]));
     if (at.rate[i] * sign > 0.0) {
       low = middle;
@@ -394,31 +397,38 @@ GR_FN double gr_turned(gr_task *k, const gr_stepper *s, double begin, const gr_g
   return share;
 }
 
-/* The first share of a step at which some gap is outside its range, looked for in pieces: frozen steps are not shortened
- * for the sake of a look. 1: none */
+/* The first share of a step at which some gap is outside its range, looked for in pieces that are as short as they have
+ * to be: frozen steps are not shortened for the sake of a look. 1: none; where the pieces were too many for one step, its
+ * error is not known. */
 GR_COLD double gr_scanned(gr_task *k, const gr_stepper *s, const gr_gauge *a, double resolved, double h) {
-  const long pieces = resolved > 1.0 / GR_MOST_SCANNED ? (long)ceil(1.0 / resolved) : GR_MOST_SCANNED;
   gr_gauge from = *a, to;
-  for (long n = 0; n < pieces; n++, from = to) {
-    const double begin = (double)n / (double)pieces, end = (double)(n + 1) / (double)pieces;
+  double begin = 0.0, share = resolved;
+  for (long n = 0; n < GR_MOST_SCANNED && begin < 1.0; n++) {
+    share = fmin(share, 1.0 - begin);
+    gr_gauge_inside(k, s, begin + share, h, &to);
+    share = gr_resolved(k, s, begin, &from, share, h, &to);
+    const double end = begin + share > 1.0 - 1e-12 ? 1.0 : begin + share;
     double first = end;
-    gr_gauge_inside(k, s, end, h, &to);
     for (long i = 0; i < GR_NE; i++) {
-      const double shallow = GR_SHALLOW * (fabs(to.q[i] - from.q[i]) + (end - begin) * h * (fabs(from.rate[i]) + fabs(to.rate[i])));
-      if (gr_sliding(k)[i] == 0.0 && n + 1 < pieces && gr_outside(k, i, to.q[i]) > shallow) return end;
+      const double shallow = GR_SHALLOW * (fabs(to.q[i] - from.q[i]) + share * h * (fabs(from.rate[i]) + fabs(to.rate[i])));
+      if (gr_sliding(k)[i] == 0.0 && end < 1.0 && gr_outside(k, i, to.q[i]) > shallow) return end;
       first = fmin(first, gr_turned(k, s, begin, &from, end, &to, h, i));
     }
     if (first < end) return first;
+    from = to;
+    begin = end;
+    share *= 2.0;
   }
+  if (begin < 1.0) k->error_estimate = HUGE_VAL;
   return 1.0;
 }
 
-/* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end; 1:
- * none. Seen by the cubic through gaps and rates, and by gaps at a few points. */
-GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
+/* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end, where
+ * gaps are smooth; 1: none. Seen by the cubic through gaps and rates, and by gaps at a few points. */
+GR_FN double gr_suspect_smooth(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
   double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], gap[GR_NE];
   gr_gauge end = *b;
-  double first = gr_resolved(k, s, a, h, &end);
+  double first = gr_resolved(k, s, 0.0, a, 1.0, h, &end);
   long slides = 0;
   const double resolved = first;
   if (resolved < 1.0 && k->fixed_step > 0.0) return gr_scanned(k, s, a, resolved, h);
@@ -445,6 +455,99 @@ GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, cons
     if (first == share) break;
   }
   return first;
+}
+
+#if GR_BENT
+/* what is inside a step, with z solved for: it bends, too */
+typedef struct {
+  gr_task *k;
+  const gr_stepper *s;
+  double h;
+} gr_bent_step;
+
+GR_FN void gr_gap_bends(double t, const double *x, const double *z, const double *u, const double *p, double *out) {
+  gr_GB(t, x, z, u, p, out);
+  gr_GW(t, x, z, u, p, out + GR_GAP_BENDS);
+}
+
+GR_COLD void gr_bent_inside(const void *run, double share, double *x, double *z, double *u) {
+  const gr_bent_step *a = (const gr_bent_step *)run;
+  a->s->inside(a->s->run, share, x, z, u);
+  if (GR_SHARES <= 0) return;
+  double f[GR_LEN(GR_N)], kept[GR_LEN(GR_NZ)];
+  gr_newton here = *a->s->newton;
+  const double amount = a->k->amount;
+  const long where = a->k->where;
+  here.f = f;
+  for (long i = 0; i < GR_NZ; i++) kept[i] = z[i];
+  if (gr_newton_iterate(a->k, &here, a->k->t + share * a->h, x, z, u))
+    for (long i = 0; i < GR_NZ; i++) z[i] = kept[i];
+  a->s->newton->valid = here.valid;
+  a->k->where = where;
+  a->k->amount = amount;
+}
+
+GR_FN void gr_gauge_bent(gr_bent_step *a, double share, gr_gauge *g) {
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  gr_bent_inside(a, share, x, z, u);
+  gr_gauge_at(a->k, a->k->t + share * a->h, x, z, u, g);
+}
+
+/* the share of bend i next to one that was found on the polynomial, by steps that end there */
+GR_COLD double gr_refined_bend(gr_task *k, const gr_stepper *s, const gr_span *span, long i, double share, double h) {
+  double out[GR_LEN(GR_MOST_BENDS)], at = share, last = 0.999 * share, value = 0.0, v_last = 0.0, level = 0.0;
+  for (long n = 0; n < GR_BEND_SECANTS; n++) {
+    const double here = n ? at : last;
+    if (s->take(s->run, here * h)) return share;
+    span->bends(s->t, s->x, s->z, s->u, k->p, out);
+    if (n == 0 && i >= span->gaps) level = floor(out[i] + 0.5);
+    value = out[i] - level;
+    const double next = n ? at - value * (at - last) / (value - v_last) : at;
+    if (n) last = at;
+    v_last = value;
+    if (value == 0.0 || !(fabs(next - share) < 0.5 * share && next < 1.0)) return here;
+    if (n && fabs(next - at) < 1e-14) return next;
+    at = next;
+  }
+  return at;
+}
+
+/* The first share of a step at which some gap is outside its range at a bend or turns back there between two of them; 1:
+ * nowhere. */
+GR_COLD double gr_suspect_bent(gr_task *k, const gr_stepper *s, const gr_gauge *a, double upto, double h) {
+  gr_bent_step run = {k, s, h};
+  const gr_span span = {k, &run, h, GR_GAP_BENDS, GR_ALL_GAP_BENDS, gr_gap_bends, gr_bent_inside, 0, 0, 0};
+  gr_bend_list bends;
+  gr_gauge from, to;
+  double begin = 0.0;
+  if (!gr_lists_bends(&span, 1.0, &bends)) return 1.0;
+  for (long j = 0; j <= bends.n && begin < upto; j++) {
+    const double end = j < bends.n ? bends.at[j] : bends.upto, beside = GR_BESIDE_BEND * (end - begin);
+    gr_gauge_bent(&run, begin + beside, &from);
+    gr_gauge_bent(&run, end - beside, &to);
+    for (long i = 0; i < GR_NE; i++) {
+      const double turned = gr_turned(k, s, begin + beside, &from, end - beside, &to, h, i);
+      if (turned < end - beside) return turned;
+    }
+    gr_gauge_bent(&run, end, &to);
+    for (long i = 0; i < GR_NE && j < bends.n; i++)
+      if (gr_sliding(k)[i] == 0.0 && gr_outside(k, i, to.q[i]) > GR_SHALLOW * fabs(to.q[i] - a->q[i]))
+        return gr_refined_bend(k, s, &span, bends.of[j], end, h);
+    begin = end;
+  }
+  if (bends.upto < 1.0 && k->fixed_step > 0.0) k->error_estimate = HUGE_VAL;
+  return bends.upto;
+}
+#endif
+
+/* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end; 1: none */
+GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
+  const double first = gr_suspect_smooth(k, s, a, b, h);
+#if GR_BENT
+  return fmin(first, gr_suspect_bent(k, s, a, first, h));
+#else
+  return first;
+#endif
 }
 
 /* x and z of a step between its ends, from F there */

@@ -526,8 +526,9 @@ GR_COLD double gr_rk_defect(void *run, double share) {
 /* the share of the step that was taken up to which nothing has been passed unseen */
 GR_FN double gr_rk_seen(gr_rk *r) {
   gr_task *k = r->k;
-  gr_span s = {k, r, r->h, gr_rk_roughly, gr_rk_defect};
-  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)], missed;
+  gr_span s = {k, r, r->h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk_roughly, gr_rk_defect, 0, 0};
+  gr_bend_list bends;
+  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_MOST_BENDS)], missed;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
   if (!gr_passes_bends(&s, 1.0, 1, values)) return 1.0;
@@ -535,7 +536,7 @@ GR_FN double gr_rk_seen(gr_rk *r) {
     for (long i = r->pair.last + 1; i < r->pair.rows; i++)
       if (gr_rk_stage(r, i)) return 0.5;
   s.inside = gr_rk_smoothly;
-  const double share = gr_passes_bends(&s, 1.0, 0, values) ? gr_seen_up_to(&s, values, GR_RK_MISSED, &missed) : 1.0;
+  const double share = gr_lists_bends(&s, 1.0, &bends) ? gr_seen_up_to(&s, &bends, GR_RK_MISSED, &missed) : 1.0;
   k->rescues = rescues;
   k->where = where;
   k->amount = amount;
@@ -614,9 +615,9 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   a.s.u_start = u;
   a.s.newton = &r->newton;
   a.err = *err;
-  const double share = gr_suspect(k, &a.s, &start, &end, r->h);
+  const double share = gr_suspect(k, &a.s, &start, &end, length);
   if (share < 1.0) {
-    length = share * r->h;
+    length *= share;
     status = gr_rk_take(&a, length);
     *err = a.err;
     if (status) return status;

@@ -402,8 +402,8 @@ GR_FN void gr_radau_bend_inside(const void *run, double share, double *x, double
   gr_signals_from(a->k, r->s->segment, a->k->t + share * a->h, u);
 }
 
-/* filtered as the error of the step, so that stiff components do not count; without the leeway of smooth solutions */
-GR_COLD double gr_radau_defect(void *run, double share) {
+/* F - x' on the collocation polynomial */
+GR_COLD long gr_radau_drift(void *run, double share, double *d) {
   const gr_radau_span *a = (const gr_radau_span *)run;
   const gr_radau_room *r = a->r;
   gr_newton newton = gr_newton_in(r->newton);
@@ -411,26 +411,43 @@ GR_COLD double gr_radau_defect(void *run, double share) {
   gr_radau_bend_inside(run, share, x, z, u);
   const gr_anchor start = {a->k->t, r->y, r->y + GR_NX, r->s->segment};
   r->s->z_valid = 0;
-  if (gr_solve_implicit(a->k, &newton, &start, a->k->t + share * a->h, x, z, u)) return HUGE_VAL;
+  const long status = gr_solve_implicit(a->k, &newton, &start, a->k->t + share * a->h, x, z, u);
+  if (status) return status;
   gr_radau_collocation_slopes(share, l);
   for (long i = 0; i < GR_NX; i++) {
     const double slope = l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
-    r->error[i] = newton.f[i] - slope / a->h;
+    d[i] = newton.f[i] - slope / a->h;
+  }
+  return GR_DONE;
+}
+
+/* filtered as the error of the step, so that stiff components do not count; without the leeway of smooth solutions */
+GR_COLD double gr_radau_missed_size(void *run, const double *d) {
+  const gr_radau_span *a = (const gr_radau_span *)run;
+  const gr_radau_room *r = a->r;
+  for (long i = 0; i < GR_NX; i++) {
+    r->error[i] = d[i];
     r->lift[i] = 0.0;
   }
   gr_radau_filtered_error(r);
   return GR_RADAU_EIG_G * gr_radau_leeway(a->k) * gr_radau_rms(r->error, r->scale, 1);
 }
 
+GR_COLD double gr_radau_defect(void *run, double share) {
+  double d[GR_LEN(GR_NX)];
+  return gr_radau_drift(run, share, d) ? HUGE_VAL : gr_radau_missed_size(run, d);
+}
+
 /* the share of a step of length h up to which nothing has been passed unseen; what it has missed, in tolerances */
 GR_FN double gr_radau_seen(gr_task *k, gr_radau_room *r, double h, double many, double most, double *missed) {
   gr_radau_span a = {k, r, h};
-  const gr_span s = {k, &a, h, gr_radau_bend_inside, gr_radau_defect};
-  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)];
+  const gr_span s = {k, &a, h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_radau_bend_inside, gr_radau_defect,
+                     gr_radau_drift, gr_radau_missed_size};
+  gr_bend_list bends;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
   *missed = 0.0;
-  const double share = gr_passes_bends(&s, many, 0, values) ? gr_seen_up_to(&s, values, most, missed) : 1.0;
+  const double share = gr_lists_bends(&s, many, &bends) ? gr_seen_up_to(&s, &bends, most, missed) : 1.0;
   k->rescues = rescues;
   k->where = where;
   k->amount = amount;

@@ -226,14 +226,15 @@ GR_COLD void gr_rk4_compare_pieces(gr_rk4_run *r, double end, const double *at, 
 GR_FN void gr_rk4_look(gr_rk4_run *r, double end, const double *x, const double *z, const double *f) {
   gr_task *k = r->k;
   gr_rk4_span a = {r, end - k->t, x, z, f};
-  const gr_span s = {k, &a, a.h, gr_rk4_roughly, gr_rk4_defect};
-  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_ALL_BENDS)], at[GR_MOST_POINTS + 1], upto, missed = 0.0;
+  const gr_span s = {k, &a, a.h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk4_roughly, gr_rk4_defect, 0, 0};
+  gr_bend_list bends;
+  double *at = bends.at, missed = 0.0;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
-  if (!gr_passes_bends(&s, 2.0, 0, values)) return;
-  const long n = gr_bend_middles(at, gr_bend_points(&s, values, at, &upto));
+  if (!gr_lists_bends(&s, 2.0, &bends)) return;
+  const long n = gr_bend_middles(at, bends.n);
   for (long j = 0; j < n; j++) missed += gr_bend_width(at, n, j) * gr_rk4_defect(&a, at[j]);
-  if (upto < 1.0) k->error_estimate = HUGE_VAL;
+  if (bends.upto < 1.0) k->error_estimate = HUGE_VAL;
   if (missed > 1.1 * r->m->missed) {
     r->m->missed = missed;
     gr_rk4_compare_pieces(r, end, at, n, x);

@@ -24,6 +24,7 @@
  *   with GR_NW, the number of clauses of events (gr_when.h), GR_NB of what they remember, GR_NQ pulses, GR_NR targets:
  *   void gr_W (...)  NW + NB conditions, memory   void gr_R(...)  NR  new values   void gr_T(...)  NQ  instants of ticks
  *   with GR_NE:
+ *   void gr_GB(...)  GR_GAP_BENDS, void gr_GW(...)  GR_GAP_WHOLES  as gr_B and gr_BW, of gr_G; with GR_BENT
  *   void gr_G (...)  NE  gaps of the modes    void gr_GD(...)  NE  their rates    void gr_GJ(...)  NE x (NX+NZ)
  *   with GR_SENSITIVE:
  *   void gr_FP(...)  (NX+NZ) x NP    dF/dp      void gr_CP(...)  NC x NP   dC/dp
@@ -75,6 +76,9 @@
 #ifndef GR_BENDS
 #define GR_BENDS 0
 #define GR_WHOLES 0
+#endif
+#ifndef GR_BENT
+#define GR_BENT 0
 #endif
 #ifndef GR_NE
 #define GR_NE 0

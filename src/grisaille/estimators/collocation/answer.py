@@ -37,6 +37,8 @@ class Answer:
     converged: bool
     reason: str
     notes: list[str] = field(default_factory=list)
+    is_exact: bool = False
+    """Whether data are explained exactly while levels of noise are estimated, which have no estimate then."""
 
     @property
     def solution(self) -> Solution:

@@ -18,6 +18,7 @@ import numpy as np
 from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.exact_data import EXPLAINED
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
 from grisaille.estimators.collocation.intensities import find_intensities
@@ -49,7 +50,7 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
             break
         judged = problem.trajectories.judged(problem, answer.solution, answer.covariance, before.evaluation.theta, most)
     answer = _finished(method, problem, answer, guessed, journal)
-    if not judged.is_enough:
+    if not judged.is_enough and not answer.is_exact:
         answer.notes += [judged.note] if judged.note else []
         if judged.reason:
             answer = replace(answer, converged=False, reason=judged.reason)
@@ -121,6 +122,7 @@ def _dressed(
         extra={
             "criterion": evaluation.objective, "refinements": float(rounds),
             **problem.trajectories.sizes(answer.solution),
+            **({EXPLAINED: 1.0} if answer.is_exact else {}),
         },
     )  # fmt: skip
 
@@ -138,6 +140,8 @@ def about_held_states(names: Sequence[str]) -> str:
 def _sentence(answer: Answer, journal: Journal) -> str:
     if answer.converged:
         return f"converged: {answer.reason}, {journal.evaluations} iterations"
+    if answer.is_exact:
+        return f"NOT converged after {journal.evaluations} iterations: {answer.reason}"
     return (
         f"NOT converged after {journal.evaluations} iterations: {answer.reason}. Try another guess=, bounds, or "
         f"gr.multistart"

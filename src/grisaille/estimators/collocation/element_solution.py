@@ -44,6 +44,10 @@ class ElementSolution(Solution):
             return np.zeros(len(self.theta)), np.zeros((len(self.theta), len(self.theta)))
         return self._model.gradient, self._model.curvature
 
+    @property
+    def has_exact_priors(self) -> bool:
+        return self._model is None or self._model.exact
+
     def seen(self, k: int, implicit: bool) -> Seen:
         record, at = self.at.program.records[k], self.at.program.meshes[k].ends_of_samples
         found, slopes = output_slopes(self.at, self._model, k)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.determination.words import DEAD
+from grisaille.estimation.exact_data import find_endless_fall
 from grisaille.estimation.levels import ONE_SIDED
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
 from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
@@ -42,7 +44,7 @@ def approach_likelihood(problem: CollocationProblem, journal: Journal, near: boo
     found: list[Answer] = []
     for k, start in enumerate(starts):
         problem.go_on_from(start)
-        search = Search(problem, journal, journal.evaluations + most)
+        search = _search(problem, journal, most)
         try:
             outcome = scoring.score(search, tolerance=1e-10)
         except EstimationError:
@@ -55,9 +57,16 @@ def approach_likelihood(problem: CollocationProblem, journal: Journal, near: boo
         free = scoring.free_unknowns(search, evaluation)
         covariance = without_undetermined(*inverse_information(evaluation.curvature, free))
         found.append(Answer(evaluation, covariance, free, outcome.stopped_well, outcome.reason))
-        if outcome.stopped_well:
+        if outcome.stopped_well or search.endless:
             break
     return min(found, key=lambda answer: (not answer.converged, answer.evaluation.objective))
+
+
+def _search(problem: CollocationProblem, journal: Journal, most: int) -> Search[CollocationEvaluation]:
+    """A search that ends where data are explained exactly, so that levels of noise would go to zero without end."""
+    search = Search(problem, journal, journal.evaluations + most)
+    search.find_endless = partial(find_endless_fall, problem, smooths=True)
+    return search
 
 
 def maximize_likelihood(
@@ -66,7 +75,7 @@ def maximize_likelihood(
     """The maximum itself, and the curvature there."""
     asked = problem.unknowns
     problem.go_on_from(nearly.evaluation.theta)
-    search = Search(problem, journal, journal.evaluations + most)
+    search = _search(problem, journal, most)
     outcome = scoring.minimize(search, tolerance=1e-10)
     best = outcome.evaluation
     free = scoring.free_unknowns(search, best)
@@ -82,6 +91,8 @@ def maximize_likelihood(
     covariance = without_undetermined(covariance, (unseen & ~gone) | dead | flat)
     notes = [*nearly.notes, *_level_notes(problem, evaluation, covariance, unseen | dead, gone)]
     problem.unknowns = asked
+    if search.endless:
+        return Answer(evaluation, covariance, free & ~gone, False, search.endless, notes, is_exact=True)
     converged = polished.is_minimum and polished.decrement < 1e-6
     reason = outcome.reason if polished.is_minimum else "the point is not a maximum of the likelihood"
     if converged:

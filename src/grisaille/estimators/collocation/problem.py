@@ -78,6 +78,7 @@ class CollocationProblem(Problem):
         theta, told = found.theta, found.told(self.cases, self.criterion == "smoothing")
         slope, information = found.least()
         prior = self.prior(theta)
+        information = information if found.has_exact_priors else information + prior.correction
         residuals = np.concatenate([told.residuals, prior.residuals])
         jacobian = np.concatenate([told.jacobian, prior.slopes])
         value, log_likelihood = found.objective, -found.objective

@@ -44,8 +44,11 @@ class SplineSolution(Solution):
 
     def least(self) -> tuple[np.ndarray, np.ndarray]:
         slopes = self.at.task.slopes(self.theta)
-        curvature = self._reduced[0] / np.outer(slopes, slopes)
-        return self.at.slope / slopes, curvature if self.at.exact else curvature + self.at.prior.correction
+        return self.at.slope / slopes, self._reduced[0] / np.outer(slopes, slopes)
+
+    @property
+    def has_exact_priors(self) -> bool:
+        return self.at.exact
 
     def seen(self, k: int, implicit: bool) -> Seen:
         program, part = self.at.task.programs[k], self.at.parts[k]

@@ -76,6 +76,11 @@ class Solution(Ended[Any], ABC):
     def least(self) -> tuple[np.ndarray, np.ndarray]:
         """Slope and curvature by θ of the least criterion over trajectories, priors included."""
 
+    @property
+    def has_exact_priors(self) -> bool:
+        """Whether that curvature contains the exact one of priors, not the one that is searched with."""
+        return False
+
     @abstractmethod
     def seen(self, k: int, implicit: bool) -> Seen:
         """``implicit``: with the exact response of trajectories to unknowns; raises where nothing determines them."""

@@ -133,3 +133,10 @@ def _threshold(given: Any, value: Any) -> None:
         raise EstimationError(
             f"robust is {given!r}; give a threshold in standard deviations, such as 3, ('smooth', 3) or None."
         )
+
+
+def huber_score(robust: Any, innovations: np.ndarray) -> np.ndarray:
+    """ψ of Huber's loss, or of the smooth one, in standard deviations."""
+    if isinstance(robust, tuple):
+        return np.asarray(innovations / np.sqrt(1 + (innovations / robust[1]) ** 2))
+    return np.asarray(np.clip(innovations, -robust, robust))

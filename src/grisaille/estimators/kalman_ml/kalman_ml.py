@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import casadi as ca
@@ -22,8 +23,10 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.counted import Score
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
+from grisaille.estimation.exact_data import EXPLAINED, explained_exactly, find_endless_fall
 from grisaille.estimation.levels import (
     Zeros,
     begin_near,
@@ -38,7 +41,6 @@ from grisaille.estimation.question import Question
 from grisaille.estimation.requirements import bytes_of_filters
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.kalman_ml import filter_choices as choices
-from grisaille.estimators.kalman_ml.exact_data import EXPLAINED, explained_exactly
 from grisaille.estimators.kalman_ml.filter_check import check_filter, fitted_filter
 from grisaille.estimators.kalman_ml.report import (
     covariance_of,
@@ -223,6 +225,10 @@ class KalmanML(Estimator):
         return self.is_likelihood
 
     @property
+    def score(self) -> Score | None:
+        return None if self.robust is None else partial(choices.huber_score, self.robust)
+
+    @property
     def robust_way(self) -> str:
         return "gr.KalmanML(robust=3.0)" if self.robust is None and not is_flat(self.initial_covariance) else ""
 
@@ -398,6 +404,7 @@ class KalmanML(Estimator):
         """Solve a problem."""
         begin, problem = time.perf_counter(), problem.of(LikelihoodProblem).begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
+        search.find_endless = partial(find_endless_fall, problem)
         guessed = search.unknowns
         if problem.open_levels:
             guessed = begin_near(search, problem.cases, problem.open_levels)
@@ -407,7 +414,7 @@ class KalmanML(Estimator):
         start = search.guess
         found = self._searched(problem, search, guessed)
         full = _with_all_steps(problem)
-        is_exact = bool(explained_exactly(found.problem, found.polished.evaluation))
+        is_exact = bool(found.search.endless or explained_exactly(found.problem, found.polished.evaluation))
         if not found.is_converged and full is not None and search.left and not is_exact:
             # steps that were taken away where the search began may be missed on its way: once more with all of them
             again = Search(full, search.journal, search.most)
@@ -436,7 +443,7 @@ class KalmanML(Estimator):
                 search.restart(outcome.evaluation.theta, problem)
                 break
             before = problem, outcome, zeros
-            if explained_exactly(problem, outcome.evaluation):
+            if search.endless or explained_exactly(problem, outcome.evaluation):
                 break  # finer steps would only let levels become smaller
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:
@@ -531,7 +538,7 @@ class KalmanML(Estimator):
         refusal = problem.refusal(evaluation.theta)
         if refusal:
             raise EstimationError(f"{refusal} {_where(problem.unknowns, evaluation.theta)}")
-        exactly = explained_exactly(problem, evaluation)
+        exactly = search.endless or explained_exactly(problem, evaluation)
         converged = is_near(polished) and not exactly
         limits = {
             f"limit({u.name})": float(limit)

@@ -22,7 +22,8 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, build_case
-from grisaille.estimation.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.cost import MANY, Cost, interpreted, usual_cost
+from grisaille.estimation.counted import Score
 from grisaille.estimation.determination.freedom import settled_levels
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
@@ -41,6 +42,7 @@ from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Res
 from grisaille.estimators.output_error.event_order import order_notes
 from grisaille.estimators.output_error.freedom import freedom_of
 from grisaille.estimators.output_error.held_disturbances import shifted_means
+from grisaille.estimators.output_error.integration_error import integrate_finely, notes_of_pieces
 from grisaille.estimators.output_error.level_steps import newton_levels
 from grisaille.estimators.output_error.solved import Ending, Solved, Squares
 from grisaille.estimators.output_error.unfinished import is_minimum, keeping, try_other_searches, unconfirmed_steps
@@ -72,6 +74,8 @@ SAME = 1e-4
 """Relative difference up to which the covariance of pieces is that of their Jacobian."""
 STALL_GAIN = 1e-3
 """Of the log-likelihood, by another round of levels, where no search ends in a minimum with either."""
+OFTEN, ROUGH = 2.0, 1e-5
+"""Steps for each sample that are worth a word, and the tolerance of a first look."""
 RAN_AWAY = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
 
@@ -150,6 +154,13 @@ class OutputError(Estimator):
         n, steps = len(problem.unknowns), [c.discretisation for c in problem.begun.cases]
         is_implicit = any(isinstance(s, Steps) and s.method == "implicit" for s in steps)
         causes, faster = interpreted(self.compiled, "OutputError")
+        spans = zip(problem.begun.cases, steps, strict=True)
+        equal = [np.ptp(c.trial.times) / s.step for c, s in spans if isinstance(s, Steps) and s.step]
+        samples = sum(len(c.trial.times) for c in problem.cases)
+        if sum(equal) > max(OFTEN * samples, MANY):
+            causes.append(f"{sum(equal):.2g} steps with derivatives")
+            if self.rtol < ROUGH:
+                faster.append(f"a larger tolerance for a first look, gr.OutputError(rtol={ROUGH:g})")
         if is_implicit:
             causes.append("implicit steps")
         if self.optimizer == "nelder-mead":
@@ -257,7 +268,8 @@ class OutputError(Estimator):
         if is_plain and self.optimizer == "trust-region" and search.left and not is_minimum(search, found):
             marquardt = replace(self, optimizer="levenberg-marquardt", projection=False)
             found = try_other_searches(search, found, guess, marquardt._solve, _free)
-        return self._conclude(found, search, [*moved, *unconfirmed], time.perf_counter() - begin)
+        found, felt = self._integrated_finely(found, search)
+        return self._conclude(found, search, [*moved, *unconfirmed, *felt], time.perf_counter() - begin)
 
     def _begin(self, problem: Problem, search: Squares) -> tuple[Solved, list[str]]:
         """The first minimum; a guess at which the order of events matters is left, and that is said."""
@@ -289,10 +301,18 @@ class OutputError(Estimator):
                 return found, [unconfirmed_steps(found, self.rtol, kept.reason)]
         return found, []
 
-    def _refined(self, found: Solved, search: Squares) -> Solved:
-        finer = found.problem.refined(found.evaluation)
+    def _integrated_finely(self, found: Solved, search: Squares) -> tuple[Solved, list[str]]:
+        """Solve again with steps that are short enough for the noise; what errors of integration do where none are."""
+        if self.shooting == "multiple":
+            return found, notes_of_pieces(found.problem.begun, found.evaluation, search.moving(found.evaluation))
+        return integrate_finely(search, found, _free, self._solved_on)
+
+    def _solved_on(self, finer: Problem, found: Solved, search: Squares) -> Solved:
         search.restart(found.evaluation.theta, finer)
         return self._solve(finer, search)
+
+    def _refined(self, found: Solved, search: Squares) -> Solved:
+        return self._solved_on(found.problem.refined(found.evaluation), found, search)
 
     def _across_jumps(self, found: Solved, search: Squares) -> Solved:
         """Go on by differences where the derivatives of the pieces lack the share of a jump."""
@@ -508,6 +528,10 @@ class OutputError(Estimator):
     @property
     def tests_starts(self) -> bool:
         return self.loss == "linear" and self.shooting == "single" and self.optimizer != "nelder-mead"
+
+    @property
+    def score(self) -> Score | None:
+        return None if self.loss == "linear" else partial(robust_losses.score, self.loss, self.loss_scale)
 
     @property
     def robust_way(self) -> str:

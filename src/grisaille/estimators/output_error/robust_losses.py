@@ -16,11 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.estimation.counted import middle_level
 from grisaille.estimation.uncertainty import between, inverse_information, without_undetermined
 
 Formula = Callable[[np.ndarray], np.ndarray]
-NORMAL = 1.482602218505602
-"""1 / Φ⁻¹(3/4)."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,11 @@ LOSSES = {
     "cauchy": Loss(np.log1p, lambda z: 1 / (1 + z), lambda z: -1 / (1 + z) ** 2),
     "arctan": Loss(np.arctan, lambda z: 1 / (1 + z**2), lambda z: -2 * z / (1 + z**2) ** 2),
 }
+
+
+def score(loss: str, scale: float, residuals: np.ndarray) -> np.ndarray:
+    """ψ = ρ'(z) r."""
+    return np.asarray(LOSSES[loss].slope((residuals / scale) ** 2) * residuals)
 
 
 def of_data(loss: str, count: int) -> Formula:
@@ -71,5 +75,5 @@ def robust_covariance(
 
 def robust_level(errors: np.ndarray) -> float:
     """σ from the middle of the errors; their root mean square where more than half of them vanish."""
-    middle, all_of_them = NORMAL * float(np.median(np.abs(errors))), float(np.sqrt(np.mean(errors**2)))
+    middle, all_of_them = middle_level(errors), float(np.sqrt(np.mean(errors**2)))
     return middle if middle > 1e-9 * all_of_them else all_of_them

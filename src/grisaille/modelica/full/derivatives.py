@@ -7,11 +7,17 @@ from grisaille.modelica.tokens import Tokens
 
 NAME = "grisaille_der"
 """The function that stands for ``der`` of a formula while a text is flattened."""
-_DEFINITION = f"\nfunction {NAME} input Real u; output Real y; algorithm y := u; end {NAME};\n"
+DEFINITION = f"\nfunction {NAME} input Real u; output Real y; algorithm y := u; end {NAME};\n"
 
 
 def with_named_derivatives(text: str) -> str:
     """The text with derivatives of formulas as calls; lines stay where they are."""
+    named = with_calls(text)
+    return named if named == text else named + DEFINITION
+
+
+def with_calls(text: str) -> str:
+    """The text with derivatives of formulas as calls of a function that it does not define."""
     try:
         tokens = Tokens(text)
     except Refused:
@@ -20,11 +26,9 @@ def with_named_derivatives(text: str) -> str:
         tokens.at[k] for k, kind in enumerate(tokens.kinds)
         if kind == "der" and tokens.kinds[k + 1] == "(" and not _is_of_variable(tokens, k + 2)
     ]  # fmt: skip
-    if not places:
-        return text
     for at in reversed(places):
         text = text[:at] + NAME + text[at + len("der") :]
-    return text + _DEFINITION
+    return text
 
 
 def _is_of_variable(tokens: Tokens, k: int) -> bool:

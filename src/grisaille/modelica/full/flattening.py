@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import ModelError
-from grisaille.modelica.full import keeping, rumoca
+from grisaille.modelica.full import keeping, omc, rumoca
 from grisaille.modelica.full.derivatives import with_named_derivatives
 from grisaille.modelica.full.explaining import damaged, explained
 from grisaille.modelica.full.flat_expressions import Unwritable
@@ -20,29 +20,68 @@ from grisaille.modelica.full.flat_text import flat_text
 from grisaille.modelica.full.libraries import Names, Place, libraries_in, needed
 from grisaille.modelica.full.mending import mended
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
-from grisaille.modelica.full.remedies import MAIN, Remedies, Texts
+from grisaille.modelica.full.remedies import BALANCED, MAIN, Remedies, Texts, unbalanced
+from grisaille.modelica.refusals import Source
+
+AUTO, RUMOCA, OMC = "auto", "rumoca", "omc"
 
 
 def flatten(
-    text: str, label: str, name: str, roots: Sequence[Path], file: Path | None = None
-) -> tuple[str, FlatSource]:
+    text: str, label: str, name: str, roots: Sequence[Path], file: Path | None = None, flattener: str = AUTO
+) -> tuple[str, Source]:
     """The Base Modelica text of the model ``name``.
 
     roots : folders of libraries, and libraries themselves
     file : the file in one of them that the user has named, whose lines are told by number alone
+    flattener : ``"rumoca"``, ``"omc"``, or ``"auto"``: rumoca first, and omc where that fails and it is installed
     """
-    rumoca.check()
-    entry = keeping.Entry([text, label, name, str(file), *(str(root.resolve()) for root in roots), rumoca.version()])
+    if flattener == OMC or (flattener == AUTO and not rumoca.is_available() and omc.program()):
+        source = _by_omc(text, label, name, roots)
+    else:
+        try:
+            source = _by_rumoca(text, label, name, roots, file)
+        except ModelError as refused:
+            if flattener != AUTO or omc.program() is None:
+                raise
+            source = _by_both(refused, text, label, name, roots)
+    return source.text, source
+
+
+def _by_both(refused: ModelError, text: str, label: str, name: str, roots: Sequence[Path]) -> Source:
+    """By omc, after rumoca has refused."""
+    try:
+        source = _by_omc(text, label, name, roots)
+    except ModelError as error:
+        raise ModelError(f"{refused}\nAnd by OpenModelica:\n{error}") from None
+    reason = str(refused).splitlines()
+    words = " ".join(reason[1:2] or reason).strip()
+    warnings.warn(f"'{name}' of {label} is flattened by omc, since rumoca refused it ({words}).", stacklevel=5)
+    return source
+
+
+def _by_omc(text: str, label: str, name: str, roots: Sequence[Path]) -> Source:
+    entry = keeping.Entry([OMC, omc.identity(), text, label, name, *(str(root.resolve()) for root in roots)])
     kept = entry.found()
     if kept is not None:
-        source = FlatSource.from_dict(kept, label)
-        return source.text, source
+        return FlatSource.from_dict(kept, str(kept["label"]))
+    libraries = libraries_in(roots)
+    source = omc.flatten(text, label, name, libraries)
+    entry.keep({"text": source.text, "origins": [], "files": [], "label": source.label}, roots, libraries)
+    return source
+
+
+def _by_rumoca(text: str, label: str, name: str, roots: Sequence[Path], file: Path | None) -> FlatSource:
+    rumoca.check()
+    asked = [text, label, name, str(file), *(str(root.resolve()) for root in roots), rumoca.version()]
+    entry = keeping.Entry([RUMOCA, *asked])
+    kept = entry.found()
+    if kept is not None:
+        return FlatSource.from_dict(kept, label)
     libraries = libraries_in(roots)
     made = _Flattening(label, name, libraries)
-    answer = made.answer(mended(with_named_derivatives(text)))
-    source = made.written(answer, file)
+    source = made.written(made.answer(mended(with_named_derivatives(text))), file)
     entry.keep(source.as_dict(), roots, libraries)
-    return source.text, source
+    return source
 
 
 class _Flattening:
@@ -59,7 +98,7 @@ class _Flattening:
         self._gather(text)
         remedies, refused = Remedies(), ""
         while True:
-            answer = rumoca.ask(self._own, self.label, self.name, self._files)
+            answer = rumoca.ask(self._own, self.label, self._asked, self._files)
             if "error" not in answer:
                 for path, words in self._without.items():
                     warnings.warn(f"{path} is not read, {words}; '{self.name}' does not need it.", stacklevel=4)
@@ -70,7 +109,7 @@ class _Flattening:
                 self._gather(text)
                 continue
             refused = refused if worse else self._refusal(answer)
-            changed = remedies.applied(str(answer["error"]), self.texts)
+            changed = remedies.applied(f"{answer['error']}\0{self.name}", self.texts)
             if worse or changed is None:
                 raise ModelError(refused)
             self.texts = changed
@@ -85,6 +124,10 @@ class _Flattening:
         return self.texts[MAIN]
 
     @property
+    def _asked(self) -> str:
+        return BALANCED if f"model {BALANCED} " in self._own else self.name
+
+    @property
     def _files(self) -> Texts:
         return {path: text for path, text in self.texts.items() if path != MAIN}
 
@@ -95,7 +138,8 @@ class _Flattening:
 
     def written(self, answer: Mapping[str, Any], file: Path | None) -> FlatSource:
         """The flat model as text."""
-        flat = answer["flat"]
+        own = [int(number) for number, path in answer.get("names", {}).items() if path == self.label]
+        flat = unbalanced(answer["flat"], self._own, own)
         try:
             texts = {int(number): text for number, text in answer.get("files", {}).items()}
             made = flat_text(flat, self.name, texts)

@@ -65,7 +65,7 @@ def _read_from(roots: Iterable[Path], libraries: Names) -> Iterator[tuple[str, s
     waiting = list(libraries.values())
     while waiting:
         place: Place = waiting.pop()
-        if "text" in vars(place):
+        if "_written" in vars(place):
             yield str(place.file.resolve()), _state(place.file)
         if "inner" in vars(place) and place.is_folder:
             yield str(place.path.resolve()), _state(place.path)

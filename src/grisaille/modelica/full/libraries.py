@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+from grisaille.modelica.full.conversions import converted, renamed_classes, used_versions
 
 _BARE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _IMPORT = re.compile(r"\bimport\s+(?:(\w+)\s*=\s*)?([\w.]+?)(\.\*|\.\{[^}]*\})?\s*[;\"]")
@@ -30,6 +32,8 @@ class Place:
     path: Path
     name: str
     parent: Place | None = None
+    around: dict[str, Place] = field(default_factory=dict)
+    """Of a library: all libraries of the search path."""
 
     @cached_property
     def is_folder(self) -> bool:
@@ -54,8 +58,27 @@ class Place:
 
     @cached_property
     def text(self) -> str:
-        """The text; letters that are no UTF-8 are replaced."""
+        """The text, with the names that the other libraries have today; letters that are no UTF-8 are replaced."""
+        return converted(self._written, self.library.renamed) if self.library.renamed else self._written
+
+    @cached_property
+    def _written(self) -> str:
         return self.file.read_text("utf-8", errors="replace")
+
+    @property
+    def library(self) -> Place:
+        """The library that this place is in."""
+        return list(self.chain())[-1]
+
+    @cached_property
+    def renamed(self) -> dict[str, str]:
+        """Of a library: classes of others that had other names when it was written."""
+        found: dict[str, str] = {}
+        for name, version in used_versions(self._written).items():
+            other = self.around.get(name)
+            if other is not None and other is not self and other.is_folder:
+                found |= renamed_classes(other._written, other.path, version)
+        return found
 
     def chain(self) -> Iterator[Place]:
         """This place and all around it."""
@@ -96,6 +119,8 @@ def libraries_in(roots: Iterable[Path]) -> dict[str, Place]:
         else:
             own = places_in(root)
         found = {**own, **found}
+    for place in found.values():
+        place.around = found
     return found
 
 

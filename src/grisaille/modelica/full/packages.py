@@ -27,6 +27,7 @@ _ONLY_FULL = re.compile(
 )
 _PLAIN = ("record", "type", "function")
 _IN_EQUATIONS = ("der", "assert", "reinit", "terminate", "connect", "sum", "product", "min", "max")
+_WHOLE = "Flattened"
 _CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
 
 
@@ -50,6 +51,8 @@ def is_full(text: str, file: Path | None) -> bool:
 
     A flat text with a mistake in it is no full Modelica.
     """
+    if file is not None and file.name == "package.mo" and _has_others(file.resolve().parent):
+        return True
     if is_flat(text):
         return _needs_package(text, file)
     in_mo = file is not None and file.suffix == ".mo"
@@ -65,6 +68,17 @@ def is_full(text: str, file: Path | None) -> bool:
     return in_mo or bool(unplain) or any("." in kind and kind not in known for kind in types)
 
 
+def _has_others(package: Path) -> bool:
+    """Whether a package in a folder has classes in files of their own."""
+    return any(one.name != "package.mo" for one in package.glob("*.mo")) or any(package.glob("*/package.mo"))
+
+
+def name_of_file(file: Path) -> str:
+    """How a file is called: below the folder of its outermost package, where it stands in one."""
+    package = package_of(file)
+    return file.name if package is None else file.resolve().relative_to(package.parent).as_posix()
+
+
 def _is_plain(made: tree.Class) -> bool:
     """Whether components of a class are values."""
     return made.kind in _PLAIN or "ExternalObject" in made.extends
@@ -73,7 +87,7 @@ def _is_plain(made: tree.Class) -> bool:
 def _needs_package(text: str, file: Path | None) -> bool:
     """Whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
     within = _WITHIN.match(_COMMENT.sub(" ", text))
-    if within is None or not within[1] or _package(file) is None:
+    if within is None or not within[1] or package_of(file) is None:
         return False
     classes = every_class(parse(text))
     known = {*BUILTINS, *LAZY, *(name for name, _ in classes), *_IN_EQUATIONS}
@@ -118,7 +132,7 @@ def whole(
         name = f"{within}.{name}"
     if not re.fullmatch(r"[\w.']+", name):
         raise ModelError(f"name {name!r} is no name of a class.")
-    folder = _package(file)
+    folder = package_of(file)
     if folder is None:
         if within:
             raise ModelError(
@@ -127,12 +141,24 @@ def whole(
         return text, label, name, list(roots)
     inside = any(root.resolve() in (folder.resolve(), folder.resolve().parent) for root in roots)
     own = list(roots) if inside else [*roots, folder]
-    return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
+    return f"model {_WHOLE}\n  extends {name};\nend {_WHOLE};\n", label, _WHOLE, own
+
+
+def meant_name(wanted: tuple[str, str, str, list[Path]]) -> str:
+    """The name of the model that ``whole`` means, in full."""
+    found = re.search(r"extends ([^;]+);", wanted[0]) if wanted[2] == _WHOLE else None
+    return found[1] if found else wanted[2]
+
+
+def name_in_file(text: str, name: str | None) -> str | None:
+    """The name of a model without the package that its file stands within."""
+    within = _WITHIN.match(_COMMENT.sub(" ", text)) if name is not None else None
+    return name.removeprefix(f"{within[1]}.") if within and within[1] and name is not None else name
 
 
 def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
     """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
-    package = _package(file)
+    package = package_of(file)
     own = file.resolve().parent if file is not None else None
     return Places(own, (*([package] if package is not None else []), *libraries))
 
@@ -162,7 +188,7 @@ def _head(text: str, label: str) -> tuple[str, str, str]:
     return (within[1] if within else "").strip("."), found[1], found[2]
 
 
-def _package(file: Path | None) -> Path | None:
+def package_of(file: Path | None) -> Path | None:
     """The outermost folder of the package in whose tree a file stands."""
     folder = file.resolve().parent if file is not None else None
     outermost = None

@@ -6,10 +6,13 @@ A remedy is asked for by the words of the refusal. The same model is meant after
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
+from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
 from grisaille.modelica.full.record_constants import with_scalars
+from grisaille.modelica.full.remedies_of_names import with_derivatives_in_files, with_full_literals
+from grisaille.modelica.full.table_texts import without_object
 
 SAMPLE = "grisaille_sample"
 """The function that stands for ``sample`` while a text is flattened."""
@@ -20,6 +23,9 @@ _SAMPLE = (
 TIME = "grisaille_time"
 """The function that stands for ``time`` in initial algorithms."""
 _TIME = f"\nfunction {TIME} output Real y; algorithm y := 0; end {TIME};\n"
+_CONNECTOR = re.compile(r"\bconnector\s+(\w+)\b.*?\bend\s+\1\s*;", re.DOTALL)
+BALANCED = "grisaille_balanced"
+"""A model with as many equations as unknowns, whose own ones, ``0 = 0`` or unknowns of this name, are left out."""
 _INITIAL = re.compile(r"\binitial\s+algorithm\b")
 _SECTION = re.compile(
     r"\b(?:equation|algorithm|initial|public|protected|annotation)\b|\bend\s+(?!if|for|while|when)\w+\s*;"
@@ -76,13 +82,19 @@ def _times_at_the_start(bare: str) -> Iterator[Edit]:
 
 
 def _with_integers(texts: Texts, found: re.Match[str]) -> Texts:
-    """Enumerations as integers: rumoca chooses between integers by ``if``, between literals it does not."""
+    """Enumerations that decide whether a component is there, as integers.
+
+    rumoca chooses between integers by ``if``, between literals it does not.
+    """
+    condition = re.compile(rf"(?<![\w.]){found[1]}(?!\w)[^;]*?\bif\b([^;]*);")
+    bare = {path: without_words(text) for path, text in texts.items()}
+    asked = " ".join(m[1] for text in bare.values() if found[1] in text for m in condition.finditer(text))
     literals: dict[str, set[str]] = {}
-    for text in texts.values():
-        bare = without_words(text)
-        for made in _ENUMERATION.finditer(bare):
-            listed = bare[made.end() - 1 : end_of_argument(bare, made.end())]
-            literals.setdefault(made[1], set()).update(_LITERAL.findall(_top(listed)))
+    for text in bare.values():
+        for made in _ENUMERATION.finditer(text):
+            own = _LITERAL.findall(_top(text[made.end() - 1 : end_of_parentheses(text, made.end())]))
+            if own and re.search(rf"(?<!\w){made[1]}\s*\.\s*(?:{'|'.join(own)})(?!\w)", asked):
+                literals.setdefault(made[1], set()).update(own)
     return {path: _integers_in(text, literals) for path, text in texts.items()}
 
 
@@ -90,7 +102,9 @@ def _integers_in(text: str, literals: dict[str, set[str]]) -> str:
     bare = without_words(text)
     edits: list[tuple[int, int, str]] = []
     for made in _ENUMERATION.finditer(bare):
-        end = end_of_argument(bare, made.end())
+        if made[1] not in literals:
+            continue
+        end = end_of_parentheses(bare, made.end())
         names = _LITERAL.findall(_top(bare[made.end() - 1 : end]))
         numbers = " ".join(f"constant Integer {name} = {k};" for k, name in enumerate(names, 1))
         kept = f"package {made[1]}__of {numbers} end {made[1]}__of; type {made[1]} = Integer"
@@ -113,6 +127,45 @@ def _top(listed: str) -> str:
     return "(" + inner
 
 
+def _without_causality(texts: Texts, found: re.Match[str]) -> Texts:
+    """Records in connectors without ``input`` and ``output``, which count at the top of a model only."""
+    prefix = re.compile(rf"\b(?:input|output)\b(?=\s+[\w.]+\s+{found[1]}(?!\w))")
+
+    def places(bare: str) -> Iterator[Edit]:
+        for made in _CONNECTOR.finditer(bare):
+            yield from ((m.start(), m.end(), "") for m in prefix.finditer(bare, made.start(), made.end()))
+
+    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+
+
+def _balanced(texts: Texts, found: re.Match[str]) -> Texts:
+    """The model with equations or unknowns that are left out again: whether it is determined is found out later.
+
+    rumoca counts, and counts wrongly in places; the analysis of the structure says which unknowns are not determined.
+    """
+    equations, unknowns, name = int(found[1]), int(found[2]), found[3]
+    missing = max(unknowns - equations, 0)
+    added = f" Real {BALANCED}[{equations - unknowns}];" if not missing else ""
+    body = "".join(" 0 = 0 * time;" for _ in range(missing))
+    return {**texts, MAIN: f"{texts[MAIN]}\nmodel {BALANCED} extends {name};{added} equation{body} end {BALANCED};\n"}
+
+
+def unbalanced(flat: dict[str, Any], own: str, numbers: Iterable[int]) -> dict[str, Any]:
+    """The flat tree without what ``_balanced`` has added to the user's text, known by these numbers."""
+    begin = own.find(f"\nmodel {BALANCED} ")
+    if begin < 0:
+        return flat
+    at, files = len(own[:begin].encode()), set(numbers)
+
+    def is_added(equation: Any) -> bool:
+        span = equation.get("span") or {}
+        return span.get("source") in files and span.get("start", 0) > at
+
+    kept = [equation for equation in flat["equations"] if not is_added(equation)]
+    variables = {name: variable for name, variable in flat["variables"].items() if name != BALANCED}
+    return {**flat, "equations": kept, "variables": variables}
+
+
 def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
     """A function of a library with the name of a built-in one, under another name."""
     name = found[1]
@@ -126,10 +179,22 @@ def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
     return changed
 
 
+def _without_tables(texts: Texts, found: re.Match[str]) -> Texts:
+    """Tables in files as functions of the names of their files."""
+    for kind in ("Table1D", "TimeTable"):
+        texts = {path: edited(text, without_object(kind, text, without_words(text))) for path, text in texts.items()}
+    return texts
+
+
 _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
+    (re.compile(r"(?<=unbalanced model: )(\d+) equations, (\d+) unknowns(?=[^\0]*\0(.*))"), _balanced),
+    (re.compile(r"variable `[^`]*\b(\w+)` has the wrong DAE coordinate role"), _without_causality),
+    (re.compile(r"`derivative expression`: der"), lambda texts, found: with_derivatives_in_files(texts, MAIN)),
+    (re.compile(r"invalid import target: '([\w.]+)'"), lambda texts, found: with_full_literals(texts, found[1])),
     (re.compile(r"is determined from `time`"), _with_named_time),
     (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
-    (re.compile(r"conditional component `\w+` requires parameter expression"), _with_integers),
+    (re.compile(r"conditional component `(\w+)` requires parameter expression"), _with_integers),
     (re.compile(r"ExternalObject lifecycle for '(\w+)': resolved base DefId\(\d+\) is missing"), _with_own_name),
+    (re.compile(r"a table read from a file"), _without_tables),
     (re.compile(r"unresolved Flat reference `([\w.]+)\.(\w+)\.(\w+)`"), with_scalars),
 ]

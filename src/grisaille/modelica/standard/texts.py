@@ -52,7 +52,7 @@ def _after_blanks(text: Any, start: Any = 1) -> int:
 def _compare(a: Any, b: Any, case_sensitive: Any = True) -> int:
     """The index in ``Modelica.Utilities.Types.Compare``: less, equal, greater."""
     a, b = (_plain(a), _plain(b)) if case_sensitive else (_plain(a).lower(), _plain(b).lower())
-    return 2 + (a > b) - (a < b)
+    return 2 + int(a > b) - int(a < b)
 
 
 def _length(text: Any) -> int:

@@ -41,7 +41,8 @@ def akima(d: Numbers, *, modified: bool = False) -> Numbers:
     """Slopes at the knots from the secants between them, along the first axis."""
     wide = widened(d, 1)
     left, right = akima_weights(d, modified=modified)
-    return left * wide[:-1] + right * wide[1:]
+    slopes: Numbers = left * wide[:-1] + right * wide[1:]
+    return slopes
 
 
 def fritsch_butland(h: Numbers, d: Numbers) -> Numbers:

@@ -122,7 +122,7 @@ class _Axis:
     @cached_property
     def passed(self) -> list[Any]:
         """For each knot, one where u has reached it and zero before."""
-        found = []
+        found: list[Any] = []
         for knot in self.knots:
             reached = relation(">=", self.u, knot)
             if isinstance(reached, bool):

@@ -2,8 +2,8 @@
 
 Points on the switch are looked for, and the formula is compared for the pieces on its two sides: first at random
 points, where the other relations are as they happen to be, then where symbols are of any size, then where the other
-relations are what they would have to be for the formula to feel this one. Of `a & b & c & d` each is felt only where all
-others hold, which random points seldom meet.
+relations are what they would have to be for the formula to feel this one. Of `a & b & c & d` each is felt only where
+all others hold, which random points seldom meet.
 """
 
 from __future__ import annotations
