@@ -99,14 +99,16 @@ def judged(case: Case, package: Path, libraries: list[Path], limit: float) -> di
     times = stop * (np.arange(101) + 0.37) / 101
     expected = REFERENCES[case.name](times)
     asked = {
-        "source": case.text(library=False),
-        "path": [str(package)],
+        "source": case.text(library=False) if case.changes else str(file),
+        "name": None if case.changes else case.model,
+        "path": [str(package)] if case.changes else [],
         "times": [0.0, *times],
         "names": list(expected),
     }
     answer = values(asked, limit)
-    if "unresolved" in answer.get("error", "") and libraries:
-        asked |= {"source": case.text(library=True), "path": [str(p) for p in (*libraries, package)]}
+    if answer.get("stage") == "read" and libraries:
+        asked |= {"source": case.text(library=True), "name": None}
+        asked["path"] = [str(p) for p in (*libraries, package)]
         answer = values(asked, limit)
     if "error" in answer:
         if case.fails and answer["stage"] == "simulated":

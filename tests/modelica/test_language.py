@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import grisaille as gr
+from grisaille.modelica.full.flat_expressions import Expressions
+from grisaille.modelica.full.remedies_of_names import with_derivatives_in_files, with_full_literals
 
 T = np.array([0.0, 0.11, 0.4, 0.73, 1.0])
 
@@ -43,6 +48,26 @@ TEXTS = {
         "if time > 0.5 then r[2] := 2; end if; k := sum(r) - r[1];",
         {"s": 1 + T, "k": 2.0 * (T > 0.5), "r[2]": 2.0 * (T > 0.5)},
     ),
+    "values of fields of records": (
+        "record R Real a = 1; Real b = 2 * a; parameter Integer n = 3; end R; R r(a = time); R q[2](a = {time, 5}, "
+        "each b = 3); R s; Real a = 7; Real y = r.b + q[2].a + r.n; equation s = R(time, 4);",
+        {"y": 2 * T + 8, "q[1].b": 3 + 0 * T, "s.b": 4 + 0 * T, "a": 7 + 0 * T},
+    ),
+    "sizes that follow from values": (
+        "Real w[:] = 2 * z; Real z[:] = {i * time for i in 1:4}; Real[:] y = z[2:3]; "
+        "Boolean b[:] = {time > 0.5, true};",
+        {"w[4]": 8 * T, "y[2]": 3 * T, "b[1]": 1.0 * (T > 0.5)},
+    ),
+    "a break in a loop that a counter ends": (
+        "function g input Real x; output Real y; protected Integer i; algorithm i := 0; y := x; while y < 1 and i < 10 "
+        "loop y := 2 * y; i := i + 1; if y > 0.9 then break; end if; end while; end g; Real y = g(time + 0.1);",
+        {"y": [1.6, 1.68, 1.0, 1.66, 1.1]},
+    ),
+    "literals by their numbers, and the smallest of nothing": (
+        "type E = enumeration(a, b, c); E e = E(2); Real y = if e == E.b then time else 0; "
+        "Real z = min(1, min({time for i in 1:0}));",
+        {"y": T, "z": 1 + 0 * T},
+    ),
     "a long loop that a parameter ends": (
         "parameter Real eps = 1e-3; Real s; algorithm s := 0; while exp(-0.01 * s) >= eps loop s := s + 1; end while;",
         {"s": np.full(5, 691.0)},
@@ -62,3 +87,53 @@ def test_a_text_means_what_the_specification_says(text: str) -> None:
 def test_a_start_that_is_assumed_in_an_algorithm_is_said() -> None:
     with pytest.warns(UserWarning, match="line 1: an algorithm does not always give 'y' a value: it is its start"):
         gr.read_modelica("model M Real y; algorithm if time > 0.5 then y := 1; end if; end M;")
+
+
+def test_what_would_be_set_at_the_end_of_a_run_is_said() -> None:
+    with pytest.warns(UserWarning, match="line 1: 'z' is not set when terminal\\(\\): nothing happens at the end"):
+        gr.read_modelica("model M Real x = time; Real z; equation when terminal() then z = x; end when; end M;")
+
+
+def test_flat_files_of_a_package_are_read_with_the_functions_they_use(tmp_path: Path) -> None:
+    folder = tmp_path / "Lib" / "Sub"
+    folder.mkdir(parents=True)
+    (tmp_path / "Lib" / "package.mo").write_text("within ;\npackage Lib\nend Lib;\n")
+    (folder / "package.mo").write_text("within Lib;\npackage Sub\nend Sub;\n")
+    (folder / "f.mo").write_text(
+        "within Lib.Sub;\nfunction f\n  input Real x;\n  output Real y;\nprotected\n  Real c[2] = {1, 2};\n"
+        "algorithm\n  y := sum(c) * g(x);\nend f;\n"
+    )
+    (folder / "g.mo").write_text(
+        "within Lib.Sub;\nfunction g input Real x; output Real y; algorithm y := x^2; end g;\n"
+    )
+    (folder / "M.mo").write_text("within Lib.Sub;\nmodel M\n  Real y = f(time);\nend M;\n")
+    for name in (None, "M", "Lib.Sub.M"):
+        model = gr.read_modelica(folder / "M.mo", name=name)
+        assert gr.simulate(model, T, compiled=False).y.values == pytest.approx(3 * T**2)
+    (folder / "N.mo").write_text("within Lib.Sub;\nmodel N\n  Real y = time;\nend N;\n")
+    assert "y" in gr.simulate(gr.read_modelica(folder / "N.mo", name="Lib.Sub.N"), T, compiled=False)
+
+
+def test_what_the_flattener_does_not_follow_is_rewritten_in_files_of_libraries() -> None:
+    texts = {"": "model M extends L.A; end M;", "L/A.mo": "model A Real y = der(a - b); Real z = der(a); end A;"}
+    changed = with_derivatives_in_files(texts, "")
+    assert "grisaille_der(a - b)" in changed["L/A.mo"] and "= der(a);" in changed["L/A.mo"]
+    assert "function grisaille_der" in changed[""]
+    literals = {
+        "": "",
+        "L/A.mo": "model A import L.B.E.On; B b(e = On, On = 2); Real On2 = x.On; end A;",
+        "L/B.mo": "On",
+    }
+    changed = with_full_literals(literals, "L.B.E.On")
+    assert changed["L/A.mo"] == "model A  B b(e = L.B.E.On, On = 2); Real On2 = x.On; end A;"
+    assert changed["L/B.mo"] == "On"
+
+
+def test_a_sum_of_hundreds_is_written_as_one_sum() -> None:
+    node: dict[str, Any] = {"Literal": {"value": {"Real": 0.0}}}
+    for k in range(300):
+        one = {"Literal": {"value": {"Real": float(k)}}}
+        node = {"Binary": {"op": "Sub" if k % 2 else "Add", "lhs": node, "rhs": one}}
+    text = Expressions({"functions": {}, "variables": {}}).text(node)
+    model = gr.read_modelica(f"model M Real x; equation x = {text};\nend M;")
+    assert float(gr.simulate(model, T, compiled=False).x[0]) == sum((-1) ** k * k for k in range(300))

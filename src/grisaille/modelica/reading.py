@@ -15,6 +15,7 @@ from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.fitted.reading import Fitted, find_original, fitted_model, with_values
 from grisaille.modelica.full.flattening import AUTO, flatten
+from grisaille.modelica.full.gathering import gathered
 from grisaille.modelica.full.outline import MODELS
 from grisaille.modelica.full.packages import (
     every_class,
@@ -22,6 +23,8 @@ from grisaille.modelica.full.packages import (
     is_full,
     libraries_of_environment,
     meant_name,
+    name_in_file,
+    name_of_file,
     package_of,
     places_of,
     whole,
@@ -99,10 +102,13 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
         libraries = _libraries(path)
         with counted(), files_of(places_of(file, libraries)):
             if _is_full(text, file, path):
+                own = _gathered(text, file, name)
+                if own is not None:
+                    return _known_as(own[0], name or own[0]._content.name, False, text, file), own[1]
                 wanted = whole(text, label, file, name, libraries)
                 model, _ = _read(*flatten(*wanted, file, request.flattener), None)
                 return _known_as(model, meant_name(wanted), False, text, file), dict(experiment_of(text, name))
-            model, settings = _read(text, Source(text, label), name)
+            model, settings = _read(text, Source(text, label), name_in_file(text, name))
             return _known_as(model, model._content.name if name is None else name, True, text, file), settings
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
@@ -115,7 +121,7 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
 def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | None) -> Model:
     """The model with what it was read from."""
     kept = text if file is None and len(text) <= LONGEST_KEPT else ""
-    return restored(replace(model._content, origin=Origin(name, is_flat, file.name if file else "", kept)))
+    return restored(replace(model._content, origin=Origin(name, is_flat, name_of_file(file) if file else "", kept)))
 
 
 def _read_fitted(fitted: Fitted, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
@@ -161,6 +167,17 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     made = _model(classes, name, place.label)
     settings = {k.removeprefix("experiment."): v for k, v in made.annotation.items() if k.startswith("experiment.")}
     return restored(lower(classes, made, place)), settings
+
+
+def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, dict[str, Any]] | None:
+    """A flat file with the functions, records and types of its package, where these need no flattener."""
+    source = gathered(text, file)
+    if source is None:
+        return None
+    try:
+        return _read(source.text, source, name_in_file(text, name))
+    except ModelError:
+        return None  # the flattener may understand more
 
 
 def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str) -> tuple[str, Source]:

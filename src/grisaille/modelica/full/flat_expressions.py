@@ -57,10 +57,16 @@ class Expressions:
         return str(int(value))
 
     def _binary(self, inner: Tree) -> str:
-        operator = _OPERATORS.get(str(inner["op"]))
-        if operator is None:
-            raise Unwritable(f"the operator '{inner['op']}' is not supported")
-        return f"({self.text(inner['lhs'])} {operator} {self.text(inner['rhs'])})"
+        written: list[str] = []
+        while True:  # a + b - c, however long, as one sum
+            operator = _OPERATORS.get(str(inner["op"]))
+            if operator is None:
+                raise Unwritable(f"the operator '{inner['op']}' is not supported")
+            written.append(f" {operator} {self.text(inner['rhs'])}")
+            kind, left = node_of(inner["lhs"])
+            if operator not in "+-" or kind != "Binary" or _OPERATORS.get(str(left["op"]), "*") not in "+-":
+                return f"({self.text(inner['lhs'])}{''.join(reversed(written))})"
+            inner = left
 
     def _unary(self, inner: Tree) -> str:
         operator = _OPERATORS.get(str(inner["op"]))

@@ -1,4 +1,4 @@
-"""Remedies for names that ``rumoca`` 0.10 does not follow: derivatives of formulas and imported literals in libraries."""
+"""Remedies for names that ``rumoca`` 0.10 does not follow: derivatives of formulas, and imported literals."""
 
 from __future__ import annotations
 
