@@ -47,6 +47,8 @@ SMOOTHED = (
 )
 
 
+OUTLYING = 0.01
+"""Probability at which some of normal residuals stick out of the middle of them."""
 NOT_NORMAL = "not tested: a robust loss does not take residuals to be normal."
 
 
@@ -411,8 +413,11 @@ class _Part:
 
 
 def size_of(r: np.ndarray, q: np.ndarray, is_robust: bool) -> tuple[tests.Test, float]:
-    """Whether residuals are as large as the declared noise, and how large they are in units of it."""
-    if is_robust:
+    """Whether residuals are as large as the declared noise, and how large they are in units of it.
+
+    is_robust : whether a robust loss counts those less that stick out, so that the middle of the others is what counts
+    """
+    if is_robust and len(tests.sticking_out(r, OUTLYING)[1]):
         return tests.middle_size(r, q)
     found = tests.size(r, q)
     return found, float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
