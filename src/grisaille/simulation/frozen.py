@@ -22,8 +22,10 @@ from grisaille.simulation.integration import first_choice, integrate
 HALVINGS = 20
 AT_ANY_STEP = (Status.ORDER,)
 """What shorter steps do not change: switches at one instant."""
-APPARENT = 1e-2
-"""Of what a quantity covers: differences from a run under error control that are said."""
+APPARENT = 1e-4
+"""Of what a quantity covers: differences from a run under error control that are said, if they are also as many times
+the relative tolerance as the next number."""
+MANY_TOLERANCES = 100.0
 WITH_JUMPS = 1e-3
 """Steps, of the run, that are short enough where a solution jumps inside one."""
 DISAGREEMENTS = 2
@@ -53,6 +55,8 @@ def choose_step(
         used = integrate(kernel, task, inner, on_slice)
         done = task.status == Status.DONE
         if done and task.error_estimate <= 1.0 and (not _is_compared(kernel, task) or reference.agrees_with(task)):
+            if _has_hidden(kernel, task) and reference.is_complete:
+                task.differs = reference.differs(task)
             break
         if not done and (task.status in AT_ANY_STEP or not reference.is_complete):
             break
@@ -71,7 +75,11 @@ def choose_step(
 def _is_compared(kernel: Kernel, task: Task) -> bool:
     """Whether an error estimate does not see everything: unknowns that nothing feeds back, what lies between the stages
     of a step (knots, switches). What is remembered of the past belongs to one run."""
-    return kernel.nz != kernel.ne or (task.past is None and (kernel.ne > 0 or kernel.bends > 0))
+    return kernel.nz != kernel.ne or _has_hidden(kernel, task)
+
+
+def _has_hidden(kernel: Kernel, task: Task) -> bool:
+    return task.past is None and (kernel.ne > 0 or kernel.bends > 0)
 
 
 def _refuse_unless_accurate(task: Task, reference: _Reference) -> None:
@@ -120,12 +128,15 @@ class _Reference:
     def differs(self, task: Task) -> tuple[int, float] | None:
         """The quantity that differs most from this run, and by how much of what it covers; None where that is little
         or within what this run is off."""
-        uncertain = _apart(self.run.y, self.sharper.y) if self.sharper.status == Status.DONE else 0.0
-        apart = _apart(task.y, self.run.y) - uncertain
         covered = _covered(self.run.y) + 1e-3 * np.abs(_finite(self.run.y)).max(axis=0)
+        apart, least = _apart(task.y, self.run.y), max(APPARENT, MANY_TOLERANCES * task.rtol)
+        if not np.any(apart > least * covered):
+            return None
+        if self.sharper.status == Status.DONE:
+            apart = apart - _apart(self.run.y, self.sharper.y)
         share = np.divide(apart, covered, out=np.zeros_like(covered), where=covered > 0)
-        worst = int(np.argmax(share)) if share.size else 0
-        return (worst, float(share[worst])) if share.size and share[worst] > APPARENT else None
+        worst = int(np.argmax(share))
+        return (worst, float(share[worst])) if share[worst] > least else None
 
     def _integrated(self, share: float) -> Task:
         copy = self.begin.copy(self.kernel, self.task, share)
