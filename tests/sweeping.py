@@ -154,6 +154,7 @@ def surface(folder: Path) -> Iterator[Call]:
         "find_experiment": {"which": "a"}, "intervals": {"method": "wald"},
         "limits": {"method": "wald"}, "plot": {}, "predict": {}, "profile": {"name": "k", "points": 2},
         "report": {"path": folder / "page.html"}, "residuals": {}, "save": {"path": folder / "again.nc"},
+        "to_modelica": {"path": folder / "fit.mo"},
         "simulate": {"times": TIMES, "inputs": {"u": 1.0}}, "simulated": {"experiment": data},
         "test": {"hypothesis": {"k": 0.5}}, "validate": {"experiment": other}, "__getitem__": {"name": "k"},
         "surface": {"first": "k", "second": "q", "points": 3},

@@ -73,10 +73,19 @@ class Beside(Scheduled):
         yield gr.when(gr.time > 0.7, self.m == 1).otherwise(gr.clock(0.1), self.m == gr.pre(self.m) + 0.25)
 
 
+class Ordered(Scheduled):
+    """What is decided after what it needs, written before it; what stands at its threshold at the start."""
+
+    def equations(self) -> Any:
+        yield from super().equations()
+        yield gr.when((self.n > 2) & (gr.time < 2), self.m == 5).otherwise(gr.time > 0, self.m == 1)
+        yield gr.when(gr.clock(0.5), self.n == gr.pre(self.n) + 1).otherwise(gr.time >= 0, self.n == -9)
+
+
 TIMES = np.array([round(0.05 * k, 2) for k in range(61)])
 
 
-@pytest.mark.parametrize("model", [Chained, Either, Remembered, Crooked, Beside])
+@pytest.mark.parametrize("model", [Chained, Either, Remembered, Crooked, Beside, Ordered])
 @pytest.mark.parametrize("begin", [0.0, 0.35, -0.4])
 def test_signals_are_what_a_run_shows(model: type[gr.Model], begin: float) -> None:
     every = TIMES + min(begin, 0.0)

@@ -92,7 +92,7 @@ def test_a_law_of_its_own_needs_a_formula_only() -> None:
     from dataclasses import dataclass
 
     @dataclass(frozen=True)
-    class Logistic(laws.Law):
+    class Sigmoid(laws.Law):
         mean: float
         scale: float
 
@@ -100,14 +100,14 @@ def test_a_law_of_its_own_needs_a_formula_only() -> None:
             z = (value - self.mean) / self.scale
             return -z - 2 * np.log1p(np.exp(-z)) - np.log(self.scale)
 
-    law, other = Logistic(1.0, 0.3), stats.logistic(1.0, 0.3)
+    law, other = Sigmoid(1.0, 0.3), stats.logistic(1.0, 0.3)
     p = np.array([0.001, 0.2, 0.5, 0.99])
     assert np.allclose(law.quantile(p), other.ppf(p), rtol=1e-8)
     assert np.allclose(law.distribution(other.ppf(p)), p, rtol=1e-8)
     assert law.mode == pytest.approx(1.0, abs=1e-6)
     z = (1.4 - 1.0) / 0.3
     assert law.derivatives(1.4).gradient[0] == pytest.approx(-np.tanh(z / 2) / 0.3, rel=1e-12)
-    laws.Law.known.pop("Logistic")
+    laws.Law.known.pop("Sigmoid")
 
 
 def test_locations_may_be_left_open_and_filled_in_by_arrays() -> None:

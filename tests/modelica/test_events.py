@@ -182,3 +182,21 @@ def test_a_delay_of_time() -> None:
     """
     result = run(body, [0.0, 0.25, 1.0, 2.0])
     np.testing.assert_allclose(result["y"], [0.0, 0.0, 1.0, 3.0], atol=1e-7)
+
+
+def test_a_clock_begins_where_an_initial_algorithm_says() -> None:
+    text = """model M
+  parameter Real period = 0.5, shift = 0.2;
+  parameter Real t0(fixed = false), t1(fixed = false);
+  Boolean y;
+initial algorithm
+  t0 := integer(time/period)*period + mod(shift, period);
+  t1 := t0 + 0.5*period;
+  if time + period < t1 then t0 := t0 - period; t1 := t1 - period; end if;
+  y := time >= t0 and time < t1;
+equation
+  when sample(t0, period) then y = true; elsewhen sample(t1, period) then y = false; end when;
+end M;"""
+    times = np.linspace(0.01, 1.99, 34)
+    on = ((times - 0.2) % 0.5 < 0.25) & (times >= 0.2)
+    assert np.array_equal(gr.simulate(gr.read_modelica(text), [0.0, *times])["y"].values[1:], on)

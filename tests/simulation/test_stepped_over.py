@@ -155,3 +155,20 @@ def test_knots_of_a_smooth_table_do_not_end_implicit_steps(rtol: float) -> None:
 
     tabled = steps(lambda s: gr.table(s, knots.tolist(), values.tolist(), kind="cubic"))
     assert tabled < 1.5 * steps(lambda s: gr.sin(s) + 0.3 * gr.sin(3 * s))
+
+
+def disturbed(width: float) -> gr.Model:
+    s, E, w = gr.Variable(0.0), gr.Variable(0.0), gr.Disturbance(gr.spectra.lowpass(1.0))
+    knots, values = [0, 3.33, 3.33 + width, 3.33 + 2 * width, 10], [0, 0, 1 / width, 0, 0]
+    rates = [der(s) == 1 + 0.02 * w, der(E) == gr.table(s, knots, values) * (1 + 0.02 * w)]
+    return type("Disturbed", (gr.Model,), {"s": s, "E": E, "w": w, "equations": rates})()
+
+
+def test_realizations_meet_a_bump_or_say_that_they_pass_it() -> None:
+    times = np.linspace(0, 10, 11)
+    with pytest.warns(UserWarning, match="steps per cell leave an error"):
+        run = gr.simulate(disturbed(2e-2), times, realizations=5, seed=1, compiled=False)
+    np.testing.assert_allclose(run["E"].isel(time=-1), 1.0, rtol=1e-3)
+    with pytest.warns(UserWarning, match=r"steps of 0.05 pass what changes with the states for 1e-05 only, near t = 3"):
+        run = gr.simulate(disturbed(1e-5), times, realizations=5, seed=1, compiled=False)
+    assert run.attrs["status"].endswith("is zero: it is missed, or met by chance")

@@ -7,6 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from zoo.further_test_set import ring_modulator
 
 import grisaille as gr
@@ -80,3 +81,19 @@ def test_parts_without_like_terms_stay_as_they_are() -> None:
     x, y = ca.SX.sym("x"), ca.SX.sym("y")
     parts = [x * y + ca.sin(x), 2 * ca.sin(x) - (x + y) * y, ca.SX(3)]
     assert all(a is b for a, b in zip(without_like_terms(parts), parts, strict=True))
+
+
+@pytest.mark.parametrize("exponent", [20.0, 1.4])
+def test_an_exponential_that_is_nothing_at_small_numbers(exponent: float) -> None:
+    """exp(-5800/T) is zero, and so is its slope, unless T is some hundred."""
+
+    class Vapour(gr.Model):
+        T = gr.Variable(start=300.0)
+        x = gr.Variable(start=1.0, fixed=True)
+
+        def equations(self):
+            yield der(self.x) == -self.x
+            yield 1e3 * (1 + self.x) == exp(exponent - 5800.0 / self.T) * self.T
+
+    exact = brentq(lambda T: np.exp(exponent - 5800.0 / T) * T - 2e3, 50.0, 5e4)
+    assert gr.analyze(Vapour()).start["T"] == pytest.approx(exact)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.structure.matching import decompose, maximum_matching, strong_components
+from grisaille.model.ordering import strong_components
+from grisaille.structure.matching import decompose, maximum_matching
 
 
 def test_matching_is_perfect_where_one_exists() -> None:

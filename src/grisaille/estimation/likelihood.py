@@ -97,6 +97,8 @@ class LikelihoodProblem(Problem):
                 curvature[np.ix_(mine, mine)] += likelihood.information
             parts.append((case, likelihood))
         prior = self.prior(theta)
+        if prior.failure:
+            return self._broken(theta, prior.failure)
         fence, fence_slope, fence_bend = self.penalty.at(self.unknowns, theta)
         errors, scales, rows = self._innovations(parts, sensitive)
         return LikelihoodEvaluation(

@@ -220,6 +220,8 @@ class Problem(Scaled):
         if sensitive:
             jacobian[:at] *= factor[:, None]
             jacobian[at:] = prior.slopes
+        if prior.failure:
+            return self._failed(theta, predictions, prior.failure)
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
         return Evaluation(theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior)

@@ -60,9 +60,12 @@ class _Mode:
 
 
 def prior_residual(law: Law, value: float) -> PriorResidual | None:
-    """Return the residual of a prior; None where it is flat."""
+    """Return the residual of a prior, infinite outside its support; None where it is flat."""
     if law.is_flat:
         return None
+    low, high = law.support
+    if not low <= value <= high or (value == 0 and law.measure == "log"):
+        return PriorResidual(math.inf, 0.0, 0.0)
     known = law.residual(value)
     if known is not None:
         return PriorResidual(known[0], known[1], known[1])

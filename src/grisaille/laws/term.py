@@ -21,6 +21,11 @@ class PriorTerm:
     upward: np.ndarray
     """Of these, the rows whose squares are taken from the curvature."""
 
+    @property
+    def failure(self) -> str:
+        """Why there is no density at this point, in words; empty where there is one."""
+        return "" if np.isfinite(self.residuals).all() else "a prior has no density there"
+
     def among(self, kept: Sequence[int]) -> PriorTerm:
         """Return the same as a function of some of the unknowns."""
         return replace(self, slopes=self.slopes[:, kept], rows=self.rows[:, kept], upward=self.upward[:, kept])

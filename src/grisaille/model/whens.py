@@ -91,8 +91,8 @@ class When:
 def when(condition: Any, *actions: Any) -> When:
     """What is done at the instant at which a condition becomes true; listed among a model's equations.
 
-    A condition that holds at the start fires nothing, until it has been false. Several events at one instant are
-    repeated until nothing fires any more.
+    A condition that holds at the start fires nothing, until it has been false. Each clause is decided after those that
+    set what it needs at the same instant; then ``pre`` is what holds, and all is repeated until nothing changes.
 
     condition : with ``<``, ``<=``, ``>`` or ``>=``, joined by ``&``, ``|`` and ``~``; or ``gr.clock(period)``
     actions : ``gr.reinit(x, formula)`` for states, ``n == formula`` for discrete variables; lists of them

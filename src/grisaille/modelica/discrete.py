@@ -2,14 +2,20 @@
 
 Each is determined by one equation in which it stands alone on a side. Which one that is follows by peeling: an equation
 with one open variable determines it. Their formulas are then evaluated in the order in which they use each other.
+
+Variables that a ``when`` sets are determined by it and need what its conditions and formulas contain outside ``pre``.
+Those that need each other in a circle are refused. Where only the clauses do, not the variables, they are taken apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from grisaille.model.ordering import ordered
+from grisaille.model.content import Action
+from grisaille.model.expression import Call, Condition, Expression, Name, postorder
+from grisaille.model.ordering import ordered, strong_components
+from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
 from grisaille.modelica.evaluation import Local
 from grisaille.modelica.refusals import Refused
@@ -59,3 +65,82 @@ def in_order(definitions: dict[str, Definition], uses: Callable[[tree.Node], lis
         return Refused(definitions[name].at, f"'{name}' and '{other}' change at events and are defined by each other")
 
     return ordered(definitions, lambda n: [u for u in uses(definitions[n].node) if u in definitions], circle)
+
+
+Group = tuple[list[tuple[Condition, list[Action]]], int]
+"""Branches of one ``when``, conditions with actions, and its place."""
+
+
+def taken_apart(groups: list[Group]) -> list[Group]:
+    """The events, those taken apart that need each other's new values where no variable does."""
+    owner = {target: k for k, (branches, _) in enumerate(groups) for target in _targets(branches)}
+    needs = {target: _needs(groups[k][0], target, owner) for target, k in owner.items()}
+    _refuse_circles(groups, owner, needs)
+    after: list[set[int]] = [set() for _ in groups]
+    for target, k in owner.items():
+        after[k] |= {owner[n] for n in needs[target]} - {k}
+    crossed = {k for members in strong_components(after) if len(members) > 1 for k in members}
+    found: list[Group] = []
+    for k, group in enumerate(groups):
+        found += _by_target(group) if k in crossed and not _lasts(group[0]) else [group]
+    return found
+
+
+def _targets(branches: list[tuple[Condition, list[Action]]]) -> list[str]:
+    actions = [a for _, done in branches for a in done if a.kind == "assign" and isinstance(a.target, Name)]
+    return list(dict.fromkeys(a.target.path for a in actions if isinstance(a.target, Name)))
+
+
+def _is_of(action: Action, target: str) -> bool:
+    return action.kind == "assign" and isinstance(action.target, Name) and action.target.path == target
+
+
+def _lasts(branches: list[tuple[Condition, list[Action]]]) -> bool:
+    return any(condition.operation == "whenever" for condition, _ in branches)
+
+
+def _needs(branches: list[tuple[Condition, list[Action]]], target: str, known: Iterable[str]) -> set[str]:
+    """Variables without whose new values the one of the target is not known."""
+    values = [a.value for _, actions in branches for a in actions if _is_of(a, target)]
+    names = {n.path for n in postorder(_without_pre([*(c for c, _ in branches), *values])) if isinstance(n, Name)}
+    return names & set(known) - ({target} if _lasts(branches) else set())
+
+
+def _without_pre(formulas: Iterable[Expression]) -> tuple[Expression, ...]:
+    bare = Rewriter(lambda node: Name("time") if isinstance(node, Call) and node.operation == "pre" else None)
+    return tuple(bare(formula) for formula in formulas)
+
+
+def _refuse_circles(groups: list[Group], owner: dict[str, int], needs: dict[str, set[str]]) -> None:
+    """Equations of what is remembered may need each other: they are iterated. What a ``when`` sets may not."""
+    order = list(owner)
+    place = {target: k for k, target in enumerate(order)}
+    for members in strong_components([{place[n] for n in needs[t]} for t in order]):
+        names = [order[k] for k in sorted(members)]
+        whens = [n for n in names if not _lasts(groups[owner[n]][0])]
+        if not whens or (len(names) == 1 and names[0] not in needs[names[0]]):
+            continue
+        at = groups[owner[whens[0]]][1]
+        if len(names) == 1:
+            raise Refused(
+                at, f"the new value of '{names[0]}' needs itself: write pre({names[0]}) where its value before is meant"
+            )
+        listed = ", ".join(f"'{n}'" for n in names[:6])
+        raise Refused(
+            at,
+            f"the new values of {listed} need each other in a circle, by 'when' clauses at one instant: write pre(…) "
+            f"where a value before is meant",
+        )
+
+
+def _by_target(group: Group) -> list[Group]:
+    """One ``when`` for each variable, with all conditions; what states become is with the first."""
+    branches, at = group
+    found: list[Group] = []
+    for k, target in enumerate(_targets(branches)):
+        stays = Action("assign", Name(target), Call("pre", (Name(target),)))
+        own = [
+            (c, [a for a in actions if _is_of(a, target) or (k == 0 and a.kind == "reinit")]) for c, actions in branches
+        ]
+        found.append(([(c, actions or [stays]) for c, actions in own], at))
+    return found

@@ -24,7 +24,7 @@ from grisaille.model.delays import delay
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
-from grisaille.modelica import tree
+from grisaille.modelica import discrete, tree
 from grisaille.modelica.algorithms.assigned import Assigned
 from grisaille.modelica.assembling import mapped
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
@@ -108,22 +108,40 @@ class Events:
         assert isinstance(node, tree.When)
         self._whens(node, lambda body: self._actions(body, single.local), single.local)
 
-    def lower_statement(self, node: tree.When) -> None:
-        """One ``when`` of an algorithm section."""
-        self._whens(node, self._assigned, {})
+    def lower_statement(self, node: tree.When, unset: set[str]) -> None:
+        """One ``when`` of an algorithm section; ``unset``: what is set here or later, and so has its value before."""
+
+        def before(formula: Any) -> Any:
+            return replaced(formula, lambda n: _before(n, unset))
+
+        def act(body: list[tree.Node]) -> list[Action]:
+            return [replace(a, value=before(a.value)) for a in self._assigned(body)]
+
+        count = len(self.branches)
+        self._whens(node, act, {})
+        self.branches[count:] = [([(before(c), a) for c, a in b], at) for b, at in self.branches[count:]]
 
     def _whens(self, node: tree.When, act: Any, local: Local) -> None:
         branches = []
         for condition, body in node.branches:
             conditions = self._conditions(condition, local)
+            if any(decided is False for decided in conditions):
+                self._tell_of_end(condition, body)
             if all(decided is False for decided in conditions):
-                continue  # such as ``when terminal()``: nobody asks what it would do
+                continue
             actions = act(body)
             for decided in conditions:
                 if not isinstance(decided, bool) and actions:
                     branches.append((decided, actions))
         if branches:
             self.branches.append((branches, node.at))
+
+    def _tell_of_end(self, condition: tree.Node, body: list[tree.Node]) -> None:
+        """``when terminal()`` that would reinitialise a state; what it would set is remarked where it is declared."""
+        asks = any(isinstance(n, tree.Calling) and n.name == "terminal" for n in tree.walk(condition))
+        if asks and any(isinstance(node, tree.Do) and node.call.name == "reinit" for node in body):
+            words = "'when terminal()' is not carried out: the last row of a run shows what holds before its end"
+            self.names.remarks.add(condition.at, words)
 
     def _conditions(self, node: tree.Node, local: Local) -> list[Any]:
         value = self.evaluator.value(node, local)
@@ -252,7 +270,7 @@ class Events:
             if name not in set_somewhere:  # its conditions are false for ever
                 stays = [Action("assign", Name(name), Call("pre", (Name(name),)))]
                 self.branches.append(([(Condition("initial", ()), stays)], 0))
-        groups = _joined(self.branches)
+        groups = discrete.taken_apart(_joined(self.branches))
         found = []
         for branches, at in groups:
             targets = {a.target.path for _, actions in branches for a in actions if isinstance(a.target, Name)}
@@ -278,10 +296,11 @@ def pairs_of(left: Any, right: Any) -> list[tuple[Any, Any]]:
     return [(left, right)]
 
 
-def _value_before(node: Expression) -> Name | None:
-    """The variable of ``pre(variable)``."""
-    inner = node.arguments[0] if isinstance(node, Call) and node.operation == "pre" else None
-    return inner if isinstance(inner, Name) else None
+def _before(node: Expression, unset: set[str]) -> Expression | None:
+    """The value before of what is set later; what compares with it says so itself."""
+    if isinstance(node, Name) and node.path in unset:
+        return Call("pre", (node,))
+    return node if isinstance(node, Call) and node.operation in ("pre", "edge", "change") else None
 
 
 def _is_of_start(condition: Expression) -> bool:

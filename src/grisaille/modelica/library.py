@@ -19,7 +19,7 @@ from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
 from grisaille.modelica.standard import NATIVE as SUPPLIED
 from grisaille.modelica.standard import supplied, texts
-from grisaille.modelica.tables import CONSTRUCTORS, CURVED, NATIVE, SURFACES, Guarded
+from grisaille.modelica.tables import CURVED, NATIVE, OF_EVENTS, SETTLED, SURFACES, Guarded
 from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, elementwise, is_plain
 
 CALLS_DEEP = 25
@@ -111,7 +111,7 @@ class Library:
         """How many last arguments of a call need no value: the event instants of tables of time."""
         made = self.classes.get(name)
         external = made.external if made is not None else None
-        if external is not None and external.function == "ModelicaStandardTables_CombiTimeTable_getValue":
+        if external is not None and external.function in OF_EVENTS:
             return 2
         return 0
 
@@ -301,8 +301,8 @@ class Library:
             values = [local[c.name] for c in made.components if "input" in c.prefixes]
         else:
             values = [self.evaluator.value(a, local) for a in external.arguments]
-        if external.function in CONSTRUCTORS:  # when a table begins and by what it is shifted decide its formulas
-            values = [self.evaluator.settled(v) for v in values]
+        deciding = SETTLED.get(external.function, 0)  # when a table begins, say, and by what it is shifted
+        values = [self.evaluator.settled(v) if k < deciding else v for k, v in enumerate(values)]
         curved = any(isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in CURVED for v in values)
         has_row = external.function in SURFACES
         value = function(*(self._with_abscissas(v, curved, has_row) for v in values))

@@ -52,6 +52,8 @@ class _Lowering:
         self.sections.scalars = self.entries.scalars
         self.events = Events(self.names, self.sections)
         self.set_at_events: set[str] = set()
+        self.set_from_here: dict[int, set[str]] = {}
+        """For a ``when`` of an algorithm, by its identity, what it and those after it set."""
         self._changing: set[str] | None = None
         """Names of everything that is no constant and no parameter, with and without subscripts."""
         self.laws: list[Law] = []
@@ -96,7 +98,8 @@ class _Lowering:
         for single in whens:
             self._try(single.node.at, lambda s=single: self.events.lower(s))
         for statement in statements:
-            self._try(statement.at, lambda s=statement: self.events.lower_statement(s))
+            unset = self.set_from_here[id(statement)]
+            self._try(statement.at, lambda s=statement, n=unset: self.events.lower_statement(s, n))
         for single in continuous:
             self._try(single.node.at, lambda s=single: self._equation(s))
         for single in singles:
@@ -137,6 +140,10 @@ class _Lowering:
                 if isinstance(node, tree.Do) and node.call.name == "reinit":
                     self.refusals.add(Refused(node.at, "'reinit' in an algorithm section is not supported"))
             found.append(when)
+        unset: set[str] = set()
+        for when in reversed(found):
+            unset = unset | set(self._assigned_in(when))
+            self.set_from_here[id(when)] = unset
         return found[::-1]
 
     def _assigned_in(self, when: tree.Node) -> list[str]:
@@ -401,7 +408,7 @@ class _Lowering:
         names = self.names
         quantities: dict[str, Expression] = {}
         self.events.uses_first = names.uses_first
-        whens = self.events.occasions(self.source.place)
+        whens = self._try(0, lambda: self.events.occasions(self.source.place)) or ()
         for name, value in names.formulas.items():
             if isinstance(value, str) or name in self.events.discretes:
                 continue

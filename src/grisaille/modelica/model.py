@@ -107,7 +107,18 @@ class ModelNames:
         }  # fmt: skip
         start = self.made.annotation.get("experiment.StartTime", 0.0)
         at = Constant(float(start) if is_number(start) else 0.0)
+        computed = self._computed_at_start(value)
+        value = Rewriter(lambda node: computed.get(node.path) if isinstance(node, Name) else None)(value)
+        begun = begun | {"time"} if computed else begun
         return Rewriter(lambda node: at if isinstance(node, Name) and node.path in begun else None)(value)
+
+    def _computed_at_start(self, value: Expression) -> dict[str, Expression]:
+        """The parameters in a formula that initial algorithms compute, in terms of ``time`` and other parameters."""
+        asked = {leaf.path for leaf in postorder((value,)) if isinstance(leaf, Name)} & set(self.unknown_parameters)
+        return {
+            name: formula(self.outcome(tree.Outcome(section[0].at, section, name)))
+            for section in self.made.initial_algorithms for name in asked & set(targets_of(self, section))
+        }  # fmt: skip
 
     def first(self) -> Any:
         self.uses_first = True

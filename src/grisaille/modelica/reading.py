@@ -24,6 +24,7 @@ from grisaille.modelica.full.packages import (
     libraries_of_environment,
     meant_name,
     name_in_file,
+    name_of_file,
     package_of,
     places_of,
     whole,
@@ -120,7 +121,7 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
 def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | None) -> Model:
     """The model with what it was read from."""
     kept = text if file is None and len(text) <= LONGEST_KEPT else ""
-    return restored(replace(model._content, origin=Origin(name, is_flat, file.name if file else "", kept)))
+    return restored(replace(model._content, origin=Origin(name, is_flat, name_of_file(file) if file else "", kept)))
 
 
 def _read_fitted(fitted: Fitted, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:

@@ -105,7 +105,8 @@ def _ensemble_statistics(posed: Point, options: EnsembleOptions, found: Ensemble
     failures = sorted(found.failed)
     return {
         "model": posed.structure.model.name,
-        "status": f"{len(failures)} of {options.realizations} realizations failed" if failures else "completed",
+        "status": (f"{len(failures)} of {options.realizations} realizations failed" if failures else "completed")
+        + (f", but {found.passed}" if found.passed else ""),
         "completed": int(not failures),
         "solver": found.solver,
         "device": found.device,

@@ -52,7 +52,7 @@ def choose_step(
     for left in reversed(range(HALVINGS)):
         used = integrate(kernel, task, inner, on_slice)
         done = task.status == Status.DONE
-        if done and task.error_estimate <= 1.0 and (not _is_compared(kernel) or reference.agrees_with(task)):
+        if done and task.error_estimate <= 1.0 and (not _is_compared(kernel, task) or reference.agrees_with(task)):
             break
         if not done and (task.status in AT_ANY_STEP or not reference.is_complete):
             break
@@ -68,10 +68,10 @@ def choose_step(
     return f"frozen {used}"
 
 
-def _is_compared(kernel: Kernel) -> bool:
+def _is_compared(kernel: Kernel, task: Task) -> bool:
     """Whether an error estimate does not see everything: unknowns that nothing feeds back, what lies between the stages
-    of a step (knots, switches)."""
-    return kernel.nz != kernel.ne or kernel.ne > 0 or kernel.bends > 0
+    of a step (knots, switches). What is remembered of the past belongs to one run."""
+    return kernel.nz != kernel.ne or (task.past is None and (kernel.ne > 0 or kernel.bends > 0))
 
 
 def _refuse_unless_accurate(task: Task, reference: _Reference) -> None:

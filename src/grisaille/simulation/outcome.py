@@ -267,9 +267,10 @@ def _contradicts(task: Task, system: System, at: str) -> str:
 
 def _no_instant(task: Task, system: System, at: str) -> str:
     return (
-        f"{_clause(task, system)} fires {at}, where a motion along a switch ends or clocks that move apart tick at "
-        f"once: the derivative of this instant is not known ({_point(task, system)}). Take differences of simulations, "
-        f"or smooth the relation along which the motion slides"
+        f"{_clause(task, system)} fires {at}, where a motion along a switch ends, clocks that move apart tick at once, "
+        f"or a relation stands at its switch at the start and would not turn there with another start: the derivative "
+        f"of this instant is not known ({_point(task, system)}). Take differences of simulations, smooth the relation "
+        f"along which the motion slides, or begin beside the switch"
     )
 
 

@@ -23,8 +23,9 @@ from typing import Literal
 import casadi as ca
 
 from grisaille.errors import StructureError
+from grisaille.model.ordering import strong_components
 from grisaille.structure.held import USUAL_LEEWAY, HeldPiece, hold_pieces
-from grisaille.structure.matching import maximum_matching, strong_components
+from grisaille.structure.matching import maximum_matching
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.slopes import slopes_of, with_relations
 

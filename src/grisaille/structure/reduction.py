@@ -32,6 +32,7 @@ from grisaille.structure.jumps import Jumps
 from grisaille.structure.matching import decompose
 from grisaille.structure.signature import Offsets, solve_offsets
 from grisaille.structure.singular.derivative_array import index_by_array
+from grisaille.structure.singular.like_terms import without_cancelled_terms
 from grisaille.structure.singular.rounded_slopes import without_rounded_slopes
 from grisaille.structure.singular.singularity import repair_singular_block
 from grisaille.structure.starts.functions import StartFunctions
@@ -277,6 +278,8 @@ def _collect(
     residuals = [*solved.residuals, *(piece.residual for piece in solved.pieces)]
     formulas = [*rates, *(e[2] for e in hidden), *residuals, *equations.observed.values()]
     closed = substitute_sequence(sequence, formulas)
+    for k in range(len(rates), len(rates) + len(hidden)):
+        closed[k] = without_cancelled_terms(closed[k])
     nx, nc, nz = len(states), len(hidden), len(residuals)
     pieces = _piece_texts(equations, solved)
     signals = _signals(equations, closed)

@@ -28,9 +28,9 @@ from grisaille.model.expression import Call, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import Differentiate, Leaf, lower
 from grisaille.model.notation.text import render
+from grisaille.model.ordering import strong_components
 from grisaille.structure.carried import Solved, carried_in
 from grisaille.structure.delays.delay import Delays
-from grisaille.structure.matching import strong_components
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.switching import Switches
 from grisaille.structure.system import Reactions, Tick
@@ -295,8 +295,8 @@ def _clashes(
     whens: Whens, model: FlatModel, closed: Mapping[str, ca.SX], carried: Carried, ranks: Sequence[int]
 ) -> Iterator[tuple[int, int, str, str]]:
     """(clause, other clause, unknown, discrete variable): the first needs the unknown, which changes with the discrete
-    variable that the other one sets and is not decided after it, so that they must not fire at once; refused where they are the
-    same clause."""
+    variable that the other one sets, and is not decided after it, so that they must not fire at once; refused where
+    they are the same clause."""
     for deed in whens.deeds:
         for other in whens.deeds:
             c, o = deed.clause, other.clause

@@ -69,3 +69,11 @@ def test_finer_steps_are_kept_by_files(tmp_path: Any) -> None:
     again = gr.load(tmp_path / "fit.h5")
     assert again.estimate.cases[0].discretisation == found.estimate.cases[0].discretisation
     assert found.estimate.cases[0].discretisation.tolerance < 1e-9
+
+
+def test_a_record_in_pieces_says_what_errors_do() -> None:
+    pieces = gr.OutputError(shooting="multiple")
+    found = fitted(Oscillator(), 1e-9, pieces)
+    assert off(found) > 10
+    assert any(n.startswith("integration: errors of the simulation move mu by about ") for n in found.notes)
+    assert not any(n.startswith("integration") for n in fitted(Oscillator(), 1e-2, pieces).notes)

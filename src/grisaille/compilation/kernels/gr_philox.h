@@ -1,7 +1,7 @@
 /* Philox4x32-10: four random 32-bit words as a pure function of a 128-bit counter and a 64-bit key (J. K. Salmon et al.,
- * "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Twin of disturbance/philox.py, bit for bit.
+ * "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Twin of numerics/philox.py, bit for bit.
  *
- *   counter = (step, node, realization, block)      key = of the stream: seed, purpose and name, see disturbance/philox.py
+ *   counter = (step, node, realization, block)      key = of the stream: seed, purpose and name, see numerics/philox.py
  *
  * unsigned int has 32 bits on every platform we meet, and stdint.h is missing in run-time compilers for GPUs.
  */

@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.structure.matching import strong_components
+from grisaille.model.ordering import strong_components
 
 Ints = NDArray[np.int64]
 

@@ -12,18 +12,27 @@ two simulations without derivatives, where a search takes many with derivatives.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.uncertainty import gauss_newton_covariance
+from grisaille.estimators.output_error.solved import Solved, Squares
+from grisaille.estimators.output_error.unfinished import is_minimum, keeping
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import TIGHTER, Runner
 
+Free = Callable[[Squares, Evaluation], np.ndarray]
 NOTICED, WANTED = 0.1, 0.03
 """Standard errors from which on steps are made shorter, and what is aimed at then."""
+TAME = 1e-4
+"""Largest relative error of outputs that do not run away from small errors."""
+ROUNDS = 3
+"""In which steps are made shorter, at most."""
 ACCUMULATED = 100.0
 """How much larger than one step's tolerance errors at the end of a record are taken to be, before that is computed."""
 FAINT = 1e-2
@@ -39,6 +48,8 @@ class Shift:
     worst: float
     cases: tuple[float, ...]
     """Length of the errors of each experiment, in units of the noise."""
+    relative: float
+    """Largest error, of the largest value of its output."""
 
     def note(self, rtol: float) -> str:
         """What a fit says that could not be made more accurate."""
@@ -54,6 +65,28 @@ class Shift:
         )
 
 
+def integrate_finely(
+    search: Squares, found: Solved, free: Free, solve_on: Callable[[Problem, Solved, Squares], Solved]
+) -> tuple[Solved, list[str]]:
+    """Solve again with steps that are short enough for the noise, and say what is left where none are.
+
+    solve_on : the minimum with another discretisation, from a solution on
+    """
+    if not is_minimum(search, found):
+        return found, []
+    for rounds_left in range(ROUNDS, -1, -1):
+        at = found.evaluation
+        shift = integration_shift(found.problem, at, free(search, at) & search.moving(at))
+        if shift is None or shift.worst <= NOTICED:
+            break
+        finer = with_smaller_tolerance(found.problem, at, shift) if rounds_left and search.left else None
+        kept = keeping(search, found, partial(solve_on, finer, found, search)) if finer is not None else None
+        if kept is None or kept.reason:
+            return found, [shift.note(found.problem.cases[0].runner.rtol)]
+        found = kept.solved
+    return found, []
+
+
 def integration_shift(problem: Problem, at: Evaluation, told: np.ndarray) -> Shift | None:
     """Return what errors of integration do to the estimates; None where they are too small, or not known.
 
@@ -62,7 +95,7 @@ def integration_shift(problem: Problem, at: Evaluation, told: np.ndarray) -> Shi
     if not told.any() or not at.completed or not _may_be_felt(problem, at):
         return None
     off = np.zeros(len(at.residuals))
-    first, lengths = 0, []
+    first, lengths, relative = 0, [], 0.0
     for case, prediction in zip(problem.cases, at.predictions, strict=True):
         mine = slice(first, first + case.count)
         first = mine.stop
@@ -71,6 +104,8 @@ def integration_shift(problem: Problem, at: Evaluation, told: np.ndarray) -> Shi
             finer = case.runner.predict_finer(case.own(at.theta), case.discretisation)
         if finer is not None and finer.completed:
             error = np.concatenate([(finer.y - prediction.y)[s.rows, case.column(s.output)] for s in case.samples])
+            sizes = [np.full(len(s.values), _size(prediction.y, case.column(s.output))) for s in case.samples]
+            relative = max(relative, float(np.abs(error / np.maximum(np.concatenate(sizes), 1e-300)).max(initial=0.0)))
             off[mine] = error * _per_unit(problem, case, at)[: len(error)]
         lengths.append(float(np.linalg.norm(off[mine])))
     J = at.jacobian[:, told]
@@ -79,7 +114,26 @@ def integration_shift(problem: Problem, at: Evaluation, told: np.ndarray) -> Shi
     shares = np.divide(np.abs(moved), errors, out=np.zeros(len(moved)), where=errors > 0)
     k = int(np.argmax(shares))
     name = problem.unknowns[int(np.flatnonzero(told)[k])].name
-    return Shift(name, float(shares[k]), tuple(lengths))
+    return Shift(name, float(shares[k]), tuple(lengths), relative)
+
+
+def notes_of_pieces(problem: Problem, at: Evaluation, told: np.ndarray) -> list[str]:
+    """Say what errors of integration do to estimates from a record in pieces; these are not integrated again.
+
+    One run along the whole record tells nothing where small errors run away.
+    """
+    shift, rtol = integration_shift(problem, at, told), problem.cases[0].runner.rtol
+    if shift is None or shift.worst <= NOTICED:
+        return []
+    if shift.relative < TAME:
+        return [shift.note(rtol)]
+    if not _may_be_felt(problem, at, 1.0):
+        return []
+    return [
+        f"integration: it is not known what errors of the simulation, whose tolerance of {rtol:.0e} is felt beside "
+        f"this noise, do to the estimates, because small errors run away along the record; compare with a smaller "
+        f"tolerance, gr.OutputError(rtol={max(rtol / 100, 1e-13):.0e})."
+    ]
 
 
 def with_smaller_tolerance(problem: Problem, at: Evaluation, shift: Shift) -> Problem | None:
@@ -96,8 +150,8 @@ def with_smaller_tolerance(problem: Problem, at: Evaluation, shift: Shift) -> Pr
     return problem.but(cases=tuple(cases))
 
 
-def _may_be_felt(problem: Problem, at: Evaluation) -> bool:
-    """Whether errors as large as the tolerance allows would be noticed."""
+def _may_be_felt(problem: Problem, at: Evaluation, accumulated: float = ACCUMULATED) -> bool:
+    """Whether errors as large as the tolerance allows, so many times, would be noticed."""
     total = 0.0
     for case, prediction in zip(problem.cases, at.predictions, strict=True):
         steps, runner = case.discretisation, case.runner
@@ -109,7 +163,7 @@ def _may_be_felt(problem: Problem, at: Evaluation) -> bool:
         sizes = np.concatenate(
             [np.full(len(s.values), _size(prediction.y, case.column(s.output))) for s in case.samples]
         )
-        total += float(np.sum((ACCUMULATED * tolerance * sizes * _per_unit(problem, case, at)) ** 2))
+        total += float(np.sum((accumulated * tolerance * sizes * _per_unit(problem, case, at)) ** 2))
     return bool(np.sqrt(total) > NOTICED)
 
 

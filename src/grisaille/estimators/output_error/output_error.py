@@ -42,7 +42,7 @@ from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Res
 from grisaille.estimators.output_error.event_order import order_notes
 from grisaille.estimators.output_error.freedom import freedom_of
 from grisaille.estimators.output_error.held_disturbances import shifted_means
-from grisaille.estimators.output_error.integration_error import NOTICED, integration_shift, with_smaller_tolerance
+from grisaille.estimators.output_error.integration_error import integrate_finely, notes_of_pieces
 from grisaille.estimators.output_error.level_steps import newton_levels
 from grisaille.estimators.output_error.solved import Ending, Solved, Squares
 from grisaille.estimators.output_error.unfinished import is_minimum, keeping, try_other_searches, unconfirmed_steps
@@ -62,8 +62,6 @@ OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mea
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 NOISE_ROUNDS, STAY = 100, 1e-6
 """Of levels and unknowns in turn, at most, and how much levels may still move then."""
-FINER_ROUNDS = 3
-"""In which steps are made shorter because their errors are felt beside the noise."""
 TOO_LONG = 3.0
 """Error estimate, in tolerances, from which on the frozen steps are shortened at the optimum; below, it may well be the
 estimate that errs."""
@@ -305,21 +303,9 @@ class OutputError(Estimator):
 
     def _integrated_finely(self, found: Solved, search: Squares) -> tuple[Solved, list[str]]:
         """Solve again with steps that are short enough for the noise; what errors of integration do where none are."""
-        if self.shooting == "multiple" or not is_minimum(search, found):
-            return found, []
-        for rounds_left in range(FINER_ROUNDS, -1, -1):
-            at = found.evaluation
-            shift = integration_shift(found.problem, at, _free(search, at) & search.moving(at))
-            if shift is None or shift.worst <= NOTICED:
-                return found, []
-            finer = with_smaller_tolerance(found.problem, at, shift) if rounds_left and search.left else None
-            if finer is None:
-                return found, [shift.note(self.rtol)]
-            kept = keeping(search, found, partial(self._solved_on, finer, found, search))
-            if kept.reason:
-                return found, [shift.note(self.rtol)]
-            found = kept.solved
-        return found, []
+        if self.shooting == "multiple":
+            return found, notes_of_pieces(found.problem.begun, found.evaluation, search.moving(found.evaluation))
+        return integrate_finely(search, found, _free, self._solved_on)
 
     def _solved_on(self, finer: Problem, found: Solved, search: Squares) -> Solved:
         search.restart(found.evaluation.theta, finer)

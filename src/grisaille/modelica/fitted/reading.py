@@ -54,12 +54,13 @@ def fitted_model(text: str) -> Fitted | None:
 def find_original(fitted: Fitted, folders: Sequence[Path], label: str) -> Path | None:
     """The file of the original, beside the fitted one or in a folder; None where its library stands in a folder."""
     name, first = fitted.file, fitted.base.partition(".")[0]
-    if name and Path(name).name == name:
+    if name and not Path(name).is_absolute() and ".." not in Path(name).parts:
         for folder in folders:
             if folder.is_file() and folder.name == name:
                 return folder
-            if (folder / name).is_file():
-                return folder / name
+            for place in (folder / name, folder.parent / name):
+                if place.is_file() and (place.is_relative_to(folder) or folder.name == Path(name).parts[0]):
+                    return place
     for folder in folders:
         places = (folder / first / "package.mo", folder / f"{first}.mo", folder / "package.mo")
         if any(place.is_file() for place in places):

@@ -174,9 +174,9 @@ def _whole_array(
     if len(entries) != int(np.prod(sizes)):
         what = "start" if modifier.is_start else "value"
         raise ModelError(
-            f"'{modifier.name}' is an entry of an array of which {int(np.prod(sizes)) - len(entries)} entries have no "
-            f"{what} of their own; modifiers of Modelica name whole arrays. Give them in the original, or set them with "
-            "replace before the fit."
+            f"'{modifier.name}' is an entry of an array of which {int(np.prod(sizes)) - len(entries)} entries have "
+            f"no {what} of their own; modifiers of Modelica name whole arrays. Give them in the original, or set them "
+            "with replace before the fit."
         )
     remarks = "; ".join(f"{m.name}: {m.remark}" for m in own if m.remark and _is_entry(m.name, path))
     numbers = _array(sizes, lambda index: repr(entries[index][0])) + _remark(remarks)

@@ -11,6 +11,8 @@ from grisaille.modelica.full.otherwise import OTHERWISE
 
 SHOWN = 12
 """Messages that are written out."""
+FEW = 3
+"""Files that are named where a message may be about any of them."""
 _SAID = re.compile(r"×\s*(.+)")
 _AT = re.compile(r"\[[^\[\]]*:(\d+):\d+\]")
 _RELATED = re.compile(r"^- .*?\[\w+\]: (.+)$", re.MULTILINE)
@@ -54,7 +56,7 @@ def said_by(one: Mapping[str, Any]) -> str:
 def _advice(error: str, errors: list[Any]) -> Iterator[str]:
     if "unresolved type" in error or "base class not found" in error:
         yield "Libraries are looked for in path=[…], the folders that hold them."
-    if not errors and "unbalanced model" not in error:
+    elif not errors and "unbalanced model" not in error:
         yield f"What rumoca does not know, OpenModelica may. {OTHERWISE}"
 
 
@@ -70,14 +72,25 @@ def _place(one: Mapping[str, Any], label: str) -> str:
 
 
 def _line_of(words: str, text: str, files: Mapping[str, str]) -> str:
-    """``"line 3: "`` where a name that a message quotes stands in the user's text, else in the first file with it."""
+    """``"line 3: "`` where a name that a message quotes stands in the user's text, else in the one file that has it.
+
+    Of two or three files that have it, their names; of more, nothing: the compiler does not say which it means.
+    """
     for quoted in _QUOTED.findall(words):
-        last = quoted.rpartition(".")[2]
-        for wanted in dict.fromkeys([quoted, last]):
-            sought = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?!\w)")
-            for label, written in [("", text), *files.items()]:
-                found = sought.search(without_words(written)) if wanted in written else None
-                if found is not None:
-                    line = written.count("\n", 0, found.start()) + 1
-                    return f"{label}, line {line}: " if label else f"line {line}: "
+        for wanted in dict.fromkeys([quoted, quoted.rpartition(".")[2]]):
+            line = _line_with(wanted, text)
+            if line:
+                return f"line {line}: "
+            found = {path: line for path, written in files.items() if (line := _line_with(wanted, written))}
+            if len(found) == 1:
+                return "".join(f"{path}, line {line}: " for path, line in found.items())
+            if 0 < len(found) <= FEW:
+                return f"{' or '.join(found)}: "
     return ""
+
+
+def _line_with(name: str, text: str) -> int:
+    """The first line of a text with a name; zero where it has none."""
+    sought = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    found = sought.search(without_words(text)) if name in text else None
+    return text.count("\n", 0, found.start()) + 1 if found else 0

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from grisaille.modelica.full.table_texts import Edit as Edit
+from grisaille.modelica.full.table_texts import find_last, names_of_tables, resource_calls, surfaces
+
 _APART = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SETTLED = re.compile(r"\b(?:parameter|constant)\b")
 _EVALUATE = re.compile(r"\bEvaluate(?=\s*=)")
 _SELECT = re.compile(r"\bstateSelect\s*=\s*(?=if\b)")
+_DOTTED = re.compile(r"(?<=[(,])(\s*)((?:(?:each|final)\s+)*)([A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)+)\s*(?==(?!=))")
 _INSTANCE = re.compile(r"\bgetInstanceName\s*\(\s*\)")
-
-Edit = tuple[int, int, str]
-"""From, to, and what is put there."""
 
 
 def mended(text: str) -> str:
@@ -61,6 +62,16 @@ def _selections(text: str, bare: str) -> Iterator[Edit]:
         yield found.end(), end_of_argument(bare, found.end()), "StateSelect.default"
 
 
+def _dotted_modifiers(text: str, bare: str) -> Iterator[Edit]:
+    """``extends B(a.p = 2)`` as ``extends B(a(p = 2))``, which means the same."""
+    for found in _DOTTED.finditer(bare):
+        space, prefixes, name = found.groups()
+        *outer, last = re.sub(r"\s", "", name).split(".")
+        end = end_of_argument(bare, found.end())
+        yield found.start(), found.end(), f"{space}{'('.join(outer)}({prefixes}{last} "
+        yield end, end, ")" * len(outer)
+
+
 def _instance_names(text: str, bare: str) -> Iterator[Edit]:
     """``getInstanceName()``, which is shown in messages."""
     for found in _INSTANCE.finditer(bare):
@@ -77,10 +88,15 @@ def _resources(text: str, bare: str) -> Iterator[Edit]:
 
 
 _MENDS: dict[str, Callable[[str, str], Iterator[Edit]]] = {
+    "=": _dotted_modifiers,
     "Evaluate": _evaluations,
     "stateSelect": _selections,
     "getInstanceName": _instance_names,
     "function loadResource": _resources,
+    "loadResource": resource_calls,
+    "tableOnFile": names_of_tables,
+    "function findLast": find_last,
+    "ExternalCombiTable2D": surfaces,
 }
 
 

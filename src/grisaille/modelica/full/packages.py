@@ -51,6 +51,8 @@ def is_full(text: str, file: Path | None) -> bool:
 
     A flat text with a mistake in it is no full Modelica.
     """
+    if file is not None and file.name == "package.mo" and _has_others(file.resolve().parent):
+        return True
     if is_flat(text):
         return _needs_package(text, file)
     in_mo = file is not None and file.suffix == ".mo"
@@ -64,6 +66,17 @@ def is_full(text: str, file: Path | None) -> bool:
     types = {component.type for _, made in classes for component in made.components}
     unplain = [kind for kind in types if kind in known and not _is_plain(known[kind])]
     return in_mo or bool(unplain) or any("." in kind and kind not in known for kind in types)
+
+
+def _has_others(package: Path) -> bool:
+    """Whether a package in a folder has classes in files of their own."""
+    return any(one.name != "package.mo" for one in package.glob("*.mo")) or any(package.glob("*/package.mo"))
+
+
+def name_of_file(file: Path) -> str:
+    """How a file is called: below the folder of its outermost package, where it stands in one."""
+    package = package_of(file)
+    return file.name if package is None else file.resolve().relative_to(package.parent).as_posix()
 
 
 def _is_plain(made: tree.Class) -> bool:

@@ -19,7 +19,7 @@ def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
     package, record, _ = found.groups()
     declared = re.compile(rf"\bconstant\s+([\w.]+)\s+{record}\s*\(")
     homes = [(path, m) for path in _homes(texts, package) for m in declared.finditer(without_words(texts[path]))]
-    if len(homes) != 1:
+    if len(homes) != 1 or any(_is_modified(record, without_words(text)) for text in texts.values() if record in text):
         return texts
     path, at = homes[0]
     text, bare = texts[path], without_words(texts[path])
@@ -37,7 +37,13 @@ def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
     numbers = [field for field, value in values.items() if not value.startswith('"')]
     changed = {**texts, path: edited(text, [(behind, behind, f" {constants}")])}
     own, last = path, package.rpartition(".")[2]
-    return {path: _renamed(text, record, numbers, None if path == own else last) for path, text in changed.items()}
+    return {path: _renamed(text, record, numbers, last, path == own) for path, text in changed.items()}
+
+
+def _is_modified(record: str, bare: str) -> bool:
+    """Whether a text may give the record other values, ``package Q = P(air(cp = 1010))``."""
+    modifier = rf"[(,]\s*(?:(?:final|each|redeclare|replaceable|constant)\s+)*(?:[\w.]+\s+)?{record}\s*[(=]"
+    return bool(re.search(rf"{modifier}|\bredeclare\b[^;]*(?<![\w.]){record}(?!\w)", bare))
 
 
 def _homes(texts: Texts, package: str) -> Iterator[str]:
@@ -49,6 +55,7 @@ def _homes(texts: Texts, package: str) -> Iterator[str]:
             if path in texts:
                 yield path
                 return
+    yield from (path for path, text in texts.items() if re.search(rf"\bpackage\s+{parts[-1]}\b", text))
 
 
 def _arguments(text: str, bare: str) -> Iterator[tuple[str, str]]:
@@ -85,9 +92,9 @@ def _in_terms(record: str, value: str, fields: set[str]) -> str:
     return name.sub(lambda m: f"{record}__{m[0]}" if m[0] in fields else m[0], value)
 
 
-def _renamed(text: str, record: str, fields: list[str], package: str | None) -> str:
-    """``air__cp`` for ``air.cp``; in other files for ``Air.air.cp`` only."""
-    front = r"(?<![\w.])" if package is None else rf"(?<=\b{package}\.)"
+def _renamed(text: str, record: str, fields: list[str], package: str, is_own: bool) -> str:
+    """``air__cp`` for ``air.cp``; in other files than the package's for ``Air.air.cp`` only."""
+    front = rf"(?:(?<=\b{package}\.)|(?<![\w.]))" if is_own else rf"(?<=\b{package}\.)"
     used = re.compile(rf"{front}{record}\s*\.\s*({'|'.join(map(re.escape, fields))})(?![\w(])")
     bare = without_words(text)
     return edited(text, ((m.start(), m.end(), f"{record}__{m[1]}") for m in used.finditer(bare)))

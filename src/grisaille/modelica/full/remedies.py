@@ -12,6 +12,7 @@ from typing import Any
 from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
 from grisaille.modelica.full.record_constants import with_scalars
 from grisaille.modelica.full.remedies_of_names import with_derivatives_in_files, with_full_literals
+from grisaille.modelica.full.table_texts import without_object
 
 SAMPLE = "grisaille_sample"
 """The function that stands for ``sample`` while a text is flattened."""
@@ -178,6 +179,13 @@ def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
     return changed
 
 
+def _without_tables(texts: Texts, found: re.Match[str]) -> Texts:
+    """Tables in files as functions of the names of their files."""
+    for kind in ("Table1D", "TimeTable"):
+        texts = {path: edited(text, without_object(kind, text, without_words(text))) for path, text in texts.items()}
+    return texts
+
+
 _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"(?<=unbalanced model: )(\d+) equations, (\d+) unknowns(?=[^\0]*\0(.*))"), _balanced),
     (re.compile(r"variable `[^`]*\b(\w+)` has the wrong DAE coordinate role"), _without_causality),
@@ -187,5 +195,6 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
     (re.compile(r"conditional component `(\w+)` requires parameter expression"), _with_integers),
     (re.compile(r"ExternalObject lifecycle for '(\w+)': resolved base DefId\(\d+\) is missing"), _with_own_name),
+    (re.compile(r"a table read from a file"), _without_tables),
     (re.compile(r"unresolved Flat reference `([\w.]+)\.(\w+)\.(\w+)`"), with_scalars),
 ]

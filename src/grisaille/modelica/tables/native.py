@@ -152,7 +152,7 @@ def _matrix(file: Any, name: Any, rows: Any, delimiter: Any, header: Any) -> Any
         return rows
     if file in _NAMES:
         raise Unfit(f"the table {name!r} would come from C code (usertab), which is not run: write it into the model")
-    if name in _NAMES:
+    if name in _NAMES and not file.lower().endswith(".csv"):
         find_file(file)
         raise Unfit(f"the table in the file {file!r} is not read: the name of the table is missing (tableName)")
     found = read_table(file, name, str(delimiter), int(header)).astype(object)
@@ -200,6 +200,31 @@ def value_of_surface(surface_: Surface, u: Any, v: Any) -> Any:
     s = surface_
     found = surface(s.xs, s.ys, s.values, u, v, s.smoothness, s.extrapolation)
     return _guarded(found, s.extrapolation, [("u1", u, s.xs), ("u2", v, s.ys)])
+
+
+# --- without objects: what the flattener makes of tables that it does not know (``full/table_texts``) ---
+
+
+def _surface_of(name: Any, file: Any, rows: Any, smoothness: Any, extrapolation: Any, *source: Any) -> Surface:
+    given = (file, name, rows, *rows.shape, smoothness, extrapolation, True, *source)
+    return make_surface(*given)
+
+
+def _curve_of(name: Any, file: Any, rows: Any, columns: Any, smoothness: Any, beyond: Any, *source: Any) -> Table:
+    given = (file, name, rows, *rows.shape, columns, len(columns), smoothness, beyond, True, *source)
+    return make_table(*given)
+
+
+def _time_table_of(
+    name: Any, file: Any, rows: Any, start: Any, columns: Any, smoothness: Any, beyond: Any, shift: Any, *source: Any
+) -> Table:
+    given = (file, name, rows, *rows.shape, start, columns, len(columns), smoothness, beyond, shift, 1, True, *source)
+    return make_time_table(*given)
+
+
+def _of(make: Any, count: int, function: Any) -> Any:
+    """A function of a table as one of the ``count`` arguments that it is made of, and the others."""
+    return lambda *given: function(make(*given[:count]), *given[count:])
 
 
 def _values(table: Table, column: Any) -> list[Any]:
@@ -276,13 +301,32 @@ _OF_KIND: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 _MAKERS = {"Table1D": make_table, "TimeTable": make_time_table, "Table2D": make_surface}
+_WITHOUT_OBJECT: dict[str, tuple[Any, int, Any]] = {
+    "grisaille_surface": (_surface_of, 7, value_of_surface),
+    "grisaille_surface_first": (_surface_of, 7, first_corner),
+    "grisaille_surface_last": (_surface_of, 7, last_corner),
+    "grisaille_curve": (_curve_of, 8, value_of_table),
+    "grisaille_curve_first": (_curve_of, 8, first_abscissa),
+    "grisaille_curve_last": (_curve_of, 8, last_abscissa),
+    "grisaille_time_table": (_time_table_of, 10, value_of_time_table),
+    "grisaille_time_table_first": (_time_table_of, 10, first_abscissa),
+    "grisaille_time_table_last": (_time_table_of, 10, last_abscissa),
+    "grisaille_time_table_next": (_time_table_of, 10, next_time_event),
+}
 NATIVE: dict[str, Any] = {
     **{f"{_PREFIX}{kind}_{name}": function for kind, own in _OF_KIND.items() for name, function in own.items()},
     **{f"{_PREFIX}{kind}_read": _was_read for kind in _MAKERS},
+    **{name: _of(*parts) for name, parts in _WITHOUT_OBJECT.items()},
     **{f"{_PREFIX}{kind}_{init}": make for kind, make in _MAKERS.items() for init in ("init2", "init3")},
     **{f"{_PREFIX}{kind}_init": _old(make, kind == "TimeTable") for kind, make in _MAKERS.items()},
 }
 """External functions that are known by name."""
-CONSTRUCTORS = frozenset(name for name in NATIVE if "_init" in name)
-SURFACES = frozenset(name for name in CONSTRUCTORS if "Table2D" in name)
-"""Constructors whose tables have abscissas in their first row, too."""
+SETTLED = {
+    **{name: 100 for name in NATIVE if "_init" in name},
+    **{name: count for name, (_, count, _) in _WITHOUT_OBJECT.items()},
+}
+"""How many first arguments of a function decide the formulas of a table, and are settled."""
+SURFACES = frozenset(name for name in NATIVE if "Table2D_init" in name or name.startswith("grisaille_surface"))
+"""Functions whose tables have abscissas in their first row, too."""
+OF_EVENTS = frozenset({"ModelicaStandardTables_CombiTimeTable_getValue", "grisaille_time_table"})
+"""Functions whose last two arguments are instants of events, which need no value."""

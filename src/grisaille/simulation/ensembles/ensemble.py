@@ -141,6 +141,8 @@ class Ensemble:
     """Where it was made, and why there."""
     reason: str = ""
     """Why the first realization that failed did, where its integrator tells."""
+    passed: str = ""
+    """What steps may have gone over."""
 
 
 def simulate_ensemble(
@@ -318,7 +320,7 @@ def _ensemble(
     inner, reasons = (engine.solver.step, engine.reasons) if isinstance(engine, TaskEngine) else (None, {})
     return Ensemble(
         names, None, None, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner,
-        loss, options.effort, device.why, reasons.get(min(bad, default=-1), ""),
+        loss, options.effort, device.why, reasons.get(min(bad, default=-1), ""), pilot.passed,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.engines import Engine, Setting
+from grisaille.simulation.ensembles.passing import narrowest_passed
 from grisaille.simulation.ensembles.starts import Starts
 from grisaille.simulation.sizes import nominal_or_own
 
@@ -37,6 +38,8 @@ class Pilot:
     is_unstable: bool = False
     """Whether even the finest steps did not stay finite or did not converge: the model is stiff."""
     remark: str = ""
+    passed: str = ""
+    """What steps may have gone over."""
 
 
 def choose_substeps(
@@ -45,11 +48,38 @@ def choose_substeps(
     """The smallest power of two that meets the tolerance; rough paths (bridges) may miss it.
 
     enough : relative error with which the caller is content where no number of steps meets the tolerance
+
+    Where states pass bumps that no step of these would meet, more steps are compared.
     """
     small = _of_two(setting)
+    found = _compared(engine, small, setting, model, rtol, enough, 1)
+    if found.is_unstable:
+        return found
+    passed = narrowest_passed(engine, replace(small, substeps=found.substeps), rtol)
+    if passed is None or passed.substeps <= 2 * found.substeps:
+        return found
+    least = 1 << (passed.substeps - 1).bit_length()
+    if least <= FINEST:
+        return _compared(engine, small, setting, model, rtol, enough, least)
+    h = float(np.diff(setting.grid.points).max()) / found.substeps
+    sentence = (
+        f"steps of {h:.3g} pass what changes with the states for {passed.width:.2g} only, near t = {passed.time:.5g}, "
+        f"where {passed.text} is zero: it is missed, or met by chance"
+    )
+    warnings.warn(
+        f"{model.name}: {sentence}. Give a step= that is shorter, or make it wider.", UserWarning, stacklevel=5
+    )
+    return replace(found, passed=sentence)
+
+
+def _compared(
+    engine: Callable[[Setting], Engine], small: Setting, setting: Setting, model: FlatModel, rtol: float,
+    enough: float, least: int,
+) -> Pilot:  # fmt: skip
+    """The number of steps, ``least`` or more."""
     names = [setting.system.observed_names[i] for i in setting.observed]
     nominal, is_free = np.array([nominal_of(model, n) for n in names]), has_no_nominal(model, names)
-    substeps, coarse = 1, _rows(engine, small, 1)
+    substeps, coarse = least, _rows(engine, small, least)
     tried: list[Pilot] = []
     while True:
         fine = _rows(engine, small, 2 * substeps)

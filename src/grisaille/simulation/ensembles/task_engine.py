@@ -7,6 +7,7 @@ direction that moves a disturbance is carried by the signals (``moving_signals``
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ from grisaille.trial import Point
 Floats = NDArray[np.float64]
 Signals = tuple[Floats, Floats]
 Made = Callable[[int], Task | None]
+MOST_PILOT_STEPS = 2_000_000
+"""Equal steps of one realization that are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,7 @@ class TaskEngine:
             first.solver = replace(first.solver, atol=1e-3 * rtol * sizes)
             task = first._task(signals, 0, 0)
             task.fixed_step = float(np.diff(setting.grid.points).max())
+            task.max_steps = MOST_PILOT_STEPS
             return task
 
         def run(task: Task, _: object) -> str:
@@ -112,6 +116,15 @@ class TaskEngine:
         else:
             task = make(nominal)
             used = run(task, None)
+        if task.status == Status.TOO_MANY_STEPS and task.error_estimate > 1.0:
+            warnings.warn(
+                f"{posed.structure.model.name}: equal steps of {task.fixed_step:.3g} leave an error of "
+                f"{task.error_estimate:.2g} times rtol in the first realization, and shorter ones would be more than "
+                f"{MOST_PILOT_STEPS}: something is much shorter than the run, such as a bump of a table or a condition "
+                f"of a state. Make it wider, or give a larger rtol=.",
+                UserWarning,
+                stacklevel=5,
+            )
         first.solver = replace(first.solver, atol=1e-3 * rtol * nominal)
         solver = replace(
             first.solver, method=used.removeprefix("frozen "), step=task.fixed_step, error_estimate=task.error_estimate

@@ -39,9 +39,21 @@ def without_like_terms(parts: Sequence[ca.SX]) -> list[ca.SX]:
     ]
 
 
+def without_cancelled_terms(formula: ca.SX) -> ca.SX:
+    """The formula without terms whose coefficients in it add up to nothing, or as it is where there are none."""
+    terms = _Terms(cancels=True)
+    (found,) = terms.read([formula])
+    return terms.written(found) if terms.cancelled else formula
+
+
 @dataclass
 class _Terms:
     """Terms that were met, numbered."""
+
+    cancels: bool = False
+    """Whether coefficients that add up to rounding are left out of sums."""
+    cancelled: bool = False
+    """Whether some were."""
 
     values: list[ca.SX] = field(default_factory=list)
     known: dict[object, int] = field(default_factory=dict)
@@ -77,9 +89,9 @@ class _Terms:
     def _apply(self, operation: int, operands: list[Sum]) -> Sum:
         first, *rest = operands
         if operation == ca.OP_ADD:
-            return _added(first, rest[0], 1.0)
+            return self._added(first, rest[0], 1.0)
         if operation == ca.OP_SUB:
-            return _added(first, rest[0], -1.0)
+            return self._added(first, rest[0], -1.0)
         if operation == ca.OP_NEG:
             return _times(first, -1.0)
         if operation == ca.OP_TWICE:
@@ -101,6 +113,15 @@ class _Terms:
                     operands[k] = {term: 1.0}
         return {self._term(operation, operands): factor}
 
+    def _added(self, a: Sum, b: Sum, sign: float) -> Sum:
+        total = dict(a)
+        for term, c in b.items():
+            total[term] = a.get(term, 0.0) + sign * c
+            if self.cancels and 0.0 < abs(total[term]) <= ROUNDING * abs(c):
+                self.cancelled = True
+                del total[term]
+        return total
+
     def _term(self, operation: int, operands: list[Sum]) -> int:
         forms = [tuple(sorted((t, f"{c:.13e}") for t, c in operand.items() if c)) for operand in operands]
         key = (operation, *(sorted(forms) if operation in COMMUTING else forms))
@@ -114,13 +135,6 @@ class _Terms:
             self.known[key] = len(self.values)
             self.values.append(value)
         return self.known[key]
-
-
-def _added(a: Sum, b: Sum, sign: float) -> Sum:
-    total = dict(a)
-    for term, c in b.items():
-        total[term] = total.get(term, 0.0) + sign * c
-    return total
 
 
 def _times(a: Sum, factor: float) -> Sum:

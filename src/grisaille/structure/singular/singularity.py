@@ -25,9 +25,9 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
+from grisaille.model.ordering import strong_components
 from grisaille.structure.differentiability import refuse_jump
 from grisaille.structure.equations import Equations, Row
-from grisaille.structure.matching import strong_components
 from grisaille.structure.signature import Offsets
 from grisaille.structure.singular.cancellation import (
     MAGNITUDES,

@@ -31,8 +31,12 @@ def solve_levels(levels: Iterable[tuple[np.ndarray, np.ndarray]], n: int) -> np.
         if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
             raise np.linalg.LinAlgError("a level is not finite")
         reduced = matrix @ free
+        # rows that the levels above determine are rounding of their own entries, whatever sizes the others have
+        sizes = np.abs(matrix).sum(axis=1)
+        is_open = np.abs(reduced).max(axis=1, initial=0.0) > RANK_TOLERANCE * sizes
+        reduced = np.where(is_open[:, None], reduced, 0.0)
         u, s, vt = np.linalg.svd(reduced, full_matrices=True)
-        scale = np.linalg.norm(matrix, ord=np.inf)
+        scale = sizes[is_open].max(initial=0.0)
         rank = int(np.sum(s > RANK_TOLERANCE * max(scale, s[0] if s.size else 0.0)))
         if rank == 0:
             continue

@@ -26,7 +26,7 @@ Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
 LARGE = 100
 """States and implicit unknowns from which on a start is solved with the entries of its matrices."""
 SMALLEST_USUAL = 1e-5
-"""The smallest size that starts of a model are taken to have together where nothing declares it."""
+"""The smallest size that starts of a model are taken to have together where all that are declared are zero."""
 NOTABLE = 1e-7
 """A wish that is missed by less, in nominal values, is met."""
 
@@ -335,8 +335,9 @@ class StartProblem:
         observed = self.observed(w) if wishes else np.zeros(0)
         pairs = {n: (wished, float(observed[self.owner.observed_position[n]])) for n, wished in wishes.items()}
         largest = max((abs(v) for pair in pairs.values() for v in pair), default=0.0)
+        given = max((abs(v) for v in (*wishes.values(), *self.demands.values())), default=0.0)
         # in the units of a model all of whose starts are small, these are not rounding
-        usual = min(1.0, max(largest, SMALLEST_USUAL))
+        usual = min(1.0, max(largest, SMALLEST_USUAL) if given == 0.0 else max(largest, given))
         sizes = {n: nominal_of(variables[n]) if variables[n].nominal else usual for n in pairs}
         return {n: (a, b) for n, (a, b) in pairs.items() if abs(b - a) > 1e-8 * max(sizes[n], abs(a))}
 

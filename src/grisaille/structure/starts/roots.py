@@ -5,9 +5,10 @@ depends on the unknowns that tearing happened to keep. Here roots are looked for
 of all sizes along each unknown), and compared by the distances
 
     |(y_wish(z) − start) / nominal|   over declared algebraic variables,
-    |y(z) / nominal|                  over undeclared ones, where the first does not decide,
+    |(y_wish(z) − start) / start|     over those without a nominal value, where the first does not decide,
+    |y(z) / nominal|                  over undeclared ones, where neither does,
 
-which are distances of the user's variables, eliminated ones included. Where neither differs by more than a hundredth,
+which are distances of the user's variables, eliminated ones included. Where none differs by more than a hundredth,
 nothing that was declared decides: the root whose first differing variable is larger is taken, and the start says so.
 
 Where the derivative ∂residual/∂z keeps all principal minors positive at those first values, after a permutation and
@@ -75,7 +76,8 @@ def _first_values(problem: StartProblem, guess: np.ndarray, known: np.ndarray | 
     sizes = [*LADDER]
     if known is not None:
         # a root nearer than the known one differs by less than its distance in every unknown
-        distance = float(np.hypot(*_distances(problem, known)))
+        from_starts, _, from_zero = _distances(problem, known)
+        distance = float(np.hypot(from_starts, from_zero))
         sizes += [part * distance for part in PARTS]
     moved = [s * size * scale * along for size in sizes for s in (1, -1) for along in np.eye(len(scale))]
     random = np.random.default_rng(7)
@@ -157,14 +159,19 @@ def _residuals(problem: StartProblem, guess: np.ndarray, z: np.ndarray) -> tuple
     return np.array(r.full()).T, slopes
 
 
-def _distances(problem: StartProblem, w: np.ndarray) -> tuple[float, float]:
-    """From the declared starts of algebraic variables, and of the others from zero; in nominal values."""
+def _distances(problem: StartProblem, w: np.ndarray) -> tuple[float, float, float]:
+    """From the declared starts of algebraic variables in nominal values, then in units of these starts where no nominal
+    value is declared: a small one among large ones decides, too; and of the others from zero, in nominal values."""
     declared, names = problem.wishes[1], _names(problem)
     wished = np.array([declared.get(n, 0.0) for n in names])
     sizes = np.array([_size(problem, n) for n in names])
     is_declared = np.array([n in declared for n in names], dtype=bool)
+    variables = problem.owner.structure.model.variables
+    has_size = np.array([n in variables and bool(variables[n].nominal) for n in names], dtype=bool)
     off = (np.array(_values(problem, w)) - wished) / sizes
-    return float(np.linalg.norm(off[is_declared])), float(np.linalg.norm(off[~is_declared]))
+    own = off * np.where(has_size | (wished == 0.0), 1.0, sizes / np.where(wished == 0.0, 1.0, np.abs(wished)))
+    declared_off, own_off, others = off[is_declared], own[is_declared], off[~is_declared]
+    return float(np.linalg.norm(declared_off)), float(np.linalg.norm(own_off)), float(np.linalg.norm(others))
 
 
 def _names(problem: StartProblem) -> list[str]:

@@ -1,0 +1,144 @@
+"""Bumps of tables and conditions of states that a step of an ensemble passes without meeting them.
+
+Steps per cell are chosen by comparing n with 2n, which sees nothing of a bump that the stages of neither meet. So the
+first realizations are asked where, between two grid points, the right-hand side bends with the states and bends back:
+with states on the line between both, the rates there are compared with those on the line between the rates,
+
+    missed = h ∑ w |f(middle) − line(middle)| / (rtol · size),
+
+w being the shares of the cell between neighbouring bends. Gaps that contain signals are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.simulation.ensembles.engines import Engine, Setting
+from grisaille.structure.bends import bends_of
+
+Floats = NDArray[np.float64]
+MOST_CELLS = 2000
+"""Cells with bends of one realization that are looked at; evenly chosen ones where there are more."""
+MISSED = 10.0
+"""Tolerances that matter."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The narrowest bump."""
+
+    text: str
+    """A gap that is zero at one of its bends, in the user's names."""
+    time: float
+    width: float
+    """In time."""
+    substeps: int
+    """Per cell, with which a stage meets it."""
+
+
+def narrowest_passed(engine: Callable[[Setting], Engine], small: Setting, rtol: float) -> Passed | None:
+    """Return the bump that needs the most steps per cell of those that the realizations of ``small`` pass."""
+    found = _Bends.of(small)
+    names = small.system.observed_names
+    if found is None or not set(small.system.state_names) <= set(names):
+        return None
+    columns = tuple(names.index(n) for n in small.system.state_names)
+    every = np.arange(small.grid.points.size)
+    everywhere = replace(small, observed=columns, grid=replace(small.grid, kept=every))
+    (answer,) = engine(everywhere).run([slice(0, every.size)], (), False, True, None)
+    states = np.asarray(answer.y)
+    with np.errstate(invalid="ignore"):
+        size = np.nan_to_num(np.abs(states)).max(axis=(0, 1), initial=0.0) + 1e-3 * small.nominal
+    passed = [p for one in states for p in found.passed(one, size * rtol)]
+    return max(passed, key=lambda p: p.substeps, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bends:
+    """Gaps of states alone that are zero where the rates bend, and the rates."""
+
+    setting: Setting
+    gaps: ca.SX
+    values: ca.Function
+    rates: ca.Function
+
+    @classmethod
+    def of(cls, setting: Setting) -> _Bends | None:
+        system = setting.system
+        gaps, wholes = bends_of(system.rhs, system.x)
+        rows = [*(ca.vertsplit(gaps) if gaps.numel() else []), *(_turning(w) for w in _entries(wholes))]
+        rows = [g for g in rows if not system.nu or not ca.depends_on(g, system.u)]
+        if not rows or system.nz:
+            return None
+        column = ca.vertcat(*rows)
+        arguments = [system.t, system.x, system.u, system.p]
+        return cls(
+            setting, column, ca.Function("gaps", arguments, [ca.densify(column)]),
+            ca.Function("rates", arguments, [ca.densify(system.rhs)]),
+        )  # fmt: skip
+
+    def passed(self, states: Floats, allowed: Floats) -> list[Passed]:
+        """Of one realization, at all grid points; allowed : what may be missed of each state."""
+        times = self.setting.grid.points
+        usable = np.asarray(np.isfinite(states).all(axis=1))
+        signs = np.asarray(self._gaps(times, np.nan_to_num(states)) < 0)
+        cells = np.flatnonzero((signs[1:] != signs[:-1]).any(axis=1) & usable[1:] & usable[:-1])
+        chosen = cells[:: max(1, cells.size // MOST_CELLS)]
+        return [p for k in chosen if (p := self._in_cell(int(k), states[k : k + 2], allowed)) is not None]
+
+    def _in_cell(self, k: int, ends: Floats, allowed: Floats) -> Passed | None:
+        begin, h = float(self.setting.grid.points[k]), float(np.diff(self.setting.grid.points[k : k + 2])[0])
+        shares, of = self._shares(begin, h, ends)
+        if shares.size < 2:
+            return None
+        middles, widths = 0.5 * (shares[1:] + shares[:-1]), np.diff(shares)
+        line = self._at(self.rates, begin, h, ends, np.array([0.0, 1.0]))
+        apart = np.abs(
+            self._at(self.rates, begin, h, ends, middles) - line[:1] - middles[:, None] * (line[1] - line[0])
+        )
+        missed = (h * widths[:, None] * apart / allowed).max(axis=1)
+        if not missed.sum() > MISSED:
+            return None
+        counted = np.flatnonzero(missed > 0.1 * missed.max())
+        width = float(widths[counted].max())
+        text = self.setting.name(self.gaps[int(of[counted[0]])])
+        return Passed(text, begin + h * float(middles[counted[0]]), h * width, int(np.ceil(1.0 / max(width, 1e-9))))
+
+    def _shares(self, begin: float, h: float, ends: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Where gaps are zero in a cell, and which; also those that are so only beside another one."""
+        a, b = self._at(self.values, begin, h, ends, np.array([0.0, 1.0]))
+        found = [(a[i] / (a[i] - b[i]), i) for i in np.flatnonzero((a < 0) != (b < 0))]
+        for share, _ in tuple(found):
+            (at,) = self._at(self.values, begin, h, ends, np.array([share]))
+            for i in np.flatnonzero(((a < 0) == (b < 0)) & ((at < 0) != (a < 0))):
+                found.append((share * a[i] / (a[i] - at[i]), i))
+                found.append((share + (1 - share) * at[i] / (at[i] - b[i]), i))
+        found.sort()
+        return np.array([s for s, _ in found]), np.array([i for _, i in found], dtype=np.int64)
+
+    def _at(self, function: ca.Function, begin: float, h: float, ends: Floats, shares: Floats) -> Floats:
+        states = ends[0] + shares[:, None] * (ends[1] - ends[0])
+        return self._evaluated(function, begin + shares * h, states)
+
+    def _gaps(self, times: Floats, states: Floats) -> Floats:
+        return self._evaluated(self.values, times, states)
+
+    def _evaluated(self, function: ca.Function, times: Floats, states: Floats) -> Floats:
+        s = self.setting
+        u = np.zeros((s.system.nu, times.size))
+        p = np.repeat(s.p[: s.system.np, None], times.size, axis=1)
+        return np.array(function(times[None, :], states.T, u, p).full()).T
+
+
+def _entries(column: ca.SX) -> list[ca.SX]:
+    return list(ca.vertsplit(column)) if column.numel() else []
+
+
+def _turning(whole: ca.SX) -> ca.SX:
+    """A gap that changes its sign where a value is a whole number."""
+    return ca.sin(np.pi * whole)

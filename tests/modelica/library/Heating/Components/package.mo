@@ -1,0 +1,3 @@
+within Heating;
+package Components "Parts"
+end Components;

@@ -1,0 +1,3 @@
+within Heating;
+package Examples "Plants"
+end Examples;

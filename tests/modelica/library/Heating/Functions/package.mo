@@ -1,0 +1,3 @@
+within Heating;
+package Functions "Functions"
+end Functions;

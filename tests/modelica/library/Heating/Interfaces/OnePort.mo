@@ -1,0 +1,4 @@
+within Heating.Interfaces;
+partial model OnePort
+  Port port;
+end OnePort;

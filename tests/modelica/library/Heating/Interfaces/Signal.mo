@@ -1,0 +1,2 @@
+within Heating.Interfaces;
+connector Signal = Real;

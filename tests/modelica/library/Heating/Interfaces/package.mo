@@ -1,0 +1,3 @@
+within Heating;
+package Interfaces "Connectors and what has them"
+end Interfaces;

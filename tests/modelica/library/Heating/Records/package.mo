@@ -1,0 +1,3 @@
+within Heating;
+package Records "Data of parts"
+end Records;

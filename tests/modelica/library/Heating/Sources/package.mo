@@ -1,0 +1,3 @@
+within Heating;
+package Sources "What drives a plant"
+end Sources;

@@ -1,0 +1,2 @@
+package Heating "A heated room, written for tests"
+end Heating;
