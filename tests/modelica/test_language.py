@@ -90,7 +90,7 @@ def test_a_start_that_is_assumed_in_an_algorithm_is_said() -> None:
 
 
 def test_what_would_be_set_at_the_end_of_a_run_is_said() -> None:
-    with pytest.warns(UserWarning, match="line 1: 'z' is not set when terminal\\(\\): nothing happens at the end"):
+    with pytest.warns(UserWarning, match=r"line 1: terminal\(\) is never true"):
         gr.read_modelica("model M Real x = time; Real z; equation when terminal() then z = x; end when; end M;")
 
 

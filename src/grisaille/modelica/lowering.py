@@ -92,6 +92,7 @@ class _Lowering:
         plain = [s for s in singles if isinstance(s.node, tree.Equal)]
         plain = [entry for s in plain for entry in self.entries.apart(s)]
         everything = [*(s.node for s in singles if not isinstance(s.node, tree.Equal)), *(s.node for s in plain)]
+        self._remark_the_end()
         self._declare_events([*(s.node for s in whens), *statements], [*everything, *statements])
         continuous = self._define_discrete(plain)
         for single in whens:
@@ -165,15 +166,20 @@ class _Lowering:
             found.append(Single(tree.Equal(at, reference, tree.Outcome(at, section, target)), {}))
         return found
 
+    def _remark_the_end(self) -> None:
+        """What depends on ``terminal()`` is told: nothing happens at the end of a run."""
+        for node in [*self.made.equations, *(s for section in self.made.algorithms for s in section)]:
+            inside = list(tree.walk(node))
+            asks = any(isinstance(n, tree.Calling) and n.name == "terminal" for n in inside)
+            if asks and any(isinstance(n, tree.Equal | tree.Assign) for n in inside):
+                self.names.remarks.add(node.at, "terminal() is never true: nothing is set at the end of a run")
+
     def _declare_events(self, whens: list[tree.Node], everything: list[tree.Node]) -> None:
         """Variables that events set or remember are no formulas and no unknowns."""
         for when in whens:
             targets = self._assigned_in(when)
             self.set_at_events.update(targets)
             self._try(when.at, lambda w=when, t=targets: self.events.declare(t, w.at))
-            if targets and any(isinstance(n, tree.Calling) and n.name == "terminal" for n in tree.walk(when)):
-                words = f"'{targets[0]}' is not set when terminal(): nothing happens at the end of a run"
-                self.names.remarks.add(when.at, words)
         more = [*self.made.initial_equations, *(s for section in self.made.initial_algorithms for s in section)]
         kept = [n for node in everything if isinstance(node, tree.Equal) and isinstance(node.right, tree.Outcome)
                 for n in kept_in(self.names, node.right.section) if n in self.names.discrete
