@@ -87,7 +87,7 @@ def _with_values(function: ca.Function, points: np.ndarray) -> tuple[np.ndarray,
 
 
 def _is_hidden(block: ca.SX, values: np.ndarray) -> bool:
-    """Whether an entry that is a formula is nothing at most points, as exp(-5800/T) is at temperatures of one kelvin."""
+    """Whether an entry that is a formula is nothing at most points, as exp(-5800/T) is at one kelvin."""
     rows, columns = block.sparsity().get_triplet()
     varies = [(i, j) for (i, j), e in zip(zip(rows, columns, strict=True), block.nonzeros(), strict=True)
               if not e.is_constant()]  # fmt: skip
