@@ -217,6 +217,10 @@ def language() -> Iterator[Call]:
     yield Call("gr.Smoothness", gr.Smoothness, {"scale": 1.0})
     yield Call("gr.Normal", gr.Normal, {"mean": 1.0, "std": 1.0})
     yield Call("gr.LogNormal", gr.LogNormal, {"median": 1.0, "log_std": 1.0})
+    yield Call("gr.Gamma", gr.Gamma, {"mean": 1.0, "shape": 2.0})
+    yield Call("gr.Beta", gr.Beta, {"mean": 0.5, "precision": 4.0})
+    yield Call("gr.HalfNormal", gr.HalfNormal, {"scale": 1.0})
+    yield Call("gr.HalfCauchy", gr.HalfCauchy, {"scale": 1.0})
     yield Call("gr.Uniform", gr.Uniform, {"low": 1.0, "high": 2.0})
     joint = {"names": ("k", "q"), "mean": (1.0, 1.0), "cov": ((1.0, 0.0), (0.0, 1.0))}
     yield Call("gr.MultivariateNormal", gr.MultivariateNormal, joint)
