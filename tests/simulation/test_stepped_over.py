@@ -5,8 +5,6 @@ References: integrals of the tables and instants of the switches in closed form.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -140,21 +138,6 @@ def test_equal_steps_that_would_be_too_many_are_refused() -> None:
     with pytest.raises(gr.SimulationError, match=r"equal steps of .* leave an error of .* more than 3000 shorter ones"):
         gr.simulate(Far(), [0.0, 9.0], method="frozen", max_steps=3000)
     assert "error is about" in gr.simulate(Far(), [0.0, 9.0], method="frozen", step=0.1).attrs["status"]
-
-
-@pytest.mark.parametrize("rtol", (1e-6, 1e-8))
-def test_knots_of_a_smooth_table_do_not_end_implicit_steps(rtol: float) -> None:
-    knots = np.linspace(0, 10, 60)
-    values = np.sin(knots) + 0.3 * np.sin(3 * knots)
-
-    def steps(of_s: Callable[[object], object]) -> int:
-        s, E = gr.Variable(0.0), gr.Variable(0.0)
-        equations = [der(s) == 1 + 0.1 * gr.sin(s), der(E) == of_s(s) - E]
-        model = type("Driven", (gr.Model,), {"s": s, "E": E, "equations": equations})
-        return int(gr.simulate(model(), [0.0, 9.0], method="implicit", rtol=rtol).attrs["steps"])
-
-    tabled = steps(lambda s: gr.table(s, knots.tolist(), values.tolist(), kind="cubic"))
-    assert tabled < 1.5 * steps(lambda s: gr.sin(s) + 0.3 * gr.sin(3 * s))
 
 
 def disturbed(width: float) -> gr.Model:

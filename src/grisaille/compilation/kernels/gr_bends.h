@@ -8,7 +8,7 @@
  *
  * w_j: half the distance between the points beside s_j. Where that is too much, the step is to end at the last bend before
  * what it has missed. The polynomial is less accurate between the ends of a step than at its end, also where F is
- * smooth. So implicit steps, before they are shortened, ask for the integral of d with its sign, by Gauss' rule between the
+ * smooth. A span that gives `drift` (none does at present) is asked, before it is shortened, for the integral of d with its sign, by Gauss' rule between the
  * bends: that is what the end of the step has missed. It is small where a table bends in its third derivative only. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
  * those that pass one have their ends on both sides of it.
  *
