@@ -342,7 +342,7 @@ MISTAKES = [
     ),
     (lambda: body(k=gr.Parameter(5.0, bounds=(0.0, 1.0))), r"value 5 lies outside its bounds \[0, 1\]"),
     (lambda: body(k=gr.Parameter(1.0, bounds=3.0)), "bounds must be a pair"),
-    (lambda: body(k=gr.Parameter(1.0, prior=3.0)), r"prior must be gr.Normal\(mean, std\)"),
+    (lambda: body(k=gr.Parameter(1.0, prior=3.0)), r"prior must be a law such as gr.Normal\(mean, std\)"),
     (lambda: body(k=gr.Parameter(1.0, transform="ln")), "transform must be 'auto', 'log' or None"),
     (lambda: body(k=gr.Parameter(1.0, transform="log", bounds=(-1, 2))), "lower bound is -1"),
     (lambda: body(x=gr.Variable(fixed=True)), "Plant.x: fixed=True demands a start value"),

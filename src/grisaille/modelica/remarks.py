@@ -23,4 +23,4 @@ class Remarks:
         shown = [f"  {source.line_text(lines)}: {words}" for lines, words in entries[:SHOWN]]
         more = [f"  … and {len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
         if entries:
-            warnings.warn("\n".join([f"{source.label} was read, but:", *shown, *more]), UserWarning, stacklevel=9)
+            warnings.warn("\n".join([f"{source.label} was read, but:", *shown, *more]), UserWarning, stacklevel=11)

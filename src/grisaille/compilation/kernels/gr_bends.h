@@ -7,9 +7,7 @@
  *   d(s) = F(t + s h, x(s)) - x'(s),      missed = h sum_j w_j |d(s_j)| / tolerance,
  *
  * w_j: half the distance between the points beside s_j. Where that is too much, the step is to end at the last bend before
- * what it has missed. The polynomial is less accurate between the ends of a step than at its end, also where F is
- * smooth. A span that gives `drift` (none does at present) is asked, before it is shortened, for the integral of d with its sign, by Gauss' rule between the
- * bends: that is what the end of the step has missed. It is small where a table bends in its third derivative only. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
+ * what it has missed. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
  * those that pass one have their ends on both sides of it.
  *
  * A bend may be hidden behind another one: 1 - |s - c| / w is below zero at both ends of a step that passes s = c, and
@@ -41,7 +39,6 @@
 #define GR_FEW_POINTS 8    /* up to which the middle between two bends is looked at, too */
 #define GR_BEND_SECANTS 6
 #define GR_BEND_TURNS 5
-#define GR_BEND_REGAINED 0.1 /* how much counts what is missed inside a step and not at its end */
 #define GR_BEND_DEPTH 3    /* bends behind bends behind bends */
 #define GR_BEND_NEAR 0.02  /* of what a gap moves by in a step: how close a turn may be that is looked at */
 #define GR_BEND_CLOSE 0.05 /* of the way to what was missed: a bend so close to the start of a step is behind it */
@@ -56,8 +53,6 @@ struct gr_span {
   void (*bends)(double t, const double *x, const double *z, const double *u, const double *p, double *out);
   void (*inside)(const void *run, double share, double *x, double *z, double *u);
   double (*defect)(void *run, double share); /* h |F - x'| in tolerances */
-  long (*drift)(void *run, double share, double *d); /* F - x'; answers a status. None: signs are not asked for */
-  double (*size)(void *run, const double *d); /* h |d| in tolerances */
 };
 
 #if GR_HAS_BENDS
@@ -280,26 +275,6 @@ GR_FN double gr_bend_width(const double *at, long n, long j) {
   return 0.5 * ((j + 1 < n ? at[j + 1] : 1.0) - (j > 0 ? at[j - 1] : 0.0));
 }
 
-/* What a step has missed at its end, in tolerances, and a part of what it has missed and regained inside, up to `most` */
-GR_COLD double gr_missed_at_end(const gr_span *s, const double *at, long n, double most) {
-  const double gauss[3] = {0.1127016653792583, 0.5, 0.8872983346207417}, weight[3] = {5.0 / 18.0, 8.0 / 18.0, 5.0 / 18.0};
-  double sum[GR_LEN(GR_NX)], d[GR_LEN(GR_NX)], worst = 0.0, begin = 0.0;
-  for (long i = 0; i < GR_NX; i++) sum[i] = 0.0;
-  for (long j = 0; j <= n; j++) {
-    const double end = j < n ? at[j] : 1.0;
-    if (!(end > begin)) continue;
-    for (long g = 0; g < 3; g++) {
-      if (s->drift(s->run, begin + gauss[g] * (end - begin), d)) return HUGE_VAL;
-      for (long i = 0; i < GR_NX; i++) sum[i] += weight[g] * (end - begin) * d[i];
-    }
-    const double size = s->size(s->run, sum) * (j < n ? GR_BEND_REGAINED : 1.0);
-    worst = size >= 0.0 ? fmax(worst, size) : HUGE_VAL;
-    if (!(worst < most)) return worst;
-    begin = end;
-  }
-  return worst;
-}
-
 /* The share of a step at which it should end, so that nothing is passed unseen; 1: the whole step may be taken. *missed
  * is what it has missed, in tolerances, as far as that was looked at: up to `most`. */
 GR_COLD double gr_seen_up_to(const gr_span *s, gr_bend_list *l, double most, double *missed) {
@@ -311,7 +286,6 @@ GR_COLD double gr_seen_up_to(const gr_span *s, gr_bend_list *l, double most, dou
     const double more = gr_bend_width(at, n, j) * s->defect(s->run, at[j]);
     *missed += more == more ? more : HUGE_VAL;
     if (!(*missed < most)) {
-      if (s->drift && most < HUGE_VAL && (*missed = gr_missed_at_end(s, at, n, most)) < most) return 1.0;
       const double end = j > 0 && at[j - 1] > GR_BEND_CLOSE * at[j] ? at[j - 1] : at[j];
       return end < 0.95 ? end : 0.7;
     }

@@ -526,7 +526,7 @@ GR_COLD double gr_rk_defect(void *run, double share) {
 /* the share of the step that was taken up to which nothing has been passed unseen */
 GR_FN double gr_rk_seen(gr_rk *r) {
   gr_task *k = r->k;
-  gr_span s = {k, r, r->h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk_roughly, gr_rk_defect, 0, 0};
+  gr_span s = {k, r, r->h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk_roughly, gr_rk_defect};
   gr_bend_list bends;
   double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_MOST_BENDS)], missed;
   const double amount = k->amount;

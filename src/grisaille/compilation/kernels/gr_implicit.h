@@ -441,8 +441,7 @@ GR_COLD double gr_radau_defect(void *run, double share) {
 /* the share of a step of length h up to which nothing has been passed unseen; what it has missed, in tolerances */
 GR_FN double gr_radau_seen(gr_task *k, gr_radau_room *r, double h, double many, double most, double *missed) {
   gr_radau_span a = {k, r, h};
-  const gr_span s = {k, &a, h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_radau_bend_inside, gr_radau_defect,
-                     0, 0};
+  const gr_span s = {k, &a, h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_radau_bend_inside, gr_radau_defect};
   gr_bend_list bends;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
