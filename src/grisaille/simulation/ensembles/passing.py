@@ -2,7 +2,8 @@
 
 Steps per cell are chosen by comparing n with 2n, which sees nothing of a bump that the stages of neither meet. So the
 first realizations are asked where, between two grid points, the right-hand side bends with the states and bends back:
-with states on the line between both, the rates there are compared with those on the line between the rates,
+with states on the line between both, the rates there are compared with those on the line between the rates just before
+the first of these bends and just behind the last one,
 
     missed = h ∑ w |f(middle) − line(middle)| / (rtol · size),
 
@@ -97,10 +98,11 @@ class _Bends:
         if shares.size < 2:
             return None
         middles, widths = 0.5 * (shares[1:] + shares[:-1]), np.diff(shares)
-        line = self._at(self.rates, begin, h, ends, np.array([0.0, 1.0]))
-        apart = np.abs(
-            self._at(self.rates, begin, h, ends, middles) - line[:1] - middles[:, None] * (line[1] - line[0])
-        )
+        beside = 0.25 * (shares[-1] - shares[0]) + 1e-9
+        left, right = max(0.0, shares[0] - beside), min(1.0, shares[-1] + beside)
+        line = self._at(self.rates, begin, h, ends, np.array([left, right]))
+        along = (middles[:, None] - left) / (right - left)
+        apart = np.abs(self._at(self.rates, begin, h, ends, middles) - line[:1] - along * (line[1] - line[0]))
         missed = (h * widths[:, None] * apart / allowed).max(axis=1)
         if not missed.sum() > MISSED:
             return None
