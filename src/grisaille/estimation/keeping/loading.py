@@ -220,7 +220,9 @@ def _estimate(
     predictions: tuple[Prediction, ...],
 ) -> Estimate:
     parts = (arrays["theta"], arrays["residuals"], arrays["jacobian"], arrays["errors"], predictions)
-    evaluation = Evaluation(*parts, prior=prior_term(unknowns, arrays["theta"]))
+    term = prior_term(unknowns, arrays["theta"])
+    has_prior_rows = len(arrays["residuals"]) == len(arrays["errors"]) + len(term.residuals)
+    evaluation = Evaluation(*parts, prior=term if has_prior_rows else None)
     if record.get("likelihood", False):
         more: dict[str, Any] = {name: arrays[name] for name in ("slope", "curvature") if name in arrays}
         evaluation = LikelihoodEvaluation(
