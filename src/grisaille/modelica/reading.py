@@ -20,6 +20,7 @@ from grisaille.modelica.full.outline import MODELS
 from grisaille.modelica.full.packages import (
     every_class,
     experiment_of,
+    full_name,
     is_full,
     libraries_of_environment,
     meant_name,
@@ -104,7 +105,8 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
             if _is_full(text, file, path):
                 own = _gathered(text, file, name)
                 if own is not None:
-                    return _known_as(own[0], name or own[0]._content.name, False, text, file), own[1]
+                    known = full_name(text, name or own[0]._content.name)
+                    return _known_as(own[0], known, False, text, file), own[1]
                 wanted = whole(text, label, file, name, libraries)
                 model, _ = _read(*flatten(*wanted, file, request.flattener), None)
                 return _known_as(model, meant_name(wanted), False, text, file), dict(experiment_of(text, name))

@@ -156,6 +156,13 @@ def name_in_file(text: str, name: str | None) -> str | None:
     return name.removeprefix(f"{within[1]}.") if within and within[1] and name is not None else name
 
 
+def full_name(text: str, name: str) -> str:
+    """The name of a model with the package that its file stands within."""
+    within = _WITHIN.match(_COMMENT.sub(" ", text))
+    package = f"{within[1]}." if within and within[1] else ""
+    return name if name.startswith(package) else f"{package}{name}"
+
+
 def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
     """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
     package = package_of(file)
