@@ -13,13 +13,11 @@ of sin, cos on an eighth turn and of atanh on |s| ≤ 0.172.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grisaille.compilation.batch_native import processors
 from grisaille.errors import DataError
 from grisaille.numerics.philox import Key, Purpose, Words, philox, stream_key
 
@@ -28,9 +26,6 @@ Counts = NDArray[np.uint64]
 
 CHUNK = 1 << 14
 """Blocks worked on at a time: their words stay in the processor's cache."""
-
-MANY = 1 << 20
-"""Vectors from which on threads share the work: NumPy lets go of the interpreter lock inside its loops."""
 
 _LN2_HIGH = 0.6931471803691238
 """The first 32 bits of log 2, so that its product with an exponent is exact."""
@@ -69,22 +64,12 @@ class Stream:
         )
         size = places[0].size
         out = np.empty((size, components))
-
-        def fill(chunk: tuple[int, int]) -> None:
-            first, last = chunk
+        for first, last in _chunks(size):
             # indices are copied chunk by chunk: all of them would take three times as much memory as the normals
             m, k, j = (p.flat[first:last] for p in places)
             for block in range(-(-components // 2)):
                 pairs = self._pairs(m, k, j, block)
                 out[first:last, 2 * block : 2 * block + 2] = pairs[:, : components - 2 * block]
-
-        if size < MANY:
-            for chunk in _chunks(size):
-                fill(chunk)
-        else:
-            with ThreadPoolExecutor(max_workers=processors()) as threads:
-                for _ in threads.map(fill, _chunks(size)):
-                    pass
         return out.reshape(*places[0].shape, components)
 
     def _pairs(self, realization: Counts, step: Counts, node: Counts, block: int) -> Floats:
