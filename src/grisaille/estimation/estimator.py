@@ -21,6 +21,7 @@ from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.cost import Cost, usual_cost
 from grisaille.estimation.counted import Score
+from grisaille.estimation.density.kinds import Criterion, Likelihood
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.estimation.requirements import bytes_of_least_squares
 from grisaille.model.flat import FlatModel
@@ -238,6 +239,11 @@ class Estimator(metaclass=EstimatorType):
     def seeded(self) -> str:
         """Which random numbers it uses, in words."""
         return "none needed"
+
+    @property
+    def density(self) -> Likelihood | Criterion:
+        """Whether its criterion is a likelihood, which makes log-densities, or what it is."""
+        return Criterion()
 
     @property
     def is_likelihood(self) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
+from grisaille.estimation.density.kinds import Criterion, Likelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.exact_data import EXPLAINED
@@ -27,6 +28,7 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
+from grisaille.estimators.collocation.density import LaplaceDensity
 from grisaille.estimators.collocation.filter_check import check_laplace
 from grisaille.estimators.collocation.posing import direct_options, pose_elements, pose_splines
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
@@ -130,6 +132,12 @@ class Collocation(Estimator):
         if subject.disturbances and subject.hidden:
             return Verdict(False, f"refused: where {subject.hidden} is zero its effect has no slope to start from")
         return Verdict(False, UNASKED)
+
+    @property
+    def density(self) -> Likelihood | Criterion:
+        if self.criterion != "laplace":
+            return Criterion(f"criterion={self.criterion!r}", "gr.Collocation(criterion='laplace')")
+        return Likelihood(lambda problem, fit: LaplaceDensity(problem.of(CollocationProblem), fit, self.refine))
 
     @property
     def is_likelihood(self) -> bool:

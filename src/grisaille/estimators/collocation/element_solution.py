@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.direct.marginal import exact_model, marginal_of
+from grisaille.collocation.direct.marginal import exact_model, marginal_of, marginals_of
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Linearized, Place
 from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
@@ -70,6 +70,11 @@ class ElementSolution(Solution):
         if self._exact is None:
             raise NotPositiveDefinite
         return marginal_of(self.at, self._exact)
+
+    def marginals(self, sensitive: bool) -> list[Marginal]:
+        if self._exact is None:
+            raise NotPositiveDefinite
+        return marginals_of(self.at, self._exact)
 
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
         program = self.at.program

@@ -59,7 +59,7 @@ class CollocationProblem(Problem):
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> CollocationEvaluation:
         """The criterion at θ."""
-        found = self._followed(theta)
+        found = self.followed(theta)
         try:
             if not isinstance(found, str):
                 return self.at(found, sensitive=sensitive)
@@ -69,7 +69,7 @@ class CollocationProblem(Problem):
         empty = np.zeros(0)
         return CollocationEvaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason)
 
-    def _followed(self, theta: np.ndarray) -> Solution | str:
+    def followed(self, theta: np.ndarray) -> Solution | str:
         trajectories = self.trajectories if self.goes_on else self.trajectories.renewed(self.cases)
         return trajectories.follow(self, theta)
 
@@ -98,7 +98,7 @@ class CollocationProblem(Problem):
         """The objective and its gradient only: samples are not looked at."""
         if self.criterion != "laplace":
             return super().gradient(theta)
-        found = self._followed(theta)
+        found = self.followed(theta)
         try:
             marginal = None if isinstance(found, str) else found.marginal(True)
         except NotPositiveDefinite:

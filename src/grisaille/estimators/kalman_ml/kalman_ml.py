@@ -24,6 +24,7 @@ from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.counted import Score
+from grisaille.estimation.density.kinds import Criterion, Likelihood, as_discretised
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.exact_data import EXPLAINED, explained_exactly, find_endless_fall
@@ -41,6 +42,7 @@ from grisaille.estimation.question import Question
 from grisaille.estimation.requirements import bytes_of_filters
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.kalman_ml import filter_choices as choices
+from grisaille.estimators.kalman_ml.density import FilterDensity
 from grisaille.estimators.kalman_ml.filter_check import check_filter, fitted_filter
 from grisaille.estimators.kalman_ml.report import (
     covariance_of,
@@ -292,6 +294,14 @@ class KalmanML(Estimator):
         from grisaille.estimation.predictions.states import states_of_case
 
         return {c.name: states_of_case(c, theta) for c in problem.begun.cases}
+
+    @property
+    def density(self) -> Likelihood | Criterion:
+        if self.robust is not None:
+            return Criterion(f"robust={self.robust!r}", "gr.KalmanML(robust=None)")
+        if self.horizon != 1:
+            return Criterion(f"horizon={self.horizon!r}", "gr.KalmanML(horizon=1)")
+        return Likelihood(lambda problem, fit: FilterDensity(as_discretised(problem.of(LikelihoodProblem), fit)))
 
     @property
     def is_likelihood(self) -> bool:

@@ -24,6 +24,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, build_case
 from grisaille.estimation.cost import MANY, Cost, interpreted, usual_cost
 from grisaille.estimation.counted import Score
+from grisaille.estimation.density.kinds import Criterion, Likelihood, as_discretised
 from grisaille.estimation.determination.freedom import settled_levels
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
@@ -37,6 +38,7 @@ from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import multiple_shooting, own_value, robust_losses
 from grisaille.estimators.output_error.beside import go_beside, has_edges
 from grisaille.estimators.output_error.coincident_switches import move_guess_apart
+from grisaille.estimators.output_error.density import NormalDensity
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Residuals, reckon
 from grisaille.estimators.output_error.event_order import order_notes
@@ -197,6 +199,12 @@ class OutputError(Estimator):
     @property
     def has_sandwich(self) -> bool:
         return self.covariance == "sandwich" or self.errors == "robust"
+
+    @property
+    def density(self) -> Likelihood | Criterion:
+        if self.loss != "linear":
+            return Criterion(f"loss={self.loss!r}", "gr.OutputError(loss='linear')")
+        return Likelihood(lambda problem, fit: NormalDensity(as_discretised(problem, fit)))
 
     @property
     def is_likelihood(self) -> bool:

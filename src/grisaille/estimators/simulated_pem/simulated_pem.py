@@ -23,6 +23,7 @@ import numpy as np
 from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.density.kinds import Criterion
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.problem import Problem
@@ -167,6 +168,10 @@ class SimulatedPEM(Estimator):
             return list(wanted)
         said = {name.partition("@")[0] for name in wanted}
         return [*wanted, *(n for n in open_noise(structure.model, data) if n not in said)]
+
+    @property
+    def density(self) -> Criterion:
+        return Criterion("simulated prediction errors")
 
     @property
     def levels_told(self) -> dict[Literal["scale", "noise"], str]:
