@@ -144,6 +144,8 @@ def test_derivatives_are_exact_and_parts_add_up(name: str) -> None:
     np.testing.assert_allclose(sum(p.gradient for p in parts), slope, rtol=1e-10, atol=1e-10 * size.max())
     xi = f.to_unbounded(at)
     np.testing.assert_allclose(f.from_unbounded(xi), at, rtol=1e-12)
+    moved = (f.from_unbounded(xi + 1e-5) - f.from_unbounded(xi - 1e-5)) / 2e-5
+    np.testing.assert_allclose(f.slopes(xi), moved, rtol=1e-7)
     slope = f.unbounded.gradient(xi)
     size = np.abs(slope) + 1e-3 * abs(value)
     np.testing.assert_allclose(richardson(f.unbounded, xi, np.full(len(xi), 2e-3)) / size, slope / size, atol=1e-7)

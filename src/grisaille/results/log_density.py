@@ -118,6 +118,13 @@ class DensityFunction:
         """
         return self._transforms.outer(self._xi(xi))
 
+    def slopes(self, xi: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Return dθ/dξ of each unknown: by the chain rule, the gradient by ξ of what has a gradient by θ.
+
+        xi : as ``to_unbounded`` gives it
+        """
+        return self._transforms.jacobian(self._xi(xi))[0]
+
     @cached_property
     def unbounded(self) -> UnboundedDensity:
         """The log-density per unit of ξ, log-Jacobian included: what a sampler takes."""
@@ -263,7 +270,7 @@ def log_density(
     -------
     A function of θ, by name or as an array, that gives a float: −∞ where there is no density, ``failure(θ)`` says why.
     ``gradient``, ``value_and_gradient`` and ``parts`` of θ; ``names``, ``start``, ``bounds``, ``measure``;
-    ``to_unbounded``, ``from_unbounded`` and ``unbounded``, the density per unit of unbounded coordinates.
+    ``to_unbounded``, ``from_unbounded``, ``slopes`` and ``unbounded``, the density per unit of unbounded coordinates.
 
     Examples
     --------
