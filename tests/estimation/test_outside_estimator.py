@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.estimation.density.own import own_likelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 
@@ -20,11 +21,14 @@ class LeastAbsolute(Estimator):
 
     rounds: int = 60
     estimates_levels: ClassVar[bool] = False
-    deviance: ClassVar[Any] = "itself"
     redraws: ClassVar[str] = "noise"
 
     def pose(self, question):
         return gr.OutputError().pose(question)
+
+    @property
+    def density(self):
+        return own_likelihood(self, lambda evaluation: -self.objective(evaluation))
 
     def objective(self, evaluation):
         return 2**0.5 * float(np.abs(evaluation.residuals).sum())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from grisaille.estimation.density.kinds import why_no_profiles, why_no_ratio
 from grisaille.estimation.estimator import Estimator
 
 
@@ -49,11 +50,13 @@ ABILITIES: tuple[Ability, ...] = (
     Ability("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.levels_told["scale"])),
     Ability("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.levels_told["noise"])),
     Ability("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
-    Ability("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(m.no_ratio)),
-    Ability("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(m.no_profiles)),
-    Ability("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(m.no_profiles)),
+    Ability("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(why_no_ratio(m))),
+    Ability("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(why_no_profiles(m))),
+    Ability("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(why_no_profiles(m))),
     Ability(
-        "bootstrap intervals", 'fit.intervals(method="bootstrap")', lambda m: _unless(m.no_bootstrap or m.no_profiles)
+        "bootstrap intervals",
+        'fit.intervals(method="bootstrap")',
+        lambda m: _unless(m.no_bootstrap or why_no_profiles(m)),
     ),
     Ability("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _unless(m.no_parametric)),
     Ability("… draws again", "", lambda m: Answer(REDRAWN.get(m.redraws, "–"))),

@@ -21,7 +21,7 @@ from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.cost import Cost, usual_cost
 from grisaille.estimation.counted import Score
-from grisaille.estimation.density.kinds import Criterion, Likelihood
+from grisaille.estimation.density.kinds import Likelihood, NoLikelihood
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.estimation.requirements import bytes_of_least_squares
 from grisaille.model.flat import FlatModel
@@ -32,7 +32,6 @@ from grisaille.structure.reduction import Structure
 if TYPE_CHECKING:
     import xarray as xr
 
-    from grisaille.estimation.bound_penalty import BoundPenalty
     from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimation.predictions.band_kinds import Bands
@@ -113,8 +112,6 @@ class Estimator(metaclass=EstimatorType):
     """As in ``gr.simulate``."""
     estimates_levels: ClassVar[bool] = True
     """Whether ``"scale(w)"`` and ``"noise(y)"`` can be among the unknowns."""
-    has_own_likelihood: ClassVar[bool] = False
-    """Whether noise levels are part of its likelihood, so that one may lie at zero."""
     predicts_ahead: ClassVar[Literal["yes", "no", "by simulation"]] = "by simulation"
     """Whether ``fit.predict(horizon=k)`` takes in the data up to k samples before; simulates, whatever the horizon; or
     is refused."""
@@ -129,10 +126,6 @@ class Estimator(metaclass=EstimatorType):
     """Whether a ``FilterRunner`` runs each of its cases."""
     tells_how: ClassVar[bool] = False
     """Whether its problems say how they represent trajectories (``Problem.transcription``)."""
-    deviance: ClassVar[Literal["squares", "likelihood", "trajectories", "itself", ""]] = ""
-    """What profiles, surfaces and ratio tests are made of: least squares with noise levels at their best, its own
-    likelihood, the criterion of trajectories, or ``objective``, minimised by the estimator itself with unknowns held;
-    empty where they are refused."""
     redraws: ClassVar[str] = ""
     """What a bootstrap draws again: ``"noise"`` around the predictions, or ``"model"``, disturbances and noise; empty
     where it has none."""
@@ -241,14 +234,14 @@ class Estimator(metaclass=EstimatorType):
         return "none needed"
 
     @property
-    def density(self) -> Likelihood | Criterion:
-        """Whether its criterion is a likelihood, which makes log-densities, or what it is."""
-        return Criterion()
+    def density(self) -> Likelihood | NoLikelihood:
+        """Return what makes log-densities of its problems, or why its criterion is no likelihood."""
+        return NoLikelihood()
 
     @property
     def is_likelihood(self) -> bool:
         """Whether its criterion is a likelihood, with these options."""
-        return bool(self.deviance)
+        return isinstance(self.density, Likelihood)
 
     @property
     def levels_told(self) -> dict[Literal["scale", "noise"], str]:
@@ -262,11 +255,6 @@ class Estimator(metaclass=EstimatorType):
         return "none" if self.smooths else "all"
 
     @property
-    def not_a_likelihood(self) -> str:
-        """The option because of which the criterion is not a likelihood, as in ``loss='huber'``."""
-        return "its criterion"
-
-    @property
     def predictions_are(self) -> str:
         """In words, what its residuals are the errors of: ``"simulation"``, ``"1 sample ahead"``, ``"smoothed"``."""
         return SIMULATION
@@ -275,22 +263,6 @@ class Estimator(metaclass=EstimatorType):
     def has_sandwich(self) -> bool:
         """Whether standard errors come from the scatter of residuals and not from the curvature."""
         return False
-
-    @property
-    def no_profiles(self) -> str:
-        """Why there are no profiles and regions, and what to do instead; empty where there are."""
-        if self.deviance:
-            return ""
-        name = type(self).__name__
-        return (
-            f"Profiles and regions of fits by {name} are not available; fit.intervals() uses the curvature of the "
-            "criterion."
-        )
-
-    @property
-    def no_ratio(self) -> str:
-        """Why likelihood ratios have no known distribution, and what to do instead; empty where they have."""
-        return self.no_profiles
 
     @property
     def no_bootstrap(self) -> str:
@@ -315,10 +287,6 @@ class Estimator(metaclass=EstimatorType):
         """Whether it comes with the package."""
         return cls.__module__.startswith("grisaille.")
 
-    def objective(self, evaluation: Evaluation) -> float:
-        """What it minimises, at an evaluation; minus a log-likelihood where ``deviance`` is ``"itself"``."""
-        return evaluation.objective
-
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
         """The criterion at a point, and its log-likelihood; NaN where it is none."""
         return evaluation, evaluation.log_likelihood
@@ -326,11 +294,6 @@ class Estimator(metaclass=EstimatorType):
     def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
         """Arrays that a saved fit has beside the usual ones."""
         return {}
-
-    @property
-    def bound_penalty(self) -> BoundPenalty | None:
-        """What keeps unknowns inside their bounds beside the criterion."""
-        return None
 
     @property
     def validator(self) -> Estimator:

@@ -7,8 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from grisaille.estimation.problem import Evaluation
-
 
 @dataclass(frozen=True, eq=False)
 class DensityPart:
@@ -32,7 +30,8 @@ class DensityValue:
         expected curvature of −log p, or Gauss and Newton's
     residuals : standardised, where there are any
     failure : why there is no density, in words; empty where there is one
-    evaluation : of the problem, from which it was made
+    objective : what a fit minimises there: half the squares of residuals at the levels of noise that it found, or minus
+        the log-density without the constants of priors
     """
 
     theta: np.ndarray
@@ -42,12 +41,12 @@ class DensityValue:
     residuals: np.ndarray | None = None
     parts: tuple[DensityPart, ...] = ()
     failure: str = ""
-    evaluation: Evaluation | None = None
+    objective: float = np.nan
 
     @classmethod
-    def failed(cls, theta: np.ndarray, reason: str, evaluation: Evaluation | None = None) -> DensityValue:
+    def failed(cls, theta: np.ndarray, reason: str) -> DensityValue:
         """Return the value of a point without a density."""
-        return cls(theta, -np.inf, failure=reason, evaluation=evaluation)
+        return cls(theta, -np.inf, failure=reason)
 
     @classmethod
     def summed(
@@ -56,14 +55,16 @@ class DensityValue:
         parts: tuple[DensityPart, ...],
         derivatives: bool,
         information: np.ndarray | None = None,
-        evaluation: Evaluation | None = None,
+        constant: float = 0.0,
     ) -> DensityValue:
-        """Return the sum of parts; a part that is no number has no density."""
+        """Return the sum of parts; a part that is no number has no density.
+
+        constant : what the objective has more than minus the log-density
+        """
         total = float(sum(p.log_density for p in parts))
         if not np.isfinite(total):
             worst = next(p for p in parts if not np.isfinite(p.log_density))
             where = f"experiment '{worst.name}'" if worst.kind == "experiment" else f"the {worst.name}"
-            return cls.failed(theta, f"{where}: the log-density is {worst.log_density:g}", evaluation)
+            return cls.failed(theta, f"{where}: the log-density is {worst.log_density:g}")
         gradient = sum((p.gradient for p in parts), np.zeros(len(theta))) if derivatives else None
-        residuals = None if evaluation is None else evaluation.residuals
-        return cls(theta, total, gradient, information, residuals, parts, evaluation=evaluation)
+        return cls(theta, total, gradient, information, parts=parts, objective=constant - total)

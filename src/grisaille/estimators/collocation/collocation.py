@@ -19,7 +19,7 @@ import numpy as np
 
 from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
-from grisaille.estimation.density.kinds import Criterion, Likelihood
+from grisaille.estimation.density.kinds import Likelihood, NoLikelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.exact_data import EXPLAINED
@@ -28,7 +28,7 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
-from grisaille.estimators.collocation.density import LaplaceDensity
+from grisaille.estimators.collocation.density import LaplaceDensity, likelihood_around, trajectories_around
 from grisaille.estimators.collocation.filter_check import check_laplace
 from grisaille.estimators.collocation.posing import direct_options, pose_elements, pose_splines
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
@@ -115,11 +115,9 @@ class Collocation(Estimator):
     max_iterations: int = 300
     compiled: bool | None = None
 
-    has_own_likelihood: ClassVar[bool] = True
     has_states: ClassVar[bool] = True
     predicts_ahead: ClassVar[Literal["no"]] = "no"
     tells_how: ClassVar[bool] = True
-    deviance: ClassVar[Literal["trajectories"]] = "trajectories"
 
     @classmethod
     def verdict(cls, subject: Subject) -> Verdict:
@@ -134,47 +132,38 @@ class Collocation(Estimator):
         return Verdict(False, UNASKED)
 
     @property
-    def density(self) -> Likelihood | Criterion:
-        if self.criterion != "laplace":
-            return Criterion(f"criterion={self.criterion!r}", "gr.Collocation(criterion='laplace')")
-        return Likelihood(lambda problem, fit: LaplaceDensity(problem.of(CollocationProblem), fit, self.refine))
+    def density(self) -> Likelihood | NoLikelihood:
+        if self.criterion == "laplace":
+            return Likelihood(self._density_of, likelihood_around, has_levels=True)
+        refused = ""
+        if self.criterion == "smoothing":
+            refused = (
+                "criterion='smoothing' has no profiles or regions: its parameters minimise the misfit of trajectories "
+                "that follow the data themselves, and differences of that misfit say nothing about confidence. Fit "
+                "with criterion='amle' or 'laplace', or see gr.monte_carlo(fit.model, fit.experiments, …)."
+            )
+        elif self.debias:
+            refused = (
+                "debias=True moved the estimates off the minimum of their criterion, so there are no profiles or "
+                "regions around them: fit with criterion='laplace', or without debias."
+            )
+        return NoLikelihood(
+            f"criterion={self.criterion!r}",
+            "gr.Collocation(criterion='laplace')",
+            trajectories_around,
+            no_profiles=refused,
+            no_ratio=f"A ratio test needs a likelihood, and criterion={self.criterion!r} is not one: fit with "
+            f"gr.Collocation(criterion='laplace'). fit.profile(name) shows how the criterion grows.",
+            has_levels=True,
+        )
 
-    @property
-    def is_likelihood(self) -> bool:
-        return self.criterion == "laplace"
+    def _density_of(self, problem: Problem, fit: Fitted | None) -> LaplaceDensity:
+        return LaplaceDensity.begun(problem.of(CollocationProblem), fit, self.refine)
 
     @property
     def levels_told(self) -> dict[Literal["scale", "noise"], str]:
         told = self.criterion in ("amle", "laplace")
         return {"scale": "yes" if told else "no", "noise": "yes" if self.is_likelihood else "no"}
-
-    @property
-    def no_profiles(self) -> str:
-        if self.criterion == "smoothing":
-            return (
-                "criterion='smoothing' has no profiles or regions: its parameters minimise the misfit of trajectories "
-                "that follow the data themselves, and differences of that misfit say nothing about confidence. Fit "
-                "with criterion='amle' or 'laplace', or see gr.monte_carlo(fit.model, fit.experiments, …)."
-            )
-        if self.debias:
-            return (
-                "debias=True moved the estimates off the minimum of their criterion, so there are no profiles or "
-                "regions around them: fit with criterion='laplace', or without debias."
-            )
-        return ""
-
-    @property
-    def no_ratio(self) -> str:
-        if self.is_likelihood or self.no_profiles:
-            return self.no_profiles
-        return (
-            f"A ratio test needs a likelihood, and criterion={self.criterion!r} is not one: fit with "
-            f"gr.Collocation(criterion='laplace'). fit.profile(name) shows how the criterion grows."
-        )
-
-    @property
-    def not_a_likelihood(self) -> str:
-        return f"criterion={self.criterion!r}"
 
     def __post_init__(self) -> None:
         for name in ("order", "knots", "quadrature", "trajectories", "refine"):

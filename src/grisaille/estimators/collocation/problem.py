@@ -76,9 +76,8 @@ class CollocationProblem(Problem):
     def at(self, found: Solution, *, sensitive: bool = True) -> CollocationEvaluation:
         """The evaluation of trajectories that are solved for."""
         theta, told = found.theta, found.told(self.cases, self.criterion == "smoothing")
-        slope, information = found.least()
+        slope, information = self.least(found)
         prior = self.prior(theta)
-        information = information if found.has_exact_priors else information + prior.correction
         residuals = np.concatenate([told.residuals, prior.residuals])
         jacobian = np.concatenate([told.jacobian, prior.slopes])
         value, log_likelihood = found.objective, -found.objective
@@ -114,11 +113,21 @@ class CollocationProblem(Problem):
 
         That of a level σ is var(log σ) = 1/(2γ) with γ degrees of freedom.
         """
-        marginal, information = found.marginal(sensitive), information.copy()
+        marginal = found.marginal(sensitive)
+        return marginal.value, marginal.slope, self.with_levels(information, marginal.freedom, found.theta)
+
+    def least(self, found: Solution) -> tuple[np.ndarray, np.ndarray]:
+        """Return slope and curvature of the least criterion over trajectories, with the exact curvature of priors."""
+        slope, information = found.least()
+        return slope, information if found.has_exact_priors else information + self.prior(found.theta).correction
+
+    def with_levels(self, information: np.ndarray, freedom: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Return an information in which levels have that of their own freedom."""
+        information = information.copy()
         for k in np.flatnonzero(self.levels):
             information[k, :], information[:, k] = 0.0, 0.0
-            information[k, k] = 2 * max(abs(marginal.freedom[k]) * found.theta[k], 0.5) / found.theta[k] ** 2
-        return marginal.value, marginal.slope, information
+            information[k, k] = 2 * max(abs(freedom[k]) * theta[k], 0.5) / theta[k] ** 2
+        return information
 
     def on(self, trajectories: Trajectories) -> CollocationProblem:
         """The same problem on another mesh."""

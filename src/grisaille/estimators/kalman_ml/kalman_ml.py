@@ -24,7 +24,7 @@ from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.counted import Score
-from grisaille.estimation.density.kinds import Criterion, Likelihood, as_discretised
+from grisaille.estimation.density.kinds import Likelihood, NoLikelihood, as_discretised, refuse_no_likelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.exact_data import EXPLAINED, explained_exactly, find_endless_fall
@@ -176,12 +176,10 @@ class KalmanML(Estimator):
                         f"{value!r}: give large variances instead, initial_covariance={{state: variance}}."
                     )
 
-    has_own_likelihood: ClassVar[bool] = True
     has_states: ClassVar[bool] = True
     follows: ClassVar[bool] = True
     filters: ClassVar[bool] = True
     predicts_ahead: ClassVar[Literal["yes"]] = "yes"
-    deviance: ClassVar[Literal["likelihood"]] = "likelihood"
     redraws: ClassVar[str] = "model"
 
     @classmethod
@@ -242,19 +240,6 @@ class KalmanML(Estimator):
     def has_sandwich(self) -> bool:
         return not self.is_likelihood
 
-    @property
-    def no_profiles(self) -> str:
-        if self.is_likelihood:
-            return ""
-        return (
-            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
-            "robust=None, horizon=1, or use gr.bootstrap."
-        )
-
-    @property
-    def not_a_likelihood(self) -> str:
-        return "a robust loss" if self.robust is not None else f"horizon={self.horizon!r}"
-
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: Horizon) -> xr.Dataset:
         from grisaille.estimation.predictions.states import predictions
 
@@ -296,17 +281,25 @@ class KalmanML(Estimator):
         return {c.name: states_of_case(c, theta) for c in problem.begun.cases}
 
     @property
-    def density(self) -> Likelihood | Criterion:
-        if self.robust is not None:
-            return Criterion(f"robust={self.robust!r}", "gr.KalmanML(robust=None)")
-        if self.horizon != 1:
-            return Criterion(f"horizon={self.horizon!r}", "gr.KalmanML(horizon=1)")
-        return Likelihood(lambda problem, fit: FilterDensity(as_discretised(problem.of(LikelihoodProblem), fit)))
+    def density(self) -> Likelihood | NoLikelihood:
+        if self.robust is None and self.horizon == 1:
+            return Likelihood(self._density_of, self._density_around, has_levels=True)
+        option = ("robust", self.robust, None) if self.robust is not None else ("horizon", self.horizon, 1)
+        name, value, plain = option
+        return NoLikelihood(
+            "a robust loss" if name == "robust" else f"{name}={value!r}",
+            f"gr.KalmanML({name}={plain!r})",
+            no_profiles="Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: "
+            "fit with robust=None, horizon=1, or use gr.bootstrap.",
+            has_levels=True,
+        )
 
-    @property
-    def is_likelihood(self) -> bool:
-        """Robust losses and predictions over several samples are not likelihoods."""
-        return self.robust is None and self.horizon == 1
+    def _density_of(self, problem: Problem, fit: Fitted | None) -> FilterDensity:
+        return FilterDensity.begun(as_discretised(problem.of(LikelihoodProblem), fit))
+
+    def _density_around(self, fit: Fitted, held: Sequence[str]) -> FilterDensity:
+        refuse_no_likelihood(fit)
+        return FilterDensity.around(fit.estimate, self.bound_penalty)
 
     @property
     def bound_penalty(self) -> BoundPenalty:

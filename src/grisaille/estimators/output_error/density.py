@@ -11,13 +11,14 @@ Steps are those that suit the guess; where they are too long at θ they are shor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
-from grisaille.estimation.density.log_density import LogDensity, Maximum, held_at
+from grisaille.estimation.density.criterion import Maximum
+from grisaille.estimation.density.log_density import LogDensity
 from grisaille.estimation.density.priors import prior_part
 from grisaille.estimation.density.search import maximized
 from grisaille.estimation.density.value import DensityPart, DensityValue
@@ -44,31 +45,36 @@ class NormalDensity(LogDensity):
         _, first = self._evaluated(self.problem.guess, False)
         if not first.completed:
             raise EstimationError(f"The model cannot be simulated at the guess: {first.failure}")
-        levels = [_level(self.problem, first, output) for output in self.problem.sigma]
-        self.unknowns: tuple[Unknown, ...] = (*problem.unknowns, *levels)
+        self._levels = tuple(_level(self.problem, first, output) for output in self.problem.sigma)
 
-    def maximize(self, held: Mapping[int, float], start: np.ndarray) -> Maximum:
-        """Return the largest density, sought by Fisher scoring."""
-        return maximized(self, held_at(start, held), list(held))
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """Those of the problem, then the open levels."""
+        return (*self.problem.unknowns, *self._levels)
 
-    def _value(self, theta: np.ndarray, derivatives: bool) -> DensityValue:
+    def search(self, start: np.ndarray, held: Sequence[int], nearly: bool) -> Maximum:
+        """Search by Fisher scoring."""
+        return maximized(self, start, held)
+
+    def evaluate(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
+        """Return the value at θ; its information is the expected one, with the curvature of priors."""
         problem, found = self._evaluated(theta[: self.count], derivatives)
         if not found.completed:
-            return DensityValue.failed(theta, found.failure, found)
+            return DensityValue.failed(theta, found.failure)
         if found.discretisation > COARSE:
             reason = f"simulations miss their tolerance by a factor {found.discretisation:.2g}: use a smaller rtol"
-            return DensityValue.failed(theta, reason, found)
+            return DensityValue.failed(theta, reason)
         levels = dict(zip(self.problem.sigma, theta[self.count :].tolist(), strict=True))
         silent = next((n for n, v in levels.items() if not v > 0), "")
         if silent:
-            return DensityValue.failed(theta, f"noise({silent}) is zero, so that no measurement has a density", found)
+            return DensityValue.failed(theta, f"noise({silent}) is zero, so that no measurement has a density")
         parts, rows = self._parts(problem, theta, found, levels, derivatives)
         prior = prior_part(self.unknowns, theta, derivatives)
         every = (*parts, *(() if prior is None else (prior,)))
         information = rows.T @ rows if derivatives else None
         if information is not None and found.prior is not None:
-            information[: self.count, : self.count] += found.prior.curvature
-        return DensityValue.summed(theta, every, derivatives, information, found)
+            information[: self.count, : self.count] += found.prior.search_curvature
+        return DensityValue.summed(theta, every, derivatives, information)
 
     def _evaluated(self, theta: np.ndarray, sensitive: bool) -> tuple[Problem, Evaluation]:
         """Return residuals on steps that are short enough at θ, and the problem with these steps."""

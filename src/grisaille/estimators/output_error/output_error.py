@@ -24,11 +24,13 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, build_case
 from grisaille.estimation.cost import MANY, Cost, interpreted, usual_cost
 from grisaille.estimation.counted import Score
-from grisaille.estimation.density.kinds import Criterion, Likelihood, as_discretised
+from grisaille.estimation.density.kinds import Likelihood, NoLikelihood, as_discretised, refuse_no_likelihood
+from grisaille.estimation.density.least_squares import ConcentratedDensity, normal_log_likelihood
 from grisaille.estimation.determination.freedom import settled_levels
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.noise import noise_levels, refuse_noise_alone
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
@@ -80,6 +82,15 @@ OFTEN, ROUGH = 2.0, 1e-5
 """Steps for each sample that are worth a word, and the tolerance of a first look."""
 RAN_AWAY = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
+WITH_ROBUST_ERRORS = (
+    "Profiles, confidence regions and likelihood ratios take residuals to be independent, which errors='robust' does "
+    "not: fit.intervals() has the robust errors, fit.with_errors('plain') the others."
+)
+WITH_A_ROBUST_LOSS = (
+    "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
+    "loss='linear', or use gr.bootstrap."
+)
+"""Why there are no profiles."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +130,6 @@ class OutputError(Estimator):
     compiled: bool | None = None
 
     estimates_levels: ClassVar[bool] = False
-    deviance: ClassVar[Literal["squares"]] = "squares"
     redraws: ClassVar[str] = "noise"
 
     @classmethod
@@ -201,14 +211,18 @@ class OutputError(Estimator):
         return self.covariance == "sandwich" or self.errors == "robust"
 
     @property
-    def density(self) -> Likelihood | Criterion:
-        if self.loss != "linear":
-            return Criterion(f"loss={self.loss!r}", "gr.OutputError(loss='linear')")
-        return Likelihood(lambda problem, fit: NormalDensity(as_discretised(problem, fit)))
+    def density(self) -> Likelihood | NoLikelihood:
+        refused = WITH_ROBUST_ERRORS if self.errors == "robust" else ""
+        if self.loss == "linear":
+            return Likelihood(self._density_of, self._density_around, no_profiles=refused)
+        return NoLikelihood("a robust loss", "gr.OutputError(loss='linear')", no_profiles=refused or WITH_A_ROBUST_LOSS)
 
-    @property
-    def is_likelihood(self) -> bool:
-        return self.loss == "linear"
+    def _density_of(self, problem: Problem, fit: Fitted | None) -> NormalDensity:
+        return NormalDensity(as_discretised(problem, fit))
+
+    def _density_around(self, fit: Fitted, held: Sequence[str]) -> ConcentratedDensity:
+        refuse_no_likelihood(fit)
+        return ConcentratedDensity.around(fit.initial_model, fit.estimate)
 
     @property
     def levels_told(self) -> dict[Literal["scale", "noise"], str]:
@@ -223,29 +237,11 @@ class OutputError(Estimator):
             "gr.bootstrap(fit, kind='residual'), whose blocks keep their correlation."
         )
 
-    @property
-    def no_profiles(self) -> str:
-        if self.errors == "robust":
-            return (
-                "Profiles, confidence regions and likelihood ratios take residuals to be independent, which "
-                "errors='robust' does not: fit.intervals() has the robust errors, fit.with_errors('plain') the others."
-            )
-        if self.is_likelihood:
-            return ""
-        return (
-            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
-            "loss='linear', or use gr.bootstrap."
-        )
-
-    @property
-    def not_a_likelihood(self) -> str:
-        return "a robust loss"
-
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
         evaluation = own_value.across_jumps(problem, evaluation)
         if self.loss != "linear":
             return own_value.robust(problem, evaluation, self.loss, self.loss_scale), np.nan
-        log_likelihood = _log_likelihood(problem, evaluation)
+        log_likelihood = normal_log_likelihood(problem, evaluation)
         if problem.sigma:
             return own_value.profiled(problem, evaluation, log_likelihood), log_likelihood
         return evaluation, log_likelihood
@@ -488,7 +484,7 @@ class OutputError(Estimator):
             covariance=covariance,
             free=free,
             noise={n: float(s) for n, s in problem.sigma.items()},
-            log_likelihood=_log_likelihood(problem, evaluation) if self.is_likelihood else np.nan,
+            log_likelihood=normal_log_likelihood(problem, evaluation) if self.is_likelihood else np.nan,
             is_likelihood=self.is_likelihood,
             count=problem.count,
             objective=self._objective(problem, evaluation),
@@ -738,33 +734,6 @@ def _squares(problem: Problem, evaluation: Evaluation) -> dict[str, tuple[float,
         errors = problem.weights[mine] * evaluation.errors[mine]
         found[name] = float(errors @ errors), len(errors)
     return found
-
-
-def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
-    """log p(y | θ, σ), constants included; unknown σ at its maximum-likelihood value RSS/N."""
-    total = 0.0
-    deviations = np.concatenate(
-        [
-            problem.deviations(c, s.output, s.rows, p, evaluation.theta)
-            for c, p in zip(problem.cases, evaluation.predictions, strict=True)
-            for s in c.samples
-        ]
-    )
-    for k, name in enumerate(problem.outputs):
-        mine = problem.output_of == k
-        n = int(mine.sum())
-        weights = problem.weights[mine]
-        if not n:
-            continue
-        log_weights = float(np.sum(np.log(weights[weights > 0])))
-        if problem.noise[name].known:
-            sigma = deviations[mine]
-            r = weights * evaluation.errors[mine] / sigma
-            total += float(-0.5 * r @ r - np.sum(np.log(sigma)) - 0.5 * n * np.log(2 * np.pi)) + log_weights
-        else:
-            variance = max(float(np.mean((weights * evaluation.errors[mine]) ** 2)), 1e-300)
-            total += -0.5 * n * (np.log(2 * np.pi * variance) + 1) + log_weights
-    return total
 
 
 def _sentence(converged: bool, outcome: Ending, evaluation: Evaluation, offset: float, evaluations: int) -> str:

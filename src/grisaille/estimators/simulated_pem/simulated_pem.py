@@ -23,7 +23,7 @@ import numpy as np
 from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
-from grisaille.estimation.density.kinds import Criterion
+from grisaille.estimation.density.kinds import NoLikelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.problem import Problem
@@ -170,8 +170,15 @@ class SimulatedPEM(Estimator):
         return [*wanted, *(n for n in open_noise(structure.model, data) if n not in said)]
 
     @property
-    def density(self) -> Criterion:
-        return Criterion("simulated prediction errors")
+    def density(self) -> NoLikelihood:
+        return NoLikelihood(
+            "simulated prediction errors",
+            no_profiles=(
+                f"Profiles and confidence regions need a likelihood, and the criterion of {type(self).__name__} is not "
+                "one: its differences have no known distribution. fit.intervals() uses the covariance from the "
+                "ensemble."
+            ),
+        )
 
     @property
     def levels_told(self) -> dict[Literal["scale", "noise"], str]:
@@ -182,13 +189,6 @@ class SimulatedPEM(Estimator):
     @property
     def residual_tests(self) -> Literal["all", "size", "none"]:
         return "size"
-
-    @property
-    def no_profiles(self) -> str:
-        return (
-            f"Profiles and confidence regions need a likelihood, and the criterion of {type(self).__name__} is not "
-            "one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
-        )
 
     @property
     def seeded(self) -> str:
