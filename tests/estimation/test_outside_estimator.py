@@ -46,6 +46,7 @@ class LeastAbsolute(Estimator):
         return Estimate.at(
             problem, here, covariance, objective=value, log_likelihood=-value - problem.count * np.log(2**0.5),
             is_likelihood=True, converged=moved < 1e-4, status=f"converged: the last step was {moved:.1g}",
+            details={"smallest deviation": float(np.abs(here.residuals).min())},
         )  # fmt: skip
 
 
@@ -95,6 +96,7 @@ def test_it_has_bootstrap_save_and_report(fit: gr.Fit, tmp_path) -> None:
     fit.save(tmp_path / "fit.nc")
     loaded = gr.load(tmp_path / "fit.nc")
     assert loaded.method == LeastAbsolute() and float(loaded["k"]) == float(fit["k"])
+    assert loaded.estimate.details == fit.estimate.details and "smallest deviation" in str(loaded)
     np.testing.assert_array_equal(loaded.predict()["y"], fit.predict()["y"])
     assert "LeastAbsolute" in fit.report(tmp_path / "fit.html").read_text("utf-8")
 

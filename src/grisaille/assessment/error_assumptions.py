@@ -90,7 +90,7 @@ def refuted_assumptions(fit: Fitted) -> tuple[str, ...]:
     said_before = [n for n in fit.estimate.notes if n.startswith(UNEXPLAINED)]
     if any(n.startswith(UNEXPLAINED[0]) for n in said_before):
         return ()  # the estimates themselves mean nothing
-    if fit.method.residual_tests == "size" or "disturbed_residuals" in fit.estimate.extra:
+    if fit.method.residual_tests == "size" or fit.estimate.ensemble is not None:
         return tuple(_unlike_simulated(fit))
     series = [s for s in _series(fit) if len(s.r) >= tests.FEWEST and s.left > 3 and np.ptp(s.r) > 0 and s.counts]
     found = [] if fit.estimate.student is not None else list(_correlated(series))
@@ -103,7 +103,7 @@ def residual_verdict(fit: Fitted) -> str:
 
     The level holds for all tests together.
     """
-    if fit.method.residual_tests != "all" or "disturbed_residuals" in fit.estimate.extra or not fit.estimate.cases:
+    if fit.method.residual_tests != "all" or fit.estimate.ensemble is not None or not fit.estimate.cases:
         return ""
     found = screened_verdicts(fit, LEVEL)
     bad = [v for v in found if not v.healthy]
@@ -220,13 +220,14 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
 
 def _unlike_simulated(fit: Fitted) -> Iterator[str]:
     """Errors of a predicted mean that are not as large as those of simulated records."""
-    extra = fit.estimate.extra
+    ensemble = fit.estimate.ensemble
     places = [(s.output, c.name) for c in fit.estimate.cases for s in c.samples]
     for output, name in places:
-        ratio, p = (extra.get(f"{k}({output})@{name}", np.nan) for k in ("size", "size_p"))
-        if p * len(places) < LEVEL and not 1 / NOTABLE < ratio < NOTABLE:
+        size = None if ensemble is None else ensemble.size_of(output, name)
+        if size is not None and size.p * len(places) < LEVEL and not 1 / NOTABLE < size.ratio < NOTABLE:
             yield (
-                f"errors of {output} in '{name}' are {ratio:.2g} times as large as in simulated records: standard "
-                f"errors, which take disturbances and noise as declared, are too {'small' if ratio > 1 else 'large'} "
+                f"errors of {output} in '{name}' are {size.ratio:.2g} times as large as in simulated records: standard "
+                f"errors, which take disturbances and noise as declared, are too "
+                f"{'small' if size.ratio > 1 else 'large'} "
                 f"if the model is right. Estimate the levels by gr.KalmanML(), or look for what the model lacks."
             )

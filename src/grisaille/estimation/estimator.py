@@ -378,8 +378,8 @@ class Estimator(metaclass=EstimatorType):
 
     def comparable(self, estimate: Estimate) -> float:
         """A number by which minima of the same data are compared; lower is better."""
-        if "criterion" in estimate.extra:
-            return estimate.extra["criterion"]
+        if estimate.compared is not None:
+            return estimate.compared
         if not estimate.is_likelihood:
             return estimate.objective
         priors = estimate.evaluation.residuals[estimate.count :]

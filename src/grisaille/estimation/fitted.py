@@ -18,7 +18,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.counted import Score, counted
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, MOVED_BY_START, UNEXPLAINED
+from grisaille.estimation.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
@@ -217,7 +217,8 @@ class Fitted:
         """ν of an output's noise: its samples, or as many as robust errors take for independent, less leverage."""
         e = self.estimate
         n: float = sum(len(s.values) for c in e.cases for s in c.samples if s.output == output)
-        nu = e.freedom.sure[output] * e.extra.get(f"independent({output})", n) / max(n, 1)
+        independent = n if e.robust is None else e.robust.independent.get(output, n)
+        nu = e.freedom.sure[output] * independent / max(n, 1)
         return max(nu if e.is_likelihood else MEDIAN * nu, 1e-3)
 
     # how far to trust it
@@ -279,7 +280,7 @@ class Fitted:
         """What speaks against the standard errors: a start that is wrong, an approximation that does not hold; ``Fit``
         tests residuals too."""
         e, check = self.estimate, self.estimate.approximation
-        begun = tuple(n for n in e.notes if n.startswith(DOES_NOT_BEGIN)) if e.extra.get(MOVED_BY_START, 0) > 1 else ()
+        begun = tuple(n for n in e.notes if n.startswith(DOES_NOT_BEGIN)) if e.moved_by_start > 1 else ()
         return (*begun, *(() if check is None else check.doubts(self.names)))
 
     @property

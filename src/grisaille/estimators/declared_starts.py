@@ -31,7 +31,7 @@ from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, LARGE, MOVED_BY_START, residual_sizes
+from grisaille.estimation.explanation import DOES_NOT_BEGIN, LARGE, residual_sizes
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import resolve_unknowns
@@ -115,7 +115,7 @@ def with_tested_starts(model: Model, problem: Problem, method: Estimator, found:
     shift, moved = _largest_move(found, freed)
     note = _sentence(accused, len(problem.cases) > 1, moved)
     kept = tuple(n for n in found.notes if not n.startswith("at bound:"))
-    return replace(found, notes=(note, *kept), extra={**found.extra, MOVED_BY_START: shift})
+    return replace(found, notes=(note, *kept), moved_by_start=shift)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.beginnings import Beginning
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import SIMULATION
+from grisaille.estimation.findings.ensemble import EnsembleResult
 from grisaille.estimation.fitted import Fitted, quality_of
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon, told
 from grisaille.estimators.fitting import build_problem
@@ -161,9 +162,10 @@ def validate(
     at = problem.evaluate(np.zeros(0))
     if not at.completed:
         raise EstimationError(f"The fitted model cannot be simulated on '{record.name}': {at.failure}")
-    kept = {k: v for k, v in fit.estimate.extra.items() if k in ("disturbed_residuals", "realizations")}
+    ensemble = fit.estimate.ensemble
+    known = None if ensemble is None else EnsembleResult(ensemble.realizations)
     estimate = Estimate.at(
-        problem, at, np.zeros((0, 0)), cases=problem.cases, extra=kept, status="nothing was estimated"
+        problem, at, np.zeros((0, 0)), cases=problem.cases, ensemble=known, status="nothing was estimated"
     )
     fitted = type(fit)(model, [c.experiment for c in problem.cases], method, estimate, fit.why)
     found = _predictions(fit, fitted, begun, horizon)

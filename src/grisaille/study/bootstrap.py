@@ -56,7 +56,8 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
 
 def _block_of(fit: Fitted, block: int | None) -> int:
     """Of residuals that hang together: as long as they do, twice."""
-    stretch = fit.estimate.extra.get("stretch", np.inf)
+    robust = fit.estimate.robust
+    stretch = np.inf if robust is None else robust.stretch
     if block is None and not np.isfinite(stretch):
         raise EstimationError("Residuals hang together as long as the record: there are no blocks to draw from.")
     return block if block is not None else int(np.ceil(2 * stretch))

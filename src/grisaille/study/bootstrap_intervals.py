@@ -125,7 +125,7 @@ class Inversion:
         """Records that were drawn for one limit, and its Monte Carlo error in standard errors, at most."""
         self.criterion = criterion_of(fit)
         e = fit.estimate
-        zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
+        zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
         self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, e.covariance, zero)
 
     def interval(self, k: int) -> tuple[float, float]:

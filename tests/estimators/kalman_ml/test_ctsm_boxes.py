@@ -166,7 +166,7 @@ def fitted(box, name, held):
 
 def counted(fit: gr.Fit) -> float:
     """What CTSM calls the log-likelihood: the robust criterion without the penalty of the bounds."""
-    return fit.estimate.extra["penalty"] - fit.objective
+    return fit.estimate.penalty - fit.objective
 
 
 @pytest.mark.compiled
@@ -202,7 +202,7 @@ def test_our_own_optimum_is_higher(box, name, more):
 @pytest.mark.compiled
 def test_a_robust_criterion_has_no_information_criterion(box):
     fit, _ = fitted(box, "TiTw", ["p11"])
-    assert 0 < fit.estimate.extra["penalty"] < 1e-2
+    assert 0 < fit.estimate.penalty < 1e-2
     assert any(note.startswith("penalty:") for note in fit.notes)
     with pytest.raises(EstimationError, match="not one"):
         _ = fit.aic

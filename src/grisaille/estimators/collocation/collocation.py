@@ -21,7 +21,6 @@ from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_s
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
-from grisaille.estimation.exact_data import EXPLAINED
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
@@ -261,7 +260,7 @@ class Collocation(Estimator):
         self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
     ) -> Reviewed:
         """Compare the marginal likelihood with that of a filter."""
-        if self.criterion != "laplace" or not estimate.is_likelihood or EXPLAINED in estimate.extra:
+        if self.criterion != "laplace" or not estimate.is_likelihood or estimate.explained_exactly:
             return Reviewed(self, estimate)
         return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate, self.compiled)))
 

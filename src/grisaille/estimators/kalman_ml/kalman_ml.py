@@ -26,7 +26,7 @@ from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.counted import Score
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
-from grisaille.estimation.exact_data import EXPLAINED, explained_exactly, find_endless_fall
+from grisaille.estimation.exact_data import explained_exactly, find_endless_fall
 from grisaille.estimation.levels import (
     Zeros,
     begin_near,
@@ -460,7 +460,7 @@ class KalmanML(Estimator):
         self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
     ) -> Reviewed:
         """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
-        check = None if EXPLAINED in estimate.extra else check_filter(problem.of(LikelihoodProblem), estimate)
+        check = None if estimate.explained_exactly else check_filter(problem.of(LikelihoodProblem), estimate)
         if check is None:
             return Reviewed(self, estimate)
         is_extended = self.filter == "auto" and fitted_filter(estimate.cases) == "extended"
@@ -541,9 +541,7 @@ class KalmanML(Estimator):
         exactly = search.endless or explained_exactly(problem, evaluation)
         converged = is_near(polished) and not exactly
         limits = {
-            f"limit({u.name})": float(limit)
-            for u, limit in zip(problem.unknowns, zeros.limits, strict=True)
-            if np.isfinite(limit)
+            u.name: float(limit) for u, limit in zip(problem.unknowns, zeros.limits, strict=True) if np.isfinite(limit)
         }
         covariance, journal = covariance_of(search, polished), search.journal
         if not self.is_likelihood:
@@ -578,11 +576,9 @@ class KalmanML(Estimator):
             failures=tuple(journal.failures),
             seconds=seconds,
             offset=float(np.sqrt(polished.decrement)),
-            extra={
-                **({"penalty": evaluation.penalty} if self.bounds == "transform" else {}),
-                **({EXPLAINED: 1.0} if exactly else {}),
-                **limits,
-            },
+            penalty=evaluation.penalty if self.bounds == "transform" else 0.0,
+            explained_exactly=bool(exactly),
+            limits=limits,
         )
 
     def _conventions(self, evaluation: LikelihoodEvaluation) -> list[str]:

@@ -497,7 +497,7 @@ class OutputError(Estimator):
             seconds=seconds,
             offset=offset,
             caution=careful,
-            extra=reckoned.extra,
+            robust=reckoned.robust,
         )
 
     def _on_bounds(self, search: Squares, evaluation: Evaluation) -> tuple[Evaluation, np.ndarray]:
@@ -571,12 +571,11 @@ class OutputError(Estimator):
         evaluation, free = estimate.evaluation, estimate.free
         seen = np.abs(evaluation.jacobian).max(axis=0, initial=0.0) > 0
         found = self._reckon(estimate.unknowns, evaluation, estimate.cases, estimate.count, free & seen)
-        kept = {k: v for k, v in estimate.extra.items() if not k.startswith(("student(", "independent(", "stretch"))}
         return replace(
             estimate,
             covariance=without_undetermined(found.covariance, free & ~seen),
             notes=(*found.notes, *(n for n in estimate.notes if not n.startswith(MARK))),
-            extra={**kept, **found.extra},
+            robust=found.robust,
         )
 
 

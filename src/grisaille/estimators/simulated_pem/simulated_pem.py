@@ -234,8 +234,10 @@ class SimulatedPEM(Estimator):
         """How ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""
         pairs = zip(estimate.unknowns, estimate.theta.tolist(), strict=True)
         scales = {f"scale({u.target})": v for u, v in pairs if u.kind == "scale" and u.applies_to(experiment)}
+        ensemble = estimate.ensemble
+        assert ensemble is not None
         return {
-            "realizations": int(estimate.extra["realizations"]), "seed": self.seed, "reduce": "mean",
+            "realizations": ensemble.realizations, "seed": self.seed, "reduce": "mean",
             "antithetic": self.antithetic, "between": self.between, "step": self.step, "rtol": self.rtol,
             "parameters": scales, "compiled": self.compiled, "device": self.device,
         }  # fmt: skip
