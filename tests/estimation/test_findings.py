@@ -25,9 +25,9 @@ TABLE = {
 
 
 def test_a_table_by_name_becomes_fields() -> None:
-    found = restored_findings({"extra": TABLE})
+    found = restored_findings({"extra": TABLE, "why": {"Collocation": "given: direct"}}, gr.Collocation())
     assert found == {
-        "compared": 3.5, "penalty": 0.01, "explained_exactly": True, "moved_by_start": 2.5,
+        "transcription": "direct", "compared": 3.5, "penalty": 0.01, "explained_exactly": True, "moved_by_start": 2.5,
         "limits": {"scale(w)": 0.3, "noise(y[0])@run": 0.4},
         "robust": RobustErrors({"k": 7.0, "start(x)@run": np.inf}, {"y": 31.0}, 3.0),
         "ensemble": EnsembleResult(
@@ -41,8 +41,8 @@ def test_a_table_by_name_becomes_fields() -> None:
 @pytest.mark.parametrize("extra", [TABLE, {}])
 def test_fields_come_back_from_text(extra: dict[str, float]) -> None:
     fit = gr.load(questions.FILES / "output_error.nc")
-    estimate = replace(fit.estimate, **restored_findings({"extra": extra}))
-    again = restored_findings({"findings": json.loads(json.dumps(findings(estimate)))})
+    estimate = replace(fit.estimate, **restored_findings({"extra": extra, "why": {}}, fit.method))
+    again = restored_findings({"findings": json.loads(json.dumps(findings(estimate)))}, fit.method)
     assert {name: getattr(estimate, name) for name in again} == again
 
 

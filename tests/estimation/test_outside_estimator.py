@@ -10,6 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 
@@ -21,7 +22,7 @@ class LeastAbsolute(Estimator):
     rounds: int = 60
     estimates_levels: ClassVar[bool] = False
     deviance: ClassVar[Any] = "itself"
-    redraws: ClassVar[str] = "noise"
+    redraw = Redraw("noise")
 
     def pose(self, question):
         return gr.OutputError().pose(question)
@@ -102,7 +103,9 @@ def test_it_has_bootstrap_save_and_report(fit: gr.Fit, tmp_path) -> None:
 
 
 def test_what_it_does_not_have_is_refused_in_words(fit: gr.Fit) -> None:
-    with pytest.raises(gr.GrisailleError, match="LeastAbsolute does not estimate states"):
+    with pytest.raises(
+        gr.GrisailleError, match=r"come with gr\.Collocation\(\) or gr\.KalmanML\(\), not with LeastAbsolute"
+    ):
         fit.states()
     with pytest.raises(gr.GrisailleError, match=r"LeastAbsolute does not estimate 'noise\(y\)'"):
         gr.fit(Tank(), record(1), ["k", "noise(y)"], LeastAbsolute())

@@ -169,7 +169,7 @@ def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
             score = fit.method.score
             shown = r if score is None else counted(r, score)
             made = _Part(case, samples, shown, q[part], known and score is None, estimate, level)
-            made.smoothed = fit.method.smooths
+            made.smoothed = fit.method.states is not None and fit.method.states.follow_data
             made.robust = None if score is None else r
             made.is_declared = known
             yield made

@@ -158,7 +158,8 @@ def _correlation_sentence(fit: Fitted, found: list[_Correlated], among: int) -> 
     p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
     return (
         f"{what} of {worst.where}{others} are not white: correlation {worst.correlation:+.2f} at lag {worst.lag}, {p}. "
-        f"Standard errors, intervals, AIC and BIC assume that they are. {fit.method.about_correlation(fit.estimate)}"
+        f"Standard errors, intervals, AIC and BIC assume that they are. "
+        f"{fit.method.advice.about_correlation(fit.estimate)}"
     )
 
 
@@ -179,7 +180,7 @@ def _shared(fit: Fitted) -> Iterator[str]:
     yield (
         f"{what} of different outputs hang together: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
         f"reference or supply that sensors share. Standard errors, intervals, AIC and BIC take outputs as independent. "
-        f"{fit.method.about_shared_noise(fit.estimate, worst.worst.first, worst.worst.second)}"
+        f"{fit.method.advice.about_shared_noise(fit.estimate, worst.worst.first, worst.worst.second)}"
     )
 
 
@@ -187,7 +188,7 @@ def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
     """Samples that stick out, which a criterion without a robust loss follows."""
     if any(n.startswith(DOES_NOT_BEGIN) for n in fit.estimate.notes):
         return  # first samples stick out because of it
-    way = fit.method.robust_way
+    way = fit.method.advice.against_outliers
     what = "residual" if fit.estimate.evaluation.is_least_squares else "innovation"
     for s in series if way else ():
         own = s.r * np.sqrt(s.left / max(float(s.r @ s.r), 1e-300))

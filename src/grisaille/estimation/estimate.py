@@ -63,6 +63,8 @@ class Estimate:
     """Of methods that predict by the mean of simulated ensembles."""
     mesh: MeshResult | None = None
     """Of methods that solve for trajectories on one."""
+    transcription: str = ""
+    """How trajectories are represented, and why so, of methods that solve for them."""
     compared: float | None = None
     """By which minima of the same data are compared, where it is neither the objective nor the likelihood."""
     penalty: float = 0.0

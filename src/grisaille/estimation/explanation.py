@@ -62,7 +62,7 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
 
 
 def _ways(method: Estimator, disturbed: bool) -> str:
-    return ", ".join(["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)])
+    return ", ".join(["gr.multistart(…)", "another guess=", *method.advice.ways_out(disturbed)])
 
 
 def _unexplained(estimate: Estimate, note: str) -> Estimate:
@@ -79,7 +79,8 @@ def _beside_the_mean(estimate: Estimate, method: Estimator, sizes: dict[str, flo
     Not where declared noise explains what is left, nor of means that disturbances carry off, as they do with slow ones
     and short records.
     """
-    if method.smooths or estimate.ensemble is not None or (disturbed and not method.filters):
+    follows_data = method.states is not None and method.states.follow_data
+    if follows_data or estimate.ensemble is not None or (disturbed and method.ahead is None):
         return estimate
     found = {
         name: r2

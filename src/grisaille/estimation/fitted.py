@@ -21,6 +21,7 @@ from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
+from grisaille.estimation.predictions.asked import predicted
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, level_limits, t_test
@@ -391,11 +392,7 @@ class Fitted:
             check_horizon(horizon, clock_of(begun.experiment))
         if bands is not None or horizon is not None:
             on = (begun if horizon is not None else replace(begun, carried=None)).following(self)
-            ahead = (
-                on.method.predict_ahead(self, on.experiment, horizon)
-                if bands is None and horizon is not None
-                else on.method.predict_with_bands(self, on.experiment, horizon, bands or "all")
-            )
+            ahead = predicted(self, on, horizon, bands)
             if ahead is not None:
                 return with_dates(ahead.assign_attrs(start=on.how), on.experiment)
         return with_dates(self.simulated(begun.experiment).assign_attrs(start=begun.how), begun.experiment)
@@ -428,7 +425,7 @@ class Fitted:
         signals, hold = experiment.input_signals()
         name = experiment.name or ""
         values, starts = self._values_for(name)
-        options = self.method.simulated(self.estimate, name)
+        options = self.method.simulation_options(self.estimate, name)
         if len(sensitivities):
             options = {"compiled": self.method.compiled, **options}
         values.update(options.pop("parameters", {}))

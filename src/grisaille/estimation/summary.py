@@ -121,7 +121,7 @@ def _how(fit: Fitted) -> str:
 
 def _transcription(fit: Fitted) -> str:
     """How collocation represents trajectories; nothing for other estimators."""
-    return fit.why.get(type(fit.method).__name__, "").partition(": ")[2] if fit.method.tells_how else ""
+    return fit.estimate.transcription
 
 
 def _criteria(fit: Fitted) -> str:

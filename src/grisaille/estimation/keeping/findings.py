@@ -11,11 +11,12 @@ from dataclasses import asdict
 from typing import Any
 
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.findings.ensemble import EnsembleResult, ErrorSize, UnexplainedErrors
 from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.estimation.hac.errors import RobustErrors
 
-PLAIN = ("compared", "penalty", "explained_exactly", "moved_by_start")
+PLAIN = ("transcription", "compared", "penalty", "explained_exactly", "moved_by_start")
 TABLES = ("limits", "details")
 OBJECTS = ("robust", "ensemble", "mesh")
 ENSEMBLES = ("realizations", "monte_carlo_share", "correction")
@@ -32,10 +33,11 @@ def findings(e: Estimate) -> dict[str, Any]:
     }
 
 
-def restored_findings(record: Mapping[str, Any]) -> dict[str, Any]:
+def restored_findings(record: Mapping[str, Any], method: Estimator) -> dict[str, Any]:
     """Return the fields of an estimate from the record of a file of this version or of an older one."""
     if "extra" in record:
-        return _of_table(record["extra"])
+        said = record["why"].get(type(method).__name__, "") if "transcription" in method.options else ""
+        return {"transcription": said.partition(": ")[2], **_of_table(record["extra"])}
     saved = record["findings"]
     ensemble, mesh, robust = (saved[name] for name in ("ensemble", "mesh", "robust"))
     return {

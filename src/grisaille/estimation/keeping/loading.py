@@ -130,7 +130,9 @@ def rebuilt(
     cases = tuple(
         _case(model, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
     )
-    fit = Fitted(model, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+    fit = Fitted(
+        model, experiments, method, _estimate(record, method, arrays, unknowns, cases, predictions), record["why"]
+    )
     fit.known_intervals = {(i["level"], i["method"]): _intervals(i) for i in record.get("intervals", ())}
     fit.kept = {n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)}
     return fit
@@ -218,6 +220,7 @@ def _approximation(saved: Mapping[str, Any] | None) -> ApproximationCheck | None
 
 def _estimate(
     record: Mapping[str, Any],
+    method: Estimator,
     arrays: Mapping[str, np.ndarray],
     unknowns: tuple[Unknown, ...],
     cases: tuple[Case, ...],
@@ -242,5 +245,5 @@ def _estimate(
         unknowns=unknowns, theta=arrays["theta"], covariance=arrays["covariance"], free=arrays["free"].astype(bool),
         evaluation=evaluation, cases=cases, notes=tuple(record["notes"]), trace=trace,
         caution=record.get("caution", ""), approximation=_approximation(record.get("approximation")),
-        failures=tuple(record["failures"]), **restored_findings(record), **{key: record[key] for key in plain},
+        failures=tuple(record["failures"]), **restored_findings(record, method), **{key: record[key] for key in plain},
     )  # fmt: skip

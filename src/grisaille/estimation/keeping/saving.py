@@ -76,7 +76,8 @@ def numbers(fit: Fitted) -> dict[str, np.ndarray]:
     }  # fmt: skip
     if not e.evaluation.is_least_squares:
         arrays |= {"slope": e.evaluation.gradient, "curvature": e.evaluation.information}
-    arrays |= {f"{KEPT}{name}": value for name, value in fit.method.kept(fit).items()}
+    if fit.method.states is not None:
+        arrays |= {f"{KEPT}{name}": value for name, value in fit.method.states.arrays_to_save(fit).items()}
     columns = list(dict.fromkeys(c for row in e.trace for c in row))
     rows = [[row.get(c, np.nan) for c in columns] for row in e.trace]
     arrays["trace"] = np.array(rows, dtype=float).reshape(len(rows), len(columns))
