@@ -242,7 +242,7 @@ def test_what_is_no_likelihood_is_refused() -> None:
         (gr.KalmanML(robust=3.0), r"a robust loss is none: use gr\.KalmanML\(robust=None\)"),
         (gr.KalmanML(horizon=3), r"horizon=3 is none"),
         (gr.Collocation(criterion="amle"), r"criterion='amle' is none"),
-        (gr.SimulatedPEM(realizations=20), r"simulated prediction errors is none: use gr\.OutputError\(\), "),
+        (gr.SimulatedPEM(realizations=20), r"criterion of gr\.SimulatedPEM is none: use gr\.OutputError\(\), "),
     ):
         with pytest.raises(gr.EstimationError, match=words):
             gr.log_density(Shaken(), ONE, ["k"], method)

@@ -24,6 +24,7 @@ import numpy as np
 from grisaille.assessment.deviances import deviances_of
 from grisaille.assessment.profile_limits import Limits
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.study.redrawn_records import draw_records
@@ -53,8 +54,8 @@ def bootstrap_intervals(
         raise EstimationError(
             f"samples is {samples!r}; limits at {100 * level:g} % need a whole number, at least {least}."
         )
-    if fit.method.no_bootstrap:
-        raise EstimationError(fit.method.no_bootstrap)
+    if fit.method.redraw is None:
+        raise missing(fit.method, "redraw")
     inversion = Inversion(fit, level, samples, seed)
     lower, upper, kinds, notes, done = first.lower.copy(), first.upper.copy(), list(first.kinds), [], []
     for k, name in enumerate(fit.names):
@@ -119,7 +120,7 @@ class Inversion:
         """Records that were drawn for one limit, and its Monte Carlo error in standard errors, at most."""
         self.deviances = deviances_of(fit)
         e = fit.estimate
-        zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
+        zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
         self.limits = Limits(self.deviances.local, e.unknowns, self.deviances.theta, e.covariance, zero)
         if self.limits.failure:
             raise EstimationError(self.limits.failure)

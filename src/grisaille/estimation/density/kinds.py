@@ -1,21 +1,23 @@
 """What an estimator declares about its criterion: that it is a likelihood, or why it is none.
 
-``Estimator.density`` is one of the two. Whoever needs a log-density asks ``log_density_of``, whoever walks around a fit
-``criterion_around``; both refuse in one sentence.
+``Estimator.density`` is a ``Likelihood`` or a ``NoLikelihood``. Whoever needs a log-density asks ``log_density_of``,
+whoever walks around a fit ``criterion_around``; both refuse in one sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.density.criterion import Criterion
 from grisaille.estimation.density.log_density import LogDensity
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import Evaluation, Problem
 
 if TYPE_CHECKING:
+    from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.estimator import Estimator
     from grisaille.estimation.fitted import Fitted
 
@@ -23,73 +25,115 @@ P = TypeVar("P", bound=Problem)
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """A criterion that is −log L − log prior.
+class Levels:
+    """Whether ``"scale(w)"`` and ``"noise(y)"`` can be estimated: ``"yes"``, ``"no"``, or where, in words.
 
-    of : gives the log-density of a problem that the estimator has posed, and of a fit whose discretisation it takes
-        over, if there is one
-    around : gives what profiles walk on around a fit, in which unknowns of these names will be held: the same density
-        on the discretisation of the fit, open levels of noise concentrated out where that is quicker
-    no_profiles, no_ratio : why there are no profiles, or likelihood ratios have no known law, and what to do instead;
-        empty where there are
-    has_levels : whether levels of noise are among its unknowns, so that one may lie at zero
-    refits : whether only the estimator itself can search with unknowns held
+    are_unknowns : whether they may be named among the unknowns at all
     """
 
-    of: Callable[[Problem, Fitted | None], LogDensity]
-    around: Callable[[Fitted, Sequence[str]], Criterion]
+    scale: str = "yes"
+    noise: str = "yes"
+    are_unknowns: bool = True
+
+
+NO_LEVELS = Levels("no", "no", are_unknowns=False)
+
+
+class Objective:
+    """What an estimator minimises."""
+
+    because: str = "its criterion"
+    """The option because of which it is no likelihood, as in ``criterion='amle'``."""
+    levels: Levels = Levels()
+    can_walk: ClassVar[bool] = False
+    """Whether ``around`` gives something that profiles can walk on."""
     no_profiles: str = ""
+    """Why there are no profiles and regions all the same, and what to do instead."""
     no_ratio: str = ""
-    has_levels: bool = False
-    refits: bool = False
-    because: str = ""
+    """Why likelihood ratios have no known law, and what to do instead."""
+    has_levels: ClassVar[bool] = False
+    """Whether levels of noise are part of it, so that one may lie at zero."""
+    refits: ClassVar[bool] = False
+    """Whether only the estimator itself can search with unknowns held, so that each point of a profile is a fit."""
+
+    def around(self, fit: Fitted, held: Sequence[str]) -> Criterion:
+        """Return what profiles walk on around a fit, on its discretisation; ``held``: names that will be given values.
+
+        A likelihood gives its log-density, open levels of noise concentrated out where that is quicker.
+        """
+        raise EstimationError(why_no_profiles(fit.method))
+
+    def at(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        """Return what is minimised at a point, as a function of the unknowns alone, and log L; NaN where it is none."""
+        return evaluation, evaluation.log_likelihood
+
+    def compared(self, estimate: Estimate) -> float:
+        """Return the number by which minima of the same data are compared; lower is better."""
+        if estimate.compared is not None:
+            return estimate.compared
+        if not estimate.is_likelihood:
+            return estimate.objective
+        priors = estimate.evaluation.residuals[estimate.count :]
+        return 0.5 * float(priors @ priors) - estimate.log_likelihood
+
+
+class Likelihood(Objective):
+    """A criterion that is −log L − log prior."""
+
+    can_walk: ClassVar[bool] = True
+
+    @abstractmethod
+    def of(self, problem: Problem, fit: Fitted | None = None) -> LogDensity:
+        """Return the log-density of a problem that the estimator has posed.
+
+        fit : one by the same method of the same experiments, whose discretisation suits its estimates
+        """
 
 
 @dataclass(frozen=True)
-class NoLikelihood:
+class NoLikelihood(Objective):
     """What is minimised, but is no likelihood.
 
-    because : the option or the property that makes it none, as in ``loss='huber'``
+    because, no_profiles : as above
     instead : what would be one, as in ``gr.OutputError(loss='linear')``
-    around, no_profiles, no_ratio, has_levels, refits : as of likelihoods; None where there is nothing to walk on
+    levels : as above
     """
 
-    because: str = "its own criterion"
-    instead: str = ""
-    around: Callable[[Fitted, Sequence[str]], Criterion] | None = None
+    because: str = "its criterion"
     no_profiles: str = ""
-    no_ratio: str = ""
-    has_levels: bool = False
-    refits: bool = False
+    instead: str = ""
+    levels: Levels = Levels()
 
 
 def log_density_of(method: Estimator, problem: Problem, fit: Fitted | None = None) -> LogDensity:
     """Return the log-density of a problem that a method has posed; refuse what is no likelihood.
 
-    fit : one by the same method of the same experiments has a discretisation that suits its estimates
+    fit : from which the discretisation is taken, where it is one by the same method of the same experiments
     """
     kind = method.density
     if isinstance(kind, Likelihood):
         return kind.of(problem, fit if fit is not None and _is_of_the_same(fit, method, problem) else None)
-    ways = [kind.instead] if kind.instead else ["gr.OutputError()", "gr.KalmanML()", "gr.Collocation()"]
+    instead = kind.instead if isinstance(kind, NoLikelihood) else ""
+    ways = instead or "gr.OutputError(), gr.KalmanML() or gr.Collocation()"
+    because = f" with {kind.because}" if kind.because != Objective.because else ""
     raise EstimationError(
-        f"A log-density needs a likelihood, and that of gr.{type(method).__name__} with {kind.because} is none: use "
-        f"{' or '.join([', '.join(ways[:-1]), ways[-1]] if len(ways) > 1 else ways)}."
+        f"A log-density needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
+        f"{ways}."
     )
 
 
 def criterion_around(fit: Fitted, held: Sequence[str] = ()) -> Criterion:
     """Return what profiles walk on around a fit; ``held``: names of unknowns that will be given values."""
-    refused, around = why_no_profiles(fit.method), fit.method.density.around
-    if refused or around is None:
+    refused = why_no_profiles(fit.method)
+    if refused:
         raise EstimationError(refused)
-    return around(fit, held)
+    return fit.method.density.around(fit, held)
 
 
 def why_no_profiles(method: Estimator) -> str:
     """Say why there are no profiles and regions, and what to do instead; empty where there are."""
     kind = method.density
-    if kind.no_profiles or kind.around is not None:
+    if kind.no_profiles or kind.can_walk:
         return kind.no_profiles
     return (
         f"Profiles and regions of fits by {type(method).__name__} are not available; fit.intervals() uses the "

@@ -1,6 +1,6 @@
 """The likelihood of an estimator that brings its own criterion and its own search: nothing is known of it but these.
 
-``Estimator.density`` returns ``own_likelihood(self, log_density)`` with what it maximises, log L and the priors as it
+``Estimator.density`` returns ``OwnLikelihood(self, log_density)`` with what it maximises, log L and the priors as it
 counts them, as a function of an evaluation of its problem. Profiles and tests ask the estimator to fit again with
 unknowns held. Gradients are central differences, extrapolated twice.
 """
@@ -8,13 +8,14 @@ unknowns held. Gradients are central differences, extrapolated twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from grisaille.estimation.density.at_estimates import at_estimates
 from grisaille.estimation.density.criterion import Maximum
-from grisaille.estimation.density.kinds import Likelihood, as_discretised, refuse_no_likelihood
+from grisaille.estimation.density.kinds import NO_LEVELS, Levels, Likelihood, as_discretised, refuse_no_likelihood
 from grisaille.estimation.density.log_density import LogDensity
 from grisaille.estimation.density.restricted import Restricted
 from grisaille.estimation.density.value import DensityPart, DensityValue
@@ -29,18 +30,26 @@ STEP = 2e-3
 """Of an unknown's size: the widest of three differences."""
 
 
-def own_likelihood(method: Estimator, log_density: Callable[[Evaluation], float]) -> Likelihood:
-    """Return the likelihood of a method that maximises a function of an evaluation of its problem."""
+@dataclass(frozen=True)
+class OwnLikelihood(Likelihood):
+    """That of a method that maximises a function of an evaluation of its problem.
 
-    def of(problem: Problem, fit: Fitted | None) -> OwnDensity:
-        return OwnDensity(method, as_discretised(problem, fit), log_density)
+    levels : of noise that it estimates by name
+    """
 
-    def around(fit: Fitted, held: Sequence[str]) -> OwnDensity:
+    method: Estimator
+    log_density: Callable[[Evaluation], float]
+    levels: Levels = NO_LEVELS
+
+    refits: ClassVar[bool] = True
+
+    def of(self, problem: Problem, fit: Fitted | None = None) -> OwnDensity:
+        return OwnDensity(self.method, as_discretised(problem, fit), self.log_density)
+
+    def around(self, fit: Fitted, held: Sequence[str]) -> OwnDensity:
         refuse_no_likelihood(fit)
         question = Question.of(fit.initial_model, list(fit.experiments), at_estimates(fit.estimate))
-        return OwnDensity(method, method.pose(question), log_density)
-
-    return Likelihood(of, around, refits=True)
+        return OwnDensity(self.method, self.method.pose(question), self.log_density)
 
 
 class OwnDensity(LogDensity):

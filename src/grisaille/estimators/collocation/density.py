@@ -57,6 +57,11 @@ class LaplaceDensity(LogDensity):
             raise EstimationError(f"There is no marginal likelihood at the guess: {first.failure}")
         return made
 
+    @classmethod
+    def around(cls, fit: Fitted) -> LaplaceDensity:
+        """Return that of a fit."""
+        return cls(_following(fit, "laplace"))
+
     def evaluate(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
         """Return the value at θ; its information is that of the criterion of trajectories, and of levels."""
         problem = self.problem
@@ -99,6 +104,11 @@ class TrajectoryCriterion(Criterion):
     def __init__(self, problem: CollocationProblem) -> None:
         self.problem: CollocationProblem = problem
 
+    @classmethod
+    def around(cls, fit: Fitted) -> TrajectoryCriterion:
+        """Return that of a fit."""
+        return cls(_following(fit, "amle"))
+
     def evaluate(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
         """Return minus the criterion at θ."""
         found = self.problem.evaluate(theta, sensitive=derivatives)
@@ -116,27 +126,6 @@ class TrajectoryCriterion(Criterion):
         if not found.converged:
             return Maximum.failed(start, f"trajectories were not found: {found.reason}")
         return Maximum(found.theta, -found.at.cost)
-
-
-def likelihood_around(fit: Fitted, held: Sequence[str]) -> LaplaceDensity:
-    """Return the marginal likelihood on the mesh of a fit."""
-    if not fit.estimate.is_likelihood:
-        raise EstimationError(
-            "Profiles, regions and tests need a likelihood, and declared bounds that hold states leave none "
-            "(fit.notes): fit a model without bounds= of these variables, or use fit.intervals(method='wald')."
-        )
-    return LaplaceDensity(_following(fit, "laplace"))
-
-
-def trajectories_around(fit: Fitted, held: Sequence[str]) -> TrajectoryCriterion:
-    """Return the criterion of trajectories on the mesh of a fit; ``held``: unknowns that will be given values."""
-    found = [u.name for u in fit.estimate.unknowns if u.kind == "scale" and u.name in held]
-    if found:
-        raise EstimationError(
-            f"'{found[0]}' was found from the misfit of the outputs and does not minimise the criterion, so it has no "
-            f"profile: fit with gr.Collocation(criterion='laplace', intensities='estimate')."
-        )
-    return TrajectoryCriterion(_following(fit, "amle"))
 
 
 def _following(fit: Fitted, criterion: str) -> CollocationProblem:

@@ -48,7 +48,7 @@ class FilterDensity(LogDensity):
     @classmethod
     def around(cls, estimate: Estimate, penalty: BoundPenalty) -> FilterDensity:
         """Return that of a fit, on its filters."""
-        limits = {k: estimate.extra.get(f"limit({u.name})") for k, u in enumerate(estimate.unknowns)}
+        limits = {k: estimate.limits.get(u.name) for k, u in enumerate(estimate.unknowns)}
         zeros = {k: LEAST * limit for k, limit in limits.items() if limit is not None}
         unknowns = [
             replace(u.begun_at(zeros[k]), logarithmic=True) if k in zeros else u
