@@ -306,10 +306,10 @@ class FilterRunner:
 
     def refusal(self, theta: Floats, steps: Discretisation) -> str:
         """Why the likelihood at these values must not be believed, in words; empty where it may."""
-        q, _, start = self.posed(theta, False)
         filter = self.filter_on(steps, theta)
         if isinstance(filter, LinearFilter) or not filter.model.jumps:
             return ""
+        q, _, start = self.posed(theta, False)
         return near_switch(filter, q, start.x, start.z)
 
     def with_trial(self, trial: Trial) -> FilterRunner:

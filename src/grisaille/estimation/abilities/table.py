@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from grisaille.estimation.abilities.missing import why_missing
-from grisaille.estimation.density.kinds import why_no_profiles, why_no_ratio
+from grisaille.estimation.density.kinds import why_no_density, why_no_profiles, why_no_ratio
 from grisaille.estimation.estimator import Estimator
 
 
@@ -56,6 +56,7 @@ ABILITIES: tuple[Asked, ...] = (
     Asked("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.density.levels.scale)),
     Asked("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.density.levels.noise)),
     Asked("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
+    Asked("log-density", "gr.log_density(…)", lambda m: _unless(why_no_density(m))),
     Asked("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(why_no_ratio(m))),
     Asked("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(why_no_profiles(m))),
     Asked("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(why_no_profiles(m))),

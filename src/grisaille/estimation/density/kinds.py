@@ -111,14 +111,20 @@ def log_density_of(method: Estimator, problem: Problem, fit: Fitted | None = Non
     fit : from which the discretisation is taken, where it is one by the same method of the same experiments
     """
     kind = method.density
+    if not isinstance(kind, Likelihood):
+        raise EstimationError(why_no_density(method))
+    return kind.of(problem, fit if fit is not None and _is_of_the_same(fit, method, problem) else None)
+
+
+def why_no_density(method: Estimator) -> str:
+    """Say why there is no log-density, and by which method there is one; empty where there is."""
+    kind = method.density
     if isinstance(kind, Likelihood):
-        return kind.of(problem, fit if fit is not None and _is_of_the_same(fit, method, problem) else None)
-    instead = kind.instead if isinstance(kind, NoLikelihood) else ""
-    ways = instead or "gr.OutputError(), gr.KalmanML() or gr.Collocation()"
+        return ""
     because = f" with {kind.because}" if kind.because != Objective.because else ""
-    raise EstimationError(
+    return (
         f"A log-density needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
-        f"{ways}."
+        f"{kind.instead or 'gr.OutputError(), gr.KalmanML() or gr.Collocation()'}."
     )
 
 
