@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +75,10 @@ def record(seed: int, outliers: bool = False) -> gr.Experiment:
 @pytest.fixture(scope="module")
 def fit() -> gr.Fit:
     return gr.fit(Tank(), record(1, outliers=True), ["k", "q"], LeastAbsolute())
+
+
+def test_it_is_short() -> None:
+    assert len(inspect.getsource(LeastAbsolute).splitlines()) <= 40
 
 
 def test_it_fits_and_shrugs_at_outliers(fit: gr.Fit) -> None:

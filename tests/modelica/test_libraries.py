@@ -12,7 +12,7 @@ import grisaille as gr
 from grisaille import cache_folder
 from grisaille.errors import ModelError
 from grisaille.modelica.full import rumoca
-from grisaille.modelica.full.conversions import converted
+from grisaille.modelica.full.conversions import Conversion, converted
 from grisaille.modelica.full.keeping import Entry
 from grisaille.modelica.full.libraries import libraries_in, needed
 from grisaille.modelica.full.mending import mended
@@ -80,9 +80,30 @@ def test_copies_are_rewritten_and_lines_stay() -> None:
 def test_classes_get_the_names_that_they_have_today() -> None:
     renamed = {"M.SIunits": "M.Units.SI", "M.SIunits.Conversions": "M.Units.Conversions"}
     text = "import SI = M.SIunits; SI.Mass m = SI.Conversions.from_t(1); x.M.SIunits.y; M.SIunits.Conversions.to_t(2);"
-    assert converted(text, renamed) == (
+    assert converted(text, Conversion(renamed)) == (
         "import SI = M.Units.SI; SI.Mass m = M.Units.Conversions.from_t(1); x.M.SIunits.y; M.Units.Conversions.to_t(2);"
     )
+
+
+def test_elements_get_the_names_that_they_have_today() -> None:
+    names = Conversion({"M.Old": "M.New"}, {"M.Old": {"freqHz": "f", "p": "plug"}, "M.Kept": {"y": "gamma"}})
+    text = "M.Old s[2](V = g(freqHz = 1), freqHz = freqHz); M.Kept k; Real y = k.y + s[1].p.v + t.freqHz; M.Other t;"
+    assert converted(text, names) == (
+        "M.New s[2](V = g(freqHz = 1), f = freqHz); M.Kept k; Real y = k.gamma + s[1].plug.v + t.freqHz; M.Other t;"
+    )
+
+
+def test_modifiers_with_one_beginning_are_one_modifier() -> None:
+    text = "A a(p.x = 1, q = 2, p.y(start = 3), r.s.t = 4, each p.z = f(5, {6}), r(u = 7));"
+    assert mended(text) == "A a(p(x = 1, y(start = 3), each z = f(5, {6})), q = 2, r(s(t = 4), u = 7));"
+
+
+def test_annotations_before_other_elements_are_left_out() -> None:
+    text = 'package P model M annotation(Icon(x = ";")); A a annotation(y = 1);\nequation annotation(z = 2);'
+    text += "\nx = 1; end M; end P;"
+    assert mended(text) == "package P model M  A a annotation(y = 1);\nequation \nx = 1; end M; end P;"
+    last = "model M Real x; annotation(experiment(StopTime = 1)); end M;"
+    assert mended(last) == last
 
 
 def test_fields_of_records_of_a_package_become_constants() -> None:

@@ -25,9 +25,9 @@ from grisaille.estimation.abilities.old_contract import refuse_old_contract
 from grisaille.estimation.abilities.other_errors import OtherErrors
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.abilities.states import States
-from grisaille.estimation.counted import Score
 from grisaille.estimation.density.kinds import Likelihood, NoLikelihood
 from grisaille.estimation.interruption import interrupted_estimate
+from grisaille.estimation.residuals.counted import Score
 from grisaille.model.names import nearest, suggestion
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure

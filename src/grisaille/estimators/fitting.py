@@ -13,17 +13,17 @@ from grisaille import interrupts
 from grisaille.calling import checked
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import unknown_starts
-from grisaille.estimation.cost import LONG, spent
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.determination.beliefs import prior_note
+from grisaille.estimation.effort.cost import LONG, spent
+from grisaille.estimation.effort.requirements import require_fit
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed
-from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
-from grisaille.estimation.requirements import require_fit
+from grisaille.estimation.residuals.explanation import with_explanation
 from grisaille.estimation.unknowns import (
     marked_names,
     parameter_guesses,

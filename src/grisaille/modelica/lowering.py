@@ -136,9 +136,6 @@ class _Lowering:
                 if shared and (not set(self._assigned_in(before)) <= set(own) or not read.isdisjoint(shared)):
                     told = f"'{shared[0]}' is set by another 'when' of this algorithm, too, which may happen at once"
                     self.refusals.add(Refused(when.at, told))
-            for node in tree.walk(when):
-                if isinstance(node, tree.Do) and node.call.name == "reinit":
-                    self.refusals.add(Refused(node.at, "'reinit' in an algorithm section is not supported"))
             found.append(when)
         unset: set[str] = set()
         for when in reversed(found):

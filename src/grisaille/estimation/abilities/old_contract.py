@@ -7,7 +7,7 @@ from grisaille.errors import EstimationError
 STATES = "give trajectories as an object, states = …, that derives from States (grisaille.estimation.abilities.states)"
 AHEAD = "give predictions ahead as an object, ahead = …, that derives from Ahead (grisaille.estimation.abilities.ahead)"
 REDRAW = 'say what a bootstrap draws by redraw = Redraw("noise") (grisaille.estimation.abilities.redraw)'
-ADVICE = "give sentences about fits as an object, advice = …, that derives from Advice (grisaille.estimation.abilities)"
+ADVICE = "give sentences as an object, advice = …, that derives from Advice (grisaille.estimation.abilities.advice)"
 EFFORT = "give costs as an object, effort = …, that derives from Effort (grisaille.estimation.abilities.effort)"
 DENSITY = "say what is minimised by an object, density = …, such as OwnLikelihood (grisaille.estimation.density.own)"
 GONE: dict[str, str] = {

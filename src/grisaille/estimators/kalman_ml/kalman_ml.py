@@ -20,7 +20,6 @@ import casadi as ca
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.bound_penalty import BoundPenalty
-from grisaille.estimation.counted import Score
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.levels import (
@@ -30,6 +29,7 @@ from grisaille.estimation.likelihood import LikelihoodProblem
 from grisaille.estimation.predictions.horizons import told
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
+from grisaille.estimation.residuals.counted import Score
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.kalman_ml import filter_choices as choices
 from grisaille.estimators.kalman_ml.advice import FilterAdvice

@@ -21,14 +21,14 @@ from typing import Literal
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.cases import build_case
-from grisaille.estimation.counted import Score
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.noise import noise_levels, refuse_noise_alone
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
+from grisaille.estimation.residuals.counted import Score
+from grisaille.estimation.starts.warm_start import state_courses
 from grisaille.estimation.subject import Subject
-from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import robust_losses
 from grisaille.estimators.output_error.advice import LeastSquaresAdvice
 from grisaille.estimators.output_error.conclusion import conclude

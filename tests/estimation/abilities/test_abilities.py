@@ -17,7 +17,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.table import ABILITIES, TESTS, abilities
 from grisaille.estimation.estimator import Estimator
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _script() -> ModuleType:
