@@ -4,7 +4,6 @@ in a sentence that says what to change."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from grisaille.estimation.abilities.advice import Advice
 from grisaille.estimation.abilities.old_contract import GONE
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.abilities.states import States
+from grisaille.estimation.density.own import OwnLikelihood
 from grisaille.estimation.estimator import Estimator
 
 
@@ -43,10 +43,13 @@ class Borrowed(Estimator):
     """Least squares of the package with states and words of its own."""
 
     kept: int = 3  # an option may be called as something was in the old contract
-    deviance: ClassVar[Any] = "itself"
     states = Drawn()
     advice = Words()
     redraw = Redraw("noise", {"residual": "residuals mean nothing here."})
+
+    @property
+    def density(self):
+        return OwnLikelihood(self, lambda evaluation: -evaluation.objective)
 
     def pose(self, question):
         return gr.OutputError(compiled=False).pose(question)
