@@ -198,11 +198,6 @@ class Estimator(metaclass=EstimatorType):
         return interrupted_estimate(problem, journal)
 
     @property
-    def seeded(self) -> str:
-        """Which random numbers it uses, in words."""
-        return "none needed"
-
-    @property
     def is_likelihood(self) -> bool:
         """Whether its criterion is a likelihood, with these options."""
         return bool(self.deviance)
