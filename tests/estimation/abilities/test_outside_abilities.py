@@ -3,6 +3,8 @@ in a sentence that says what to change."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +93,12 @@ def test_what_is_missing_is_refused_with_who_has_it(fit: gr.Fit) -> None:
     with pytest.raises(gr.EstimationError, match=r"come with gr\.OutputError\(\), not with Borrowed: use it"):
         fit.with_errors("robust")
     assert set(fit.predict(horizon=2)["y"].dims) == {"time"}  # by simulation
+
+
+def test_who_has_it_is_named_also_where_nothing_else_is_imported() -> None:
+    asked = "from grisaille import SimulatedPEM as S; from grisaille.estimation.abilities.missing import why_missing"
+    said = subprocess.check_output([sys.executable, "-c", f"{asked}; print(why_missing(S(), 'states'))"], text=True)
+    assert said.startswith("States given the data come with gr.Collocation() or gr.KalmanML(), not with SimulatedPEM:")
 
 
 @pytest.mark.parametrize("name", GONE)

@@ -21,7 +21,7 @@ GONE: dict[str, str] = {
     "tells_how": "leave it out: Problem.transcription says it",
     "reckoned": "give other kinds of standard errors as an object, other_errors = …, that derives from OtherErrors "
     "(grisaille.estimation.abilities.other_errors)",
-    "simulated": "call it simulation_options",
+    "simulated": "call it simulation_options", "seeded": "leave it out: an option called seed says it",
     "robust_way": ADVICE, "about_correlation": ADVICE, "about_shared_noise": ADVICE, "remarks": ADVICE,
     "ways_out": ADVICE,
     "cost": EFFORT, "bytes_needed": EFFORT, "beforehand": EFFORT,
