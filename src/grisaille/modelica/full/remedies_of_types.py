@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from grisaille.modelica.full.mending import edited, end_of_argument, without_words
 
@@ -52,7 +53,7 @@ def with_other_kind(texts: Texts, first: str, second: str) -> Texts:
     """A member that was declared as Real, and does not fit there, as the next kind."""
     for end in (first, second):
         member = end.rpartition(".")[2]
-        for now, after in zip(KINDS[:-1], KINDS[1:], strict=True):
+        for now, after in pairwise(KINDS):
             old, new = f'{now} {member} "{MEMBER}";', f'{after} {member} "{MEMBER}";'
             if any(old in text for text in texts.values()):
                 return {path: text.replace(old, new) for path, text in texts.items()}
