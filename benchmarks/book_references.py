@@ -543,3 +543,8 @@ REFERENCES: Mapping[str, Callable[[np.ndarray], Values]] = {
     **dict.fromkeys(("TCB", "TCE"), partial(three_zones, control="PI")),
     "TCE_BB": partial(three_zones, control="relay"), "TCE_Hy": partial(three_zones, control="hysteresis"),
 }  # fmt: skip
+
+# solutions besides: from equal starts Newton's method comes to the state without wolves
+ALSO: dict[str, Callable[[np.ndarray], Values]] = {
+    "ThreeS": lambda t: constant(t, **{"rabbits.population": 20, "foxes.population": 5, "wolves.population": 0}),
+}
