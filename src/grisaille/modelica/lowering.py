@@ -424,7 +424,9 @@ class _Lowering:
             parameters={n: p for n, p in names.parameters.items() if n not in names.settled_reals},
             variables=names.variables,
             inputs=names.inputs,
-            outputs={n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs},
+            outputs={
+                n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs if n in names.variables
+            },
             quantities=quantities,
             equations=tuple(self.laws),
             initial=tuple(self.initial),
