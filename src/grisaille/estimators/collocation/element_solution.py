@@ -39,6 +39,11 @@ class ElementSolution(Solution):
         """With Gauss–Newton's curvature where the exact one has no minimum."""
         return curvature_at(self.at, self.inside & ~self.levels, self._exact)
 
+    @property
+    def curvature_of_path(self) -> Linearized | None:
+        """The model at the solution, with Gauss–Newton's curvature where the exact one has no minimum."""
+        return self._model
+
     def least(self) -> tuple[np.ndarray, np.ndarray]:
         if self._model is None:
             return np.zeros(len(self.theta)), np.zeros((len(self.theta), len(self.theta)))
