@@ -13,14 +13,14 @@ import numpy as np
 
 from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import Whole
+from grisaille.filtering.passes import Passes
 
 KNOWN = 1e-2
 """Part of a state's range that stands for its standard deviation where that is smaller."""
 
 
-def local_errors(filter: ExtendedFilter, steps: Whole, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
+def local_errors(filter: Passes, steps: Whole, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
     """(K,) of a filter as it steps now, against the steps given; NaN where there is none."""
     return LocalErrors(filter, q, x0, z0).of(steps)
 
@@ -31,7 +31,7 @@ class LocalErrors:
     known : part of a state's range that stands for its standard deviation where that is smaller
     """
 
-    def __init__(self, filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, known: float = KNOWN) -> None:
+    def __init__(self, filter: Passes, q: Floats, x0: Floats, z0: Floats | None, known: float = KNOWN) -> None:
         self.filter, self.q = filter, q
         nothing, pack = np.zeros((0, len(q))), filter.packing
         with np.errstate(all="ignore"):
@@ -49,7 +49,7 @@ class LocalErrors:
         pack, spread = self.filter.packing, self.spread
         with np.errstate(all="ignore"):
             given = replace(
-                self.filter.with_steps(self.q, steps), given=self.fine[:, 1],
+                self.filter.pass_with(self.q, steps), given=self.fine[:, 1],
                 sample=np.full(len(self.fine), -1, dtype=np.int64),
             )  # fmt: skip
             coarse = self.filter.carry(

@@ -24,7 +24,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 
 if TYPE_CHECKING:
-    from grisaille.filtering.extended import ExtendedFilter
+    from grisaille.filtering.passes import Passes
 
 SOLVED = 1e-5
 """A last correction below this part of an unknown's size leaves an error of its square."""
@@ -123,7 +123,7 @@ class Roots:
         return np.array(g.full()).ravel(), np.array(J.full())
 
 
-def restarts(filter: ExtendedFilter, roots: Roots, given: FilterPass, q: Floats, s: Floats) -> Floats | None:
+def restarts(filter: Passes, roots: Roots, given: FilterPass, q: Floats, s: Floats) -> Floats | None:
     """(K + 1, nz): z after every jump of the inputs, at the states with which the filter arrives; NaN elsewhere.
 
     None where there is no jump.

@@ -6,7 +6,7 @@ steps still miss, unless it is small by chance: errors of many cells may cancel.
 change before says, nor, where there is none before, than what single cells commit. From ``EVERYWHERE`` steps on only
 those cells are refined that need it (``local_errors``): together they make up nearly all of the error that single cells
 commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Where the search has ended, steps are taken
-away again from cells that do not need them (``economy``).
+away again from cells that do not need them (``step_thinning``).
 
 Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
 ``FELT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
@@ -20,12 +20,12 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.doublings import freeze_doublings
-from grisaille.filtering.economy import save_steps
-from grisaille.filtering.extended import ExtendedFilter
+from grisaille.filtering.expm_scaling import freeze_doublings
 from grisaille.filtering.kalman import Whole, finish
 from grisaille.filtering.local_errors import local_errors
+from grisaille.filtering.passes import Passes
 from grisaille.filtering.roots import UnsolvedError
+from grisaille.filtering.step_thinning import save_steps
 
 EVERYWHERE = 16
 """Steps that every cell may have."""
@@ -49,7 +49,7 @@ TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": 
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
 
 
-def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None, values: str = "") -> None:
+def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = None, values: str = "") -> None:
     """Steps of every cell from which on halving them does not move log L, set on a filter of one's own.
 
     values : of the unknowns, in words, for a refusal
@@ -70,13 +70,13 @@ def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | 
     freeze_doublings(filter, q, x0, z0)
 
 
-def tolerance(filter: ExtendedFilter, value: float) -> float:
+def tolerance(filter: Passes, value: float) -> float:
     """Change of log L by a doubling of all steps that ends the search for them."""
     absolute, relative = TOLERANCE[filter.kind.propagation]
     return absolute + relative * abs(value)
 
 
-def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, values: str) -> tuple[float, float]:
+def _choose(filter: Passes, q: Floats, x0: Floats, z0: Floats | None, values: str) -> tuple[float, float]:
     """log L with the steps that were found, and how far it was without the last doubling."""
     value, best, stalled, before = _value(filter, q, x0, z0), np.inf, 0, np.nan
     while True:
@@ -108,7 +108,7 @@ def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, va
 
 
 def _is_chance(
-    filter: ExtendedFilter, steps: Whole, value: float, before: float, q: Floats, x0: Floats, z0: Floats | None
+    filter: Passes, steps: Whole, value: float, before: float, q: Floats, x0: Floats, z0: Floats | None
 ) -> bool:
     """Whether a change of log L below the tolerance contradicts the one before, or the errors of single cells."""
     if not np.isnan(before):
@@ -117,7 +117,7 @@ def _is_chance(
 
 
 def _refine(
-    filter: ExtendedFilter, steps: Whole, value: float, finer: float, q: Floats, x0: Floats, z0: Floats | None
+    filter: Passes, steps: Whole, value: float, finer: float, q: Floats, x0: Floats, z0: Floats | None
 ) -> float:
     """Half the steps of the cells that need it; log L with the steps that are then taken."""
     if filter.has_moving_cells or not (np.isfinite(value) and np.isfinite(finer)):
@@ -137,7 +137,7 @@ def _refine(
     return _value(filter, q, x0, z0)
 
 
-def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> float:
+def _value(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> float:
     """log L; nothing where algebraic unknowns are not solved with these steps."""
     try:
         return finish(filter.run(q, np.zeros((0, len(q))), x0, z0=z0)).value
@@ -145,7 +145,7 @@ def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> 
         return np.nan
 
 
-def _too_stiff(filter: ExtendedFilter, q: Floats, value: float, finer: float, values: str) -> str:
+def _too_stiff(filter: Passes, q: Floats, value: float, finer: float, values: str) -> str:
     stiff = (
         "the model is too stiff for explicit steps, or runs away. Try gr.KalmanML(propagation='linearize'), another "
         if filter.kind.propagation != "linearize"

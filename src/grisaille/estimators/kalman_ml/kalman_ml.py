@@ -59,7 +59,7 @@ from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.start import Carried, is_flat
-from grisaille.filtering.steps import FilterSteps
+from grisaille.filtering.steps import steps_of
 from grisaille.model.classes import Model
 from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
@@ -285,7 +285,7 @@ class KalmanML(Estimator):
         """Beginning with mean and covariance of all states at the last instant of an experiment."""
         case = self.case_of(fit.initial_model, experiment, fit.estimate.unknowns)
         found = case.runner.states(*chosen(case, fit.estimate.theta))
-        known = Carried.of(found.filtered.x_filt[-1], found.filtered.P_filt[-1], found.open_filtered[-1])
+        known = Carried.of(found.x_filt[-1], found.P_filt[-1], found.open_filtered[-1])
         return replace(self, initial_covariance=known)
 
     def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
@@ -385,8 +385,8 @@ class KalmanML(Estimator):
 
     def cost(self, problem: Problem) -> Cost:
         """Hessians by differences of gradients, twice, take most evaluations; steps make each of them long."""
-        steps = [s for c in problem.begun.cases if isinstance(s := c.discretisation, FilterSteps)]
-        counts = np.concatenate([s.substeps * np.array(s.finer or (1,)) for s in steps]) if steps else np.ones(1)
+        steps = [s for c in problem.begun.cases if (s := steps_of(c.discretisation)).counts]
+        counts = np.concatenate([s.counts for s in steps]) if steps else np.ones(1)
         causes, faster = interpreted(self.compiled, "KalmanML") if steps else ([], [])
         if counts.mean() > OFTEN:
             causes.append(f"{counts.mean():.2g} steps between samples on average, {counts.max()} at most")
@@ -505,16 +505,15 @@ class KalmanML(Estimator):
             return None
         renewed = self._stepped_at(problem, restart)
         pairs = [
-            (a, b)
+            (steps_of(old.discretisation), steps_of(new.discretisation))
             for old, new in zip(problem.cases, renewed.cases, strict=True)
-            if isinstance(a := old.discretisation, FilterSteps) and isinstance(b := new.discretisation, FilterSteps)
         ]
         if all(a.key == b.key for a, b in pairs):
             return None
         found = renewed.evaluate(restart, sensitive=False)
         search.journal.count(found, quietly=True)
-        same = HARDLY if any(b.finer for _, b in pairs) else SAME
-        are_others = any(a.substeps != b.substeps for a, b in pairs)
+        same = HARDLY if any(b.is_uneven for _, b in pairs) else SAME
+        are_others = any(a.common != b.common for a, b in pairs)
         return renewed if found.completed and (are_others or abs(found.objective - objective) > same) else None
 
     def _stepped_at(self, problem: LikelihoodProblem, theta: np.ndarray) -> LikelihoodProblem:
@@ -645,15 +644,11 @@ def is_near(polished: scoring.Polished[LikelihoodEvaluation]) -> bool:
 
 def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
     """The same with the most steps of a cell in every cell; None where all have them."""
-    steps = [c.discretisation for c in problem.cases]
-    if not any(isinstance(s, FilterSteps) and s.finer for s in steps):
+    steps = [steps_of(c.discretisation) for c in problem.cases]
+    if not any(s.is_uneven for s in steps):
         return None
-    return problem.but(
-        cases=tuple(
-            replace(c, discretisation=s.everywhere()) if isinstance(s, FilterSteps) else c
-            for c, s in zip(problem.cases, steps, strict=True)
-        )
-    )
+    cases = zip(problem.cases, steps, strict=True)
+    return problem.but(cases=tuple(replace(c, discretisation=c.discretisation and s.everywhere()) for c, s in cases))
 
 
 def _discretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:

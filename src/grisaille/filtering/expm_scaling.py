@@ -11,19 +11,19 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dgebal
 
-from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
 from grisaille.disturbance.discretization import MARGIN
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.kalman import States
+from grisaille.filtering.passes import Passes
 from grisaille.filtering.roots import UnsolvedError
 
 RUNAWAY = 1e9
 """‖A‖h of a model that is no longer there."""
 
 
-def freeze_doublings(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
+def freeze_doublings(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
     """Doublings of the matrix exponential that are enough all along the record, with a margin."""
     if filter.roots is not None:
         filter.measure_roots(q, x0, z0)
@@ -54,22 +54,20 @@ def _needed(jacobians: Floats, h: float) -> int:
     return max(0, int(np.ceil(np.log2(2 * norm)))) if norm > 0 else 0
 
 
-def _jacobians(filter: ExtendedFilter, t: Floats, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats:
+def _jacobians(filter: Passes, t: Floats, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats:
     """Return the Jacobians of the drift at P points, (P, n, n); all arguments but q have a row for each point."""
     count, n = len(t), filter.model.n
 
     def make() -> FlatEvaluation:
         closed = Closed(filter.model, filter.newton)
         one = ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])])
-        return flat_function(one.map("A", "serial", count, [4], []))
+        return flat_over_points(one, count, [4])
 
     function = filter.model.kept(("Jacobians of the drift", filter.newton, count), make)
     return function(t, x, z, u, q)[0].reshape(count, n, n).transpose(0, 2, 1)
 
 
-def _start(
-    filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None
-) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _start(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Return t, x, z, u with one row each, and q."""
     x = np.zeros(filter.model.n)
     x[: filter.model.nx] = x0[0]
@@ -80,7 +78,7 @@ def _start(
     return given.bounds[:1], x[None], z[None], given.signals[:1], q
 
 
-def _averaged_along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
+def _averaged_along(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
     """The Jacobians that the steps use themselves: where a model jumps those of averages, which depend on P."""
     nothing, n = np.zeros((0, len(q))), filter.model.n
     with np.errstate(all="ignore"):
@@ -99,7 +97,7 @@ def _averaged_along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | 
     return np.array(found)
 
 
-def _along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
+def _along(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
     """Jacobians at every predicted and updated mean, as far as the filter comes."""
     kept: list[States] = []
     zs: list[Floats] = []

@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import Whole, finish
 from grisaille.filtering.local_errors import LocalErrors
+from grisaille.filtering.passes import Passes
 from grisaille.filtering.roots import UnsolvedError
 
 WORTHWHILE = 0.6
@@ -35,9 +35,7 @@ FELT = 0.05
 BESIDE = 4
 
 
-def save_steps(
-    filter: ExtendedFilter, value: float, tolerance: float, q: Floats, x0: Floats, z0: Floats | None
-) -> None:
+def save_steps(filter: Passes, value: float, tolerance: float, q: Floats, x0: Floats, z0: Floats | None) -> None:
     """Take steps away, on a filter of one's own, as long as log L stays what it is.
 
     value : log L with the steps that the filter has
@@ -87,7 +85,7 @@ def _beside(chosen: Whole, steps: Whole) -> Whole:
     return np.asarray(np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps))
 
 
-def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> float:
+def _value(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> float:
     try:
         return finish(filter.run(q, np.zeros((0, len(q))), x0, z0=z0)).value
     except UnsolvedError:
