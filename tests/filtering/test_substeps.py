@@ -14,6 +14,7 @@ from grisaille.compilation.kalman.passing import run_interpreted
 from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import substeps
 from grisaille.filtering.local_errors import local_errors
+from grisaille.filtering.step_passes import StepPasses
 
 
 class Pulse(gr.Model):
@@ -100,7 +101,7 @@ def test_local_errors_are_of_the_order_of_the_method():
     found = []
     for n in (64, 128):
         finer = filter.on(replace(filter.discretisation, substeps=2 * n))
-        found.append(local_errors(finer, np.full(len(TIMES) - 1, n), q, start.x[:1], start.z[:1]))
+        found.append(local_errors(StepPasses(finer, q, start.x[:1], start.z[:1]), np.full(len(TIMES) - 1, n)))
     slow = found[0] < 1e-2
     assert slow.sum() > 15
     assert np.median(found[0][slow] / found[1][slow]) == pytest.approx(4.0, rel=0.1)

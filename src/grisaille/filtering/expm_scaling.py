@@ -15,29 +15,47 @@ from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
 from grisaille.disturbance.discretization import MARGIN
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.implicit import Closed
-from grisaille.filtering.kalman import States
 from grisaille.filtering.passes import Passes
-from grisaille.filtering.roots import UnsolvedError
+from grisaille.filtering.step_passes import StepPasses
 
 RUNAWAY = 1e9
 """‖A‖h of a model that is no longer there."""
 
 
-def freeze_doublings(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
-    """Doublings of the matrix exponential that are enough all along the record, with a margin."""
-    if filter.roots is not None:
-        filter.measure_roots(q, x0, z0)
+def freeze_doublings(passes: StepPasses) -> None:
+    """Set doublings of the matrix exponential that are enough all along the record, with a margin."""
+    filter = passes.filter
+    _measure_roots(passes)
     if filter.kind.propagation != "linearize":
         return
-    longest = float((filter.cells(q).lengths / filter.steps(q)).max())
-    first = _jacobians(filter, *_start(filter, q, x0, z0))
-    filter.doublings = MARGIN + _needed(first, longest)
+    longest = _longest(passes)
+    filter.doublings = MARGIN + _needed(_at_start(passes), longest)
     for _ in range(3):
-        found = _averaged_along(filter, q, x0, z0) if filter.model.jumps else _along(filter, q, x0, z0)
-        largest = _needed(found, longest)
+        largest = _needed(_along(passes), longest)
         if largest < filter.doublings:
             return
         filter.doublings = largest + MARGIN
+
+
+def lower_doublings(passes: StepPasses) -> None:
+    """Set doublings that are enough for the steps that were chosen with more of them, from the pass that was run."""
+    filter = passes.filter
+    _measure_roots(passes)
+    if filter.kind.propagation != "linearize":
+        return
+    longest = _longest(passes)
+    largest, first = _needed(_along(passes), longest), MARGIN + _needed(_at_start(passes), longest)
+    filter.doublings = first if largest < first else largest + MARGIN
+
+
+def _measure_roots(passes: StepPasses) -> None:
+    if passes.filter.roots is not None:
+        passes.filter.measure_roots(passes.q, passes.x0, passes.z0)
+
+
+def _longest(passes: StepPasses) -> float:
+    """The longest step."""
+    return float((passes.filter.cells(passes.q).lengths / passes.filter.steps(passes.q)).max())
 
 
 def _needed(jacobians: Floats, h: float) -> int:
@@ -67,50 +85,43 @@ def _jacobians(filter: Passes, t: Floats, x: Floats, z: Floats, u: Floats, q: Fl
     return function(t, x, z, u, q)[0].reshape(count, n, n).transpose(0, 2, 1)
 
 
-def _start(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Return t, x, z, u with one row each, and q."""
-    x = np.zeros(filter.model.n)
-    x[: filter.model.nx] = x0[0]
-    z = np.zeros(filter.packing.nz)
-    if z0 is not None:
-        z[: z0.shape[1]] = z0[0]
-    given = filter.prepared(q).given
-    return given.bounds[:1], x[None], z[None], given.signals[:1], q
+def _at_start(passes: StepPasses) -> Floats:
+    """The Jacobian where the record begins, (1, n, n)."""
+    filter = passes.filter
+    x, z = np.zeros(filter.model.n), np.zeros(filter.packing.nz)
+    x[: filter.model.nx] = passes.x0[0]
+    if passes.z0 is not None:
+        z[: passes.z0.shape[1]] = passes.z0[0]
+    given = filter.prepared(passes.q).given
+    return _jacobians(filter, given.bounds[:1], x[None], z[None], given.signals[:1], passes.q)
 
 
-def _averaged_along(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
-    """The Jacobians that the steps use themselves: where a model jumps those of averages, which depend on P."""
-    nothing, n = np.zeros((0, len(q))), filter.model.n
-    with np.errstate(all="ignore"):
-        given = filter.prepared(q)
-        s = filter.start(given, q, nothing, x0, z0)
-        kept = filter.carry(given, q, s, nothing, keep=True).kept
+def _along(passes: StepPasses) -> Floats:
+    """The Jacobians along the record that steps use: where a model jumps those of averages, which depend on P."""
+    return _averaged_along(passes) if passes.filter.model.jumps else _at_means(passes)
+
+
+def _averaged_along(passes: StepPasses) -> Floats:
+    filter, n = passes.filter, passes.filter.model.n
+    kept = passes.plain().kept
     assert kept is not None
-    g, coefficients = given.given, filter.program.evaluate("gr_coefficients", 0)
-    found = [
-        coefficients(g.bounds[k], (g.bounds[k + 1] - g.bounds[k]) / g.steps[k], s, u, u, u, q, filter.nominal)[0][
-            : n * n
-        ].reshape(n, n)
-        for k, u in enumerate(g.signals[:-1])
-        for s in kept[k]
-    ]
-    return np.array(found)
+    g = filter.prepared(passes.q).given
+    s, u = kept[:-1].reshape(-1, kept.shape[2]), np.repeat(g.signals[:-1], 2, axis=0)
+    t, h = np.repeat(g.bounds[:-1], 2), np.repeat(np.diff(g.bounds) / g.steps, 2)
+    coefficients = filter.program.evaluate_points("gr_coefficients", len(s))
+    found = coefficients(t, h, s, u, u, u, passes.q, filter.nominal)[0].reshape(len(s), -1)
+    return np.asarray(found[:, : n * n].reshape(len(s), n, n))
 
 
-def _along(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
+def _at_means(passes: StepPasses) -> Floats:
     """Jacobians at every predicted and updated mean, as far as the filter comes."""
-    kept: list[States] = []
-    zs: list[Floats] = []
-    try:
-        filter.run(q, np.zeros((0, len(q))), x0, z0=z0, states=kept, algebraic=zs)
-    except UnsolvedError:
+    filter, moments = passes.filter, passes.moments()
+    if moments is None:
         return np.zeros((0, filter.model.n, filter.model.n))
-    if not kept:
-        return np.zeros((0, filter.model.n, filter.model.n))
-    given = filter.prepared(q).given
-    z = zs[0] if zs else np.zeros((len(given.bounds), filter.packing.nz))
+    x_pred, _, x_filt, _, z = moments
+    given = filter.prepared(passes.q).given
     found = [
-        _jacobians(filter, given.bounds, np.ascontiguousarray(means), np.ascontiguousarray(z), given.signals, q)
-        for means in (kept[0].x_pred, kept[0].x_filt)
+        _jacobians(filter, given.bounds, np.ascontiguousarray(means), np.ascontiguousarray(z), given.signals, passes.q)
+        for means in (x_pred, x_filt)
     ]
     return np.concatenate(found)

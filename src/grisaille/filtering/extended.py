@@ -20,6 +20,7 @@ from grisaille.filtering.implicit import Closed
 from grisaille.filtering.jumps.near_switches import near_switch
 from grisaille.filtering.kalman import Likelihood, Sums, finish
 from grisaille.filtering.passes import Passes
+from grisaille.filtering.step_passes import StepPasses
 from grisaille.filtering.steps import FilterDiscretisation, steps_of
 from grisaille.filtering.substeps import choose_substeps
 from grisaille.trial.discretisation import Discretisation
@@ -81,7 +82,7 @@ class ExtendedFilter(Passes, Filter):
         q, _, start = at.plain
         if isinstance(count, int):
             own.substeps = count
-            freeze_doublings(own, q, start.x, start.z)
+            freeze_doublings(StepPasses(own, q, start.x, start.z))
         else:
             choose_substeps(own, q, start.x, start.z, values)
         return own.discretisation

@@ -197,20 +197,26 @@ class Passes:
         with np.errstate(all="ignore"):  # a model that runs away is a failure, not a warning
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
-            if self.kind.propagation == "square-root":
-                self._require_uncertainty(s[0])
+            self.require_uncertainty(s[0])
             found = self.carry(given, q, s, dq, keep=states is not None)
-            if not self._is_solved(found):
-                again = self._restarted(q, s[0])
-                given = again.prepared(q, robust, condition)
-                found = again.carry(given, q, s, dq, keep=states is not None)
-                again._require_solved(found, given, q, s[0])
+            if not self.is_solved(found):
+                found = self.run_again(q, s, dq, robust=robust, condition=condition, keep=states is not None)
         if states is not None and found.kept is not None and found.failed < 0:
             x, P, z = self.packing.split(found.kept)
             states.append(States(x[:, 0], P[:, 0], x[:, 1], P[:, 1]))
             if algebraic is not None:
                 algebraic.append(z[:, 1])
-        return _sums(found)
+        return sums_of(found)
+
+    def run_again(
+        self, q: Floats, s: Floats, dq: Floats, *, keep: bool, robust: float = np.inf, condition: bool = False
+    ) -> PassResult:  # fmt: skip
+        """A pass with algebraic unknowns solved afresh after every jump of the inputs; raises where they are not."""
+        again = self._restarted(q, s[0])
+        given = again.prepared(q, robust, condition)
+        found = again.carry(given, q, s, dq, keep=keep)
+        again._require_solved(found, given, q, s[0])
+        return found
 
     def run_for_gradient(
         self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
@@ -223,17 +229,16 @@ class Passes:
         with np.errstate(all="ignore"):
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
-            if self.kind.propagation == "square-root":
-                self._require_uncertainty(s[0])
+            self.require_uncertainty(s[0])
             found = run_reverse(library, given, q, s[0])
-            if not self._is_solved(found):
+            if not self.is_solved(found):
                 again = self._restarted(q, s[0])
                 given = again.prepared(q, robust, condition)
                 found = run_reverse(library, given, q, s[0])
                 again._require_solved(found, given, q, s[0])
             assert found.lq is not None
             found.base = np.concatenate([found.base, s[1:] @ found.ds + dq @ found.lq])
-        return _sums(found)
+        return sums_of(found)
 
     def prepared(self, q: Floats, robust: float = np.inf, condition: bool = False) -> PreparedPass:
         """The record as a pass; kept, because only q changes from call to call."""
@@ -301,8 +306,10 @@ class Passes:
         # what built up over the first interval is tangent at its end: turn it to where the record begins
         return self.settled(t, u, q, dq, s) if self.model.constraints.numel() else s
 
-    def _require_uncertainty(self, s: Floats) -> None:
+    def require_uncertainty(self, s: Floats) -> None:
         """Where the root of the covariance is moved, none may vanish at the start."""
+        if self.kind.propagation != "square-root":
+            return
         at = first_singular(self.packing.split(s)[1])
         if at >= 0:
             raise EstimationError(
@@ -357,7 +364,8 @@ class Passes:
         given[:, -2 * nz : -nz] = self.restarts
         return given
 
-    def _is_solved(self, found: PassResult) -> bool:
+    def is_solved(self, found: PassResult) -> bool:
+        """Whether algebraic unknowns are solved all along a pass, and it ended."""
         return self.roots is None or (self.roots.is_solved(found.s) and found.failed < 0)
 
     def _require_solved(self, found: PassResult, given: PreparedPass, q: Floats, s: Floats) -> None:
@@ -424,7 +432,8 @@ def _with_value(found: list[Floats], ns: int) -> Floats:
     return np.concatenate([value, found[1].reshape(ns, value.shape[1])]) if ns else value
 
 
-def _sums(found: PassResult) -> Sums:
+def sums_of(found: PassResult) -> Sums:
+    """Return what a pass adds up."""
     nd = len(found.base)
     return Sums(
         found.count, found.base, np.zeros((nd, 1, 1)), found.information, np.zeros((nd - 1, 1)), found.innovations,

@@ -16,10 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.kalman import Whole, finish
+from grisaille.filtering.kalman import Whole
 from grisaille.filtering.local_errors import LocalErrors
-from grisaille.filtering.passes import Passes
-from grisaille.filtering.roots import UnsolvedError
+from grisaille.filtering.step_passes import StepPasses
 
 WORTHWHILE = 0.6
 """Part of the steps that must be enough, or all are taken."""
@@ -35,17 +34,18 @@ FELT = 0.05
 BESIDE = 4
 
 
-def save_steps(filter: Passes, value: float, tolerance: float, q: Floats, x0: Floats, z0: Floats | None) -> None:
+def save_steps(passes: StepPasses, value: float, tolerance: float) -> None:
     """Take steps away, on a filter of one's own, as long as log L stays what it is.
 
     value : log L with the steps that the filter has
     tolerance : change of log L that ends the search for steps
     """
-    steps = filter.steps(q)
+    filter = passes.filter
+    steps = filter.steps(passes.q)
     most = int(steps.max(initial=1))
     if most < 4:
         return
-    errors = LocalErrors(filter, q, x0, z0, KNOWN)
+    errors = LocalErrors(passes, KNOWN)
     counts = [2**k for k in range(most.bit_length()) if 2**k < most]
     table = np.array([errors.of(np.minimum(steps, m)) for m in counts])
     kept, budget = (filter.substeps, filter.finer), min(tolerance, FELT)
@@ -55,7 +55,7 @@ def save_steps(filter: Passes, value: float, tolerance: float, q: Floats, x0: Fl
             break
         filter.substeps = int(np.gcd.reduce(chosen))
         filter.finer = chosen // filter.substeps if (chosen != filter.substeps).any() else None
-        if abs(_value(filter, q, x0, z0) - value) < SHARE[filter.kind.propagation] * tolerance:
+        if abs(passes.value() - value) < SHARE[filter.kind.propagation] * tolerance:
             return
         budget /= 4
     filter.substeps, filter.finer = kept
@@ -83,10 +83,3 @@ def _beside(chosen: Whole, steps: Whole) -> Whole:
     """With at least a quarter of the steps of the cells before and after."""
     padded = np.concatenate([chosen[:1], chosen, chosen[-1:]]) // BESIDE
     return np.asarray(np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps))
-
-
-def _value(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> float:
-    try:
-        return finish(filter.run(q, np.zeros((0, len(q))), x0, z0=z0)).value
-    except UnsolvedError:
-        return np.nan

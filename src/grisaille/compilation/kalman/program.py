@@ -21,7 +21,7 @@ import casadi as ca
 
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
-from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function, flat_over_points
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
@@ -90,6 +90,12 @@ class FilterProgram:
         """A function by its C name: arguments, then directions of s and q; values, then derivatives along them."""
         function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
         return self._known.get((name, ns), lambda: flat_function(with_directions(function, ("s", "q"), inputs, ns)))
+
+    def evaluate_points(self, name: str, count: int) -> FlatEvaluation:
+        """A step by its C name at many points in one call: a row for each, q and nominal values shared."""
+        function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
+        shared = [k for k, i in enumerate(inputs) if i in ("q", "nominal")]
+        return self._known.get((name, -count), lambda: flat_over_points(function, count, shared))
 
     @cached_property
     def _known(self) -> Cache[FlatEvaluation]:
