@@ -19,6 +19,7 @@ from grisaille.model.classes import Model
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.refusals import scheduled_trial
 from grisaille.trial.unknown import Unknown
 
@@ -32,6 +33,7 @@ class Question:
 
     structure : of the model, at the values guessed
     guess : the fit that the first values come from, if any
+    steps : discretisations that serve its experiments, in their order, where they are known; others are chosen
     """
 
     model: Model
@@ -39,6 +41,7 @@ class Question:
     data: Sequence[Experiment]
     unknowns: Sequence[Unknown]
     guess: Fitted | None = None
+    steps: Sequence[Discretisation | None] = ()
 
     @classmethod
     def of(cls, model: Model, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> Question:

@@ -81,6 +81,8 @@ if TYPE_CHECKING:
 Likely = Search[LikelihoodEvaluation]
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
+BESIDE = 1e-3
+"""Standard errors by which a search may move before steps between samples are chosen again."""
 OFTEN = 1.5
 """Steps between samples, on average, that are worth a word."""
 STIFF = 9
@@ -321,7 +323,13 @@ class KalmanML(Estimator):
         cases = [self._case(e, *trial) for e, trial in zip(data, question.trials, strict=True)]
         problem = LikelihoodProblem(guessed, cases, self.bound_penalty, open_levels)
         prepared = [c.runner.prepare(c.own(problem.guess)) for c in cases]
-        problem = problem.but(cases=tuple(_discretised(problem, c, problem.guess) for c in cases))
+        known = question.steps or (None,) * len(cases)
+        problem = problem.but(
+            cases=tuple(
+                replace(c, discretisation=steps) if steps else _discretised(problem, c, problem.guess)
+                for c, steps in zip(cases, known, strict=True)
+            )
+        )
         if prepared[0].levels:
             problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
         if self.bounds == "transform":
@@ -430,7 +438,7 @@ class KalmanML(Estimator):
 
     def _searched(self, problem: LikelihoodProblem, search: Likely, guessed: Sequence[Unknown]) -> _Found:
         """Search from the guess, with steps that are chosen again where it ends."""
-        before = None
+        before, stepped_at = None, search.guess
         for rounds_left in (3, 2, 1, 0):
             try:
                 outcome = scoring.minimize(search, tolerance=self.tolerance)
@@ -448,9 +456,12 @@ class KalmanML(Estimator):
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:
                 break
+            if not zeros.saddle.any() and is_beside(outcome.evaluation, stepped_at):
+                break  # steps that were chosen there serve here
             again = self._gone_on(problem, search, zeros, restart, outcome.evaluation.objective)
             if again is None:
                 break
+            stepped_at = restart
             search.journal.kept = problem = again
             search.restart(restart, problem)
         free = scoring.free_unknowns(search, _inside(search.guess, zeros.evaluation, zeros.zero)) & ~zeros.zero
@@ -635,6 +646,12 @@ class _Found:
     @property
     def objective(self) -> float:
         return self.polished.evaluation.objective
+
+
+def is_beside(evaluation: LikelihoodEvaluation, theta: np.ndarray) -> bool:
+    """Tell whether a point is so close to other values that steps chosen there are those chosen here."""
+    away = evaluation.theta - theta
+    return bool(away @ evaluation.curvature @ away < BESIDE**2)
 
 
 def is_near(polished: scoring.Polished[LikelihoodEvaluation]) -> bool:
