@@ -144,7 +144,7 @@ class FilterProgram:
 
     def _head(self) -> list[str]:
         f = self.formulas
-        sizes = {"NS": self.size, "NY": self.ny, "NU": f.step.numel_in(3), "NQ": f.step.numel_in(6)}
+        sizes = {"PAIRS": 1, "NS": self.size, "NY": self.ny, "NU": f.step.numel_in(3), "NQ": f.step.numel_in(6)}
         if f.settle is not None:
             sizes |= {"LINEARIZED": 1, "NM": f.n, "NG": f.powers, "NK": f.step.numel_out(0)}
         there = f"static const unsigned char gr_there[] = {{{', '.join(map(str, f.moving))}}};"
