@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import LastValues, Same
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.linearized import DEGREE
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
@@ -97,6 +98,8 @@ class Passes:
         """(K + 1, nz) algebraic unknowns after jumps of the inputs, NaN elsewhere (``roots``)."""
         self._cells: Cells | None = None
         self._passes: dict[tuple[Any, ...], PreparedPass] = {}
+        self._seen = LastValues()
+        """The record as passes read it, whatever their steps."""
         self._programs: dict[int, FilterProgram] = {}
         """By Newton steps; shared by all that were made of this one, as are functions."""
 
@@ -247,19 +250,14 @@ class Passes:
         key = (m, finer, self.doublings, robust, condition)
         found = self._passes.get(key)
         if found is None:
-            y = self.record.y
-            mask = np.asarray(np.isfinite(y))
-            sample = np.where(cells.sample_at >= 0, cells.sample_at, 0)
-            sample = np.where((cells.sample_at >= 0) & np.asarray(mask.any(axis=1))[sample], cells.sample_at, -1)
-            weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
             steps = self.steps(q)
             if not self._passes:
                 self._require(len(steps), int((2 * steps + 1).sum()) * cells.coefficients.shape[1])
+            seen = (Same(self.record), Same(cells))
+            signals, sample, y, mask, scale = self._seen.get("seen", seen, lambda: _seen(self.record, cells))
             given = FilterPass(
-                cells.bounds, _stages(cells, steps),
-                np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]]), sample, np.where(mask, y, 0.0),
-                mask.astype(float), 1 / weights, q, self.nominal, steps, robust, condition, self.doublings,
-                self._given(),
+                cells.bounds, _stages(cells, steps), signals, sample, y, mask, scale, q, self.nominal, steps, robust,
+                condition, self.doublings, self._given(),
             )  # fmt: skip
             found = PreparedPass(given)
             self._passes = {**self._passes, key: found}
@@ -404,6 +402,16 @@ class Passes:
 
     def _known(self, name: str, ns: int, build: Callable[[], ca.Function]) -> FlatEvaluation:
         return self.model.kept(("filter", name, self.newton, ns), lambda: flat_function(build()))
+
+
+def _seen(record: Record, cells: Cells) -> tuple[Floats, NDArray[np.int64], Floats, Floats, Floats]:
+    """Signals and samples at the bounds, measurements, where there are any, and factors of noise deviations."""
+    mask = np.asarray(np.isfinite(record.y))
+    sample = np.where(cells.sample_at >= 0, cells.sample_at, 0)
+    sample = np.where((cells.sample_at >= 0) & np.asarray(mask.any(axis=1))[sample], cells.sample_at, -1)
+    weights = np.where(record.weights > 0, record.weights, 1.0)
+    signals = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
+    return signals, sample, np.where(mask, record.y, 0.0), mask.astype(float), 1 / weights
 
 
 def _stages(cells: Cells, steps: NDArray[np.int64]) -> Floats:

@@ -27,6 +27,7 @@ class StepPasses:
     def __init__(self, filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> None:
         self.filter, self.q, self.x0, self.z0 = filter, q, x0, z0
         self.nothing = np.zeros((0, len(q)))
+        self._first = int(np.flatnonzero(filter.cells(q).sample_at >= 0)[1])
         self._values: Cache[float] = Cache(None)
         self._starts: Cache[Floats] = Cache(None)
         self._passes: Cache[PassResult] = Cache(KEPT)
@@ -61,8 +62,8 @@ class StepPasses:
     def start(self, filter: Passes | None = None) -> Floats:
         """Return what is carried before the first sample, (1, size)."""
         filter = filter or self.filter
-        first = int(np.flatnonzero(filter.cells(self.q).sample_at >= 0)[1])
-        key = (filter.steps(self.q)[:first].tobytes(), filter.doublings, filter.newton)
+        finer = None if filter.finer is None else filter.finer[: self._first].tobytes()
+        key = (int(filter.substeps), finer, filter.doublings, filter.newton)
 
         def make() -> Floats:
             with np.errstate(all="ignore"):

@@ -32,6 +32,8 @@ of it off when the search ends, and stay so accurate."""
 FELT = 0.05
 """The largest √Σ e_k², a twentieth of a standard error, however far from its maximum log L is."""
 BESIDE = 4
+LEAST, MOST = float(np.exp(-40.0)), float(np.exp(20.0))
+"""Between which λ is looked for."""
 
 
 def save_steps(passes: StepPasses, value: float, tolerance: float) -> None:
@@ -62,13 +64,17 @@ def save_steps(passes: StepPasses, value: float, tolerance: float) -> None:
 
 
 def _fewest(steps: Whole, counts: list[int], table: Floats, budget: float) -> Whole:
-    """Steps with √Σ e² ≤ budget, by bisection of log λ."""
-    low, high = -40.0, 20.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        _, total = _with(steps, counts, table, np.exp(middle))
+    """Steps with √Σ e² ≤ budget, by bisection of λ between the values at which some cell is given fewer."""
+    m = np.array(counts)[:, None]
+    limits = (table / np.sqrt(m))[(m < steps) & (table > LEAST * np.sqrt(m)) & (table < MOST * np.sqrt(m))]
+    edges = np.concatenate([[LEAST], np.unique(limits), [MOST]])
+    sizes = np.sqrt(edges[:-1] * edges[1:])
+    low, high = 0, len(sizes)
+    while high - low > 1:
+        middle = (low + high) // 2
+        _, total = _with(steps, counts, table, sizes[middle])
         low, high = (middle, high) if total <= budget else (low, middle)
-    return _beside(_with(steps, counts, table, np.exp(low))[0], steps)
+    return _beside(_with(steps, counts, table, sizes[low])[0], steps)
 
 
 def _with(steps: Whole, counts: list[int], table: Floats, size: float) -> tuple[Whole, float]:

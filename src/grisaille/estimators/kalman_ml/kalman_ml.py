@@ -56,6 +56,7 @@ from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.exact.formulas import bends
 from grisaille.filtering.horizon import HorizonRunner
+from grisaille.filtering.methods import FilterMethod
 from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.start import Carried, is_flat
@@ -81,6 +82,11 @@ if TYPE_CHECKING:
 Likely = Search[LikelihoodEvaluation]
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
+OF_OUR_FILTERS = {
+    "propagation": "linearize", "substeps": "auto", "solver": "rk4", "sigma": (1.0, 0.0, 3.0), "robust": None,
+    "first_observation": "include", "horizon": 1,
+}  # fmt: skip
+"""Options that speak of the package's own filters, and what they are where nothing is said."""
 BESIDE = 1e-3
 """Standard errors by which a search may move before steps between samples are chosen again."""
 OFTEN = 1.5
@@ -108,7 +114,8 @@ class KalmanML(Estimator):
     filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
         along the way; ``"iterated"``, which linearises again at the updated state; ``"unscented"``, by sigma points;
         ``"auto"`` takes the exact one where it applies, the unscented one where the model jumps with a state, and the
-        extended one elsewhere, unless the unscented one would move the estimates by 0.3 standard errors or more
+        extended one elsewhere, unless the unscented one would move the estimates by 0.3 standard errors or more; or
+        the options of a filter of your own, which derive from ``grisaille.filtering.FilterMethod``
     propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
         ``"moments"``, integrating the equations of mean and covariance with error control; ``"square-root"``, of the
         unscented filter, integrating the sigma points themselves
@@ -137,7 +144,7 @@ class KalmanML(Estimator):
     0.5007 ± 0.0014
     """
 
-    filter: Literal["auto", "linear", "extended", "iterated", "unscented"] = "auto"
+    filter: Literal["auto", "linear", "extended", "iterated", "unscented"] | FilterMethod = "auto"
     propagation: Literal["linearize", "moments", "square-root"] = "linearize"
     substeps: int | Literal["auto"] = "auto"
     initial_covariance: Any = "first-sample"
@@ -153,7 +160,7 @@ class KalmanML(Estimator):
     sigma: tuple[float, float, float] = (1.0, 0.0, 3.0)
 
     def __post_init__(self) -> None:
-        choices.one_of("filter", self.filter, choices.FILTERS)
+        object.__setattr__(self, "filter", choices.checked_filter(self.filter))
         choices.checked_steps(self.filter, self.propagation, self.solver, self.substeps, self.initial_covariance)
         choices.one_of("first_observation", self.first_observation, choices.FIRST)
         choices.one_of("bounds", self.bounds, choices.BOUNDS)
@@ -164,6 +171,8 @@ class KalmanML(Estimator):
         object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
         object.__setattr__(self, "sigma", choices.checked_sigma(self.sigma))
         object.__setattr__(self, "robust", choices.checked_robust(self.robust))
+        if self.own_filter is not None:
+            choices.refuse_beside_own(self.own_filter, vars(self), OF_OUR_FILTERS)
         if is_flat(self.initial_covariance):
             for name, value, plain in (
                 ("robust", self.robust, None),
@@ -175,6 +184,16 @@ class KalmanML(Estimator):
                         f"initial_covariance={self.initial_covariance!r} goes with {name}={plain!r} only, not "
                         f"{value!r}: give large variances instead, initial_covariance={{state: variance}}."
                     )
+
+    @property
+    def own_filter(self) -> FilterMethod | None:
+        """The options of a filter that is not the package's own."""
+        return None if isinstance(self.filter, str) else self.filter
+
+    @property
+    def options(self) -> dict[str, Any]:
+        own = self.own_filter
+        return super().options if own is None else {**super().options, "filter": own.data}
 
     has_own_likelihood: ClassVar[bool] = True
     has_states: ClassVar[bool] = True
@@ -357,7 +376,8 @@ class KalmanML(Estimator):
 
     def _filter_options(self) -> FilterOptions:
         return FilterOptions(
-            filter=self.filter, propagation=self.propagation, substeps=self.substeps,
+            filter=self.filter if isinstance(self.filter, str) else "auto", own=self.own_filter,
+            propagation=self.propagation, substeps=self.substeps,
             initial_covariance=self.initial_covariance, condition=self.first_observation == "condition",
             robust=choices.signed_threshold(self.robust), compiled=self.compiled, sigma=SigmaPoints(*self.sigma),
             solver=self.solver,
@@ -402,6 +422,8 @@ class KalmanML(Estimator):
         if states >= MANY_STATES:
             causes.append(f"the covariance of {states} states, whose cost grows with the cube of their number")
             faster.append(f"{WITHOUT}, which carry no covariance of states")
+        if self.own_filter is not None and problem.cases[0].runner.filter.derivatives is None:
+            causes.append(f"derivatives by differences, {2 * len(problem.unknowns)} passes of the filter for each")
         if self.filter == "unscented":
             faster.append("the extended filter, gr.KalmanML(filter='extended'), where the model is smooth")
         if any(s.doublings > STIFF for s in steps):
@@ -565,7 +587,7 @@ class KalmanML(Estimator):
         notes += discretisation_notes(problem, search, evaluation)
         if journal.failures:
             notes.append(failure_note(journal.failures))
-        notes += self._conventions(evaluation)
+        notes += self._conventions(problem, evaluation)
         return Estimate(
             unknowns=tuple(guessed),
             theta=evaluation.theta,
@@ -595,9 +617,14 @@ class KalmanML(Estimator):
             },
         )
 
-    def _conventions(self, evaluation: LikelihoodEvaluation) -> list[str]:
-        """What makes the criterion something other than a likelihood."""
+    def _conventions(self, problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
+        """What makes the criterion something other than a likelihood, and what differences stand for."""
         notes = []
+        if self.own_filter is not None and problem.cases[0].runner.filter.derivatives is None:
+            notes.append(
+                f"derivatives: the filter {type(self.own_filter).__name__} has none, so the gradient is made of "
+                f"central differences, two passes over the record for each unknown."
+            )
         if self.robust is not None:
             kind, c = ("smoothly, ", self.robust[1]) if isinstance(self.robust, tuple) else ("", self.robust)
             notes.append(
