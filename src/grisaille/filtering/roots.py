@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from grisaille.compilation.evaluation import flat_function
 from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
@@ -45,7 +46,7 @@ class Roots:
         self.names = model.structure.system.implicit_names
         arguments = [model.t, model.X, model.z, model.u, model.q]
         J = ca.jacobian(model.residual, model.z)
-        self._equations = ca.Function("g", arguments, [ca.densify(model.residual), ca.densify(J)])
+        self._equations = flat_function(ca.Function("g", arguments, [ca.densify(model.residual), ca.densify(J)]))
         self._correction = ca.Function("c", arguments, [ca.densify(ca.solve(J, model.residual))])
         self.signals = sorted(set(ca.jacobian_sparsity(model.residual, model.u).get_col()))
         self.sizes = np.zeros(self.nz)
@@ -120,7 +121,7 @@ class Roots:
 
     def _at(self, t: float, x: Floats, z: Floats, u: Floats, q: Floats) -> tuple[Floats, Floats]:
         g, J = self._equations(t, x, z, u, q)
-        return np.array(g.full()).ravel(), np.array(J.full())
+        return g, J.reshape(self.nz, self.nz).T
 
 
 def restarts(filter: Passes, roots: Roots, given: FilterPass, q: Floats, s: Floats) -> Floats | None:

@@ -340,20 +340,18 @@ class KalmanML(Estimator):
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
         guessed = [level_guess(structure, data, u, unknowns) if k in open_levels else u for k, u in enumerate(unknowns)]
         cases = [self._case(e, *trial) for e, trial in zip(data, question.trials, strict=True)]
-        problem = LikelihoodProblem(guessed, cases, self.bound_penalty, open_levels)
-        prepared = [c.runner.prepare(c.own(problem.guess)) for c in cases]
+        guess = np.array([u.guess for u in guessed])
+        prepared = [c.runner.prepare(c.own(guess)) for c in cases]
         known = question.steps or (None,) * len(cases)
-        problem = problem.but(
-            cases=tuple(
-                replace(c, discretisation=steps) if steps else _discretised(problem, c, problem.guess)
-                for c, steps in zip(cases, known, strict=True)
-            )
-        )
+        stepped = [
+            replace(c, discretisation=steps) if steps else _discretised(c, guess)
+            for c, steps in zip(cases, known, strict=True)
+        ]
         if prepared[0].levels:
-            problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
+            guessed = _searched_by_logarithm(prepared[0], guessed)
         if self.bounds == "transform":
-            problem.unknowns = tuple(transformed(problem.unknowns))
-        return problem
+            guessed = transformed(guessed)
+        return LikelihoodProblem(guessed, stepped, self.bound_penalty, open_levels)
 
     def case_of(
         self, model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = KINDS
@@ -514,7 +512,7 @@ class KalmanML(Estimator):
             cases = [method._case(c.experiment, c.trial, c.unknowns) for c in problem.cases]
             other = LikelihoodProblem(problem.unknowns, cases, self.bound_penalty)
             other.with_guess(np.where(before.theta == 0, problem.guess, before.theta))
-            other = other.but(cases=tuple(_discretised(other, c, other.guess) for c in cases))
+            other = other.but(cases=tuple(_discretised(c, other.guess) for c in cases))
             found = method.estimate(other, _journal_after(progress))
         except (EstimationError, np.linalg.LinAlgError):
             return None
@@ -553,7 +551,7 @@ class KalmanML(Estimator):
         """With steps that suit these values, where they are not given."""
         if self.substeps != "auto":
             return problem
-        return problem.but(cases=tuple(_rediscretised(problem, c, theta) for c in problem.cases))
+        return problem.but(cases=tuple(_rediscretised(c, theta) for c in problem.cases))
 
     def _conclude(
         self,
@@ -695,16 +693,16 @@ def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
     return problem.but(cases=tuple(replace(c, discretisation=c.discretisation and s.everywhere()) for c, s in cases))
 
 
-def _discretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
+def _discretised(case: Case, theta: np.ndarray) -> Case:
     """With steps that suit these values; raises where there are none."""
     known, own = case.discretisation, case.own(theta)
     return replace(case, discretisation=case.runner.discretise(own, known))
 
 
-def _rediscretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
+def _rediscretised(case: Case, theta: np.ndarray) -> Case:
     """The same, or the case as it is where no steps suit."""
     try:
-        return _discretised(problem, case, theta)
+        return _discretised(case, theta)
     except EstimationError:
         return case
 
