@@ -62,8 +62,8 @@ class StepPasses:
     def start(self, filter: Passes | None = None) -> Floats:
         """Return what is carried before the first sample, (1, size)."""
         filter = filter or self.filter
-        finer = None if filter.finer is None else filter.finer[: self._first].tobytes()
-        key = (int(filter.substeps), finer, filter.doublings, filter.newton)
+        finer = np.ones(self._first, dtype=np.int64) if filter.finer is None else filter.finer[: self._first]
+        key = ((filter.substeps * finer).tobytes(), filter.doublings, filter.newton)
 
         def make() -> Floats:
             with np.errstate(all="ignore"):
