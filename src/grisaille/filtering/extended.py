@@ -19,11 +19,13 @@ from grisaille.filtering.formulation import FilterKind
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.jumps.near_switches import near_switch
 from grisaille.filtering.kalman import Likelihood, Sums, finish
+from grisaille.filtering.passed_steps import passed_by
 from grisaille.filtering.passes import Passes
 from grisaille.filtering.step_passes import StepPasses
 from grisaille.filtering.steps import FilterDiscretisation, steps_of
 from grisaille.filtering.substeps import choose_substeps
 from grisaille.trial.discretisation import Discretisation
+from grisaille.trial.passed_bends import PassedBump
 
 
 class ExtendedFilter(Passes, Filter):
@@ -105,8 +107,15 @@ class ExtendedFilter(Passes, Filter):
         x, P, _ = self.packing.split(s[0])
         return np.asarray(x), np.asarray(P)
 
-    def refusal(self, at: FilterPoint) -> str:
-        return near_switch(self, at.q, at.start.x[:1], at.start.z[:1]) if self.model.jumps else ""
+    def refusal(self, at: Callable[[], FilterPoint]) -> str:
+        if not self.model.jumps:
+            return ""
+        q, _, start = at().plain
+        return near_switch(self, q, start.x, start.z)
+
+    def passed(self, at: FilterPoint) -> list[PassedBump]:
+        q, _, start = at.plain
+        return [bump for _, bump in passed_by(self, q, start.x, start.z)]
 
     def innovation_covariances(self, at: FilterPoint) -> Floats:
         known, z = self.ahead.known(at, np.arange(len(self.record.times)) - 1)

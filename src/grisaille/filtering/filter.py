@@ -24,6 +24,7 @@ from grisaille.filtering.diffuse import Known
 from grisaille.filtering.kalman import DiscreteModel, Likelihood
 from grisaille.filtering.steps import FilterDiscretisation, OwnSteps
 from grisaille.trial.discretisation import Discretisation
+from grisaille.trial.passed_bends import PassedBump
 
 Derivatives: TypeAlias = Literal["forward+reverse", "forward"] | None
 """Of the log-likelihood: along directions and, more cheaply, its gradient alone; along directions; none."""
@@ -182,9 +183,13 @@ class Filter(ABC):
             raise EstimationError(f"{self.name} does not say what is known of the states before the first sample.")
         return self.given_start(at.plain)
 
-    def refusal(self, at: FilterPoint) -> str:
-        """Return why the likelihood must not be believed there, in words; empty where it may."""
+    def refusal(self, at: Callable[[], FilterPoint]) -> str:
+        """Return why the likelihood must not be believed at a point, in words; empty where it may."""
         return ""
+
+    def passed(self, at: FilterPoint) -> list[PassedBump]:
+        """Return the bumps of tables and short conditions that its steps pass without meeting them."""
+        return []
 
     def innovation_covariances(self, at: FilterPoint) -> Floats | None:
         """Return S of all outputs at every sample given all samples before, (N, ny, ny); None where not known."""

@@ -27,6 +27,7 @@ from grisaille.memory import DOUBLE, require_memory
 from grisaille.trial import Point, Trial
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form
+from grisaille.trial.passed_bends import PassedBump
 from grisaille.trial.refusals import refuse_moving_switches, scheduled_trial
 from grisaille.trial.unknown import describe_values
 
@@ -107,6 +108,16 @@ class FilterRunner:
             self.prepare(theta)
         assert self.filter is not None
         return self.filter
+
+    @property
+    def lacks_derivatives(self) -> bool:
+        """Whether differences stand for derivatives of the filter."""
+        return self.filter is not None and self.filter.derivatives is None
+
+    def passed(self, theta: Floats, steps: Discretisation) -> list[PassedBump]:
+        """Return the bumps of tables and short conditions that the steps pass without meeting them."""
+        at = self.posed(theta, False)
+        return self.filter_on(steps, theta).passed(at)
 
     def filter_on(self, steps: Discretisation, theta: Floats) -> Filter:
         """The filter with steps; θ is where one that was not prepared yet is."""
@@ -200,8 +211,7 @@ class FilterRunner:
 
     def refusal(self, theta: Floats, steps: Discretisation) -> str:
         """Why the likelihood at these values must not be believed, in words; empty where it may."""
-        at = self.posed(theta, False)
-        return self.filter_on(steps, theta).refusal(at)
+        return self.filter_on(steps, theta).refusal(lambda: self.posed(theta, False))
 
     def with_trial(self, trial: Trial) -> FilterRunner:
         """A runner of the same experiment with other measurements."""

@@ -5,8 +5,9 @@ length, linearised ones with the second; the change by the last doubling, divide
 steps still miss, unless it is small by chance: errors of many cells may cancel. So it must not be much smaller than the
 change before says, nor, where there is none before, than what single cells commit. From ``EVERYWHERE`` steps on only
 those cells are refined that need it (``local_errors``): together they make up nearly all of the error that single cells
-commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Where the search has ended, steps are taken
-away again from cells that do not need them (``step_thinning``).
+commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Bumps that no step meets are looked for
+along the mean (``passed_steps``). Where the search has ended, steps are taken away again from cells that do not need
+them (``step_thinning``).
 
 Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
 ``FELT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
@@ -23,6 +24,7 @@ from grisaille.errors import EstimationError
 from grisaille.filtering.expm_scaling import freeze_doublings, lower_doublings
 from grisaille.filtering.kalman import Whole
 from grisaille.filtering.local_errors import local_errors
+from grisaille.filtering.passed_steps import cut_to_meet
 from grisaille.filtering.passes import Passes
 from grisaille.filtering.roots import UnsolvedError
 from grisaille.filtering.step_passes import StepPasses
@@ -44,6 +46,10 @@ UNLIKELY = {"moments": 24.0, "square-root": 24.0, "linearize": 6.0}
 """Tolerances by which log L may have changed with the doubling before: its order, and a half more."""
 LOOK = 8
 """Steps everywhere with which log L is compared before fewer are taken: those may all step over what is sharp."""
+CUT = 4e6
+"""Operations of a pass that are never too many to meet bumps."""
+LOOKS = 2
+"""How often bumps that steps pass are looked for."""
 UNFELT = 0.5
 """Errors of single cells, √Σ e² in standard deviations, that a first doubling does not hide."""
 TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
@@ -67,9 +73,24 @@ def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = N
                 raise
             filter.newton *= 2
             filter.substeps, filter.finer = 1, None
+    value, change = _meet_bumps(passes, value, change, values)
     if not filter.has_moving_cells:
         save_steps(passes, value, max(change, tolerance(filter, value)))
     lower_doublings(passes)
+
+
+def _meet_bumps(passes: StepPasses, value: float, change: float, values: str) -> tuple[float, float]:
+    """Shorten steps that pass bumps, where log L feels them: what no step meets does not show in it."""
+    filter = passes.filter
+    for _ in range(LOOKS):
+        before = filter.substeps, filter.finer
+        if not cut_to_meet(filter, passes.q, passes.x0, passes.z0, CUT):
+            break
+        if abs(passes.value() - value) < tolerance(filter, value):
+            filter.substeps, filter.finer = before
+            break
+        value, change = _choose(passes, values)
+    return value, change
 
 
 def tolerance(filter: Passes, value: float) -> float:
