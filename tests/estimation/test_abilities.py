@@ -14,7 +14,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimation.abilities import ABILITIES, TESTS, abilities
+from grisaille.estimation.abilities.table import ABILITIES, TESTS, abilities
 from grisaille.estimation.estimator import Estimator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,11 +112,12 @@ def test_residuals_are_tested_as_declared(fit: gr.Fit) -> None:
 
 
 def test_predictions_ahead_use_data_where_declared(fit: gr.Fit) -> None:
-    if fit.method.predicts_ahead == "no":
+    declared = abilities(fit.method)["prediction k samples ahead"].word
+    if declared == "no":
         return
     ahead, simulated = fit.predict(horizon=1)["y"], fit.predict()["y"]
     mean = ahead.sel(statistic="mean") if "statistic" in ahead.dims else ahead
-    assert bool(np.allclose(mean, simulated)) == (fit.method.predicts_ahead == "by simulation")
+    assert bool(np.allclose(mean, simulated)) == (declared == "by simulation")
 
 
 def test_every_ability_is_tried() -> None:

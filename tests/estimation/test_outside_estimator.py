@@ -10,6 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 
@@ -21,7 +22,7 @@ class LeastAbsolute(Estimator):
     rounds: int = 60
     estimates_levels: ClassVar[bool] = False
     deviance: ClassVar[Any] = "itself"
-    redraws: ClassVar[str] = "noise"
+    redraw = Redraw("noise")
 
     def pose(self, question):
         return gr.OutputError().pose(question)
@@ -46,6 +47,7 @@ class LeastAbsolute(Estimator):
         return Estimate.at(
             problem, here, covariance, objective=value, log_likelihood=-value - problem.count * np.log(2**0.5),
             is_likelihood=True, converged=moved < 1e-4, status=f"converged: the last step was {moved:.1g}",
+            details={"smallest deviation": float(np.abs(here.residuals).min())},
         )  # fmt: skip
 
 
@@ -95,12 +97,15 @@ def test_it_has_bootstrap_save_and_report(fit: gr.Fit, tmp_path) -> None:
     fit.save(tmp_path / "fit.nc")
     loaded = gr.load(tmp_path / "fit.nc")
     assert loaded.method == LeastAbsolute() and float(loaded["k"]) == float(fit["k"])
+    assert loaded.estimate.details == fit.estimate.details and "smallest deviation" in str(loaded)
     np.testing.assert_array_equal(loaded.predict()["y"], fit.predict()["y"])
     assert "LeastAbsolute" in fit.report(tmp_path / "fit.html").read_text("utf-8")
 
 
 def test_what_it_does_not_have_is_refused_in_words(fit: gr.Fit) -> None:
-    with pytest.raises(gr.GrisailleError, match="LeastAbsolute does not estimate states"):
+    with pytest.raises(
+        gr.GrisailleError, match=r"come with gr\.Collocation\(\) or gr\.KalmanML\(\), not with LeastAbsolute"
+    ):
         fit.states()
     with pytest.raises(gr.GrisailleError, match=r"LeastAbsolute does not estimate 'noise\(y\)'"):
         gr.fit(Tank(), record(1), ["k", "noise(y)"], LeastAbsolute())

@@ -35,9 +35,9 @@ class LikelihoodCriterion:
         self.theta = fit.estimate.theta
         self.problem = self._posed(fit)
         self.zeros = {
-            k: LEAST * fit.estimate.extra[f"limit({u.name})"]
+            k: LEAST * fit.estimate.limits[u.name]
             for k, u in enumerate(fit.estimate.unknowns)
-            if f"limit({u.name})" in fit.estimate.extra
+            if u.name in fit.estimate.limits
         }
         """Levels that are zero, and what a search begins with: at zero itself log L has no slope in them."""
         self.problem.unknowns = tuple(

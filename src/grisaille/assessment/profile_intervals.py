@@ -77,7 +77,7 @@ class _Comparison:
         self.fit, self.level, self.wald = fit, level, wald
         self.criterion: Criterion | LikelihoodCriterion = criterion_of(fit)
         e = fit.estimate
-        zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
+        zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
         spread = self.criterion.spread(e.covariance)
         reaches = np.array([_reach(fit, wald, k) for k in range(len(zero))])
         self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, spread, zero, reaches)

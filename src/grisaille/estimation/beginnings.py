@@ -251,19 +251,21 @@ def _continued(fit: Fitted, own: Experiment, record: Experiment, shift: float) -
         inputs={n: _joined(s, record.inputs[n], begin, shift) for n, s in own.inputs.items()},
         outputs=outputs, weights=None, skip=0, start={n: v for n, v in own.start.items() if _is_number(v)},
     )  # fmt: skip
-    path = fit.method.led(fit, joined, names)
+    ahead = fit.method.ahead
+    path = fit.simulated(joined) if ahead is None else ahead.filtered_means(fit, joined, names)
     values = {n: float(path[n].sel(time=begin, method="nearest")) for n in names}
     values = {n: v for n, v in values.items() if np.isfinite(v)}  # under a flat prior some may not be told yet
     begun, how = _with_constants(fit, own, _with_starts(record, values, keep=True)), LEADS.format(own.name)
     # a start that somebody knows, the record or whoever asks, is not what the filter says
-    is_free = fit.method.follows and not any(map(_is_number, record.start.values()))
-    return Beginning(begun, how, carried=Following(begun, fit.method.continued(fit, joined), how) if is_free else None)
+    if ahead is None or any(map(_is_number, record.start.values())):
+        return Beginning(begun, how)
+    return Beginning(begun, how, carried=Following(begun, ahead.continuing(fit, joined), how))
 
 
 def _carried_on(fit: Fitted, own: Experiment, record: Experiment, shift: float) -> Following | None:
     """A part of the same run that was measured later: a filter begins it with what the fitted part tells."""
     first = float(record.output_times[0])
-    if not fit.method.follows or first + shift <= float(own.output_times[-1]):
+    if fit.method.ahead is None or first + shift <= float(own.output_times[-1]):
         return None
     return _continued(fit, own, record.replace(t0=first, start={}), shift).carried
 

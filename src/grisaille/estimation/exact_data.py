@@ -26,8 +26,6 @@ FOLLOWED = 1e-9
 """The same of trajectories that follow the data: what they leave is smaller than the noise."""
 STEEP = 0.25
 """Of −log L by the logarithm of a level: one sample in four that is met exactly."""
-EXPLAINED = "explained_exactly"
-"""What an estimate keeps of it."""
 
 
 @dataclass(frozen=True)

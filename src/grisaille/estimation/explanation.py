@@ -20,8 +20,6 @@ UNEXPLAINED = ("not an explanation:", "large residuals:")
 """How the notes begin that say so."""
 DOES_NOT_BEGIN = "start:"
 """How the note begins that a record does not begin where it was declared to."""
-MOVED_BY_START = "moved_by_start"
-"""What an estimate keeps of it: by how many standard errors an unknown moves if the start is estimated."""
 LARGE, FAR = 3.0, 10.0
 """Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
 WORSE, WORSE_SAMPLES = 0.02, 10.0
@@ -64,7 +62,7 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
 
 
 def _ways(method: Estimator, disturbed: bool) -> str:
-    return ", ".join(["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)])
+    return ", ".join(["gr.multistart(…)", "another guess=", *method.advice.ways_out(disturbed)])
 
 
 def _unexplained(estimate: Estimate, note: str) -> Estimate:
@@ -81,7 +79,8 @@ def _beside_the_mean(estimate: Estimate, method: Estimator, sizes: dict[str, flo
     Not where declared noise explains what is left, nor of means that disturbances carry off, as they do with slow ones
     and short records.
     """
-    if method.smooths or "disturbed_residuals" in estimate.extra or (disturbed and not method.filters):
+    follows_data = method.states is not None and method.states.follow_data
+    if follows_data or estimate.ensemble is not None or (disturbed and method.ahead is None):
         return estimate
     found = {
         name: r2
@@ -119,14 +118,13 @@ def _shares_explained(estimate: Estimate, score: Score | None) -> dict[str, tupl
 
 def _sizes_among_simulated(estimate: Estimate) -> dict[str, float]:
     """Root mean square of the errors of each output over that in simulated records, where it is above all of them."""
-    head = "unexplained("
-    return {key[len(head) : -1].partition("@")[0]: v for key, v in estimate.extra.items() if key.startswith(head)}
+    return {} if estimate.ensemble is None else {u.output: u.times for u in estimate.ensemble.unexplained}
 
 
 def residual_sizes(estimate: Estimate, *, is_robust: bool = False) -> dict[str, float]:
     """Root mean square of the standardized residuals of each output whose noise was declared; of robust fits what the
     middle of them says it is."""
-    if "disturbed_residuals" in estimate.extra:
+    if estimate.ensemble is not None:
         return {}
     names = [s.output for c in estimate.cases for s in c.samples for _ in s.values]
     r = np.asarray(estimate.evaluation.residuals[: len(names)], dtype=float)

@@ -27,7 +27,7 @@ FILTERED = 1500
 
 def require_fit(method: Estimator, question: Question) -> None:
     """Refuse a fit that does not fit into memory."""
-    size = method.bytes_needed(question)
+    size = method.effort.bytes_needed(question)
     if size <= UNASKED:
         return
     n, count = len(question.unknowns), sum(measurements(question))

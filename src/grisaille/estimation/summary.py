@@ -31,6 +31,7 @@ def summarize(fit: Fitted) -> str:
         *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(f"{'intervals':<18}{kinds_of_intervals(fit)}", WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(_tested(fit), WIDTH, subsequent_indent=" " * 18),
+        *textwrap.wrap(_details(fit), WIDTH, subsequent_indent=" " * 18),
         "─" * width,
         f"{'':<{first}}{'estimate':>13}{_doubtful(fit, 'std. error'):>12}{_doubtful(fit, '95 % interval'):>27}"
         f"{'t':>9}{'p':>8}  unit",
@@ -76,6 +77,7 @@ def summarize_html(fit: Fitted) -> str:
     notes = [*([way] if way else []), *quality, *(fit.notes or ["every unknown is determined by the data"])]
     notes += [f"residuals: {fit.residual_verdict}"] if fit.residual_verdict else []
     notes += [f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes]
+    notes += [_details(fit)] if fit.estimate.details else []
     status = tag("p", "✓ " if fit.converged else "✗ ", fit.status)
     return tag(
         "div", tag("p", tag("strong", said)), table(head, rows), status, tag("ul", *(tag("li", n) for n in notes))
@@ -104,6 +106,12 @@ def _tested(fit: Fitted) -> str:
     return f"{'residuals':<18}{fit.residual_verdict}" if fit.residual_verdict else ""
 
 
+def _details(fit: Fitted) -> str:
+    """Numbers of a method from outside the package."""
+    said = ", ".join(f"{name} {_short(value)}" for name, value in fit.estimate.details.items())
+    return f"{'details':<18}{said}" if said else ""
+
+
 def _how(fit: Fitted) -> str:
     """What was predicted from, where that is more than the start and the inputs."""
     how = [] if fit.method.predictions_are == SIMULATION else [fit.method.predictions_are]
@@ -113,7 +121,7 @@ def _how(fit: Fitted) -> str:
 
 def _transcription(fit: Fitted) -> str:
     """How collocation represents trajectories; nothing for other estimators."""
-    return fit.why.get(type(fit.method).__name__, "").partition(": ")[2] if fit.method.tells_how else ""
+    return fit.estimate.transcription
 
 
 def _criteria(fit: Fitted) -> str:

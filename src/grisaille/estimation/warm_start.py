@@ -13,11 +13,11 @@ Course = tuple[np.ndarray, dict[str, np.ndarray]]
 
 def state_courses(fit: Any, experiments: Sequence[Any]) -> dict[str, Course]:
     """Smoothed states of those experiments that the fit has seen, by the experiment's name."""
-    if not fit.method.has_states:
+    if fit.method.states is None:
         return {}
     seen = {e.name: e for e in fit.experiments}
     found = {}
     for name in (e.name for e in experiments if e.name in seen):
-        states = fit.method.states(fit, seen[name], None, 0.95).sel(given="smoothed", statistic="mean")
+        states = fit.method.states.of(fit, seen[name], None, 0.95).sel(given="smoothed", statistic="mean")
         found[name] = (states["time"].values, {str(k): np.asarray(v) for k, v in states.data_vars.items()})
     return found

@@ -110,9 +110,10 @@ def fit_problem(
     except FAILURES as error:
         believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
     believed = [*unmet_start_notes(problem, found.theta), *believed]
-    took = [spent(method.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
-    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks, *took))
+    took = [spent(method.effort.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
+    found = replace(found, notes=(*found.notes, *believed, *begun, *method.advice.remarks(flat), *remarks, *took))
     if problem.transcription:
+        found = replace(found, transcription=problem.transcription)
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
     return kind(model, data, method, found, why)

@@ -26,6 +26,7 @@ from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.profile_limits import Limits
 from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import LikelihoodProblem
@@ -59,8 +60,8 @@ def bootstrap_intervals(
         raise EstimationError(
             f"samples is {samples!r}; limits at {100 * level:g} % need a whole number, at least {least}."
         )
-    if fit.method.no_bootstrap:
-        raise EstimationError(fit.method.no_bootstrap)
+    if fit.method.redraw is None:
+        raise missing(fit.method, "redraw")
     inversion = Inversion(fit, level, samples, seed)
     lower, upper, kinds, notes, done = first.lower.copy(), first.upper.copy(), list(first.kinds), [], []
     for k, name in enumerate(fit.names):
@@ -125,7 +126,7 @@ class Inversion:
         """Records that were drawn for one limit, and its Monte Carlo error in standard errors, at most."""
         self.criterion = criterion_of(fit)
         e = fit.estimate
-        zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
+        zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
         self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, e.covariance, zero)
 
     def interval(self, k: int) -> tuple[float, float]:

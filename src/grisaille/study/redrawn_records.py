@@ -29,7 +29,7 @@ Values = list[np.ndarray]
 def draw_records(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     """Records 0, …, count − 1 from the model at θ."""
     cases = fit.estimate.cases
-    if not fit.method.filters:
+    if fit.method.redraw is None or fit.method.redraw.what == "noise":
         yield from _with_noise(fit, theta, count, seed)
         return
     if is_exact(fit):

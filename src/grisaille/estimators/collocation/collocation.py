@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_s
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
-from grisaille.estimation.exact_data import EXPLAINED
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
@@ -37,16 +36,10 @@ from grisaille.estimators.collocation.refusals import (
     spline_obstacle,
     with_slope,
 )
+from grisaille.estimators.collocation.states import TrajectoryStates
 from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from grisaille.estimation.fitted import Fitted
-    from grisaille.estimation.predictions.band_kinds import Bands
-    from grisaille.estimation.predictions.horizons import Horizon
 
 CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
 
@@ -96,8 +89,6 @@ class Collocation(Estimator):
     (0.5, ['given', 'statistic', 'time'])
     """
 
-    smooths: ClassVar[bool] = True
-
     criterion: Literal["auto", "amle", "ipda", "smoothing", "laplace"] = "auto"
     intensities: Literal["given", "estimate"] = "given"
     debias: bool = False
@@ -114,9 +105,6 @@ class Collocation(Estimator):
     compiled: bool | None = None
 
     has_own_likelihood: ClassVar[bool] = True
-    has_states: ClassVar[bool] = True
-    predicts_ahead: ClassVar[Literal["no"]] = "no"
-    tells_how: ClassVar[bool] = True
     deviance: ClassVar[Literal["trajectories"]] = "trajectories"
 
     @classmethod
@@ -261,9 +249,13 @@ class Collocation(Estimator):
         self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
     ) -> Reviewed:
         """Compare the marginal likelihood with that of a filter."""
-        if self.criterion != "laplace" or not estimate.is_likelihood or EXPLAINED in estimate.extra:
+        if self.criterion != "laplace" or not estimate.is_likelihood or estimate.explained_exactly:
             return Reviewed(self, estimate)
         return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate, self.compiled)))
+
+    @property
+    def states(self) -> TrajectoryStates:
+        return TrajectoryStates()
 
     @property
     def tests_starts(self) -> bool:
@@ -278,38 +270,10 @@ class Collocation(Estimator):
         """Trajectories that follow the data are no test of them: a simulation is."""
         return OutputError(compiled=self.compiled)
 
-    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: Horizon) -> None:
-        if horizon != np.inf:
-            raise EstimationError(
-                f"{type(self).__name__} estimates trajectories from all data together and predicts nothing from "
-                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit)"
-                f".predict(horizon={horizon!r}), or horizon=None to simulate."
-            )
-
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
         solution = evaluation.solution if isinstance(evaluation, CollocationEvaluation) else None
         is_free = solution is None or not solution.held_states()
         return evaluation, evaluation.log_likelihood if self.criterion == "laplace" and is_free else np.nan
-
-    def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
-        from grisaille.estimators.collocation.states import states_along
-
-        known, at = np.zeros((len(theta), len(theta))), problem.of(CollocationProblem).evaluate(theta)
-        return {
-            case.name: states_along(at, k, known, case.trial.structure, bands="noise")
-            for k, case in enumerate(problem.cases)
-        }
-
-    def states(self, fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands | None = None) -> xr.Dataset:
-        from grisaille.estimators.collocation.states import trajectory_states
-
-        return trajectory_states(fit, experiment, names, level, bands or "all")
-
-    def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
-        """The trajectories."""
-        from grisaille.estimators.collocation.states import kept_arrays
-
-        return kept_arrays(fit)
 
 
 def _as_plain(value: Any) -> Any:

@@ -29,6 +29,7 @@ from grisaille.collocation.direct.summary import inside_bounds
 from grisaille.collocation.direct.transcription import Point
 from grisaille.collocation.newton import Ended
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
+from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.estimators.collocation.element_solution import ElementSolution
 from grisaille.estimators.collocation.strides import Strides
 from grisaille.estimators.collocation.trajectories import SETTLED, Judged, Trajectories
@@ -215,7 +216,8 @@ class Elements(Trajectories):
 
     def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Elements:
         path = Point(**{f.name: fit.kept[f"path_{f.name}"] for f in fields(Point)})
-        older = RadauElements(int(fit.estimate.extra.get("pieces", 1)))
+        known = fit.estimate.mesh
+        older = RadauElements(1 if known is None else max(known.pieces, 1))
         grid = meshes[0] if isinstance(meshes[0], RadauElements) else older
         # a file may have kept no algebraic unknowns after jumps of inputs
         is_whole = path.inner.shape[1] == self.program.functions.element.sizes.inner
@@ -251,9 +253,8 @@ class Elements(Trajectories):
             f"(criterion='laplace', debias=True) of direct collocation does not keep; criterion='amle' does."
         ]
 
-    def sizes(self, solution: ElementSolution) -> dict[str, float]:
-        elements = sum(len(m.lengths) for m in solution.at.program.meshes)
-        return {"elements": float(elements), "pieces": float(self.grid.pieces)}
+    def mesh(self, solution: ElementSolution) -> MeshResult:
+        return MeshResult(elements=sum(len(m.lengths) for m in solution.at.program.meshes), pieces=self.grid.pieces)
 
 
 def _of_criterion(at: Place, finer: Place) -> np.ndarray | None:

@@ -22,6 +22,7 @@ from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.splines import spline_of
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
+from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.estimation.prior import prior_formula
 from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
 from grisaille.estimators.collocation.trajectories import SETTLED, UNSEEN, Judged, Trajectories
@@ -274,11 +275,11 @@ class Splines(Trajectories):
                     for k, (p, d) in enumerate(zip(self.programs, meshes, strict=True))]  # fmt: skip
         return Splines(programs, [fit.kept[f"coefficients_{k}"] for k in range(len(programs))], self.method)
 
-    def sizes(self, solution: SplineSolution) -> dict[str, float]:
-        return {
-            "knots": float(sum(len(p.mesh.bounds) for p in self.programs)),
-            "coefficients": float(sum(p.mesh.count for p in self.programs)),
-        }
+    def mesh(self, solution: SplineSolution) -> MeshResult:
+        return MeshResult(
+            knots=sum(len(p.mesh.bounds) for p in self.programs),
+            coefficients=sum(p.mesh.count for p in self.programs),
+        )
 
 
 def _errors_of(q: Quadratic) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from grisaille.estimation.abilities.missing import why_missing
 from grisaille.estimation.estimator import Estimator
 
 
@@ -21,7 +22,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Ability:
+class Asked:
     """Something that is asked of every estimator: in words, as a call, and how the contract answers."""
 
     what: str
@@ -37,30 +38,37 @@ def _said(declared: bool) -> Answer:
     return Answer("yes" if declared else "no")
 
 
-def _resampled(method: Estimator) -> Answer:
-    if method.no_bootstrap:
-        return _unless(method.no_bootstrap)
-    return _said(method.redraws == "noise")
+def _redrawn(method: Estimator, kind: str) -> Answer:
+    return _unless(method.redraw.refused.get(kind, "") if method.redraw else why_missing(method, "redraw"))
+
+
+def _predicted(method: Estimator) -> Answer:
+    if method.ahead is not None:
+        return Answer("yes")
+    follows_data = method.states is not None and method.states.follow_data
+    return _unless(why_missing(method, "ahead")) if follows_data else Answer("by simulation")
 
 
 TESTS = {"all": "whiteness, inputs, normality, size", "size": "their size only", "none": "none, they follow the data"}
 REDRAWN = {"noise": "measurement noise", "model": "disturbances and noise"}
-ABILITIES: tuple[Ability, ...] = (
-    Ability("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.levels_told["scale"])),
-    Ability("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.levels_told["noise"])),
-    Ability("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
-    Ability("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(m.no_ratio)),
-    Ability("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(m.no_profiles)),
-    Ability("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(m.no_profiles)),
-    Ability(
-        "bootstrap intervals", 'fit.intervals(method="bootstrap")', lambda m: _unless(m.no_bootstrap or m.no_profiles)
+ABILITIES: tuple[Asked, ...] = (
+    Asked("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.levels_told["scale"])),
+    Asked("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.levels_told["noise"])),
+    Asked("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
+    Asked("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(m.no_ratio)),
+    Asked("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(m.no_profiles)),
+    Asked("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(m.no_profiles)),
+    Asked(
+        "bootstrap intervals",
+        'fit.intervals(method="bootstrap")',
+        lambda m: _unless(why_missing(m, "redraw") or m.no_profiles),
     ),
-    Ability("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _unless(m.no_parametric)),
-    Ability("… draws again", "", lambda m: Answer(REDRAWN.get(m.redraws, "–"))),
-    Ability("residual bootstrap", 'gr.bootstrap(fit, kind="residual")', _resampled),
-    Ability("states with bands", "fit.states()", lambda m: _said(m.has_states)),
-    Ability("prediction k samples ahead", "fit.predict(horizon=k)", lambda m: Answer(m.predicts_ahead)),
-    Ability("residuals are tested for", "fit.diagnose()", lambda m: Answer(TESTS[m.residual_tests])),
+    Asked("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _redrawn(m, "parametric")),
+    Asked("… draws again", "", lambda m: Answer(REDRAWN[m.redraw.what] if m.redraw else "–")),
+    Asked("residual bootstrap", 'gr.bootstrap(fit, kind="residual")', lambda m: _redrawn(m, "residual")),
+    Asked("states with bands", "fit.states()", lambda m: _unless(why_missing(m, "states"))),
+    Asked("prediction k samples ahead", "fit.predict(horizon=k)", _predicted),
+    Asked("residuals are tested for", "fit.diagnose()", lambda m: Answer(TESTS[m.residual_tests])),
 )
 
 
