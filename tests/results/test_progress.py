@@ -10,8 +10,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation import cost as costs
-from grisaille.estimation.cost import Cost
+from grisaille.estimation.effort import cost as costs
+from grisaille.estimation.effort.cost import Cost
 from grisaille.estimators.fitting import build_problem
 from grisaille.results import progress
 from grisaille.results.progress import Shown, duration, is_read, shown

@@ -16,13 +16,13 @@ import numpy as np
 
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.between_outputs import LAGS, Between, between_outputs
-from grisaille.assessment.criterion import check_level
+from grisaille.assessment.deviances import check_level
 from grisaille.calling import checked_methods
 from grisaille.estimation.cases import Case
-from grisaille.estimation.counted import counted
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.predictions.horizons import told
+from grisaille.estimation.residuals.counted import counted
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.signals import evaluate

@@ -30,9 +30,9 @@ from grisaille.assessment.diagnosis import (
     taken_by,
 )
 from grisaille.estimation.cases import Case
-from grisaille.estimation.counted import counted
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.residuals.counted import counted
+from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 
 LEVEL, RARE = 0.01, 0.001
 """Probability of a sentence on residuals of a right model: on correlation, and on size; on outputs, and on outliers."""

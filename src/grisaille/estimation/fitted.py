@@ -15,17 +15,17 @@ import numpy as np
 
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
-from grisaille.estimation.counted import Score, counted
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
 from grisaille.estimation.predictions.asked import predicted
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
-from grisaille.estimation.summary import summarize, summarize_html
+from grisaille.estimation.printing.summary import summarize, summarize_html
+from grisaille.estimation.printing.value import Value
+from grisaille.estimation.residuals.counted import Score, counted
+from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.uncertainty import correlation_of, level_limits, t_test
-from grisaille.estimation.value import Value
 from grisaille.experiment.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.time_units import refuse_mixed_units
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from grisaille.estimation.beginnings import Beginning
+    from grisaille.estimation.starts.beginnings import Beginning
 
 
 MEDIAN = 0.3675
@@ -199,7 +199,7 @@ class Fitted:
         e = self.estimate
         if e.student is not None:
             return e.student
-        by_curvature = e.is_likelihood or self.method.deviance == "trajectories"
+        by_curvature = e.is_likelihood or self.method.density.can_walk
         if by_curvature and not e.has_open_noise:
             return np.inf
         if not (e.noise and e.is_likelihood and e.evaluation.is_least_squares):
@@ -408,7 +408,7 @@ class Fitted:
         experiment, start : as in ``predict``
         samples : as ``start_samples`` in ``validate``
         """
-        from grisaille.estimation.beginnings import beginning_of
+        from grisaille.estimation.starts.beginnings import beginning_of
 
         chosen = self.experiments[0] if experiment is None else self.find_experiment(experiment)
         if any(chosen is e for e in self.experiments):

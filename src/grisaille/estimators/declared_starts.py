@@ -31,9 +31,9 @@ from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, LARGE, residual_sizes
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
+from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, LARGE, residual_sizes
 from grisaille.estimation.unknowns import resolve_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model

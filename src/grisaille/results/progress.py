@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
-from grisaille.estimation.cost import Cost, duration, named
+from grisaille.estimation.effort.cost import Cost, duration, named
 
 SOON = 2.0
 """Seconds before anything is shown."""

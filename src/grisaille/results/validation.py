@@ -21,13 +21,13 @@ import numpy as np
 from grisaille.assessment.diagnosis import Diagnosis, diagnose
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
-from grisaille.estimation.beginnings import Beginning
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.findings.ensemble import EnsembleResult
 from grisaille.estimation.fitted import Fitted, quality_of
 from grisaille.estimation.predictions.asked import refuse_horizon
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon, told
+from grisaille.estimation.starts.beginnings import Beginning
 from grisaille.estimators.fitting import build_problem
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment

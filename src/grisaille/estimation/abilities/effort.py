@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from grisaille.estimation.cost import Cost, usual_cost
-from grisaille.estimation.requirements import bytes_of_least_squares
+from grisaille.estimation.effort.cost import Cost, usual_cost
+from grisaille.estimation.effort.requirements import bytes_of_least_squares
 
 if TYPE_CHECKING:
     from grisaille.estimation.problem import Problem

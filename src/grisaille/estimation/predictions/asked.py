@@ -14,8 +14,8 @@ from grisaille.estimation.predictions.horizons import Horizon
 if TYPE_CHECKING:
     import xarray as xr
 
-    from grisaille.estimation.beginnings import Following
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.starts.beginnings import Following
 
 
 def predicted(fit: Fitted, on: Following, horizon: Horizon | None, bands: Bands | None) -> xr.Dataset | None:

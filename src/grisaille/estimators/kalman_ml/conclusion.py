@@ -9,9 +9,9 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.exact_data import explained_exactly
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.predictions.horizons import told
+from grisaille.estimation.residuals.exact_data import explained_exactly
 from grisaille.estimators.kalman_ml.report import (
     covariance_of,
     describe,

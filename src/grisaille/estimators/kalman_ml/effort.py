@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.estimation.abilities.effort import Effort
-from grisaille.estimation.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.effort.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.effort.requirements import bytes_of_filters
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
-from grisaille.estimation.requirements import bytes_of_filters
 from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.steps import FilterSteps
 from grisaille.model.classes import Model

@@ -11,9 +11,9 @@ import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
-from grisaille.estimation.exact_data import explained_exactly, find_endless_fall
 from grisaille.estimation.levels import Zeros, begin_near, find_zeros
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.residuals.exact_data import explained_exactly, find_endless_fall
 from grisaille.estimators.kalman_ml.posing import discretised
 from grisaille.filtering.steps import FilterSteps
 from grisaille.optimization import scoring

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.estimation.abilities.effort import Effort
-from grisaille.estimation.cost import MANY, Cost, interpreted, usual_cost
+from grisaille.estimation.effort.cost import MANY, Cost, interpreted, usual_cost
 from grisaille.estimation.problem import Problem
 from grisaille.simulation.discretisation import Steps
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grisaille.estimation.abilities.effort import Effort
-from grisaille.estimation.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.effort.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.problem import Problem
 from grisaille.estimators.simulated_pem.ensemble_size import FIRST
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.estimation.counted import Score, counted, middle_level
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.residuals.counted import Score, counted, middle_level
 
 UNEXPLAINED = ("not an explanation:", "large residuals:")
 """How the notes begin that say so."""
