@@ -18,9 +18,9 @@ from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
 from grisaille.modelica.standard import NATIVE as SUPPLIED
-from grisaille.modelica.standard import supplied, texts
+from grisaille.modelica.standard import lapack, supplied, texts
 from grisaille.modelica.tables import CURVED, NATIVE, OF_EVENTS, SETTLED, SURFACES, Guarded
-from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, elementwise, is_plain
+from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, array, elementwise, is_number, is_plain
 
 CALLS_DEEP = 25
 """Calls of functions inside each other."""
@@ -58,6 +58,8 @@ class Library:
         """Makes an unknown of f(u) = 0 in the model that is read: f, bounds of u, place."""
         self.remark: Callable[[int, str], None] = lambda at, words: None
         """Tells what is assumed, with its place."""
+        self.constant: Callable[[Any], Any] = lambda value: value
+        """The number of a formula of variables that declarations give constant values; else the formula."""
         self.require: Callable[[Any, str, int], None] = lambda holds, words, at: None
         """Adds an assertion to the model that is read: a condition, its message, place."""
 
@@ -292,6 +294,9 @@ class Library:
             results = SUPPLIED[external.function](*(local[c.name] for c in made.components if "input" in c.prefixes))
             local.update(zip(outputs, results, strict=True))
             return
+        if external.function in lapack.FUNCTIONS:
+            self._lapack(external, local, at)
+            return
         function = {**BUILTINS, **texts.EXTERNAL, **NATIVE}.get(external.function)
         if function is None:
             raise Refused(
@@ -313,6 +318,29 @@ class Library:
             return
         is_truth = any(c.name == outputs[0] and c.type == "Boolean" for c in made.components)
         local[outputs[0]] = value != 0 if is_truth and isinstance(value, int) else value  # as C has truth values
+
+    def _lapack(self, external: tree.External, local: Local, at: int) -> None:
+        """A routine of LAPACK, which writes into its arguments."""
+        values = [
+            local[a.path] if isinstance(a, tree.Reference) and a.path in local else self.evaluator.value(a, local)
+            for a in external.arguments
+        ]
+
+        def numbers(position: int) -> np.ndarray[Any, Any]:
+            entries = [self.constant(self.evaluator.settled(v)) for v in np.ravel(values[position])]
+            if not all(map(is_number, entries)):
+                raise Refused(at, f"'{external.function}' of LAPACK needs numbers that are known before the simulation")
+            return np.array(entries, dtype=float).reshape(np.shape(values[position]))
+
+        try:
+            written = lapack.FUNCTIONS[external.function](values, numbers)
+        except (ValueError, IndexError, TypeError) as error:
+            raise Refused(at, f"'{external.function}' of LAPACK: {error}") from None
+        for position, result in written.items():
+            target = external.arguments[position]
+            if isinstance(target, tree.Reference):
+                plain = np.asarray(result).tolist()
+                local[target.path] = _arrays(plain)
 
     def _with_abscissas(self, value: Any, curved: bool, has_row: bool) -> Any:
         """A matrix whose abscissas are settled, as tables need it, and all of it where slopes are made of it."""
@@ -339,6 +367,11 @@ class Library:
                 return UNSET  # its size follows from what is assigned
             shape.append(self.evaluator.whole(size, local, f"the size of '{component.name}'"))
         return blank(tuple(shape), inner)
+
+
+def _arrays(value: Any) -> Any:
+    """Lists in lists as arrays of formulas."""
+    return array([_arrays(item) for item in value]) if isinstance(value, list) else value
 
 
 def deepen_stack(calls: int) -> None:

@@ -25,6 +25,11 @@ _HEAD = re.compile(
     rf"(?:(?:{_PREFIX}\s+)*(?:model|block|class|package|connector|record|function)\s+\w+\s*(?:\"\s*\")?\s*)*"
     r"(?:(?:initial\s+)?(?:equation|algorithm)|public|protected)?\s*"
 )
+_SHOWN = r"(?:annotation\s*\([^;]*\)\s*)?"
+_TYPED = re.compile(
+    r"\bconnector\s+(\w+)\s*(?:\"\s*\")?\s*replaceable\s+type\s+(\w+)\s*=\s*(Real|Integer|Boolean)\s*(?:\"\s*\")?\s*"
+    rf"{_SHOWN};\s*extends\s+\2\s*{_SHOWN};\s*(?:{_SHOWN};\s*)?end\s+\1\s*;"
+)
 _LARGEST = re.compile(r"(?<![\w.])OpenModelica\s*\.\s*Internal\s*\.\s*Architecture\s*\.\s*integerMax\s*\(\s*\)")
 _INSTANCE = re.compile(r"\bgetInstanceName\s*\(\s*\)")
 
@@ -144,6 +149,18 @@ def _early_annotations(text: str, bare: str) -> Iterator[Edit]:
             yield found.start(), bare.index(";", end) + 1, ""
 
 
+def _typed_connectors(text: str, bare: str) -> Iterator[Edit]:
+    """A connector that extends a type of its own as a number; a type that is put in its place has a unit at most."""
+    types = set()
+    for found in _TYPED.finditer(bare):
+        types.add(found[2])
+        yield found.start(), found.end(), f"connector {found[1]} = {found[3]};"
+    for name in types:
+        for found in re.finditer(rf"(?:,\s*)?\bredeclare\s+type\s+{name}\s*=\s*[\w.]+\s*(?=[,)])", bare):
+            comma = re.compile(r",").match(bare, found.end()) if not found[0].startswith(",") else None
+            yield found.start(), comma.end() if comma else found.end(), ""
+
+
 def _largest_integers(text: str, bare: str) -> Iterator[Edit]:
     """The largest Integer as OpenModelica writes it into the libraries that it saves."""
     for found in _LARGEST.finditer(bare):
@@ -168,6 +185,7 @@ def _resources(text: str, bare: str) -> Iterator[Edit]:
 _MENDS: dict[str, Callable[[str, str], Iterator[Edit]]] = {
     "=": _dotted_modifiers,
     "annotation": _early_annotations,
+    "replaceable type": _typed_connectors,
     "OpenModelica": _largest_integers,
     "Evaluate": _evaluations,
     "stateSelect": _selections,

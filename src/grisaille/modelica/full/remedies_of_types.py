@@ -129,8 +129,10 @@ def _elements(texts: Texts, path: str, start: int, end: int) -> Iterator[tuple[s
         words = " ".join(text[at : noted.start() if noted is not None else after].split())
         words = re.sub(r"\s*\"(?:[^\"\\]|\\.)*\"$", "", words)
         declared = re.match(r"((?:\w+ )*[\w.]+) (\w+)(.*)$", words)
-        if declared is not None:
-            plain = declared[1].split()[0] not in ("extends", "import", "replaceable", "redeclare", "outer", "inner")
+        if words.startswith("extends "):
+            yield "extends", re.sub(r"^extends\s+(?:\w+\s*\.\s*)*", "extends ", words)
+        elif declared is not None:
+            plain = declared[1].split()[0] not in ("import", "replaceable", "redeclare", "outer", "inner")
             yield declared[2] if plain else declared[1], f"{declared[1]}{declared[3]}"
         elif words:
             yield words.split()[0], words
