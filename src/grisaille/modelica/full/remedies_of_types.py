@@ -32,9 +32,17 @@ def with_interface(texts: Texts, sub: str, base: str) -> Texts:
         return texts
     path, start, end = home
     wanted, own = dict(_elements(texts, *other)), dict(_elements(texts, path, start, end))
-    if not wanted or "equation" in wanted or any(own.get(name) != declared for name, declared in wanted.items()):
+    if not wanted or "equation" in wanted or not all(_is_same(own.get(name, ""), d) for name, d in wanted.items()):
         return texts
     return {**texts, path: edited(texts[path], [(start, start, f" extends {base};")])}
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two declarations say the same, the types of one perhaps with more of their full names."""
+    longer, shorter = sorted((one, other), key=len, reverse=True)
+    return longer == shorter or (
+        longer.endswith(f".{shorter}") and re.fullmatch(r"[\w.]+\.", longer[: -len(shorter)]) is not None
+    )
 
 
 def with_member(texts: Texts, first: str, second: str) -> Texts:
