@@ -11,7 +11,7 @@ from grisaille.modelica.full.mending import end_of_argument, end_of_parentheses,
 _HEAD = re.compile(r"\b(model|block|class|package|record|connector|function|type)\s+(\w+)\b")
 _WITHIN = re.compile(r"\bwithin\s+([\w.]+)\s*;")
 _DESCRIBED = re.compile(r"\s*\"[^\"]*\"")
-_SHORT = re.compile(r"\s*=\s*(?:(?:input|output|flow)\s+)*([\w.]+)\s*(?=[(;\"]|annotation)")
+_SHORT = re.compile(r"\s*=\s*(?:(?:input|output|flow)\s+)*([\w.]+)\s*(?=[(;\"]|annotation|constrainedby)")
 _EXTENDS = re.compile(r"\bextends\s+([\w.]+)\s*(?=[(;]|annotation)")
 _LETTER = re.compile(r"[^\n]")
 _IMPORT = re.compile(r"\bimport\s+(?:(\w+)\s*=\s*)?([\w.]+)(\.\*)?\s*;")
