@@ -25,7 +25,7 @@ class LogDensity(Criterion):
 
     @property
     def ranges(self) -> tuple[tuple[float, float], ...]:
-        """Return the bounds of each unknown within the support of its prior; of its logarithm where that is searched."""
+        """Return the bounds of each unknown, within the support of its prior; of its logarithm where a fit searches it."""
         return tuple(_range(u) for u in self.unknowns)
 
     def value(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
