@@ -196,6 +196,20 @@ def test_open_noise_is_the_normal_law() -> None:
     assert np.isnan(f.gradient([0.9, -1.0])).all()
 
 
+def test_a_formula_without_a_value_is_a_failure_in_words() -> None:
+    class Relative(gr.Model):
+        b = gr.Parameter(0.5)
+        u = gr.Input()
+        y = gr.Output(gr.sqrt(b) * u, noise=b)
+        equations = []
+
+    f = gr.log_density(Relative(), gr.Experiment(None, {"u": [1.0, 2.0]}, {"y": [0.6, 1.3]}), ["b"])
+    e = np.array([0.6, 1.3]) - np.sqrt(0.3) * np.array([1.0, 2.0])
+    assert f([0.3]) == pytest.approx(float(-0.5 * np.sum((e / 0.3) ** 2) - 2 * np.log(0.3 * np.sqrt(2 * np.pi))))
+    assert f([-0.3]) == -np.inf and np.isnan(f.gradient([-0.3])).all() and f.failure([-0.3])
+    assert f.unbounded([-0.3]) == -np.inf
+
+
 BELIEFS = [
     gr.LogNormal(0.8, 0.4), gr.Gamma(0.8, 2.0), gr.Uniform(0.2, 2.0), gr.Beta(0.6, 9.0), gr.laws.Student(0.7, 3.0, 0.2),
     gr.laws.Truncated(0.2, 2.0, gr.LogNormal(0.8, 0.4)),

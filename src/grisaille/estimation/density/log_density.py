@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.estimation.density.criterion import Criterion
 from grisaille.estimation.density.priors import counts_by_logarithm
 from grisaille.estimation.density.value import DensityValue
@@ -25,7 +26,7 @@ class LogDensity(Criterion):
 
     @property
     def ranges(self) -> tuple[tuple[float, float], ...]:
-        """Return the bounds of each unknown, within the support of its prior; of its logarithm where a fit searches it."""
+        """Of each unknown, its bounds within the support of its prior, above zero where its logarithm is searched."""
         return tuple(_range(u) for u in self.unknowns)
 
     def value(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
@@ -34,7 +35,12 @@ class LogDensity(Criterion):
         for name, v, (low, high) in zip(self.names, theta, self.ranges, strict=True):
             if not low <= v <= high:
                 return DensityValue.failed(theta, f"{name} = {v:g} lies outside of ({low:g}, {high:g})")
-        return self.evaluate(theta, derivatives)
+        try:
+            return self.evaluate(theta, derivatives)
+        except INDEPENDENT_OF_VALUES:
+            raise
+        except (GrisailleError, np.linalg.LinAlgError) as error:  # a formula has no value there
+            return DensityValue.failed(theta, str(error))
 
 
 def _range(unknown: Unknown) -> tuple[float, float]:
