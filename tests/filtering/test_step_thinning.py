@@ -15,6 +15,7 @@ from scipy.integrate import solve_ivp
 import grisaille as gr
 from grisaille import der
 from grisaille.estimators.fitting import build_problem
+from grisaille.estimators.kalman_ml.search import LikelihoodSearch
 from grisaille.filtering import step_thinning, substeps
 from grisaille.optimization import scoring
 
@@ -184,7 +185,7 @@ def test_a_search_that_thinned_steps_lead_astray_begins_again_with_all_of_them(m
 
     monkeypatch.setattr(scoring, "polish", stalling)
     method = gr.KalmanML(filter="extended", initial_covariance=START)
-    monkeypatch.setattr(gr.KalmanML, "_gone_on", lambda *_: None)
+    monkeypatch.setattr(LikelihoodSearch, "gone_on", lambda *_: None)
     estimate = method.estimate(problem)
     assert asked == [0, steps.most]
     assert estimate.converged
