@@ -19,6 +19,7 @@ _SELECT = re.compile(r"\bstateSelect\s*=\s*(?=if\b)")
 _DOTTED = re.compile(r"(?<=[(,])(\s*)((?:(?:each|final)\s+)*)([A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)+)\s*(?==(?!=))")
 _ARGUMENT = re.compile(r"\s*(?:(?:each|final)\s+)*([A-Za-z_]\w*)\s*([.(=])")
 _ANNOTATION = re.compile(r"\bannotation\s*(?=\()")
+_AFTER = re.compile(r"\s*;(?=\s*(end\b)?)")
 _PREFIX = "(?:encapsulated|partial|final|replaceable|redeclare|expandable|pure|impure|operator)"
 _HEAD = re.compile(
     r"\s*(?:within\b[^;]*;\s*)?"
@@ -140,13 +141,12 @@ def _is_said_before(bare: str, at: int, name: str) -> bool:
 def _early_annotations(text: str, bare: str) -> Iterator[Edit]:
     """Annotations of classes that stand before other elements, where Modelica 2 allowed them: nothing is shown here."""
     for found in _ANNOTATION.finditer(bare):
-        begin = bare.rfind(";", 0, found.start()) + 1
-        end = end_of_parentheses(bare, bare.index("(", found.end()) + 1) + 1
-        after = re.compile(r"\s*;\s*").match(bare, end)
-        if after is None or not _HEAD.fullmatch(bare, begin, found.start()):
+        if not _HEAD.fullmatch(bare, bare.rfind(";", 0, found.start()) + 1, found.start()):
             continue
-        if not re.compile(r"end\b").match(bare, after.end()):
-            yield found.start(), bare.index(";", end) + 1, ""
+        end = end_of_parentheses(bare, bare.index("(", found.end()) + 1) + 1
+        after = _AFTER.match(bare, end)
+        if after is not None and not after[1]:
+            yield found.start(), after.end(), ""
 
 
 def _typed_connectors(text: str, bare: str) -> Iterator[Edit]:
