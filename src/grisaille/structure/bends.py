@@ -9,9 +9,39 @@ of tables that repeat themselves by a value that is a whole number there::
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import casadi as ca
+import numpy as np
 
 from grisaille.structure.sides import ALONE, BACKWARD, CUTTING, FORWARD, STEPS, operations_on
+
+if TYPE_CHECKING:
+    from grisaille.structure.system import System
+
+
+@dataclass(frozen=True, eq=False)
+class RateBends:
+    """Where the rates of states bend with states alone, and the rates, as functions of (t, x, u, p)."""
+
+    gaps: ca.SX
+    values: ca.Function
+    """The gaps, one of which changes its sign at each bend."""
+    rates: ca.Function
+
+    @classmethod
+    def of(cls, system: System) -> RateBends | None:
+        """Return the bends of a system without algebraic unknowns; None where there are none."""
+        gaps, wholes = bends_of(system.rhs, system.x)
+        rows = [*ca.vertsplit(gaps)] if gaps.numel() else []
+        rows += [ca.sin(np.pi * whole) for whole in (ca.vertsplit(wholes) if wholes.numel() else [])]
+        rows = [g for g in rows if not system.nu or not ca.depends_on(g, system.u)]
+        if not rows or system.nz:
+            return None
+        column, arguments = ca.vertcat(*rows), [system.t, system.x, system.u, system.p]
+        values = ca.Function("gaps", arguments, [ca.densify(column)])
+        return cls(column, values, ca.Function("rates", arguments, [ca.densify(system.rhs)]))
 
 
 def bends_of(formula: ca.SX, symbols: ca.SX) -> tuple[ca.SX, ca.SX]:

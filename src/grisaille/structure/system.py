@@ -19,6 +19,7 @@ from functools import cached_property
 
 import casadi as ca
 
+from grisaille.structure.bends import RateBends
 from grisaille.structure.delays.delay import Delay
 from grisaille.structure.held import LEEWAY
 
@@ -272,6 +273,11 @@ class System:
         """Parameters → derivatives of the dead times by parameters, one parameter after the other."""
         taus = ca.vertcat(*(d.tau for d in self.delays))
         return ca.Function("dtaus", [self.p], [ca.densify(ca.vec(ca.jacobian(taus, self.p)))])
+
+    @cached_property
+    def rate_bends(self) -> RateBends | None:
+        """Where the rates bend with states alone; None where they do not."""
+        return RateBends.of(self)
 
     @cached_property
     def pivot_function(self) -> ca.Function:

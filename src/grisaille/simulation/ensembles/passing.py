@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.simulation.ensembles.engines import Engine, Setting
-from grisaille.structure.bends import bends_of
+from grisaille.structure.bends import RateBends
 
 Floats = NDArray[np.float64]
 MOST_CELLS = 2000
@@ -44,9 +44,9 @@ class Passed:
 
 def narrowest_passed(engine: Callable[[Setting], Engine], small: Setting, rtol: float) -> Passed | None:
     """Return the bump that needs the most steps per cell of those that the realizations of ``small`` pass."""
-    found = _Bends.of(small)
+    bends = small.system.rate_bends
     names = small.system.observed_names
-    if found is None or not set(small.system.state_names) <= set(names):
+    if bends is None or not set(small.system.state_names) <= set(names):
         return None
     columns = tuple(names.index(n) for n in small.system.state_names)
     every = np.arange(small.grid.points.size)
@@ -55,33 +55,17 @@ def narrowest_passed(engine: Callable[[Setting], Engine], small: Setting, rtol: 
     states = np.asarray(answer.y)
     with np.errstate(invalid="ignore"):
         size = np.nan_to_num(np.abs(states)).max(axis=(0, 1), initial=0.0) + 1e-3 * small.nominal
-    passed = [p for one in states for p in found.passed(one, size * rtol)]
+    looking = _Looking(small, bends)
+    passed = [p for one in states for p in looking.passed(one, size * rtol)]
     return max(passed, key=lambda p: p.substeps, default=None)
 
 
 @dataclass(frozen=True, eq=False)
-class _Bends:
-    """Gaps of states alone that are zero where the rates bend, and the rates."""
+class _Looking:
+    """The bends of the equations of an ensemble."""
 
     setting: Setting
-    gaps: ca.SX
-    values: ca.Function
-    rates: ca.Function
-
-    @classmethod
-    def of(cls, setting: Setting) -> _Bends | None:
-        system = setting.system
-        gaps, wholes = bends_of(system.rhs, system.x)
-        rows = [*(ca.vertsplit(gaps) if gaps.numel() else []), *(_turning(w) for w in _entries(wholes))]
-        rows = [g for g in rows if not system.nu or not ca.depends_on(g, system.u)]
-        if not rows or system.nz:
-            return None
-        column = ca.vertcat(*rows)
-        arguments = [system.t, system.x, system.u, system.p]
-        return cls(
-            setting, column, ca.Function("gaps", arguments, [ca.densify(column)]),
-            ca.Function("rates", arguments, [ca.densify(system.rhs)]),
-        )  # fmt: skip
+    bends: RateBends
 
     def passed(self, states: Floats, allowed: Floats) -> list[Passed]:
         """Of one realization, at all grid points; allowed : what may be missed of each state."""
@@ -100,23 +84,23 @@ class _Bends:
         middles, widths = 0.5 * (shares[1:] + shares[:-1]), np.diff(shares)
         beside = 0.25 * (shares[-1] - shares[0]) + 1e-9
         left, right = max(0.0, shares[0] - beside), min(1.0, shares[-1] + beside)
-        line = self._at(self.rates, begin, h, ends, np.array([left, right]))
+        line = self._at(self.bends.rates, begin, h, ends, np.array([left, right]))
         along = (middles[:, None] - left) / (right - left)
-        apart = np.abs(self._at(self.rates, begin, h, ends, middles) - line[:1] - along * (line[1] - line[0]))
+        apart = np.abs(self._at(self.bends.rates, begin, h, ends, middles) - line[:1] - along * (line[1] - line[0]))
         missed = (h * widths[:, None] * apart / allowed).max(axis=1)
         if not missed.sum() > MISSED:
             return None
         counted = np.flatnonzero(missed > 0.1 * missed.max())
         width = float(widths[counted].max())
-        text = self.setting.name(self.gaps[int(of[counted[0]])])
+        text = self.setting.name(self.bends.gaps[int(of[counted[0]])])
         return Passed(text, begin + h * float(middles[counted[0]]), h * width, int(np.ceil(1.0 / max(width, 1e-9))))
 
     def _shares(self, begin: float, h: float, ends: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Where gaps are zero in a cell, and which; also those that are so only beside another one."""
-        a, b = self._at(self.values, begin, h, ends, np.array([0.0, 1.0]))
+        a, b = self._at(self.bends.values, begin, h, ends, np.array([0.0, 1.0]))
         found = [(a[i] / (a[i] - b[i]), i) for i in np.flatnonzero((a < 0) != (b < 0))]
         for share, _ in tuple(found):
-            (at,) = self._at(self.values, begin, h, ends, np.array([share]))
+            (at,) = self._at(self.bends.values, begin, h, ends, np.array([share]))
             for i in np.flatnonzero(((a < 0) == (b < 0)) & ((at < 0) != (a < 0))):
                 found.append((share * a[i] / (a[i] - at[i]), i))
                 found.append((share + (1 - share) * at[i] / (at[i] - b[i]), i))
@@ -128,19 +112,10 @@ class _Bends:
         return self._evaluated(function, begin + shares * h, states)
 
     def _gaps(self, times: Floats, states: Floats) -> Floats:
-        return self._evaluated(self.values, times, states)
+        return self._evaluated(self.bends.values, times, states)
 
     def _evaluated(self, function: ca.Function, times: Floats, states: Floats) -> Floats:
         s = self.setting
         u = np.zeros((s.system.nu, times.size))
         p = np.repeat(s.p[: s.system.np, None], times.size, axis=1)
         return np.array(function(times[None, :], states.T, u, p).full()).T
-
-
-def _entries(column: ca.SX) -> list[ca.SX]:
-    return list(ca.vertsplit(column)) if column.numel() else []
-
-
-def _turning(whole: ca.SX) -> ca.SX:
-    """A gap that changes its sign where a value is a whole number."""
-    return ca.sin(np.pi * whole)
