@@ -323,23 +323,38 @@ ALIKE, DIFFERENT = [(10, 10)] * 4, [(10, 10), (5, 12), (12, 5), (7, 7)]
 
 
 def power_supply(t: np.ndarray, capacity: float = 1e-2, extra: bool = False) -> Values:
-    """Return the load's voltage: charged through two diodes when the secondary voltage is above it."""
+    """Return the load's voltage: charged through two diodes when the secondary voltage is above it.
 
-    def rates(s: float, v: np.ndarray, m: float) -> np.ndarray:
-        secondary = abs(12 * np.sin(2 * np.pi * 60 * s)) if m > 0.25 else 0.0
-        charge = max(secondary - v[0], 0.0) / (2e-5 + 1e-7)
-        load = v[0] * (1 / 100 + 1e-5 + (0.1 if extra and m > 0.7 else 0.0))
-        return np.array([(charge - load) / capacity])
+    Exactly, from switch to switch: a charge of the large capacitors lasts a tenth of a millisecond.
+    """
+    omega, resistance = 2 * np.pi * 60, 2e-5 + 1e-7
+    found, now, v, is_open = np.zeros(len(t)), 0.25, 0.0, True
+    while now < t[-1]:
+        half = (np.floor(now * 120 + 1e-9) + 1) / 120
+        end = min(half, 0.7) if extra and now < 0.7 else half
+        load = 1 / 100 + 1e-5 + (0.1 if extra and now >= 0.7 else 0.0)
+        sign = 1.0 if np.sin(omega * 0.5 * (now + half)) > 0 else -1.0
+        rate = (load + (0.0 if is_open else 1 / resistance)) / capacity
+        drive = 0.0 if is_open else sign * 12 / (resistance * capacity)
 
-    found, v = np.zeros(len(t)), [0.0]
-    spans = [0.25, *([0.7] if extra else []), t[-1] + 1e-6]
-    for low, high in pairwise(spans):
-        inside = (t >= low) & (t < high)
-        run = solve_ivp(
-            lambda s, x, m=(low + high) / 2: rates(s, x, m), (low, high), v, "Radau", t_eval=[*t[inside], high],
-            rtol=1e-6, atol=1e-7, max_step=1e-3,
-        )  # fmt: skip
-        found[inside], v = run.y[0, :-1], run.y[:, -1]
+        def course(s: Any, rate: float = rate, drive: float = drive, now: float = now, v: float = v) -> Any:
+            def forced(s: Any) -> Any:
+                return drive * (rate * np.sin(omega * s) - omega * np.cos(omega * s)) / (rate**2 + omega**2)
+
+            return forced(s) + (v - forced(now)) * np.exp(-rate * (s - now))
+
+        def gap(s: Any, sign: float = sign, course: Any = course, way: float = 1.0 if is_open else -1.0) -> Any:
+            return way * (sign * 12 * np.sin(omega * s) - course(s))
+
+        grid = np.linspace(now, end, 3000)[1:]
+        over = np.flatnonzero(gap(grid) > 0)
+        if over.size:
+            low = grid[over[0] - 1] if over[0] else now
+            end = brentq(gap, low, grid[over[0]], xtol=1e-15) if gap(low) < 0 else low
+        inside = (t >= now) & (t < end)
+        found[inside] = course(t[inside])
+        now, v = end, float(course(end))
+        is_open = is_open != bool(over.size)
     return {"load.v": found}
 
 
@@ -528,3 +543,8 @@ REFERENCES: Mapping[str, Callable[[np.ndarray], Values]] = {
     **dict.fromkeys(("TCB", "TCE"), partial(three_zones, control="PI")),
     "TCE_BB": partial(three_zones, control="relay"), "TCE_Hy": partial(three_zones, control="hysteresis"),
 }  # fmt: skip
+
+# solutions besides: from equal starts Newton's method comes to the state without wolves
+ALSO: dict[str, Callable[[np.ndarray], Values]] = {
+    "ThreeS": lambda t: constant(t, **{"rabbits.population": 20, "foxes.population": 5, "wolves.population": 0}),
+}

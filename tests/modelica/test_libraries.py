@@ -117,6 +117,27 @@ def test_fields_of_records_of_a_package_become_constants() -> None:
     assert Remedies().applied("unresolved Flat reference `P.d.c`", other) is None  # it has two values
 
 
+def test_what_is_no_modelica_and_means_one_thing_is_told() -> None:
+    said = "connect argument 'a' must be a connector, but has builtin type 'Real'; connect argument 'b' must be a c"
+    said += "onnector, but has builtin type 'Real'"
+    with pytest.warns(UserWarning, match="connect of 'a', 'b', which are no connectors, is taken as their equality"):
+        changed = Remedies().applied(said, {"": "connect(a , b); connect(a, p.n); // connect(a, b)"})
+    assert changed == {"": "a = b; connect(a, p.n); // connect(a, b)"}
+    with pytest.warns(UserWarning, match="it is taken as a parameter"):
+        changed = Remedies().applied("cannot combine 'input' with 'parameter' prefix", {"": "parameter input Real p;"})
+    assert changed == {"": "parameter Real p;"}
+
+
+def test_entries_are_counted() -> None:
+    text = {"": "A a(u = {sin(time), 2}, b={time > {1}[1]}, c = {{time}});"}
+    changed = text
+    for name in "ubc":
+        asked = f"unresolved component dimension for a.{name}: :"
+        changed = Remedies().applied(asked, changed) or changed
+    entries = "{if true then sin(time) else 0,if true then 2 else 0}"
+    assert changed == {"": f"A a(u = {entries}, b={{if true then time > {{1}}[1] else false}}, c = {{{{time}}}});"}
+
+
 # --- with the compiler ---
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.between_outputs import LAGS, Between, between_outputs
-from grisaille.assessment.criterion import check_level
+from grisaille.assessment.deviances import check_level
 from grisaille.calling import checked_methods
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimator import SIMULATION

@@ -1,10 +1,10 @@
 """What an estimator is, and what it declares about itself.
 
 An estimator is a frozen dataclass of options that derives from ``Estimator`` and says how it poses a problem and how it
-solves it. What else it can do it gives as objects, ``states``, ``ahead``, ``redraw``, ``other_errors`` (``abilities``);
-where one is None, a sentence names the methods that have it. Whoever reads a fit (profiles, studies, saving, reports,
-the choice of ``method="auto"``) asks this contract and knows no estimator by name. A class becomes known by being
-defined: nothing has to be registered.
+solves it. Whether its criterion is a likelihood ``density`` says. What else it can do it gives as objects, ``states``,
+``ahead``, ``redraw``, ``other_errors`` (``abilities``); where one is None, a sentence names the methods that have it.
+Whoever reads a fit (profiles, studies, saving, reports, the choice of ``method="auto"``) asks this contract and knows
+no estimator by name. A class becomes known by being defined: nothing has to be registered.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from grisaille.estimation.abilities.old_contract import refuse_old_contract
 from grisaille.estimation.abilities.other_errors import OtherErrors
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.abilities.states import States
+from grisaille.estimation.density.kinds import Likelihood, NoLikelihood
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.estimation.residuals.counted import Score
 from grisaille.model.names import nearest, suggestion
@@ -32,9 +33,8 @@ from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
-    from grisaille.estimation.bound_penalty import BoundPenalty
     from grisaille.estimation.estimate import Estimate
-    from grisaille.estimation.problem import Evaluation, Problem
+    from grisaille.estimation.problem import Problem
     from grisaille.estimation.question import Question
     from grisaille.estimation.subject import Subject
     from grisaille.experiment.experiment import Experiment
@@ -101,14 +101,6 @@ class Estimator(metaclass=EstimatorType):
     """Tolerance of its simulations."""
     compiled: bool | None = None
     """As in ``gr.simulate``."""
-    estimates_levels: ClassVar[bool] = True
-    """Whether ``"scale(w)"`` and ``"noise(y)"`` can be among the unknowns."""
-    has_own_likelihood: ClassVar[bool] = False
-    """Whether noise levels are part of its likelihood, so that one may lie at zero."""
-    deviance: ClassVar[Literal["squares", "likelihood", "trajectories", "itself", ""]] = ""
-    """What profiles, surfaces and ratio tests are made of: least squares with noise levels at their best, its own
-    likelihood, the criterion of trajectories, or ``objective``, minimised by the estimator itself with unknowns held;
-    empty where they are refused."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -198,25 +190,19 @@ class Estimator(metaclass=EstimatorType):
         return interrupted_estimate(problem, journal)
 
     @property
-    def is_likelihood(self) -> bool:
-        """Whether its criterion is a likelihood, with these options."""
-        return bool(self.deviance)
+    def density(self) -> Likelihood | NoLikelihood:
+        """Return what makes log-densities of its problems, or why its criterion is no likelihood."""
+        return NoLikelihood()
 
     @property
-    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
-        """Whether levels of each kind can be estimated: ``"yes"``, ``"no"``, or where, in words."""
-        told = "yes" if self.estimates_levels else "no"
-        return {"scale": told, "noise": told}
+    def is_likelihood(self) -> bool:
+        """Whether its criterion is a likelihood, with these options."""
+        return isinstance(self.density, Likelihood)
 
     @property
     def residual_tests(self) -> Literal["all", "size", "none"]:
         """Which tests its residuals are put to."""
         return "none" if self.states is not None and self.states.follow_data else "all"
-
-    @property
-    def not_a_likelihood(self) -> str:
-        """The option because of which the criterion is not a likelihood, as in ``loss='huber'``."""
-        return "its criterion"
 
     @property
     def predictions_are(self) -> str:
@@ -228,39 +214,10 @@ class Estimator(metaclass=EstimatorType):
         """Whether standard errors come from the scatter of residuals and not from the curvature."""
         return False
 
-    @property
-    def no_profiles(self) -> str:
-        """Why there are no profiles and regions, and what to do instead; empty where there are."""
-        if self.deviance:
-            return ""
-        name = type(self).__name__
-        return (
-            f"Profiles and regions of fits by {name} are not available; fit.intervals() uses the curvature of the "
-            "criterion."
-        )
-
-    @property
-    def no_ratio(self) -> str:
-        """Why likelihood ratios have no known distribution, and what to do instead; empty where they have."""
-        return self.no_profiles
-
     @classmethod
     def is_ours(cls) -> bool:
         """Whether it comes with the package."""
         return cls.__module__.startswith("grisaille.")
-
-    def objective(self, evaluation: Evaluation) -> float:
-        """What it minimises, at an evaluation; minus a log-likelihood where ``deviance`` is ``"itself"``."""
-        return evaluation.objective
-
-    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
-        """The criterion at a point, and its log-likelihood; NaN where it is none."""
-        return evaluation, evaluation.log_likelihood
-
-    @property
-    def bound_penalty(self) -> BoundPenalty | None:
-        """What keeps unknowns inside their bounds beside the criterion."""
-        return None
 
     @property
     def validator(self) -> Estimator:
@@ -270,15 +227,6 @@ class Estimator(metaclass=EstimatorType):
     def simulation_options(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
         """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""
         return {}
-
-    def comparable(self, estimate: Estimate) -> float:
-        """A number by which minima of the same data are compared; lower is better."""
-        if estimate.compared is not None:
-            return estimate.compared
-        if not estimate.is_likelihood:
-            return estimate.objective
-        priors = estimate.evaluation.residuals[estimate.count :]
-        return 0.5 * float(priors @ priors) - estimate.log_likelihood
 
 
 def estimator_of(method: object) -> Estimator:

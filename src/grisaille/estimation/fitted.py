@@ -199,7 +199,7 @@ class Fitted:
         e = self.estimate
         if e.student is not None:
             return e.student
-        by_curvature = e.is_likelihood or self.method.deviance == "trajectories"
+        by_curvature = e.is_likelihood or self.method.density.can_walk
         if by_curvature and not e.has_open_noise:
             return np.inf
         if not (e.noise and e.is_likelihood and e.evaluation.is_least_squares):

@@ -191,7 +191,7 @@ def evaluate(
     refusal = problem.refusal(problem.guess)
     if refusal:
         raise EstimationError(refusal)
-    point, likelihood = chosen.valued(problem, point)
+    point, likelihood = chosen.density.at(problem, point)
     likelihood = likelihood if chosen.is_likelihood else float("nan")
     asked = [u.name for u in problem.unknowns]
     values = dict(zip(asked, problem.guess.tolist(), strict=True))
@@ -307,7 +307,7 @@ def pose(
         refuse_open_dead_times([p.trial for p in points], unknowns)
     refuse_always(points)
     levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
-    if levels and not method.estimates_levels:
+    if levels and not method.density.levels.are_unknowns:
         raise EstimationError(
             f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
             f"(noise=None) is estimated without being named."

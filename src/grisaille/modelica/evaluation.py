@@ -7,7 +7,8 @@ sums and products of any length are loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +90,24 @@ class Names(Protocol):
 
     def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
         """The result of a function that Modelica does not define, or that needs more than values."""
+
+
+_DOUBTS: ContextVar[int] = ContextVar("conditions around what is evaluated that only a simulation decides", default=0)
+
+
+@contextmanager
+def in_doubt() -> Iterator[None]:
+    """What is evaluated inside may not be what a simulation computes."""
+    token = _DOUBTS.set(_DOUBTS.get() + 1)
+    try:
+        yield
+    finally:
+        _DOUBTS.reset(token)
+
+
+def is_in_doubt() -> bool:
+    """Whether only a simulation decides if what is evaluated is computed."""
+    return _DOUBTS.get() > 0
 
 
 class Evaluator:
@@ -196,9 +215,11 @@ class Evaluator:
             if decided is True:
                 otherwise = branch
                 break
-            taken.append((decided, self.value(branch, local)))
+            with in_doubt():
+                taken.append((decided, self.value(branch, local)))
         assert otherwise is not None
-        result = self.value(otherwise, local)
+        with in_doubt() if taken else nullcontext():
+            result = self.value(otherwise, local)
         for decided, value in reversed(taken):
             result = choose(decided, value, result)
         return result
@@ -494,6 +515,10 @@ def field(value: Any, name: str) -> Any:
     return value[name]
 
 
+class Outside(Unfit):
+    """A subscript beyond the entries of an array."""
+
+
 def _position(index: Any, length: int) -> int:
     if isinstance(index, Enumerated):
         index = index.index
@@ -502,7 +527,7 @@ def _position(index: Any, length: int) -> int:
     if not is_whole(index):
         raise Unfit(f"a subscript must be a whole number, got {describe(index)}")
     if not 1 <= index <= length:
-        raise Unfit(f"the subscript {index} is outside 1 to {length}")
+        raise Outside(f"the subscript {index} is outside 1 to {length}")
     return int(index) - 1
 
 

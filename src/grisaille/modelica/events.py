@@ -198,7 +198,9 @@ class Events:
 
     def _assigned(self, body: list[tree.Node]) -> list[Action]:
         """Statements of a ``when``: run on the values before the event; ``reinit`` takes those at its place."""
-        assigned, reinits, rest = Assigned(self.names, body), [], []
+        assigned = Assigned(self.names, body)
+        reinits: list[Action] = []
+        rest: list[tree.Node] = []
         local = assigned.entered(lambda n: typed(Call("pre", (Name(n),)), self.bases.get(n, "Real")))
         for statement in body:
             if isinstance(statement, tree.Do) and statement.call.name in ("reinit", "terminate", "print"):

@@ -6,7 +6,7 @@ by ``where``, and what follows a conditional ``return`` or ``break`` takes effec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from grisaille.model.expression import Expression
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
-from grisaille.modelica.evaluation import Evaluator, Local, placed_in, unquoted
+from grisaille.modelica.evaluation import Evaluator, Local, Outside, in_doubt, is_in_doubt, placed_in, unquoted
 from grisaille.modelica.limits import STATEMENT, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import UNSET, Record, Unfit, both, choose, describe, either, negated
@@ -34,10 +34,13 @@ class Algorithm:
 
     remembers : variables keep the value they had where no branch gives them one (those of a model), which is refused;
         elsewhere a variable without a value may be anything
+    require : adds an assertion to the model that is read, of what is computed in any case
     """
 
-    def __init__(self, evaluator: Evaluator, *, remembers: bool = False) -> None:
-        self.evaluator, self.remembers = evaluator, remembers
+    def __init__(
+        self, evaluator: Evaluator, *, remembers: bool = False, require: Callable[[Any, str, int], None] | None = None
+    ) -> None:
+        self.evaluator, self.remembers, self.require = evaluator, remembers, require
         self._steps = 0
         self._doubts = 0
         """Conditions around the statement that only a simulation decides."""
@@ -70,7 +73,8 @@ class Algorithm:
     def _doubting(self) -> Iterator[None]:
         self._doubts += 1
         try:
-            yield
+            with in_doubt():
+                yield
         finally:
             self._doubts -= 1
 
@@ -233,13 +237,21 @@ class Algorithm:
     def _while(self, statement: tree.While, local: Local) -> None:
         """Repeats while the condition holds; where only a simulation decides, as often as it can hold.
 
-        Each repetition is run as if all before it had taken place, so that a counter in the condition ends the loop.
+        Each repetition is run as if all before it had taken place, so that a counter in the condition ends the loop;
+        so does an array in the condition that has no further entries: going on there is an error of the model.
         """
         worlds: list[tuple[Any, Local]] = []
         now = dict(local)
         while True:
             stopped = either(now.get(_RETURNED, False), now.get(_BROKEN, False))
-            going = False if stopped is True else both(negated(stopped), self.evaluator.truth(statement.condition, now))
+            try:
+                truth = False if stopped is True else self.evaluator.truth(statement.condition, now)
+            except Outside as outside:
+                if not worlds:
+                    raise
+                self._demand_an_end(statement, [going for going, _ in worlds], str(outside))
+                break
+            going = both(negated(stopped), truth) if truth is not False else False
             if going is False:
                 break
             if going is not True:
@@ -261,6 +273,15 @@ class Algorithm:
             self._join(joined, going, now, world)
             now = joined
         local.update(now)
+
+    def _demand_an_end(self, statement: tree.While, goings: list[Any], why: str) -> None:
+        """The repetitions must not all take place, where the loop itself takes place."""
+        if self.require is None or is_in_doubt():
+            raise Refused(statement.at, f"{why}, where this 'while' goes on as long as it can")
+        everywhere: Any = True
+        for going in goings:
+            everywhere = both(everywhere, going)
+        self.require(negated(everywhere), f"a 'while' goes on beyond its array: {why}", statement.at)
 
     def _settled_while(self, statement: tree.While, local: Local) -> None:
         """A loop that parameters alone decide: they are fixed, as those are that decide a size."""

@@ -270,7 +270,7 @@ class Library:
             self._external(made, outputs, local, name, at)
         elif made.algorithms:
             for section in made.algorithms:
-                Algorithm(self.evaluator).run(section, local)
+                Algorithm(self.evaluator, require=self.require).run(section, local)
         elif outputs and all(local[n] is UNSET for n in outputs):
             raise Refused(at, f"the function '{name}' has no algorithm")
         results = tuple(local[n] for n in outputs)

@@ -17,6 +17,7 @@ from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targe
 from grisaille.modelica.algorithms.loops import looped
 from grisaille.modelica.discrete import Definition
 from grisaille.modelica.entries import Entries
+from grisaille.modelica.evaluation import in_doubt
 from grisaille.modelica.events import Events, is_momentary, outside_pre, pairs_of
 from grisaille.modelica.functions import SILENT, is_warning, message_of, results_for
 from grisaille.modelica.library import Library
@@ -96,7 +97,8 @@ class _Lowering:
         self._declare_events([*(s.node for s in whens), *statements], [*everything, *statements])
         continuous = self._define_discrete(plain)
         for single in whens:
-            self._try(single.node.at, lambda s=single: self.events.lower(s))
+            with in_doubt():
+                self._try(single.node.at, lambda s=single: self.events.lower(s))
         for statement in statements:
             unset = self.set_from_here[id(statement)]
             self._try(statement.at, lambda s=statement, n=unset: self.events.lower_statement(s, n))
@@ -107,8 +109,9 @@ class _Lowering:
                 self._try(single.node.at, lambda s=single: self._call(s))
         for name in self.names.unknown_parameters:
             self.laws.append(Law(Call("der", (Name(name),), 1), Constant(0.0), f"the parameter {name}"))
-        self._initial()
-        self._initial_derivatives()
+        with in_doubt():
+            self._initial()
+            self._initial_derivatives()
         self.refusals.check()
         choose_starts(self.names, self.laws)
         return self._finished()
@@ -421,7 +424,9 @@ class _Lowering:
             parameters={n: p for n, p in names.parameters.items() if n not in names.settled_reals},
             variables=names.variables,
             inputs=names.inputs,
-            outputs={n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs},
+            outputs={
+                n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs if n in names.variables
+            },
             quantities=quantities,
             equations=tuple(self.laws),
             initial=tuple(self.initial),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from grisaille.assessment.criterion import Threshold
     from grisaille.assessment.curve import Curve
+    from grisaille.assessment.deviances import Threshold
     from grisaille.assessment.diagnosis import Diagnosis
     from grisaille.assessment.profile import Profile
     from grisaille.assessment.ratio_test import RatioTest

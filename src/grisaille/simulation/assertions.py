@@ -49,7 +49,7 @@ def check_rows(model: Model, result: xr.Dataset, known: Mapping[str, float], rto
         return
     errors: list[str] = []
     remarks: list[str] = []
-    for formulas in cast("list[_Formulas]", model._cached("checks", lambda: [_Formulas(c) for c in checks])):
+    for formulas in cast("list[_Formulas]", model._cached("checks", lambda: _formulas(model))):
         broken = formulas.broken(result, known, rtol)
         if broken.any():
             severe = strict and formulas.check.severe
@@ -78,12 +78,19 @@ def _told(check: Check, broken: Bools, times: Floats) -> str:
     return f"{check.source}: {check.message or 'no message'} (`{shown}` does not hold, {where})"
 
 
+def _formulas(model: Model) -> list[_Formulas]:
+    nominal = {name: v.nominal for name, v in model._content.variables.items() if v.nominal}
+    return [_Formulas(check, nominal) for check in model._content.checks]
+
+
 class _Formulas:
     """The sides of a condition's relations as one function of the names in it."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: Check, nominal: Mapping[str, float]) -> None:
         self.check = check
         self.names = sorted({n.path for n in postorder((check.condition,)) if isinstance(n, Name)})
+        self.size = min((nominal.get(name, 1.0) for name in self.names), default=1.0)
+        """Of what runs know to a thousandth of their tolerance only, where it is zero."""
         symbols = {name: ca.SX.sym(f"v{k}") for k, name in enumerate(self.names)}
         self.sides = list(_sides(check.condition))
         lowered = lower(self.sides, symbols.__getitem__)
@@ -100,7 +107,7 @@ class _Formulas:
             columns.append(np.broadcast_to(np.asarray(value, dtype=float), times.shape))
         given = np.stack(columns) if columns else np.zeros((0, len(times)))
         values = dict(zip(map(id, self.sides), np.asarray(self._function(given)), strict=True))
-        return _verdict(self.check.condition, values, rtol)[0]
+        return _verdict(self.check.condition, values, rtol, self.size)[0]
 
 
 def _sides(condition: Expression) -> list[Expression]:
@@ -116,7 +123,7 @@ def _sides(condition: Expression) -> list[Expression]:
     return list(found.values())
 
 
-def _verdict(node: Expression, values: Mapping[int, Floats], rtol: float) -> tuple[Bools, Bools]:
+def _verdict(node: Expression, values: Mapping[int, Floats], rtol: float, size: float) -> tuple[Bools, Bools]:
     """(where it is certainly false, where it is certainly true)."""
     operation = node.operation if isinstance(node, Call) else ""
     if not isinstance(node, Call) or operation not in (*_JOINED, *_RELATIONS):
@@ -124,8 +131,8 @@ def _verdict(node: Expression, values: Mapping[int, Floats], rtol: float) -> tup
     if operation in _RELATIONS:
         left, right = (values[id(side)] for side in node.arguments)
         more, less = (left, right) if operation in ("gt", "ge") else (right, left)
-        return _relation(more - less, _slack(left, right, rtol), strict=operation in ("lt", "gt"))
-    parts = [_verdict(a, values, rtol) for a in node.arguments]
+        return _relation(more - less, _slack(left, right, rtol, size), strict=operation in ("lt", "gt"))
+    parts = [_verdict(a, values, rtol, size) for a in node.arguments]
     if operation == "not":
         return parts[0][1], parts[0][0]
     (a_no, a_yes), (b_no, b_yes) = parts
@@ -138,8 +145,8 @@ def _relation(gap: Floats, slack: float, *, strict: bool) -> tuple[Bools, Bools]
     return (gap <= 0, gap > 0) if strict else (gap < 0, gap >= 0)
 
 
-def _slack(left: Floats, right: Floats, rtol: float) -> float:
+def _slack(left: Floats, right: Floats, rtol: float, size: float) -> float:
     sides = np.concatenate([left, right])
     finite = sides[np.isfinite(sides)]
-    slack = rtol * float(np.abs(finite).max(initial=0.0))
+    slack = rtol * max(float(np.abs(finite).max(initial=0.0)), 1e-3 * size)
     return 0.0 if slack < 0.5 and bool(np.all(finite == np.round(finite))) else slack

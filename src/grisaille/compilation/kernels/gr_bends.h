@@ -10,6 +10,10 @@
  * what it has missed. Frozen steps are compared with pieces of themselves instead, and only where they pass two bends:
  * those that pass one have their ends on both sides of it.
  *
+ * Where gaps depend on z, the polynomial of z may be poor: z is exact at the stages alone, and what x does not feel does
+ * not shorten steps (a voltage on the far side of diodes that block). So where a gap comes close to its bend by the
+ * polynomial, z is solved for where the polynomial is worst, and a step whose gaps are doubtful is halved.
+ *
  * A bend may be hidden behind another one: 1 - |s - c| / w is below zero at both ends of a step that passes s = c, and
  * above zero next to it. So all gaps are looked at where one of them is zero, and again where others are found there.
  *
@@ -41,6 +45,8 @@
 #define GR_BEND_TURNS 5
 #define GR_BEND_DEPTH 3    /* bends behind bends behind bends */
 #define GR_BEND_NEAR 0.02  /* of what a gap moves by in a step: how close a turn may be that is looked at */
+#define GR_BEND_APPROACH 0.5 /* of what a gap moves by in a step: how close it comes where its polynomial is looked at */
+#define GR_BEND_SURE 1e-6  /* of the same: errors of the polynomial that hide nothing */
 #define GR_BEND_CLOSE 0.05 /* of the way to what was missed: a bend so close to the start of a step is behind it */
 
 /* a step that was taken */
@@ -53,6 +59,7 @@ struct gr_span {
   void (*bends)(double t, const double *x, const double *z, const double *u, const double *p, double *out);
   void (*inside)(const void *run, double share, double *x, double *z, double *u);
   double (*defect)(void *run, double share); /* h |F - x'| in tolerances */
+  long (*solve)(void *run, double share, double *x, double *z, double *u); /* inside, with z solved for; 0: not asked */
 };
 
 #if GR_HAS_BENDS
@@ -263,6 +270,101 @@ GR_FN long gr_lists_bends(const gr_span *s, double many, gr_bend_list *l) {
   gr_bend_points(s, values, l);
   return count >= many || (double)l->n >= many;
 }
+
+#if GR_HAS_Z
+GR_ARRAY double gr_bend_worst[2] = {0.4, 0.87}; /* between stages at 0, 0.16, 0.64 and 1 */
+
+/* How close gap i, of one sign at all points, comes to its bend by the polynomial, and where; by how much it moves. */
+GR_FN double gr_bend_approach(const gr_span *s, long i, const double *values, double *where, double *moves) {
+  double out[GR_LEN(GR_MOST_BENDS)], at[3], v[3], low = fabs(values[i]);
+  long near = 0;
+  *where = 0.0;
+  *moves = 0.0;
+  for (long c = 1; c <= GR_BEND_CELLS; c++) {
+    *moves += fabs(values[c * s->all + i] - values[(c - 1) * s->all + i]);
+    if (fabs(values[c * s->all + i]) < low) low = fabs(values[(near = c) * s->all + i]);
+  }
+  *where = gr_bend_shares[near];
+  if (!(low < GR_BEND_APPROACH * *moves)) return low;
+  if (near == 0) near = 1;
+  if (near == GR_BEND_CELLS) near = GR_BEND_CELLS - 1;
+  for (long c = 0; c < 3; c++) {
+    at[c] = gr_bend_shares[near - 1 + c];
+    v[c] = values[(near - 1 + c) * s->all + i];
+  }
+  for (long n = 0; n < 2; n++) {
+    const double share = gr_parabola_turn(at, v);
+    if (!(share > at[0] && share < at[2]) || share == at[1]) return low;
+    gr_bend_values(s, share, out);
+    if ((out[i] < 0.0) != (v[1] < 0.0)) low = 0.0;
+    if (fabs(out[i]) <= low) {
+      low = fabs(out[i]);
+      *where = share;
+    }
+    at[share > at[1] ? 0 : 2] = at[1];
+    v[share > at[1] ? 0 : 2] = v[1];
+    at[1] = share;
+    v[1] = out[i];
+  }
+  return low;
+}
+
+/* 1 where z at a point is another than its polynomial says, as far as the bends of gaps go that come close by it */
+GR_COLD long gr_bend_differs(const gr_span *s, double at, const double *values, const double *low, const double *moves) {
+  double found[GR_LEN(GR_MOST_BENDS)], guess[GR_LEN(GR_MOST_BENDS)];
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  if (!(at > 0.0 && at < 1.0)) return 0;
+  gr_bend_values(s, at, guess);
+  if (s->solve(s->run, at, x, z, u)) return 1;
+  s->bends(s->k->t + at * s->h, x, z, u, s->k->p, found);
+  for (long i = 0; i < s->gaps; i++) {
+    if (!(low[i] < HUGE_VAL)) continue;
+    const double apart = fabs(found[i] - guess[i]);
+    if ((found[i] < 0.0) != (values[i] < 0.0)) return 1;
+    if (apart > GR_BEND_SURE * moves[i] && fmin(low[i], fabs(found[i])) < 2.0 * apart) return 1;
+  }
+  return 0;
+}
+
+/* 1 where gap i, of one sign at both ends, is said to pass its bend and come back, and does so otherwise than the
+ * polynomial says or unseen by the step */
+GR_COLD long gr_bend_returns_otherwise(const gr_span *s, long i, const double *values) {
+  double found[GR_LEN(GR_MOST_BENDS)], x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  long far = 0;
+  for (long c = 1; c < GR_BEND_CELLS; c++)
+    if ((values[c * s->all + i] < 0.0) != (values[i] < 0.0) &&
+        (far == 0 || fabs(values[c * s->all + i]) > fabs(values[far * s->all + i])))
+      far = c;
+  if (far == 0 || (values[GR_BEND_CELLS * s->all + i] < 0.0) != (values[i] < 0.0)) return 0;
+  if (s->solve(s->run, gr_bend_shares[far], x, z, u)) return 1;
+  s->bends(s->k->t + gr_bend_shares[far] * s->h, x, z, u, s->k->p, found);
+  const double guess = values[far * s->all + i];
+  if (!(fabs(found[i] - guess) <= GR_BEND_CLOSE * fabs(guess))) return 1;
+  return !(0.25 * s->defect(s->run, gr_bend_shares[far]) <= 1.0);
+}
+
+/* 1 where the polynomial of z does not say whether a gap passes its bend and comes back */
+GR_COLD long gr_bend_doubts(const gr_span *s) {
+  double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_MOST_BENDS)], low[GR_LEN(GR_MOST_BENDS)], moves[GR_LEN(GR_MOST_BENDS)];
+  double at = 0.0, where, closest = 1.0;
+  for (long c = 0; c <= GR_BEND_CELLS; c++) gr_bend_values(s, gr_bend_shares[c], values + c * s->all);
+  for (long i = 0; i < s->gaps; i++) {
+    long passes = 0;
+    for (long c = 1; c <= GR_BEND_CELLS; c++) passes |= (values[c * s->all + i] < 0.0) != (values[i] < 0.0);
+    if (passes && gr_bend_returns_otherwise(s, i, values)) return 1;
+    low[i] = passes ? HUGE_VAL : gr_bend_approach(s, i, values, &where, moves + i);
+    if (passes || !(low[i] < GR_BEND_APPROACH * moves[i])) {
+      low[i] = HUGE_VAL;
+    } else if (low[i] < closest * moves[i]) {
+      closest = low[i] / moves[i];
+      at = where;
+    }
+  }
+  if (!(closest < 1.0)) return 0;
+  return gr_bend_differs(s, at, values, low, moves) || gr_bend_differs(s, gr_bend_worst[0], values, low, moves) ||
+         gr_bend_differs(s, gr_bend_worst[1], values, low, moves);
+}
+#endif
 
 GR_FN long gr_bend_middles(double *at, long n) {
   if (n < 2 || n > GR_FEW_POINTS) return n;

@@ -516,7 +516,7 @@ GR_COLD double gr_refined_bend(gr_task *k, const gr_stepper *s, const gr_span *s
  * nowhere. */
 GR_COLD double gr_suspect_bent(gr_task *k, const gr_stepper *s, const gr_gauge *a, double upto, double h) {
   gr_bent_step run = {k, s, h};
-  const gr_span span = {k, &run, h, GR_GAP_BENDS, GR_ALL_GAP_BENDS, gr_gap_bends, gr_bent_inside, 0};
+  const gr_span span = {k, &run, h, GR_GAP_BENDS, GR_ALL_GAP_BENDS, gr_gap_bends, gr_bent_inside, 0, 0};
   gr_bend_list bends;
   gr_gauge from, to;
   double begin = 0.0;

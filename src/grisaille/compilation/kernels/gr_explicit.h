@@ -54,7 +54,7 @@ typedef struct {
   double *ks, *s, *sz;  /* NX x ns per stage; argument and sz of one stage */
   double t_new, h;
   long segment, worst;  /* of the signals; entry of x with the largest error */
-  long extended;        /* rows lie inside the step, so the extension is there */
+  long extended;        /* the stages of the extension are there */
 } gr_rk;
 
 GR_FN gr_rk gr_rk_in(gr_task *k) {
@@ -359,7 +359,7 @@ GR_FN void gr_rk_weights(const gr_tableau *p, double s, double *weight) {
 /* z at t + s h between the stages beside it; answers the nearer one */
 GR_FN long gr_rk_between(const gr_rk *r, double s, double *z) {
   const double *c = r->pair.c;
-  long below = 0, above = r->pair.last, rows = r->pair.e3 ? r->pair.rows : r->pair.last + 1;
+  long below = 0, above = r->pair.last, rows = r->pair.e3 && r->extended ? r->pair.rows : r->pair.last + 1;
   for (long i = 1; i < rows; i++) {
     if (c[i] <= s && c[i] > c[below]) below = i;
     if (c[i] >= s && c[i] < c[above]) above = i;
@@ -507,14 +507,37 @@ GR_COLD void gr_rk_smoothly(const void *run, double share, double *x, double *z,
   gr_signals_from(r->k, r->segment, r->k->t + share * r->h, u);
 }
 
-GR_COLD double gr_rk_defect(void *run, double share) {
-  gr_rk *r = (gr_rk *)run;
-  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], f[GR_LEN(GR_N)], slope[GR_ROWS], zero[GR_LEN(GR_NX)], sum = 0.0;
-  gr_rk_smoothly(run, share, x, z, u);
+/* stages that only the continuous extension needs */
+GR_FN long gr_rk_extend_inside(gr_rk *r) {
+  if (!r->pair.e3 || r->extended) return GR_DONE;
+  for (long i = r->pair.last + 1; i < r->pair.rows; i++) {
+    const long status = gr_rk_stage(r, i);
+    if (status) return status;
+  }
+  r->extended = 1;
+  return GR_DONE;
+}
+
+/* the same with z solved for; F there is left in f */
+GR_COLD long gr_rk_solved_into(gr_rk *r, double share, double *x, double *z, double *u, double *f) {
+  gr_rk_smoothly(r, share, x, z, u);
   const gr_anchor from = gr_rk_known(r, gr_rk_between(r, share, z));
   r->newton.f = f;
   const long status = gr_solve_implicit(r->k, &r->newton, &from, r->k->t + share * r->h, x, z, u);
   r->newton.f = r->own;
+  return status;
+}
+
+GR_COLD long gr_rk_solved(void *run, double share, double *x, double *z, double *u) {
+  double f[GR_LEN(GR_N)];
+  const long status = gr_rk_extend_inside((gr_rk *)run);
+  return status ? status : gr_rk_solved_into((gr_rk *)run, share, x, z, u, f);
+}
+
+GR_COLD double gr_rk_defect(void *run, double share) {
+  gr_rk *r = (gr_rk *)run;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], f[GR_LEN(GR_N)], slope[GR_ROWS], zero[GR_LEN(GR_NX)], sum = 0.0;
+  const long status = gr_rk_solved_into(r, share, x, z, u, f);
   if (status) return HUGE_VAL;
   for (long i = 0; i < GR_NX; i++) zero[i] = 0.0;
   gr_rk_slopes(&r->pair, share, slope);
@@ -526,17 +549,20 @@ GR_COLD double gr_rk_defect(void *run, double share) {
 /* the share of the step that was taken up to which nothing has been passed unseen */
 GR_FN double gr_rk_seen(gr_rk *r) {
   gr_task *k = r->k;
-  gr_span s = {k, r, r->h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk_roughly, gr_rk_defect};
+  gr_span s = {k, r, r->h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk_roughly, gr_rk_defect, gr_rk_solved};
   gr_bend_list bends;
   double values[(GR_BEND_CELLS + 1) * GR_LEN(GR_MOST_BENDS)], missed;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
-  if (!gr_passes_bends(&s, 1.0, 1, values)) return 1.0;
-  if (r->pair.e3 && !r->extended)
-    for (long i = r->pair.last + 1; i < r->pair.rows; i++)
-      if (gr_rk_stage(r, i)) return 0.5;
-  s.inside = gr_rk_smoothly;
-  const double share = gr_lists_bends(&s, 1.0, &bends) ? gr_seen_up_to(&s, &bends, GR_RK_MISSED, &missed) : 1.0;
+  double share = 1.0;
+  if (gr_passes_bends(&s, 1.0, 1, values)) {
+    if (gr_rk_extend_inside(r)) return 0.5;
+    s.inside = gr_rk_smoothly;
+    if (gr_lists_bends(&s, 1.0, &bends)) share = gr_seen_up_to(&s, &bends, GR_RK_MISSED, &missed);
+  }
+#if GR_HAS_Z
+  if (share == 1.0 && gr_bend_doubts(&s)) share = 0.5;
+#endif
   k->rescues = rescues;
   k->where = where;
   k->amount = amount;

@@ -402,16 +402,24 @@ GR_FN void gr_radau_bend_inside(const void *run, double share, double *x, double
   gr_signals_from(a->k, r->s->segment, a->k->t + share * a->h, u);
 }
 
+/* the same, with z solved for */
+GR_COLD long gr_radau_bend_solved(void *run, double share, double *x, double *z, double *u) {
+  const gr_radau_span *a = (const gr_radau_span *)run;
+  const gr_radau_room *r = a->r;
+  gr_newton newton = gr_newton_in(r->newton);
+  gr_radau_bend_inside(run, share, x, z, u);
+  const gr_anchor start = {a->k->t, r->y, r->y + GR_NX, r->s->segment};
+  r->s->z_valid = 0;
+  return gr_solve_implicit(a->k, &newton, &start, a->k->t + share * a->h, x, z, u);
+}
+
 /* F - x' on the collocation polynomial */
 GR_COLD long gr_radau_drift(void *run, double share, double *d) {
   const gr_radau_span *a = (const gr_radau_span *)run;
   const gr_radau_room *r = a->r;
-  gr_newton newton = gr_newton_in(r->newton);
+  const gr_newton newton = gr_newton_in(r->newton);
   double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], l[3];
-  gr_radau_bend_inside(run, share, x, z, u);
-  const gr_anchor start = {a->k->t, r->y, r->y + GR_NX, r->s->segment};
-  r->s->z_valid = 0;
-  const long status = gr_solve_implicit(a->k, &newton, &start, a->k->t + share * a->h, x, z, u);
+  const long status = gr_radau_bend_solved(run, share, x, z, u);
   if (status) return status;
   gr_radau_collocation_slopes(share, l);
   for (long i = 0; i < GR_NX; i++) {
@@ -441,12 +449,16 @@ GR_COLD double gr_radau_defect(void *run, double share) {
 /* the share of a step of length h up to which nothing has been passed unseen; what it has missed, in tolerances */
 GR_FN double gr_radau_seen(gr_task *k, gr_radau_room *r, double h, double many, double most, double *missed) {
   gr_radau_span a = {k, r, h};
-  const gr_span s = {k, &a, h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_radau_bend_inside, gr_radau_defect};
+  const gr_span s = {k, &a, h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_radau_bend_inside, gr_radau_defect,
+                     gr_radau_bend_solved};
   gr_bend_list bends;
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
   *missed = 0.0;
-  const double share = gr_lists_bends(&s, many, &bends) ? gr_seen_up_to(&s, &bends, most, missed) : 1.0;
+  double share = gr_lists_bends(&s, many, &bends) ? gr_seen_up_to(&s, &bends, most, missed) : 1.0;
+#if GR_HAS_Z
+  if (share == 1.0 && !(k->fixed_step > 0.0) && gr_bend_doubts(&s)) share = 0.5;
+#endif
   k->rescues = rescues;
   k->where = where;
   k->amount = amount;

@@ -93,6 +93,7 @@ GR_COLD long gr_way_linearise(gr_task *k, gr_newton *n, const gr_way *w, double 
 GR_COLD long gr_stride(gr_task *k, gr_newton *n, const gr_way *w, double s, double goal, const double *z, double *next,
                        double *contraction) {
   double dz[GR_LEN(GR_NZ)], slope[GR_LEN(GR_NZ)], first = 0.0, before = 0.0;
+  const double little = k->fixed_step > 0.0 ? 1e-2 : gr_decides_nothing(k);
   *contraction = 0.0;
   if (!gr_way_values(k, n, w, s + (goal - s) / 64.0, z)) return 0;
   gr_correction_z(k, n, slope);
@@ -102,17 +103,17 @@ GR_COLD long gr_stride(gr_task *k, gr_newton *n, const gr_way *w, double s, doub
     gr_correction_z(k, n, dz);
     const double size = gr_size_z(k, z, dz);
     if (it == 0) first = size;
-    else if (size > 1e-2 && !(size <= GR_STALE_CONTRACTION * before)) return 0;
-    else *contraction = fmax(*contraction, size / before);
+    else if (size > little && !(size <= GR_STALE_CONTRACTION * before)) return 0;
+    else if (before > little) *contraction = fmax(*contraction, size / before);
     for (long i = 0; i < GR_NZ; i++) next[i] += dz[i];
-    if (size <= 1e-2 || size <= 1e-3 * first) break;
+    if (size <= 1e-2 || size <= 1e-3 * first || (it > 1 && size <= little && size > GR_STALE_CONTRACTION * before)) break;
     if (it == GR_NEWTON_MOST - 1) return 0;
     before = size;
   }
   for (long i = 0; i < GR_NZ; i++) slope[i] *= 64.0, dz[i] = next[i] - z[i];
   before = fmax(gr_size_z(k, z, slope), gr_size_z(k, z, dz));
   for (long i = 0; i < GR_NZ; i++) slope[i] -= dz[i];
-  return gr_size_z(k, z, slope) <= 0.5 * before + 2.0;
+  return gr_size_z(k, z, slope) <= 0.5 * before + fmax(2.0, little);
 }
 
 /* A stride across a bend: Newton with factors of every point. The root must lie where the slopes of both ends let it,
@@ -218,7 +219,7 @@ GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *
     const double size = gr_size_z(k, z, dz);
     if (!(size <= DBL_MAX)) break;
     const double whole = gr_reach_z(k, t, x, z, u, dz);
-    if (size <= GR_DECIDES_NOTHING && (whole == 1.0 || size <= floor)) return gr_newton_iterate(k, n, t, x, z, u);
+    if (size <= gr_decides_nothing(k) && (whole == 1.0 || size <= floor)) return gr_newton_iterate(k, n, t, x, z, u);
     for (share = fmin(1.0, 4.0 * share);; share *= 0.5) {
       if (share < 1e-12) return gr_unsolved(k, n);
       const double part = share * whole;
@@ -441,7 +442,7 @@ GR_COLD long gr_rescue_damped(gr_task *k, gr_newton *n, const gr_way *w, double 
       trial[i] = start == 0 ? z[i] : ended[i] + beyond[start - 1] * (ended[i] - w->from->z[i]);
     if (gr_newton_damped(k, n, w->t, w->x, trial, w->u, 0)) continue;
     for (long i = 0; i < GR_NZ; i++) apart[i] = found ? trial[i] - z[i] : 0.0;
-    if (gr_size_z(k, trial, apart) > 10.0) return GR_NEWTON;
+    if (gr_size_z(k, trial, apart) > fmax(10.0, gr_decides_nothing(k))) return GR_NEWTON;
     for (long i = 0; i < GR_NZ; i++) z[i] = trial[i];
     found++;
   }

@@ -226,7 +226,7 @@ GR_COLD void gr_rk4_compare_pieces(gr_rk4_run *r, double end, const double *at, 
 GR_FN void gr_rk4_look(gr_rk4_run *r, double end, const double *x, const double *z, const double *f) {
   gr_task *k = r->k;
   gr_rk4_span a = {r, end - k->t, x, z, f};
-  const gr_span s = {k, &a, a.h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk4_roughly, gr_rk4_defect};
+  const gr_span s = {k, &a, a.h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk4_roughly, gr_rk4_defect, 0};
   gr_bend_list bends;
   double *at = bends.at, missed = 0.0;
   const double amount = k->amount;

@@ -22,7 +22,10 @@
 #define GR_NEWTON_MOST 15
 #define GR_FRESH_CONTRACTION 0.25 /* h_0 = 1/2 */
 #define GR_STALE_CONTRACTION 0.5
-#define GR_DECIDES_NOTHING 3.0 /* corrections below this, in units of the tolerance, say nothing about roots */
+/* corrections below this, in units of the tolerance, or in z, say nothing about roots: terms that cancel leave rounding
+ * in z that tight tolerances see (amperes beside the leakage of diodes) */
+#define GR_DECIDES_NOTHING 3.0
+#define GR_ROUNDED_BELOW 3e-8
 #define GR_STALLED 4 /* corrections after which small ones that do not shrink are rounding of terms that cancel */
 
 /* dF/d[x; z], the factors of dF/dz and where they stand; `valid` must survive between slices */
@@ -52,6 +55,10 @@ GR_FN gr_newton gr_newton_in(double *work) {
   n.pivot = (long *)(n.gaps + GR_SIDES);
   n.valid = n.held = 0;
   return n;
+}
+
+GR_FN double gr_decides_nothing(const gr_task *k) {
+  return k->fixed_step > 0.0 ? GR_DECIDES_NOTHING : fmax(GR_DECIDES_NOTHING, GR_ROUNDED_BELOW / k->rtol);
 }
 
 GR_FN void gr_hold(gr_newton *n) {
@@ -269,6 +276,7 @@ GR_FN long gr_changes_pieces(const double *dz) {
 GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
   double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
   double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-2;
+  const double little = gr_decides_nothing(k);
   long age = 1, jumps = 0; /* corrections made since the factors were taken; a piece has just changed */
   for (long it = 0; it < GR_NEWTON_MOST; it++) {
     gr_F(t, x, z, u, k->p, n->f);
@@ -291,7 +299,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
       if (!(one <= size)) size = one;
       if (it > 0 && fabs(last[i]) * per > before) before = fabs(last[i]) * per;
     }
-    const double rest = it >= GR_STALLED && !(k->fixed_step > 0.0) ? GR_DECIDES_NOTHING : floor;
+    const double rest = it >= GR_STALLED && !(k->fixed_step > 0.0) ? little : floor;
     if (size <= enough || (it > 0 && size <= rest && size > 0.5 * before) ||
         (it > 0 && size > 0.1 * before && gr_at_rounding(n, x, z))) {
       if (!gr_left_its_piece(k, n, t, x, z, u)) return GR_DONE;
@@ -307,8 +315,8 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
     const long jumped = jumps;
     jumps = gr_changes_pieces(dz);
     if (it > 0 && !jumps && !jumped) {
-      if (before > GR_DECIDES_NOTHING && !(size <= (age == 1 ? GR_FRESH_CONTRACTION : GR_STALE_CONTRACTION) * before)) break;
-      if (!(size <= 10.0 * before) && !(size <= GR_DECIDES_NOTHING) && age == 1) break; /* diverges with the right factors */
+      if (before > little && !(size <= (age == 1 ? GR_FRESH_CONTRACTION : GR_STALE_CONTRACTION) * before)) break;
+      if (!(size <= 10.0 * before) && !(size <= little) && age == 1) break; /* diverges with the right factors */
     }
     if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
       const long orientation = gr_orientation(n);
@@ -318,7 +326,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
       gr_correction_z(k, n, dz);
       k->newton_iterations--;
       for (long i = 0; i < GR_NZ; i++) last[i] += dz[i];
-      if (before > GR_DECIDES_NOTHING && !jumps && !jumped &&
+      if (before > little && !jumps && !jumped &&
           (gr_orientation(n) != orientation ||
            !(gr_size_z(k, z, last) <= GR_STALE_CONTRACTION * fmax(size, gr_size_z(k, z, dz))))) break;
       age = 0;

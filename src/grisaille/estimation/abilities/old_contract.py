@@ -9,7 +9,11 @@ AHEAD = "give predictions ahead as an object, ahead = …, that derives from Ahe
 REDRAW = 'say what a bootstrap draws by redraw = Redraw("noise") (grisaille.estimation.abilities.redraw)'
 ADVICE = "give sentences as an object, advice = …, that derives from Advice (grisaille.estimation.abilities.advice)"
 EFFORT = "give costs as an object, effort = …, that derives from Effort (grisaille.estimation.abilities.effort)"
+DENSITY = "say what is minimised by an object, density = …, such as OwnLikelihood (grisaille.estimation.density.own)"
 GONE: dict[str, str] = {
+    "deviance": DENSITY, "objective": DENSITY, "valued": DENSITY, "comparable": DENSITY, "has_own_likelihood": DENSITY,
+    "not_a_likelihood": DENSITY, "no_profiles": DENSITY, "no_ratio": DENSITY, "estimates_levels": DENSITY,
+    "levels_told": DENSITY,
     "has_states": STATES, "smooths": STATES, "states_at": STATES, "kept": STATES,
     "follows": AHEAD, "filters": AHEAD, "predicts_ahead": AHEAD, "predict_ahead": AHEAD, "predict_with_bands": AHEAD,
     "led": AHEAD, "continued": AHEAD,

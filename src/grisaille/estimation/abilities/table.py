@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from grisaille.estimation.abilities.missing import why_missing
+from grisaille.estimation.density.kinds import why_no_density, why_no_profiles, why_no_ratio
 from grisaille.estimation.estimator import Estimator
 
 
@@ -52,16 +53,17 @@ def _predicted(method: Estimator) -> Answer:
 TESTS = {"all": "whiteness, inputs, normality, size", "size": "their size only", "none": "none, they follow the data"}
 REDRAWN = {"noise": "measurement noise", "model": "disturbances and noise"}
 ABILITIES: tuple[Asked, ...] = (
-    Asked("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.levels_told["scale"])),
-    Asked("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.levels_told["noise"])),
+    Asked("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.density.levels.scale)),
+    Asked("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.density.levels.noise)),
     Asked("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
-    Asked("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(m.no_ratio)),
-    Asked("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(m.no_profiles)),
-    Asked("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(m.no_profiles)),
+    Asked("log-density", "gr.log_density(…)", lambda m: _unless(why_no_density(m))),
+    Asked("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(why_no_ratio(m))),
+    Asked("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(why_no_profiles(m))),
+    Asked("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(why_no_profiles(m))),
     Asked(
         "bootstrap intervals",
         'fit.intervals(method="bootstrap")',
-        lambda m: _unless(why_missing(m, "redraw") or m.no_profiles),
+        lambda m: _unless(why_missing(m, "redraw") or why_no_profiles(m)),
     ),
     Asked("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _redrawn(m, "parametric")),
     Asked("… draws again", "", lambda m: Answer(REDRAWN[m.redraw.what] if m.redraw else "–")),

@@ -95,6 +95,10 @@ class Solution(Ended[Any], ABC):
         """Raises ``NotPositiveDefinite`` where there is no curvature to integrate with."""
 
     @abstractmethod
+    def marginals(self, sensitive: bool) -> list[Marginal]:
+        """Of every experiment, without priors."""
+
+    @abstractmethod
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
         """Quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
 

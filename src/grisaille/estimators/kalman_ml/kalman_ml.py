@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
 
@@ -36,6 +36,7 @@ from grisaille.estimators.kalman_ml.advice import FilterAdvice
 from grisaille.estimators.kalman_ml.ahead import FilteredAhead
 from grisaille.estimators.kalman_ml.conclusion import conclude
 from grisaille.estimators.kalman_ml.effort import FilterEffort
+from grisaille.estimators.kalman_ml.objective import FilterLikelihood, PredictionCriterion
 from grisaille.estimators.kalman_ml.other_filter import reviewed
 from grisaille.estimators.kalman_ml.posing import pose_likelihood
 from grisaille.estimators.kalman_ml.search import LikelihoodSearch
@@ -130,9 +131,6 @@ class KalmanML(Estimator):
                         f"{value!r}: give large variances instead, initial_covariance={{state: variance}}."
                     )
 
-    has_own_likelihood: ClassVar[bool] = True
-    deviance: ClassVar[Literal["likelihood"]] = "likelihood"
-
     @classmethod
     def verdict(cls, subject: Subject) -> Verdict:
         if subject.is_static:
@@ -201,25 +199,16 @@ class KalmanML(Estimator):
         return not self.is_likelihood
 
     @property
-    def no_profiles(self) -> str:
-        if self.is_likelihood:
-            return ""
-        return (
-            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
-            "robust=None, horizon=1, or use gr.bootstrap."
-        )
-
-    @property
-    def not_a_likelihood(self) -> str:
-        return "a robust loss" if self.robust is not None else f"horizon={self.horizon!r}"
-
-    @property
-    def is_likelihood(self) -> bool:
-        """Robust losses and predictions over several samples are not likelihoods."""
-        return self.robust is None and self.horizon == 1
+    def density(self) -> FilterLikelihood | PredictionCriterion:
+        if self.robust is not None:
+            return PredictionCriterion("a robust loss", instead="gr.KalmanML(robust=None)")
+        if self.horizon != 1:
+            return PredictionCriterion(f"horizon={self.horizon!r}", instead="gr.KalmanML(horizon=1)")
+        return FilterLikelihood(self.bound_penalty)
 
     @property
     def bound_penalty(self) -> BoundPenalty:
+        """What keeps unknowns inside their bounds beside the likelihood."""
         return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:

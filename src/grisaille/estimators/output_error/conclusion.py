@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grisaille.estimation.density.least_squares import normal_log_likelihood
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.uncertainty import gauss_newton_covariance, without_undetermined
-from grisaille.estimators.output_error import own_value, robust_losses
+from grisaille.estimators.output_error import robust_losses
 from grisaille.estimators.output_error.bounds import on_bounds
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps
 from grisaille.estimators.output_error.event_order import order_notes
@@ -80,7 +81,7 @@ def conclude(method: OutputError, solved: Solved, search: Squares, unconfirmed: 
         covariance=covariance,
         free=free,
         noise={n: float(s) for n, s in problem.sigma.items()},
-        log_likelihood=own_value.log_likelihood(problem, evaluation) if method.is_likelihood else np.nan,
+        log_likelihood=normal_log_likelihood(problem, evaluation) if method.is_likelihood else np.nan,
         is_likelihood=method.is_likelihood,
         count=problem.count,
         objective=_objective(method, problem, evaluation),

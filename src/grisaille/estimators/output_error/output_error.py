@@ -16,9 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
-
-import numpy as np
+from typing import Literal
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.redraw import Redraw
@@ -26,16 +24,22 @@ from grisaille.estimation.cases import build_case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.noise import noise_levels, refuse_noise_alone
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.residuals.counted import Score
 from grisaille.estimation.starts.warm_start import state_courses
 from grisaille.estimation.subject import Subject
-from grisaille.estimators.output_error import own_value, robust_losses
+from grisaille.estimators.output_error import robust_losses
 from grisaille.estimators.output_error.advice import LeastSquaresAdvice
 from grisaille.estimators.output_error.conclusion import conclude
 from grisaille.estimators.output_error.effort import SimulationEffort
 from grisaille.estimators.output_error.errors import Errors
+from grisaille.estimators.output_error.objective import (
+    WITH_A_ROBUST_LOSS,
+    WITH_ROBUST_ERRORS,
+    NormalLikelihood,
+    RobustLoss,
+)
 from grisaille.estimators.output_error.other_errors import ErrorsByOption
 from grisaille.estimators.output_error.stages import Stages
 from grisaille.optimization.journal import Journal, Progress
@@ -84,9 +88,6 @@ class OutputError(Estimator):
     tolerance: float = 1e-12
     max_evaluations: int = 4000
     compiled: bool | None = None
-
-    estimates_levels: ClassVar[bool] = False
-    deviance: ClassVar[Literal["squares"]] = "squares"
 
     @classmethod
     def verdict(cls, subject: Subject) -> Verdict:
@@ -154,49 +155,11 @@ class OutputError(Estimator):
         return self.covariance == "sandwich" or self.errors == "robust"
 
     @property
-    def is_likelihood(self) -> bool:
-        return self.loss == "linear"
-
-    @property
-    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
-        return {"scale": "no", "noise": "without being named, where the model leaves it open"}
-
-    @property
-    def no_profiles(self) -> str:
-        if self.errors == "robust":
-            return (
-                "Profiles, confidence regions and likelihood ratios take residuals to be independent, which "
-                "errors='robust' does not: fit.intervals() has the robust errors, fit.with_errors('plain') the others."
-            )
-        if self.is_likelihood:
-            return ""
-        return (
-            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
-            "loss='linear', or use gr.bootstrap."
-        )
-
-    @property
-    def not_a_likelihood(self) -> str:
-        return "a robust loss"
-
-    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
-        evaluation = own_value.across_jumps(problem, evaluation)
-        if self.loss != "linear":
-            return own_value.robust(problem, evaluation, self.loss, self.loss_scale), np.nan
-        log_likelihood = own_value.log_likelihood(problem, evaluation)
-        if problem.sigma:
-            return own_value.profiled(problem, evaluation, log_likelihood), log_likelihood
-        return evaluation, log_likelihood
-
-    def comparable(self, estimate: Estimate) -> float:
-        """−log L − log prior; for robust losses Σ (½ C² ρ((w e / σC)²) + log σ), with known σ left out."""
-        if estimate.is_likelihood:
-            return super().comparable(estimate)
-        beyond, data = estimate.evaluation.residuals[estimate.count :], estimate.evaluation.residuals[: estimate.count]
-        value = robust_losses.LOSSES[self.loss].value((data / self.loss_scale) ** 2)
-        levels = [np.full(len(s.values), estimate.noise.get(s.output, 1.0)) for c in estimate.cases for s in c.samples]
-        loss = 0.5 * self.loss_scale**2 * float(np.sum(value))
-        return 0.5 * float(beyond @ beyond) + loss + float(np.sum(np.log(np.concatenate(levels))))
+    def density(self) -> NormalLikelihood | RobustLoss:
+        refused = WITH_ROBUST_ERRORS if self.errors == "robust" else ""
+        if self.loss == "linear":
+            return NormalLikelihood(refused)
+        return RobustLoss(no_profiles=refused or WITH_A_ROBUST_LOSS, loss=self.loss, scale=self.loss_scale)
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""

@@ -85,30 +85,3 @@ def _as_value(
         evaluation.theta, residuals, jacobian, evaluation.errors, evaluation.predictions, value=value,
         slope=jacobian.T @ score, curvature=jacobian.T @ jacobian, log_likelihood=log_l,
     )  # fmt: skip
-
-
-def log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
-    """log p(y | θ, σ), constants included; unknown σ at its maximum-likelihood value RSS/N."""
-    total = 0.0
-    deviations = np.concatenate(
-        [
-            problem.deviations(c, s.output, s.rows, p, evaluation.theta)
-            for c, p in zip(problem.cases, evaluation.predictions, strict=True)
-            for s in c.samples
-        ]
-    )
-    for k, name in enumerate(problem.outputs):
-        mine = problem.output_of == k
-        n = int(mine.sum())
-        weights = problem.weights[mine]
-        if not n:
-            continue
-        log_weights = float(np.sum(np.log(weights[weights > 0])))
-        if problem.noise[name].known:
-            sigma = deviations[mine]
-            r = weights * evaluation.errors[mine] / sigma
-            total += float(-0.5 * r @ r - np.sum(np.log(sigma)) - 0.5 * n * np.log(2 * np.pi)) + log_weights
-        else:
-            variance = max(float(np.mean((weights * evaluation.errors[mine]) ** 2)), 1e-300)
-            total += -0.5 * n * (np.log(2 * np.pi * variance) + 1) + log_weights
-    return total

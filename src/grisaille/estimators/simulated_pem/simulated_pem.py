@@ -21,6 +21,7 @@ import numpy as np
 
 from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import EstimationError
+from grisaille.estimation.density.kinds import Levels, NoLikelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.problem import Problem
@@ -147,21 +148,17 @@ class SimulatedPEM(Estimator):
         return [*wanted, *(n for n in open_noise(structure.model, data) if n not in said)]
 
     @property
-    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
-        if self.match == "mean-variance":
-            return {"scale": "yes", "noise": "yes"}
-        return {"scale": "where the mean moves with it", "noise": "no"}
+    def density(self) -> NoLikelihood:
+        refused = (
+            f"Profiles and confidence regions need a likelihood, and the criterion of {type(self).__name__} is not "
+            "one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
+        )
+        levels = Levels() if self.match == "mean-variance" else Levels("where the mean moves with it", "no")
+        return NoLikelihood(no_profiles=refused, levels=levels)
 
     @property
     def residual_tests(self) -> Literal["all", "size", "none"]:
         return "size"
-
-    @property
-    def no_profiles(self) -> str:
-        return (
-            f"Profiles and confidence regions need a likelihood, and the criterion of {type(self).__name__} is not "
-            "one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
-        )
 
     @property
     def effort(self) -> EnsembleEffort:

@@ -6,15 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.compilation.task import Status
+from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators.steps import Floats, StepFailure
 
 if TYPE_CHECKING:
     from grisaille.simulation.integrators.roots import Newton
 
 MOST_PIECES = 200
-DECIDES_NOTHING = 3.0
-"""Corrections below this, in units of the tolerance, say nothing about roots."""
+DECIDES_NOTHING, ROUNDED_BELOW = 3.0, 3e-8
+"""Corrections below this, in units of the tolerance, or in z, say nothing about roots.
+
+Terms that cancel leave rounding in z that tight tolerances see (amperes beside the leakage of diodes).
+"""
+
+
+def decides_nothing(task: Task) -> float:
+    """Corrections below this, in units of the tolerance, say nothing about roots."""
+    return DECIDES_NOTHING if task.fixed_step > 0 else max(DECIDES_NOTHING, ROUNDED_BELOW / task.rtol)
 
 
 def damped(
@@ -41,7 +49,7 @@ def damped(
         if not np.isfinite(size):
             break
         whole = newton.reach(t, x, z, u, dz)
-        if size <= DECIDES_NOTHING and (whole == 1.0 or size <= floor):
+        if size <= decides_nothing(task) and (whole == 1.0 or size <= floor):
             return newton.iterate(t, x, z, u)
         share = min(1.0, 4.0 * share)
         while not _is_closer(newton, t, x, z, u, share * whole * dz, (1.0 - 0.25 * share * whole) * size):

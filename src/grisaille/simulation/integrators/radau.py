@@ -51,6 +51,8 @@ A_INVERSE = np.array(
 GAMMA, ALPHA, BETA = 3.6378342527444957322, 2.6810828736277521339, 3.0504301992474105694
 E = np.array([-10.048809399827415944, 1.3821427331607492039, -1.0 / 3.0])
 """Embedded formula of order 3."""
+STALLED, STALLED_BELOW = 0.45, 0.1
+"""Newton with the exact matrix that shrinks by less has come to rounding: of 12 V, beside an ideal diode's 1e-5 ohm."""
 
 
 class Outcome(Enum):
@@ -240,7 +242,8 @@ class Step:
             size, before = rms(d, self.scale), self.Z
             reach = self._reach(t, h, d)
             stays = reach == 1.0 or size > 0.3 * old
-            if (stays and (size <= enough or at_rounding(size, old))) or (enough == 0.0 and size <= 1e-13):
+            stalls = enough > 0.0 and reach == 1.0 and STALLED * old < size <= STALLED_BELOW
+            if (stays and (size <= enough or at_rounding(size, old))) or (enough == 0.0 and size <= 1e-13) or stalls:
                 self.Z = before + d
                 return
             share = min(1.0, 4.0 * share)

@@ -16,7 +16,7 @@ import numpy as np
 
 from grisaille.compilation.task import Status
 from grisaille.numerics.sides import have_changed
-from grisaille.simulation.integrators.damping import damped
+from grisaille.simulation.integrators.damping import damped, decides_nothing
 from grisaille.simulation.integrators.folds import beyond_folds
 from grisaille.simulation.integrators.steps import Floats, StepFailure
 
@@ -160,6 +160,7 @@ class Way:
         ``None`` unless all contract and the root moves as its slope at the start says, within a half.
         """
         after, first, before, contraction = z, 0.0, 0.0, 0.0
+        little = 1e-2 if self.newton.task.fixed_step > 0 else decides_nothing(self.newton.task)
         slope = self.correction(s + (goal - s) / 64.0, z)
         if slope is None:
             return None
@@ -170,18 +171,19 @@ class Way:
             length = self.newton.size(dz, z)
             if iteration == 0:
                 first = length
-            elif length > 1e-2 and not length <= CONTRACTION * before:
+            elif length > little and not length <= CONTRACTION * before:
                 return None
-            else:
+            elif before > little:
                 contraction = max(contraction, length / before)
             after = after + dz
-            if length <= 1e-2 or length <= 1e-3 * first:
+            stalls = iteration > 1 and CONTRACTION * before < length <= little
+            if length <= 1e-2 or length <= 1e-3 * first or stalls:
                 break
             before = length
         else:
             return None
         size, ahead, moved = self.newton.size, 64.0 * slope, after - z
-        is_straight = size(ahead - moved, z) <= 0.5 * max(size(ahead, z), size(moved, z)) + 2.0
+        is_straight = size(ahead - moved, z) <= 0.5 * max(size(ahead, z), size(moved, z)) + max(2.0, little)
         return (after, contraction) if is_straight else None
 
     def leap(self, s: float, goal: float, z: Floats) -> Floats | None:
@@ -293,7 +295,7 @@ def _damped(way: Way, z: Floats, ended: Floats) -> tuple[Floats, Floats]:
             trial, _ = damped(newton, way.t, way.x, start, way.u)
         except StepFailure:
             continue
-        if found and newton.size(trial - z, trial) > 10.0:
+        if found and newton.size(trial - z, trial) > max(10.0, decides_nothing(newton.task)):
             raise StepFailure(Status.NEWTON)
         z, found = trial, found + 1
     if found < 2:

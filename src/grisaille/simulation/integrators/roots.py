@@ -16,7 +16,7 @@ import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.numerics.sides import have_changed, reach
-from grisaille.simulation.integrators.damping import DECIDES_NOTHING, damped
+from grisaille.simulation.integrators.damping import damped, decides_nothing
 from grisaille.simulation.integrators.rescue import Way, across_bends, rescue, search_pieces
 from grisaille.simulation.integrators.steps import EPS, Equations, Floats, StepFailure, lu, lu_solve, signals
 
@@ -109,6 +109,7 @@ class Newton:
         frozen = task.fixed_step > 0
         enough = 1e-13 / task.rtol if frozen else 1e-4
         floor = 1e-9 / task.rtol if frozen else 1e-2
+        little = decides_nothing(task)
         age, last, jumps = 1, z, False
         for iteration in range(MOST_ITERATIONS):
             f = self.evaluate(t, x, z, u, keep=iteration == 0)
@@ -118,7 +119,7 @@ class Newton:
             dz = self.correction(f)
             size, before = self.size(dz, z), self.size(last, z)
             stalls = iteration > 0 and size > 0.5 * before
-            rest = DECIDES_NOTHING if iteration >= STALLED and not frozen else floor
+            rest = little if iteration >= STALLED and not frozen else floor
             is_small = size <= enough or (stalls and size <= rest)
             if is_small or (iteration > 0 and size > 0.1 * before and self._at_rounding(f, x, z)):
                 if not self._left_its_piece(t, x, z, u):
@@ -131,12 +132,9 @@ class Newton:
                 continue
             jumped, jumps = jumps, self._changes_pieces(dz)
             if iteration > 0 and not jumps and not jumped:
-                if (
-                    before > DECIDES_NOTHING
-                    and not size <= (FRESH_CONTRACTION if age == 1 else STALE_CONTRACTION) * before
-                ):
+                if before > little and not size <= (FRESH_CONTRACTION if age == 1 else STALE_CONTRACTION) * before:
                     break
-                if not size <= max(10.0 * before, DECIDES_NOTHING) and age == 1:
+                if not size <= max(10.0 * before, little) and age == 1:
                     break
             if iteration > 0 and _is_slow(size, before, enough):
                 orientation = self.orientation
@@ -144,7 +142,7 @@ class Newton:
                 old, dz, age = dz, lu_solve(self.factors, -f[nx:]), 0
                 change, most = self.size(dz - old, z), max(size, self.size(dz, z))
                 is_other = self.orientation != orientation or not change <= STALE_CONTRACTION * most
-                if before > DECIDES_NOTHING and not jumps and not jumped and is_other:
+                if before > little and not jumps and not jumped and is_other:
                     break
             z, last, age = z + dz, dz, age + 1
         self.factors = None
