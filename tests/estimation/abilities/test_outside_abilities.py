@@ -6,7 +6,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -45,7 +44,6 @@ class Borrowed(Estimator):
     """Least squares of the package with states and words of its own."""
 
     kept: int = 3  # an option may be called as something was in the old contract
-    deviance: ClassVar[Any] = "itself"
     states = Drawn()
     advice = Words()
     redraw = Redraw("noise", {"residual": "residuals mean nothing here."})
