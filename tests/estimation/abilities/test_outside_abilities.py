@@ -17,6 +17,7 @@ from grisaille.estimation.abilities.advice import Advice
 from grisaille.estimation.abilities.old_contract import GONE
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.abilities.states import States
+from grisaille.estimation.density.own import OwnLikelihood
 from grisaille.estimation.estimator import Estimator
 
 
@@ -47,6 +48,10 @@ class Borrowed(Estimator):
     states = Drawn()
     advice = Words()
     redraw = Redraw("noise", {"residual": "residuals mean nothing here."})
+
+    @property
+    def density(self):
+        return OwnLikelihood(self, lambda evaluation: -evaluation.objective)
 
     def pose(self, question):
         return gr.OutputError(compiled=False).pose(question)

@@ -13,7 +13,7 @@ DENSITY = "say what is minimised by an object, density = …, such as OwnLikelih
 GONE: dict[str, str] = {
     "deviance": DENSITY, "objective": DENSITY, "valued": DENSITY, "comparable": DENSITY, "has_own_likelihood": DENSITY,
     "not_a_likelihood": DENSITY, "no_profiles": DENSITY, "no_ratio": DENSITY, "estimates_levels": DENSITY,
-    "levels_told": DENSITY,
+    "levels_told": DENSITY, "is_likelihood": DENSITY,
     "has_states": STATES, "smooths": STATES, "states_at": STATES, "kept": STATES,
     "follows": AHEAD, "filters": AHEAD, "predicts_ahead": AHEAD, "predict_ahead": AHEAD, "predict_with_bands": AHEAD,
     "led": AHEAD, "continued": AHEAD,
