@@ -90,7 +90,7 @@ def test_a_bootstrap_draws_what_it_may(fit: gr.Fit) -> None:
 
 
 def test_what_is_missing_is_refused_with_who_has_it(fit: gr.Fit) -> None:
-    with pytest.raises(gr.EstimationError, match=r"come with gr\.OutputError\(\), not with Borrowed: use it"):
+    with pytest.raises(gr.EstimationError, match=r"come with gr\.OutputError\(\), not with Borrowed: fit by it"):
         fit.with_errors("robust")
     assert set(fit.predict(horizon=2)["y"].dims) == {"time"}  # by simulation
 

@@ -31,7 +31,10 @@ def why_missing(method: Estimator, name: str) -> str:
     able = [n for n, kind in _public().items() if getattr(kind(), name) is not None]
     options = " with these options" if own in able else ""
     listed, one = " or ".join(f"gr.{n}()" for n in able), "it" if len(able) == 1 else "one of them"
-    return f"{ability.words} come with {listed}, not with {own}{options}: use {one} as method=, or {ability.instead}."
+    return (
+        f"{ability.words} come with {listed}, not with {own}{options}: fit by {one} (guess=fit goes on from here), or "
+        f"{ability.instead}."
+    )
 
 
 def missing(method: Estimator, name: str) -> EstimationError:
