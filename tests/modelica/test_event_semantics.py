@@ -187,3 +187,30 @@ def test_states_are_reinitialised_as_arrays_and_in_algorithms() -> None:
     result = run(body.replace("reinit(x[2:3], x[2:3]);", ""))
     last = [float(result[name].values[-1]) for name in ("x[1]", "x[2]", "x[3]", "v", "w")]  # type: ignore[index]
     assert last == pytest.approx([1.25, 3.5, 5.75, 4.0, 4.25], abs=1e-7)
+
+
+def test_a_moment_in_a_variable_that_nobody_reads() -> None:
+    body = "Boolean b; Real y; Real z; equation b = time > 1; y = if edge(b) then 9 else 3;"
+    with pytest.warns(UserWarning, match="'y' has another value at single instants"):
+        assert run(body.replace("Real z;", ""))["y"].values.tolist() == [3.0] * 4  # type: ignore[index]
+    for reader in ("z = y;", "algorithm z := y;", "when y > 5 then z = 1; end when;"):
+        with pytest.raises(gr.ModelError, match="is a moment, not a condition that holds for a while"):
+            run(f"{body} {reader}")
+
+
+@pytest.mark.compiled
+def test_what_pre_becomes_after_initialization_is_an_event() -> None:
+    """``x = pre(n)`` is 1 during initialization and 3 in the first event, which is a change."""
+    counted = "{0} then k{1} = pre(k{1}) + 1; end when;"
+    conditions = ["when change(x)", "when {initial(), change(x)}", "when change(x) and not initial()", "when x > 2"]
+    body = """
+    Integer n(start = 1); Integer x(start = 1, fixed = true);
+    Integer k0(start = 0, fixed = true); Integer k1(start = 0, fixed = true);
+    Integer k2(start = 0, fixed = true); Integer k3(start = 0, fixed = true);
+    equation n = if time >= 2 then 4 else 3; x = pre(n);
+    """ + "\n".join(counted.format(c, i) for i, c in enumerate(conditions))
+    found = run(body)
+    assert found["x"].values.tolist() == [3.0, 3.0, 4.0, 4.0]
+    assert [found[f"k{i}"].values.tolist() for i in range(4)] == [
+        [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 2.0], [1.0] * 4,
+    ]  # fmt: skip

@@ -117,6 +117,13 @@ def test_fields_of_records_of_a_package_become_constants() -> None:
     assert Remedies().applied("unresolved Flat reference `P.d.c`", other) is None  # it has two values
 
 
+def test_connectors_that_extend_a_type_of_their_own_are_numbers() -> None:
+    made = 'connector S "s" replaceable type T = Real annotation(x = ";"); extends T; annotation(y = "b"); end S; '
+    used = "R v(redeclare type T = SI.Voltage), w(redeclare type T=A, start=2), u(start=2, redeclare type T=B);"
+    assert mended(made + used) == "connector S = Real; R v(), w( start=2), u(start=2);"
+    assert mended(used) == used  # another T
+
+
 def test_what_is_no_modelica_and_means_one_thing_is_told() -> None:
     said = "connect argument 'a' must be a connector, but has builtin type 'Real'; connect argument 'b' must be a c"
     said += "onnector, but has builtin type 'Real'"

@@ -440,3 +440,38 @@ def test_slopes_of_parameters_are_carried_by_no_flow() -> None:
     )
     run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]), compiled=False)
     assert float(run.y[0]) == 0.0
+
+
+LAPACK = """package P
+  function solve
+    input Real A[:, size(A, 1)]; input Real b[size(A, 1)]; output Real x[size(A, 1)] = b; output Integer info;
+  protected
+    Real work[size(A, 1), size(A, 1)] = A; Integer pivots[size(A, 1)]; Integer n = max(1, size(A, 1));
+  external "FORTRAN 77" dgesv(size(A, 1), 1, work, n, pivots, x, n, info);
+  end solve;
+  function values
+    input Real A[:, size(A, 1)]; output Real re[size(A, 1)]; output Real im[size(A, 1)];
+  protected
+    Real work[size(A, 1), size(A, 1)] = A; Real V[size(A, 1), size(A, 1)]; Real rest[8 * size(A, 1)]; Integer info;
+  external "Fortran 77" dgeev("N", "N", size(A, 1), work, size(A, 1), re, im, V, size(A, 1), V, size(A, 1), rest,
+    size(rest, 1), info);
+  end values;
+  model P
+    parameter Real k = 3; Real A[2, 2] = {{1, k}, {-k, 1}}; Real a = {matrix};
+    Integer info; Real x[2]; Real v[2]; Real w[2];
+  equation
+    (x, info) = solve([a, 1; 1, 3], {1, 2});
+    (v, w) = values(A);
+  end P;
+end P;
+"""
+
+
+def test_lapack_of_what_is_known_before_a_run() -> None:
+    read = gr.read_modelica(LAPACK.replace("{matrix}", "2"))
+    found = gr.simulate(read, [0.0, 1.0], compiled=False).isel(time=-1)
+    assert [float(found[n]) for n in ("x[1]", "x[2]", "info")] == pytest.approx([0.2, 0.6, 0.0])
+    assert [float(found[n]) for n in ("v[1]", "v[2]", "w[1]", "w[2]")] == pytest.approx([1.0, 1.0, 3.0, -3.0])
+    assert "k" not in read.parameters  # its value is in the eigenvalues
+    with pytest.raises(gr.ModelError, match=r"line \d+: 'dgesv' of LAPACK needs numbers"):
+        gr.read_modelica(LAPACK.replace("{matrix}", "2 + time"))

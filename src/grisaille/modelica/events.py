@@ -371,9 +371,12 @@ def is_eventful(node: tree.Node) -> bool:
 
 def is_momentary(value: Any) -> bool:
     """Whether a formula is true at single instants only (a clock, an edge)."""
-    return isinstance(value, Expression) and any(
-        isinstance(n, Call) and n.operation in OF_EVENTS and n.operation != "pre" for n in postorder((value,))
-    )
+    return isinstance(value, Expression) and any(map(is_moment, postorder((value,))))
+
+
+def is_moment(node: Expression) -> bool:
+    """Whether it is a clock, an edge, a change or the first instant."""
+    return isinstance(node, Call) and node.operation in OF_EVENTS and node.operation != "pre"
 
 
 def outside_pre(*roots: tree.Node) -> list[str]:

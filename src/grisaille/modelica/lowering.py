@@ -11,14 +11,15 @@ from grisaille.model.content import Check, Content, Law
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder, same
 from grisaille.model.flat import FlatOutput, FlatVariable
 from grisaille.model.rewriting import Rewriter
-from grisaille.model.whens import OF_EVENTS
+from grisaille.model.whens import OF_EVENTS, always
 from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targets_of
 from grisaille.modelica.algorithms.loops import looped
 from grisaille.modelica.discrete import Definition
+from grisaille.modelica.discrete_delays import with_rows
 from grisaille.modelica.entries import Entries
 from grisaille.modelica.evaluation import in_doubt
-from grisaille.modelica.events import Events, is_momentary, outside_pre, pairs_of
+from grisaille.modelica.events import Events, is_moment, is_momentary, outside_pre, pairs_of, replaced
 from grisaille.modelica.functions import SILENT, is_warning, message_of, results_for
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
@@ -39,12 +40,13 @@ def lower(classes: list[tree.Class], made: tree.Class, source: Source) -> Conten
 
 class _Lowering:
     def __init__(self, classes: list[tree.Class], made: tree.Class, source: Source) -> None:
-        self.made, self.source = made, source
+        self.source = source
         self.refusals = Refusals(source)
         self.library = Library(classes)
         for package in (c for c in classes if c.kind == "package"):
             self.library.enter_local(package)
         self.library.enter_local(made)
+        self.made = made = with_rows(made, self.library.enumerations)
         self._package_constants(classes)
         self.names = ModelNames(self.library, made, self.refusals)
         self.evaluator = self.names.evaluator
@@ -56,6 +58,7 @@ class _Lowering:
         self.set_from_here: dict[int, set[str]] = {}
         """For a ``when`` of an algorithm, by its identity, what it and those after it set."""
         self._changing: set[str] | None = None
+        self._asked: set[str] | None = None
         """Names of everything that is no constant and no parameter, with and without subscripts."""
         self.laws: list[Law] = []
         self.initial: list[Law] = []
@@ -265,8 +268,35 @@ class _Lowering:
         node = single.node
         assert isinstance(node, tree.Equal)
         for a, b in self._sides(node, single):
-            law = self._law(node.at, formula(a), formula(b))
+            law = self._law(node.at, *self._lasting(node.at, formula(a), formula(b)))
             self.laws += [] if law is None else [law]
+
+    def _lasting(self, at: int, left: Expression, right: Expression) -> tuple[Expression, Expression]:
+        """What ``edge``, ``change`` and clocks give a Real that nobody reads: between events they do not hold."""
+        name = left.path if isinstance(left, Name) else ""
+        if not is_momentary(right) or name not in self.names.variables or _SUBSCRIPTS.sub("", name) in self._read():
+            return left, right
+        words = f"'{name}' has another value at single instants, which no row of a run shows"
+        self.names.remarks.add(at, words)
+        return left, replaced(right, lambda node: always(False) if is_moment(node) else None)
+
+    def _read(self) -> set[str]:
+        """Names whose values are asked for anywhere."""
+        if self._asked is None:
+            statements = [s for section in self.made.algorithms for s in section]
+            nodes = tree.walk(*self.made.equations, *self.names.bindings, *statements)
+            asked = [*self.made.initial_equations, *(s for part in self.made.initial_algorithms for s in part)]
+            for node in nodes:
+                if isinstance(node, tree.Equal):
+                    asked += [node.right] if isinstance(node.left, tree.Reference) else [node.left, node.right]
+                elif isinstance(node, tree.Assign):
+                    asked.append(node.value)
+                elif isinstance(node, tree.If | tree.When):
+                    asked += [condition for condition, _ in node.branches if condition is not None]
+                elif isinstance(node, tree.While | tree.Do):
+                    asked.append(node.condition if isinstance(node, tree.While) else node.call)
+            self._asked = {path for node in asked for path in tree.references(node)}
+        return self._asked
 
     def _sides(self, node: tree.Equal, single: Single) -> list[tuple[Any, Any]]:
         """The scalar equations that an equation of arrays, records or several results stands for."""

@@ -79,6 +79,7 @@ class ModelNames:
         self._expansion.settled = self._settled_leaf
         self._expansion.given = _given_by_equations(made)
         library.evaluator = self.evaluator
+        library.constant = self.constant
         self._declare()
 
     # --- what evaluators ask ---
@@ -196,6 +197,20 @@ class ModelNames:
     def number(self, value: Any) -> Any:
         """The number of a formula of parameters; nothing is fixed by asking."""
         return number_of(value, self._number) if isinstance(value, Expression) else value
+
+    def constant(self, value: Any) -> Any:
+        """The number of a formula of parameters, and of variables that their declarations give constant values."""
+        return number_of(value, self._constant) if isinstance(value, Expression) else value
+
+    def _constant(self, name: str) -> Any:
+        if name not in self.variables:
+            return self._number(name)
+        for binding in self.bindings:
+            whole = binding.left.path if isinstance(binding.left, tree.Reference) else name + " "
+            if name == whole or name.startswith((f"{whole}[", f"{whole}.")):
+                entry = entry_of(self.evaluator.value(binding.right, {}), steps_below(whole, name))
+                return self.settled(entry) if entry is not None and is_plain(self.number(entry)) else None
+        return None
 
     def _number(self, name: str) -> Any:
         if name not in self._numbers:

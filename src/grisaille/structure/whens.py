@@ -31,14 +31,13 @@ from grisaille.model.notation.text import render
 from grisaille.model.ordering import strong_components
 from grisaille.structure.carried import Solved, carried_in
 from grisaille.structure.delays.delay import Delays
+from grisaille.structure.jumping.together import is_circle, named_by_each_other, solve_together, words_of_circle
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.switching import Switches
 from grisaille.structure.system import Reactions, Tick
 
 Carried = Mapping[str, Sequence[tuple[str, ca.SX]]]
 """For each discrete variable that events set the unknowns that change with it."""
-MOST_TOGETHER = 8
-"""Discrete variables whose new values are solved for together."""
 HIDDEN = "\0"
 """First letter of the names of formulas that users do not see."""
 
@@ -347,8 +346,11 @@ def _new_values(
     done: dict[str, ca.SX] = {}
     for members in strong_components(uses):
         names = [assigned[k] for k in sorted(members)]
-        is_circle = len(members) > 1 or members[0] in uses[members[0]]
-        unknown = {name: ca.SX.sym(name) for name in names} if is_circle else {}
+        circular = is_circle(members, uses)
+        named = named_by_each_other(model, names) if circular else []
+        if any(is_circle(part, named) for part in strong_components(named)):
+            raise StructureError(words_of_circle(model, names))  # what a formula itself names is mostly meant before
+        unknown = {name: ca.SX.sym(name) for name in names} if circular else {}
         found = []
         for name in names:
             new = parameters[name]
@@ -358,27 +360,8 @@ def _new_values(
                     pairs = [(parameters[other], {**done, **unknown}[other]) for other in others]
                     new = ca.if_else(fired[deed.clause], _inserted(value, pairs), new)
             found.append(new)
-        done |= _solved_together(model, unknown, found, fired) if is_circle else {names[0]: found[0]}
+        done |= solve_together(model, unknown, found, fired) if circular else {names[0]: found[0]}
     return {name: done[name] for name in assigned}
-
-
-def _solved_together(
-    model: FlatModel, unknown: Mapping[str, ca.SX], found: Sequence[ca.SX], fired: ca.SX
-) -> dict[str, ca.SX]:
-    """New values that need each other at one instant, v = J v + r: solved where they do so linearly."""
-    symbols, formulas = ca.vertcat(*unknown.values()), ca.vertcat(*found)
-    slopes = ca.jacobian(formulas, symbols)
-    rest = ca.substitute(formulas, symbols, ca.SX.zeros(symbols.numel()))
-    gap = ca.SX.eye(symbols.numel()) - ca.densify(slopes)
-    at_once = ca.simplify(ca.det(ca.substitute(gap, fired, ca.SX.ones(fired.numel()))))
-    if len(unknown) > MOST_TOGETHER or ca.depends_on(slopes, symbols) or at_once.is_zero():
-        circle = " → ".join([*unknown, next(iter(unknown))])
-        raise StructureError(
-            f"{model.name}: the new values of {circle} are defined by each other in a circle, at one instant, and not "
-            f"by linear equations. Write gr.pre(…) around the one whose value before the event is meant."
-        )
-    values = rest / gap if len(unknown) == 1 else ca.solve(gap, rest)
-    return {name: values[k] for k, name in enumerate(unknown)}
 
 
 def _others(

@@ -22,6 +22,7 @@ from grisaille.modelica.full.flat_text import Unknown, flat_text
 from grisaille.modelica.full.libraries import Names, Place, libraries_in, needed, older_names
 from grisaille.modelica.full.mending import mended
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
+from grisaille.modelica.full.redeclarations import kept
 from grisaille.modelica.full.remedies import BALANCED, MAIN, Remedies, Texts, unbalanced
 from grisaille.modelica.refusals import Source
 
@@ -128,7 +129,8 @@ class _Flattening:
     def _gather(self, text: str) -> None:
         found = {place.relative.as_posix(): place for place in needed(text, self.libraries)}
         self.places = {path: place for path, place in found.items() if path not in self._without}
-        self.texts = {MAIN: text} | {path: mended(place.text) for path, place in self.places.items()}
+        texts = {MAIN: text} | {path: mended(place.text) for path, place in self.places.items()}
+        self.texts = kept(texts, self.name)
 
     @property
     def _own(self) -> str:

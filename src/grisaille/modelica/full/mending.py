@@ -19,11 +19,17 @@ _SELECT = re.compile(r"\bstateSelect\s*=\s*(?=if\b)")
 _DOTTED = re.compile(r"(?<=[(,])(\s*)((?:(?:each|final)\s+)*)([A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)+)\s*(?==(?!=))")
 _ARGUMENT = re.compile(r"\s*(?:(?:each|final)\s+)*([A-Za-z_]\w*)\s*([.(=])")
 _ANNOTATION = re.compile(r"\bannotation\s*(?=\()")
+_AFTER = re.compile(r"\s*;(?=\s*(end\b)?)")
 _PREFIX = "(?:encapsulated|partial|final|replaceable|redeclare|expandable|pure|impure|operator)"
 _HEAD = re.compile(
     r"\s*(?:within\b[^;]*;\s*)?"
     rf"(?:(?:{_PREFIX}\s+)*(?:model|block|class|package|connector|record|function)\s+\w+\s*(?:\"\s*\")?\s*)*"
     r"(?:(?:initial\s+)?(?:equation|algorithm)|public|protected)?\s*"
+)
+_SHOWN = r"(?:annotation\s*\([^;]*\)\s*)?"
+_TYPED = re.compile(
+    r"\bconnector\s+(\w+)\s*(?:\"\s*\")?\s*replaceable\s+type\s+(\w+)\s*=\s*(Real|Integer|Boolean)\s*(?:\"\s*\")?\s*"
+    rf"{_SHOWN};\s*extends\s+\2\s*{_SHOWN};\s*(?:{_SHOWN};\s*)?end\s+\1\s*;"
 )
 _LARGEST = re.compile(r"(?<![\w.])OpenModelica\s*\.\s*Internal\s*\.\s*Architecture\s*\.\s*integerMax\s*\(\s*\)")
 _INSTANCE = re.compile(r"\bgetInstanceName\s*\(\s*\)")
@@ -135,13 +141,24 @@ def _is_said_before(bare: str, at: int, name: str) -> bool:
 def _early_annotations(text: str, bare: str) -> Iterator[Edit]:
     """Annotations of classes that stand before other elements, where Modelica 2 allowed them: nothing is shown here."""
     for found in _ANNOTATION.finditer(bare):
-        begin = bare.rfind(";", 0, found.start()) + 1
-        end = end_of_parentheses(bare, bare.index("(", found.end()) + 1) + 1
-        after = re.compile(r"\s*;\s*").match(bare, end)
-        if after is None or not _HEAD.fullmatch(bare, begin, found.start()):
+        if not _HEAD.fullmatch(bare, bare.rfind(";", 0, found.start()) + 1, found.start()):
             continue
-        if not re.compile(r"end\b").match(bare, after.end()):
-            yield found.start(), bare.index(";", end) + 1, ""
+        end = end_of_parentheses(bare, bare.index("(", found.end()) + 1) + 1
+        after = _AFTER.match(bare, end)
+        if after is not None and not after[1]:
+            yield found.start(), after.end(), ""
+
+
+def _typed_connectors(text: str, bare: str) -> Iterator[Edit]:
+    """A connector that extends a type of its own as a number; a type that is put in its place has a unit at most."""
+    types = set()
+    for found in _TYPED.finditer(bare):
+        types.add(found[2])
+        yield found.start(), found.end(), f"connector {found[1]} = {found[3]};"
+    for name in types:
+        for found in re.finditer(rf"(?:,\s*)?\bredeclare\s+type\s+{name}\s*=\s*[\w.]+\s*(?=[,)])", bare):
+            comma = re.compile(r",").match(bare, found.end()) if not found[0].startswith(",") else None
+            yield found.start(), comma.end() if comma else found.end(), ""
 
 
 def _largest_integers(text: str, bare: str) -> Iterator[Edit]:
@@ -168,6 +185,7 @@ def _resources(text: str, bare: str) -> Iterator[Edit]:
 _MENDS: dict[str, Callable[[str, str], Iterator[Edit]]] = {
     "=": _dotted_modifiers,
     "annotation": _early_annotations,
+    "replaceable type": _typed_connectors,
     "OpenModelica": _largest_integers,
     "Evaluate": _evaluations,
     "stateSelect": _selections,

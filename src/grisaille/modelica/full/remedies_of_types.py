@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from grisaille.modelica.full.class_places import Classes
 from grisaille.modelica.full.mending import edited, end_of_argument, without_words
 
 Texts = dict[str, str]
@@ -18,23 +19,34 @@ MEMBER = "a member that connections add"
 """The description of declared members of expandable connectors."""
 KINDS = ("Real", "Boolean", "Integer")
 """What a member may be, tried in turn: rumoca says where connectors do not fit."""
-_HEAD = r"\b(?:model|block|class|connector|record)\s+{name}\b"
 _SECTION = re.compile(r"\b(?:initial\s+)?(?:equation|algorithm)\b")
 _HIDDEN = re.compile(r"\bprotected\b")
-_WITHIN = re.compile(r"\bwithin\s+([\w.]+)\s*;")
 _EXPANDABLE = re.compile(r"\bexpandable\s+connector\s+(\w+)\b")
 
 
 def with_interface(texts: Texts, sub: str, base: str) -> Texts:
     """``sub`` as a class that extends ``base``, where it has all of its elements; else the texts as they are."""
-    home, other = _class(texts, sub), _class(texts, base)
-    if home is None or other is None:
+    classes = Classes(texts)
+    home, other = classes.found.get(sub), classes.found.get(base)
+    for _ in range(20):
+        if home is None or not home.is_short:
+            break
+        home = next((classes.meant(one.name, home) for one in classes.bases(home)), None)
+    if home is None or other is None or other.is_short:
         return texts
-    path, start, end = home
-    wanted, own = dict(_elements(texts, *other)), dict(_elements(texts, path, start, end))
-    if not wanted or "equation" in wanted or any(own.get(name) != declared for name, declared in wanted.items()):
+    path, start, end = home.path, home.start, home.end
+    wanted, own = dict(_elements(texts, other.path, other.start, other.end)), dict(_elements(texts, path, start, end))
+    if not wanted or "equation" in wanted or not all(_is_same(own.get(name, ""), d) for name, d in wanted.items()):
         return texts
     return {**texts, path: edited(texts[path], [(start, start, f" extends {base};")])}
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two declarations say the same, the types of one perhaps with more of their full names."""
+    longer, shorter = sorted((one, other), key=len, reverse=True)
+    return longer == shorter or (
+        longer.endswith(f".{shorter}") and re.fullmatch(r"[\w.]+\.", longer[: -len(shorter)]) is not None
+    )
 
 
 def with_member(texts: Texts, first: str, second: str) -> Texts:
@@ -78,33 +90,6 @@ def _types_of(text: str, component: str) -> Iterator[str]:
         yield found[1].rpartition(".")[2]
 
 
-def _class(texts: Texts, name: str) -> tuple[str, int, int] | None:
-    """(path, where the body begins, where it ends) of the class with this full name; None unless there is one."""
-    found = []
-    last = name.rpartition(".")[2]
-    for path, text in texts.items():
-        if last not in text:
-            continue
-        bare = without_words(text)
-        for made in re.finditer(_HEAD.format(name=re.escape(last)), bare):
-            if bare[: made.start()].rstrip().endswith("end") or bare[made.end() :].lstrip().startswith("="):
-                continue
-            if _full_name(bare, made.start(), last) == name:
-                start = _body(text, bare, made.end())
-                found.append((path, start, _end(bare, last, start)))
-    return found[0] if len(found) == 1 else None
-
-
-def _full_name(bare: str, at: int, last: str) -> str:
-    """The name of the class whose head stands here, with those of the classes around it."""
-    within = _WITHIN.search(bare)
-    names = within[1].split(".") if within is not None else []
-    for made in re.finditer(r"\b(?:package|model|block|class)\s+(\w+)\b(?!\s*=)", bare[:at]):
-        if not bare[: made.start()].rstrip().endswith("end") and _end(bare, made[1], made.end()) > at:
-            names.append(made[1])
-    return ".".join([*names, last])
-
-
 def _body(text: str, bare: str, at: int) -> int:
     """Where the elements of a class begin, behind its name and description."""
     described = re.compile(r"\s*\"[^\"]*\"").match(bare, at)
@@ -129,8 +114,10 @@ def _elements(texts: Texts, path: str, start: int, end: int) -> Iterator[tuple[s
         words = " ".join(text[at : noted.start() if noted is not None else after].split())
         words = re.sub(r"\s*\"(?:[^\"\\]|\\.)*\"$", "", words)
         declared = re.match(r"((?:\w+ )*[\w.]+) (\w+)(.*)$", words)
-        if declared is not None:
-            plain = declared[1].split()[0] not in ("extends", "import", "replaceable", "redeclare", "outer", "inner")
+        if words.startswith("extends "):
+            yield "extends", re.sub(r"^extends\s+(?:\w+\s*\.\s*)*", "extends ", words)
+        elif declared is not None:
+            plain = declared[1].split()[0] not in ("import", "replaceable", "redeclare", "outer", "inner")
             yield declared[2] if plain else declared[1], f"{declared[1]}{declared[3]}"
         elif words:
             yield words.split()[0], words
