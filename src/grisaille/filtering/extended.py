@@ -11,7 +11,6 @@ import numpy as np
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.experiment.cells import Record
-from grisaille.filtering.expm_scaling import freeze_doublings
 from grisaille.filtering.extended_ahead import AheadOfPasses
 from grisaille.filtering.extended_states import states_of
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates, Weighing
@@ -19,11 +18,12 @@ from grisaille.filtering.formulation import FilterKind
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.jumps.near_switches import near_switch
 from grisaille.filtering.kalman import Likelihood, Sums, finish
-from grisaille.filtering.passed_steps import passed_by
 from grisaille.filtering.passes import Passes
-from grisaille.filtering.step_passes import StepPasses
+from grisaille.filtering.stepping.expm_scaling import freeze_doublings
+from grisaille.filtering.stepping.passed_steps import passed_by
+from grisaille.filtering.stepping.step_passes import StepPasses
+from grisaille.filtering.stepping.substeps import choose_substeps
 from grisaille.filtering.steps import FilterDiscretisation, steps_of
-from grisaille.filtering.substeps import choose_substeps
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.passed_bends import PassedBump
 

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Cache
+from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
 from grisaille.structure.bends import bends_of
 
 Floats = NDArray[np.float64]
@@ -27,6 +30,8 @@ SECANTS = 8
 TURNS = 4
 DEPTH = 2
 """How often bends are looked for behind bends that were found."""
+MOST_KEPT = 100_000
+"""Points in one call for which the function is kept."""
 MAX_ROOTS = 200_000
 """Bends along a path, at most: more of them are no bumps."""
 NEWTON = 3
@@ -248,14 +253,31 @@ class Bends:
     def _evaluated(self, function: ca.Function, path: Path, steps: Whole, shares: Floats, q: Floats) -> Floats:
         if not len(steps):
             return np.zeros((0, function.numel_out(0)))
-        t, x, z, u = path.at(steps, shares)
-        Q = np.repeat(q[:, None], len(t), axis=1)
+        t, x, z, u = (_padded(v) for v in path.at(steps, shares))
+        points, nz = len(t), z.shape[1]
         with np.errstate(all="ignore"):
             for _ in range(NEWTON if self.residual is not None else 0):
                 assert self.residual is not None
-                g, slopes = self.residual(t[None], x.T, z.T, u.T, Q)
-                z = z - _solve(np.array(slopes).reshape(z.shape[1], len(t), -1).swapaxes(0, 1), np.array(g).T)
-            return np.array(function(t[None], x.T, z.T, u.T, Q).full()).T
+                g, slopes = self._many(self.residual, points)(t, x, z, u, q)
+                z = z - _solve(slopes.reshape(points, nz, nz).swapaxes(1, 2), g.reshape(points, nz))
+            return self._many(function, points)(t, x, z, u, q)[0].reshape(points, -1)[: len(steps)]
+
+    def _many(self, function: ca.Function, points: int) -> FlatEvaluation:
+        """A function of all points in one call."""
+        make = partial(flat_over_points, function, points, (4,))
+        return make() if points > MOST_KEPT else self._kept.get((function.name(), points), make)
+
+    @cached_property
+    def _kept(self) -> Cache[FlatEvaluation]:
+        return Cache(32)
+
+
+def _padded(values: Floats) -> Floats:
+    """The same with the last point repeated, up to one of eight numbers of points below twice as many."""
+    points = len(values)
+    step = max(1, 2 ** (points.bit_length() - 4))
+    more = -points % step
+    return np.ascontiguousarray(np.concatenate([values, np.repeat(values[-1:], more, axis=0)]) if more else values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.kalman import Whole
-from grisaille.filtering.local_errors import LocalErrors
-from grisaille.filtering.step_passes import StepPasses
+from grisaille.filtering.stepping.local_errors import LocalErrors
+from grisaille.filtering.stepping.step_passes import StepPasses
 
 WORTHWHILE = 0.6
 """Part of the steps that must be enough, or all are taken."""

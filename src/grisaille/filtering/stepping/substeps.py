@@ -21,14 +21,14 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.expm_scaling import freeze_doublings, lower_doublings
 from grisaille.filtering.kalman import Whole
-from grisaille.filtering.local_errors import local_errors
-from grisaille.filtering.passed_steps import cut_to_meet
 from grisaille.filtering.passes import Passes
 from grisaille.filtering.roots import UnsolvedError
-from grisaille.filtering.step_passes import StepPasses
-from grisaille.filtering.step_thinning import save_steps
+from grisaille.filtering.stepping.expm_scaling import freeze_doublings, lower_doublings
+from grisaille.filtering.stepping.local_errors import local_errors
+from grisaille.filtering.stepping.passed_steps import cut_to_meet
+from grisaille.filtering.stepping.step_passes import StepPasses
+from grisaille.filtering.stepping.step_thinning import save_steps
 
 EVERYWHERE = 16
 """Steps that every cell may have."""

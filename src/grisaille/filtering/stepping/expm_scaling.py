@@ -16,7 +16,7 @@ from grisaille.disturbance.discretization import MARGIN
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.passes import Passes
-from grisaille.filtering.step_passes import StepPasses
+from grisaille.filtering.stepping.step_passes import StepPasses
 
 RUNAWAY = 1e9
 """‖A‖h of a model that is no longer there."""

@@ -16,7 +16,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.estimators.fitting import build_problem
 from grisaille.estimators.kalman_ml.search import LikelihoodSearch
-from grisaille.filtering import step_thinning, substeps
+from grisaille.filtering.stepping import step_thinning, substeps
 from grisaille.optimization import scoring
 
 TIMES = 0.01 * np.arange(41)

@@ -121,8 +121,10 @@ def _curved(path: Path, left: Floats, right: Floats, bends: Bends, q: Floats) ->
 
 def _on_every_step(filter: Passes, cells: Cells, steps: Whole) -> Passes:
     """The same filter with a cell for each step, so that its moments are known there."""
-    ends = [a + (b - a) * np.arange(m) / m for a, b, m in zip(cells.bounds[:-1], cells.bounds[1:], steps, strict=True)]
-    times = np.union1d(np.concatenate([*ends, cells.bounds[-1:]]), filter.record.times)
+    cell, first = np.repeat(np.arange(len(steps)), steps), np.cumsum(steps) - steps
+    number = np.arange(len(cell)) - first[cell]
+    ends = cells.bounds[:-1][cell] + cells.lengths[cell] * number / steps[cell]
+    times = np.union1d(np.append(ends, cells.bounds[-1]), filter.record.times)
     record, width = filter.record, filter.record.y.shape[1]
     y, weights = np.full((len(times), width), np.nan), np.ones((len(times), width))
     at = np.searchsorted(times, record.times)

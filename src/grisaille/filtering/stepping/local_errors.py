@@ -13,7 +13,7 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.kalman import Whole
-from grisaille.filtering.step_passes import StepPasses
+from grisaille.filtering.stepping.step_passes import StepPasses
 
 KNOWN = 1e-2
 """Part of a state's range that stands for its standard deviation where that is smaller."""

@@ -12,10 +12,11 @@ from grisaille import der
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
 from grisaille.compilation.kalman.passing import run_interpreted
 from grisaille.estimators.fitting import build_problem
-from grisaille.filtering import passes, substeps
-from grisaille.filtering.local_errors import local_errors
+from grisaille.filtering import passes
 from grisaille.filtering.runner import FilterRunner
-from grisaille.filtering.step_passes import StepPasses
+from grisaille.filtering.stepping import substeps
+from grisaille.filtering.stepping.local_errors import local_errors
+from grisaille.filtering.stepping.step_passes import StepPasses
 
 
 class Pulse(gr.Model):
