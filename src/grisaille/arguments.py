@@ -250,7 +250,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "projection": YES_NO, "covariance": TEXT,
     },
     "KalmanML": {
-        "filter": TEXT, "propagation": TEXT, "substeps": ONE, "initial_covariance": ANYTHING,
+        "filter": ANYTHING, "propagation": TEXT, "substeps": ONE, "initial_covariance": ANYTHING,
         "first_observation": TEXT, "robust": ANYTHING, "horizon": ANYTHING, "bounds": TEXT, "penalty": ANYTHING,
         "solver": TEXT, "sigma": ANYTHING, "tolerance": ANYTHING, "max_evaluations": ANYTHING,
     },

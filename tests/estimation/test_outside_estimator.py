@@ -120,6 +120,13 @@ def test_it_has_a_log_density(fit: gr.Fit) -> None:
     assert density.gradient(at)[1] == pytest.approx(2**0.5 * np.sum(np.sign(e) * by_q) / 0.05, rel=1e-6)
 
 
+def test_it_is_tested_and_says_what_its_likelihood_lacks(fit: gr.Fit) -> None:
+    held = fit.test({"k": 0.55})
+    assert held.ratio > 10.0 and held.estimates["k"] == 0.55 and held.degrees_of_freedom == 1
+    with pytest.raises(gr.GrisailleError, match=r"LeastAbsolute gives none: use gr\.bootstrap"):
+        fit.intervals(method="bootstrap", samples=100)
+
+
 @pytest.mark.parametrize("name", ["deviance", "objective", "no_ratio", "estimates_levels", "has_own_likelihood"])
 def test_names_of_the_old_contract_are_refused(name: str) -> None:
     with pytest.raises(gr.EstimationError, match=rf"Old declares '{name}'.*density = …, such as OwnLikelihood"):

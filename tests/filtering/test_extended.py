@@ -54,10 +54,11 @@ def test_constraints_hold_at_all_times(options):
     problem = posed(Pendulum(), VALUES, substeps=2, compiled=False, **options)
     runner = problem.cases[0].runner
     values = problem.cases[0].own(problem.guess)
-    found = runner.states(values, problem.cases[0].discretisation)
-    filter, kept, smoothed = found.filter, found.filtered, found.smoothed
+    steps = problem.cases[0].discretisation
+    found, filter, at = runner.states(values, steps), runner.filter_on(steps, values), runner.posed(values, False)
+    predicted, _ = filter.ahead.known(at, np.arange(len(found.x_filt)) - 1)
     names = list(filter.model.names)
-    for means, P in ((kept.x_pred, kept.P_pred), (kept.x_filt, kept.P_filt), smoothed):
+    for means, P in ((predicted.x, predicted.P), (found.x_filt, found.P_filt), (found.x_smooth, found.P_smooth)):
         x, y, vx, vy = (means[:, names.index(n)] for n in ("x", "y", "vx", "vy"))
         assert np.abs(x**2 + y**2 - 2.05**2).max() < 1e-11
         assert np.abs(x * vx + y * vy).max() < 1e-9
@@ -106,19 +107,19 @@ def test_consistency():
         y = one["phi"].values + 0.02 * random.normal(size=len(SWING))
         other = first.cases[0].with_values(iter([y])).runner
         steps = first.cases[0].discretisation
-        moments = other.states(first.guess, steps)
-        filter, kept, (x_smooth, P_smooth) = moments.filter, moments.filtered, moments.smoothed
+        kept, names = other.states(first.guess, steps), other.filter.model.names
         found = other.likelihood(first.guess, steps, sensitive=False).likelihood
         nis.append(np.sum(found.innovations**2 / found.variances))
-        truth = np.stack([one[n].values for n in filter.model.names[:4]], axis=1)
+        truth = np.stack([one[n].values for n in names[:4]], axis=1)
         for at in (10, 20, 30):
             x, y, vx, vy = kept.x_filt[at, :4]
             # angle and angular velocity: the two degrees of freedom
             T = np.array([[-y, x, 0.0, 0.0], [vy, -vx, -y, x]]) / 4.0
             error = T @ (kept.x_filt[at, :4] - truth[at])
             nees.append(error @ np.linalg.solve(T @ kept.P_filt[at, :4, :4] @ T.T, error))
-        place = filter.model.names.index("x")
-        covered.append(np.abs(x_smooth[:, place] - truth[:, 0]) < 1.96 * np.sqrt(P_smooth[:, place, place]))
+        place = names.index("x")
+        half = 1.96 * np.sqrt(kept.P_smooth[:, place, place])
+        covered.append(np.abs(kept.x_smooth[:, place] - truth[:, 0]) < half)
     low, high = chi2.ppf([0.0005, 0.9995], 50 * len(SWING))
     assert low < np.sum(nis) < high
     low, high = chi2.ppf([0.0005, 0.9995], 2 * len(nees)) / len(nees)

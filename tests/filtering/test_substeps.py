@@ -12,8 +12,10 @@ from grisaille import der
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
 from grisaille.compilation.kalman.passing import run_interpreted
 from grisaille.estimators.fitting import build_problem
-from grisaille.filtering import substeps
+from grisaille.filtering import passes, substeps
 from grisaille.filtering.local_errors import local_errors
+from grisaille.filtering.runner import FilterRunner
+from grisaille.filtering.step_passes import StepPasses
 
 
 class Pulse(gr.Model):
@@ -100,7 +102,7 @@ def test_local_errors_are_of_the_order_of_the_method():
     found = []
     for n in (64, 128):
         finer = filter.on(replace(filter.discretisation, substeps=2 * n))
-        found.append(local_errors(finer, np.full(len(TIMES) - 1, n), q, start.x[:1], start.z[:1]))
+        found.append(local_errors(StepPasses(finer, q, start.x[:1], start.z[:1]), np.full(len(TIMES) - 1, n)))
     slow = found[0] < 1e-2
     assert slow.sum() > 15
     assert np.median(found[0][slow] / found[1][slow]) == pytest.approx(4.0, rel=0.1)
@@ -125,3 +127,35 @@ def test_every_machine_decides_alike():
         problem = build_problem(Pulse(), short, ["m"], gr.KalmanML(compiled=compiled, propagation="moments"))
         steps.append(problem.cases[0].discretisation)
     assert steps[0] == steps[1]
+
+
+def test_a_search_for_steps_runs_no_pass_twice(monkeypatch):
+    problem, _, _, _, _ = problem_of()
+    run, seen = passes.run_forward, []
+
+    def counting(library, given, q, s, ds, dq, keep):
+        g = given.given
+        moved = b"" if g.given is None else g.given.tobytes()
+        seen.append((g.steps.tobytes(), g.doublings, g.bounds.tobytes(), g.sample.tobytes(), moved))
+        return run(library, given, q, s, ds, dq, keep)
+
+    monkeypatch.setattr(passes, "run_forward", counting)
+    case = problem.cases[0]
+    assert case.runner.discretise(case.own(problem.guess)) == case.discretisation
+    assert len(seen) > 8 and len(set(seen)) == len(seen)
+
+
+def test_a_fit_chooses_steps_at_its_guess_and_where_its_search_ends(monkeypatch):
+    """Not again where a second search hardly moves, nor for the test of the declared start."""
+    choose, asked = FilterRunner.discretise, []
+
+    def counting(runner, theta, known=None):
+        asked.append(theta)
+        return choose(runner, theta, known)
+
+    monkeypatch.setattr(FilterRunner, "discretise", counting)
+    fit = gr.fit(Pulse(), data(), ["m", "scale(w)"], gr.KalmanML(filter="extended"), guess={"m": 7.0})
+    assert fit.converged, fit.status
+    assert len(asked) == 2 and len(asked[0]) == 2
+    again = gr.evaluate(Pulse(), data(), gr.KalmanML(filter="extended"), fit.estimates)
+    assert again.log_likelihood == pytest.approx(fit.log_likelihood, abs=0.02)

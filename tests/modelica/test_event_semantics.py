@@ -196,3 +196,21 @@ def test_a_moment_in_a_variable_that_nobody_reads() -> None:
     for reader in ("z = y;", "algorithm z := y;", "when y > 5 then z = 1; end when;"):
         with pytest.raises(gr.ModelError, match="is a moment, not a condition that holds for a while"):
             run(f"{body} {reader}")
+
+
+@pytest.mark.compiled
+def test_what_pre_becomes_after_initialization_is_an_event() -> None:
+    """``x = pre(n)`` is 1 during initialization and 3 in the first event, which is a change."""
+    counted = "{0} then k{1} = pre(k{1}) + 1; end when;"
+    conditions = ["when change(x)", "when {initial(), change(x)}", "when change(x) and not initial()", "when x > 2"]
+    body = """
+    Integer n(start = 1); Integer x(start = 1, fixed = true);
+    Integer k0(start = 0, fixed = true); Integer k1(start = 0, fixed = true);
+    Integer k2(start = 0, fixed = true); Integer k3(start = 0, fixed = true);
+    equation n = if time >= 2 then 4 else 3; x = pre(n);
+    """ + "\n".join(counted.format(c, i) for i, c in enumerate(conditions))
+    found = run(body)
+    assert found["x"].values.tolist() == [3.0, 3.0, 4.0, 4.0]
+    assert [found[f"k{i}"].values.tolist() for i in range(4)] == [
+        [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 2.0], [1.0] * 4,
+    ]  # fmt: skip

@@ -196,13 +196,34 @@ def test_open_noise_is_the_normal_law() -> None:
     assert np.isnan(f.gradient([0.9, -1.0])).all()
 
 
-@pytest.mark.parametrize("prior", [gr.LogNormal(0.8, 0.4), gr.Gamma(0.8, 2.0), gr.Uniform(0.2, 2.0), gr.Beta(0.6, 9.0)])
+def test_a_formula_without_a_value_is_a_failure_in_words() -> None:
+    class Relative(gr.Model):
+        b = gr.Parameter(0.5)
+        u = gr.Input()
+        y = gr.Output(gr.sqrt(b) * u, noise=b)
+        equations = []
+
+    f = gr.log_density(Relative(), gr.Experiment(None, {"u": [1.0, 2.0]}, {"y": [0.6, 1.3]}), ["b"])
+    e = np.array([0.6, 1.3]) - np.sqrt(0.3) * np.array([1.0, 2.0])
+    assert f([0.3]) == pytest.approx(float(-0.5 * np.sum((e / 0.3) ** 2) - 2 * np.log(0.3 * np.sqrt(2 * np.pi))))
+    assert f([-0.3]) == -np.inf and np.isnan(f.gradient([-0.3])).all() and f.failure([-0.3])
+    assert f.unbounded([-0.3]) == -np.inf
+
+
+BELIEFS = [
+    gr.LogNormal(0.8, 0.4), gr.Gamma(0.8, 2.0), gr.Uniform(0.2, 2.0), gr.Beta(0.6, 9.0), gr.laws.Student(0.7, 3.0, 0.2),
+    gr.laws.Truncated(0.2, 2.0, gr.LogNormal(0.8, 0.4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("prior", BELIEFS, ids=repr)
 def test_the_unbounded_density_has_the_same_integral(prior: gr.laws.Law) -> None:
     data = gr.Experiment(None, {"u": [0.0, 1.0]}, {"y": [0.6, 1.0]})
     f = gr.log_density(Line(), data, ["a"], guess={"a": 0.6}, priors={"a": prior})
     by_log = f.measure["a"] == "log a"
-    assert by_log == isinstance(prior, gr.LogNormal)
-    low, high = max(f.bounds[0][0], 1e-6), min(f.bounds[0][1], 6.0)
+    assert by_log == ("LogNormal" in repr(prior))
+    low, high = max(f.bounds[0][0], -6.0) + 1e-9, min(f.bounds[0][1], 6.0)
+    assert f.bounds[0][0] == pytest.approx(prior.support[0], abs=1e-6)
     bounded = quad(lambda a: np.exp(f([a])) / (a if by_log else 1.0), low, high, epsabs=0, epsrel=1e-10, limit=200)[0]
     unbounded = quad(lambda xi: np.exp(f.unbounded([xi])), -25.0, 25.0, epsabs=0, epsrel=1e-10, limit=400)[0]
     assert unbounded == pytest.approx(bounded, rel=1e-7)

@@ -146,7 +146,7 @@ def test_fits_are_drawn_over_a_horizon() -> None:
     simulated, _ = fitted("oe").plot(horizon="4h").axes
     drawn = np.asarray(simulated.lines[1].get_ydata())
     assert np.allclose(drawn[np.isfinite(drawn)], fitted("oe").predict()["y"]) and not simulated.collections
-    with pytest.raises(EstimationError, match="predicts nothing from a part"):
+    with pytest.raises(EstimationError, match="some samples before come with"):
         fitted("colloc").plot(horizon="4h")
 
 

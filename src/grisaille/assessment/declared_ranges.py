@@ -44,7 +44,7 @@ def _course(fit: Fitted, experiment: str) -> xr.Dataset | None:
     try:
         if fit.method.states is not None:
             found = fit.method.states.of(fit, experiment, None, 0.95)
-            return found.sel(given="smoothed", statistic="mean")
+            return found.isel(given=-1).sel(statistic="mean")
         found = fit.simulated(fit.find_experiment(experiment))
     except GrisailleError:
         return None

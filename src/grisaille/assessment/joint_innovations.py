@@ -11,17 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import chosen
-from grisaille.filtering.exact.linear import LinearFilter
-from grisaille.filtering.horizon import moments_ahead, predict_ahead
-from grisaille.filtering.implicit import Closed
 from grisaille.filtering.runner import FilterRunner
 from grisaille.simulation.measurement_noise import evaluate_along
 
@@ -45,33 +40,8 @@ def joint_correlations(fit: Fitted, case: Case) -> np.ndarray | None:
 def _of_innovations(fit: Fitted, case: Case) -> np.ndarray | None:
     runner: FilterRunner = case.runner
     theta, steps = chosen(case, fit.estimate.theta)
-    q, dq, start = runner.posed(theta, False)
-    filter, before = runner.filter_on(steps, theta), np.arange(len(case.grid)) - 1
-    if isinstance(filter, LinearFilter):
-        model = filter.discretise(q, dq, start.x)
-        P = moments_ahead(model, before)[1][:, 0]
-        H, R = model.H[model.H_of][:, 0], model.R[model.R_of][:, 0]
-        return np.asarray(H @ P @ H.transpose(0, 2, 1) + R)
-    known, z = predict_ahead(runner, theta, steps, before)
-    H, R = _outputs_at(filter.model, case.grid, known.x, z, filter.at_samples(filter.cells(q))[1], q)
-    undefined = ~np.isfinite(H).all(axis=2) & np.isnan(case.trial.data.y)  # where nothing was measured
-    H = np.where(undefined[:, :, None], 0.0, H)
-    weights = case.trial.data.weights
-    R = R / weights[:, :, None] / weights[:, None, :]
-    return np.asarray(H @ known.P @ H.transpose(0, 2, 1) + R)
-
-
-def _outputs_at(
-    model: StochasticModel, t: np.ndarray, x: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """H and R at every instant."""
-    closed, N, ny = Closed(model), len(t), len(model.outputs)
-    rows = closed.formula(ca.densify(model.measured))
-    formulas = [ca.densify(ca.jacobian(rows, model.X)), ca.densify(closed.formula(ca.densify(model.variance)))]
-    function = ca.Function("outputs", closed.plain_symbols, formulas)
-    found = function(t[None, :], x.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
-    H, R = (np.array(f.full()).reshape(ny, N, -1).transpose(1, 0, 2) for f in found)
-    return H, R
+    at = runner.posed(theta, False)
+    return runner.filter_on(steps, theta).innovation_covariances(at)
 
 
 def _declared(fit: Fitted, case: Case) -> np.ndarray | None:

@@ -104,7 +104,7 @@ class _Linearised:
         X, z = np.zeros((len(at), m.n)), np.zeros((len(at), m.z.numel()))
         if m.nonlinear:
             found = runner.states(theta, steps)
-            X, z = found.smoothed[0][at], found.algebraic[at] if m.z.numel() else z
+            X, z = found.x_best, found.z if found.z is not None and m.z.numel() else z
         t, u = filter.at_samples(cells)
         self.points = [(t[k], X[k], z[k], u[k]) for k in some]
         jacobians = [ca.jacobian(f, v) for f in (m.drift, m.measured, m.residual) for v in (m.X, m.z)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -14,7 +14,10 @@ from grisaille.numerics.flat_functions import FlatEvaluation, Floats, flat_funct
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["Evaluation", "FlatEvaluation", "flat_function", "numpy_matrix", "numpy_vector", "sparse_matrix"]
+__all__ = [
+    "Evaluation", "FlatEvaluation", "flat_function", "flat_over_points", "numpy_matrix", "numpy_vector",
+    "sparse_matrix",
+]  # fmt: skip
 
 Evaluation = Callable[..., Floats]
 
@@ -56,6 +59,16 @@ def sparse_matrix(function: ca.Function) -> Callable[..., csc_array]:
         return csc_array((flat(*arguments)[0], *place), shape=shape)
 
     return evaluate
+
+
+def flat_over_points(function: ca.Function, count: int, shared: Sequence[int]) -> FlatEvaluation:
+    """``function`` at many points in one call; arguments have a row for each point, those that are shared one.
+
+    Outputs of all points follow one another.
+    """
+    if count == 1:  # a map over one point loses outputs that are zero everywhere
+        return flat_function(function)
+    return flat_function(function.map(function.name(), "serial", count, list(shared), []))
 
 
 def _spread(rows: int, columns: int, at: tuple[NDArray[np.int64], ...], values: Floats) -> Floats:

@@ -190,11 +190,6 @@ class Estimator(metaclass=EstimatorType):
         return interrupted_estimate(problem, journal)
 
     @property
-    def seeded(self) -> str:
-        """Which random numbers it uses, in words."""
-        return "none needed"
-
-    @property
     def density(self) -> Likelihood | NoLikelihood:
         """Return what makes log-densities of its problems, or why its criterion is no likelihood."""
         return NoLikelihood()

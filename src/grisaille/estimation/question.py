@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,11 +19,15 @@ from grisaille.model.classes import Model
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.refusals import scheduled_trial
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted
+
+
+Trials: TypeAlias = tuple[tuple[Trial, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,7 @@ class Question:
 
     structure : of the model, at the values guessed
     guess : the fit that the first values come from, if any
+    steps : discretisations that serve its experiments, in their order, where they are known; others are chosen
     """
 
     model: Model
@@ -39,6 +44,9 @@ class Question:
     data: Sequence[Experiment]
     unknowns: Sequence[Unknown]
     guess: Fitted | None = None
+    steps: Sequence[Discretisation | None] = ()
+    given_trials: Trials | None = None
+    """Its experiments as they were bound before, where others had them already."""
 
     @classmethod
     def of(cls, model: Model, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> Question:
@@ -51,23 +59,19 @@ class Question:
         return tuple(dict.fromkeys(o for e in self.data for o in e.outputs))
 
     @cached_property
-    def trials(self) -> tuple[tuple[Trial, tuple[int, ...]], ...]:
+    def trials(self) -> Trials:
         """Every experiment with those of the unknowns that move it, and which these are."""
-        return tuple(trial_of(self.model, e, self.unknowns) for e in self.data)
+        return self.given_trials or tuple(trial_of(self.model, e, self.unknowns) for e in self.data)
 
     def with_unknowns(self, unknowns: Sequence[Unknown]) -> Question:
         """The same with other guesses of the same unknowns; trials are shared."""
-        other = replace(self, unknowns=tuple(unknowns))
-        other.__dict__["trials"] = self.trials
-        return other
+        return replace(self, unknowns=tuple(unknowns), given_trials=self.trials)
 
     def scheduled(self, who: str) -> Question:
         """The same for an estimator that knows equations and signals: discrete variables are signals, or refused."""
         if not self.structure.model.whens:
             return self
-        other = replace(self)
-        other.__dict__["trials"] = tuple((scheduled_trial(trial, who), mine) for trial, mine in self.trials)
-        return other
+        return replace(self, given_trials=tuple((scheduled_trial(trial, who), mine) for trial, mine in self.trials))
 
     def with_starts(self) -> Question:
         """The same with unknown starts guessed where their experiments begin, as estimators take it."""

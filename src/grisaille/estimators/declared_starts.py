@@ -154,9 +154,13 @@ class _Tested:
         structure: Structure = self.problem.cases[0].trial.structure
         return structure
 
-    def posed(self, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> Problem:
-        """A problem with other unknowns, starts where they were declared."""
-        return self.method.pose(Question(self.model, self.structure, data, tuple(unknowns)).with_starts())
+    def posed(
+        self, data: Sequence[Experiment], unknowns: Sequence[Unknown], cases: Sequence[Case] = ()
+    ) -> Problem:  # fmt: skip
+        """A problem with other unknowns, starts where they were declared; on the steps of cases of the same data."""
+        is_same = len(cases) == len(data) and all(c.experiment is e for c, e in zip(cases, data, strict=True))
+        steps = tuple(c.discretisation for c in cases) if is_same else ()
+        return self.method.pose(Question(self.model, self.structure, data, tuple(unknowns), steps=steps).with_starts())
 
     def accused(self, found: Estimate) -> tuple[list[Accused], Estimate | None]:
         """The starts that the data contradict, and the fit that says so."""
@@ -186,7 +190,7 @@ class _Tested:
     def _scores(self, found: Estimate, data: Sequence[Experiment], starts: Sequence[Unknown]) -> list[_Score]:
         """What the data say against the starts of each record."""
         known = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
-        problem = self._at_levels(self.posed(data, [*known, *starts]), found)
+        problem = self._at_levels(self.posed(data, [*known, *starts], found.cases), found)
         theta = np.array([*found.theta, *(u.guess for u in problem.unknowns[len(known) :])])
         at = problem.evaluate(theta)
         if not at.completed or not np.isfinite(at.information).all():

@@ -53,6 +53,12 @@ class Cells:
         powers = s[:, None] ** np.arange(self.coefficients.shape[2])
         return t, np.einsum("kud,sd->ksu", self.coefficients, powers)
 
+    @property
+    def at_samples(self) -> Floats:
+        """Signals (N, nu) at all samples, after a jump there."""
+        at_bounds = np.concatenate([self.at(np.zeros(1))[1][:, 0], self.end[None]])
+        return np.asarray(at_bounds[np.flatnonzero(self.sample_at >= 0)])
+
 
 def cut_into_cells(times: Floats, table: SignalTable) -> Cells:
     """The cells of a record."""

@@ -4,3 +4,10 @@ Receives the reduced system with its disturbances and one experiment; hands on i
 gradient, and states with covariances. Filters carry the redundant coordinates of the reduced system, with covariances
 that are singular across the constraints.
 """
+
+from grisaille.filtering.filter import Filter, FilterPoint, FilterStates, StartMoments
+from grisaille.filtering.kalman import Likelihood
+from grisaille.filtering.methods import FilterMethod
+from grisaille.filtering.model_functions import ModelFunctions
+
+__all__ = ["Filter", "FilterMethod", "FilterPoint", "FilterStates", "Likelihood", "ModelFunctions", "StartMoments"]

@@ -8,8 +8,8 @@ import numpy as np
 
 from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import States, Sums
+from grisaille.filtering.passes import Passes
 from grisaille.filtering.smoother import smooth_moments
 
 
@@ -23,7 +23,7 @@ class ExtendedStates:
     z: Floats
 
 
-def states_of(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats) -> ExtendedStates | Sums:
+def states_of(filter: Passes, q: Floats, x0: Floats, z0: Floats) -> ExtendedStates | Sums:
     """Both passes; the sums of the first where it fails."""
     kept: list[States] = []
     zs: list[Floats] = []
@@ -39,7 +39,7 @@ def states_of(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats) -> Exte
     return ExtendedStates(kept[0], x, P, zs[0][:, : filter.model.z.numel()])
 
 
-def transitions(filter: ExtendedFilter, q: Floats, states: States, z: Floats) -> list[Floats]:
+def transitions(filter: Passes, q: Floats, states: States, z: Floats) -> list[Floats]:
     """∂x_pred/∂x_filt over every cell: the derivative of the steps with the covariance held."""
     given, n = filter.prepared(q).given, filter.model.n
     still = np.zeros((n, len(q)))
@@ -53,7 +53,7 @@ def transitions(filter: ExtendedFilter, q: Floats, states: States, z: Floats) ->
     return found
 
 
-def projectors(filter: ExtendedFilter, q: Floats, states: States, z: Floats) -> list[Floats]:
+def projectors(filter: Passes, q: Floats, states: States, z: Floats) -> list[Floats]:
     """On the tangent of the constraints at every predicted mean."""
     given, n, pack = filter.prepared(q).given, filter.model.n, filter.packing
     if not filter.model.constraints.numel():

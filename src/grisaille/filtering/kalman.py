@@ -119,6 +119,36 @@ class Likelihood:
     count: int
     failed: int = -1
     """The sample where S is not positive definite; the number of samples where the data leave a flat prior flat."""
+    covariances: Floats | None = None
+    """(N, ny, ny) S itself, where the filter has no derivatives: differences make the information of it."""
+
+    @classmethod
+    def of(cls, innovations: Floats, covariances: Floats, value: float | None = None) -> Likelihood:
+        """Return the likelihood of a filter without derivatives.
+
+        innovations : (N, ny), NaN where nothing was measured
+        covariances : (N, ny, ny), S of each sample
+        value : log L; that of normal innovations where it is not given
+        """
+        found, count, failed = 0.0, 0, -1
+        for sample, (e, S) in enumerate(zip(innovations, covariances, strict=True)):
+            seen = np.flatnonzero(~np.isnan(e))
+            size = S[np.ix_(seen, seen)]
+            try:
+                root = np.linalg.cholesky(size)
+            except np.linalg.LinAlgError:
+                failed = sample
+                break
+            white = np.linalg.solve(root, e[seen])
+            found -= 0.5 * float(white @ white) + float(np.log(np.diag(root)).sum()) + 0.5 * len(seen) * LOG_2PI
+            count += len(seen)
+        found = found if value is None else value
+        failed = 0 if failed < 0 and not np.isfinite(found) else failed
+        return cls(
+            found if failed < 0 else -np.inf, np.zeros(0), np.zeros((0, 0)), innovations,
+            np.einsum("kii->ki", covariances), np.zeros((len(innovations), 0, innovations.shape[1])), count, failed,
+            covariances,
+        )  # fmt: skip
 
 
 def finish(sums: Sums) -> Likelihood:

@@ -11,18 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import Whole
+from grisaille.filtering.step_passes import StepPasses
 
 KNOWN = 1e-2
 """Part of a state's range that stands for its standard deviation where that is smaller."""
 
 
-def local_errors(filter: ExtendedFilter, steps: Whole, q: Floats, x0: Floats, z0: Floats | None) -> Floats:
-    """(K,) of a filter as it steps now, against the steps given; NaN where there is none."""
-    return LocalErrors(filter, q, x0, z0).of(steps)
+def local_errors(passes: StepPasses, steps: Whole) -> Floats:
+    """Return (K,) errors of the steps given, against a filter as it steps now; NaN where there is none."""
+    return LocalErrors(passes).of(steps)
 
 
 class LocalErrors:
@@ -31,32 +30,26 @@ class LocalErrors:
     known : part of a state's range that stands for its standard deviation where that is smaller
     """
 
-    def __init__(self, filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, known: float = KNOWN) -> None:
-        self.filter, self.q = filter, q
-        nothing, pack = np.zeros((0, len(q))), filter.packing
+    def __init__(self, passes: StepPasses, known: float = KNOWN) -> None:
+        self.passes, pack = passes, passes.filter.packing
+        fine = passes.plain().kept
+        assert fine is not None
         with np.errstate(all="ignore"):
-            given = filter.prepared(q)
-            self.start = filter.start(given, q, nothing, x0, z0)
-            fine = filter.carry(given, q, self.start, nothing, keep=True).kept
-            assert fine is not None
             _, P, _ = pack.split(fine[1:, 0])
-            range_of = np.ptp(fine[:, 1, : filter.model.n], axis=0)
+            range_of = np.ptp(fine[:, 1, : pack.n], axis=0)
             spread = np.maximum(np.sqrt(np.maximum(np.einsum("kii->ki", P), 0.0)), known * range_of)
         self.fine, self.spread = fine, np.where(spread > 0, spread, 1.0)
 
     def of(self, steps: Whole) -> Floats:
         """(K,) in standard deviations; NaN where there is none."""
-        pack, spread = self.filter.packing, self.spread
+        passes, spread = self.passes, self.spread
+        given = replace(
+            passes.filter.pass_with(passes.q, steps), given=self.fine[:, 1],
+            sample=np.full(len(self.fine), -1, dtype=np.int64),
+        )  # fmt: skip
+        coarse = passes.carry(given)
         with np.errstate(all="ignore"):
-            given = replace(
-                self.filter.with_steps(self.q, steps), given=self.fine[:, 1],
-                sample=np.full(len(self.fine), -1, dtype=np.int64),
-            )  # fmt: skip
-            coarse = self.filter.carry(
-                PreparedPass(given), self.q, self.start, np.zeros((0, len(self.q))), keep=True
-            ).kept
-            assert coarse is not None
-            dx, dP, _ = pack.split(coarse[1:, 0] - self.fine[1:, 0])
+            dx, dP, _ = passes.filter.packing.split(coarse[1:, 0] - self.fine[1:, 0])
             means = np.abs(dx / spread).max(axis=1, initial=0.0)
             spreads = np.abs(dP / (spread[:, :, None] * spread[:, None, :])).max(axis=(1, 2), initial=0.0)
         return np.asarray(means + spreads / 2)

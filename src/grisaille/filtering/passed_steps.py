@@ -13,8 +13,8 @@ import numpy as np
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.experiment.cells import Cells
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import Whole
+from grisaille.filtering.passes import Passes
 from grisaille.trial.passed_bends import Bends, PassedBump, Path
 
 NODES, WEIGHTS = np.array([0.0, 0.5, 1.0]), np.array([1.0, 4.0, 1.0]) / 6.0
@@ -31,7 +31,7 @@ KNOWN = 1e-6
 """Part of a state's size that stands for its standard deviation where that is smaller."""
 
 
-def passed_by(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> list[tuple[int, PassedBump]]:
+def passed_by(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> list[tuple[int, PassedBump]]:
     """Return the cells with bumps that the steps of a filter pass, and these bumps.
 
     Nothing is done where the model does not bend with its states.
@@ -52,7 +52,7 @@ def bends_of_model(model: StochasticModel) -> Bends | None:
     return model.kept("bends", lambda: Bends.of(arguments, model.drift, model.residual, model.symbol_names))
 
 
-def cut_to_meet(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, most: float) -> bool:
+def cut_to_meet(filter: Passes, q: Floats, x0: Floats, z0: Floats | None, most: float) -> bool:
     """Shorten the steps of a filter of one's own so that they meet the bumps they pass; False where there are none.
 
     most : operations of a pass that are never too many; bumps that would ask for more are left
@@ -77,9 +77,7 @@ def cut_to_meet(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None
     return True
 
 
-def _path(
-    filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, bends: Bends
-) -> tuple[Path | None, Floats, Whole]:
+def _path(filter: Passes, q: Floats, x0: Floats, z0: Floats | None, bends: Bends) -> tuple[Path | None, Floats, Whole]:
     """The mean along every step, what each state may miss, and the cell of each step."""
     steps, cells, n = filter.steps(q), filter.cells(q), filter.model.n
     nothing = np.zeros((0, len(q)))
@@ -121,7 +119,7 @@ def _curved(path: Path, left: Floats, right: Floats, bends: Bends, q: Floats) ->
     return np.asarray(np.where(bad, path.states, cubic))
 
 
-def _on_every_step(filter: ExtendedFilter, cells: Cells, steps: Whole) -> ExtendedFilter:
+def _on_every_step(filter: Passes, cells: Cells, steps: Whole) -> Passes:
     """The same filter with a cell for each step, so that its moments are known there."""
     ends = [a + (b - a) * np.arange(m) / m for a, b, m in zip(cells.bounds[:-1], cells.bounds[1:], steps, strict=True)]
     times = np.union1d(np.concatenate([*ends, cells.bounds[-1:]]), filter.record.times)

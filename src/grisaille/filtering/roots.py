@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from grisaille.compilation.evaluation import flat_function
 from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
@@ -24,7 +25,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 
 if TYPE_CHECKING:
-    from grisaille.filtering.extended import ExtendedFilter
+    from grisaille.filtering.passes import Passes
 
 SOLVED = 1e-5
 """A last correction below this part of an unknown's size leaves an error of its square."""
@@ -45,7 +46,7 @@ class Roots:
         self.names = model.structure.system.implicit_names
         arguments = [model.t, model.X, model.z, model.u, model.q]
         J = ca.jacobian(model.residual, model.z)
-        self._equations = ca.Function("g", arguments, [ca.densify(model.residual), ca.densify(J)])
+        self._equations = flat_function(ca.Function("g", arguments, [ca.densify(model.residual), ca.densify(J)]))
         self._correction = ca.Function("c", arguments, [ca.densify(ca.solve(J, model.residual))])
         self.signals = sorted(set(ca.jacobian_sparsity(model.residual, model.u).get_col()))
         self.sizes = np.zeros(self.nz)
@@ -120,10 +121,10 @@ class Roots:
 
     def _at(self, t: float, x: Floats, z: Floats, u: Floats, q: Floats) -> tuple[Floats, Floats]:
         g, J = self._equations(t, x, z, u, q)
-        return np.array(g.full()).ravel(), np.array(J.full())
+        return g, J.reshape(self.nz, self.nz).T
 
 
-def restarts(filter: ExtendedFilter, roots: Roots, given: FilterPass, q: Floats, s: Floats) -> Floats | None:
+def restarts(filter: Passes, roots: Roots, given: FilterPass, q: Floats, s: Floats) -> Floats | None:
     """(K + 1, nz): z after every jump of the inputs, at the states with which the filter arrives; NaN elsewhere.
 
     None where there is no jump.

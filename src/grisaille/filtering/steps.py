@@ -1,16 +1,64 @@
-"""The discretisation of a filtered record: how finely a nonlinear filter steps and iterates between samples."""
+"""The discretisations of filtered records: how finely a filter steps and iterates between samples."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 from grisaille.trial.discretisation import Discretisation, Plain
 
 
 @dataclass(frozen=True)
-class Exact(Discretisation):
+class FilterDiscretisation(Discretisation):
+    """Of any filter: what is asked of steps, answered where there are none to choose."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Steps of the cells, each number at least once; none where there is nothing to choose."""
+        return ()
+
+    @property
+    def most(self) -> int:
+        """Steps of the cell that has the most."""
+        return max(self.counts, default=0)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether some cells have more steps than others."""
+        return False
+
+    @property
+    def common(self) -> int:
+        """By which the steps of every cell can be divided."""
+        return 0
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal where two step alike."""
+        return ()
+
+    @property
+    def doublings(self) -> int:
+        """Of the matrix exponential of a step."""
+        return 0
+
+    @property
+    def to_refine(self) -> FilterSteps:
+        """Steps of a nonlinear filter to begin a search for steps with: these, or one for each cell."""
+        return FilterSteps(1)
+
+    def halved(self) -> Self:
+        """With steps half as long."""
+        return self
+
+    def everywhere(self) -> Self:
+        """With the most steps of a cell in every cell."""
+        return self
+
+
+@dataclass(frozen=True)
+class Exact(FilterDiscretisation):
     """Of the exact filter of a linear model: there is nothing to choose."""
 
     def __str__(self) -> str:
@@ -18,7 +66,15 @@ class Exact(Discretisation):
 
 
 @dataclass(frozen=True)
-class FilterSteps(Discretisation):
+class OwnSteps(FilterDiscretisation):
+    """Of a filter that steps between samples as it sees fit."""
+
+    def __str__(self) -> str:
+        return "the filter's own steps"
+
+
+@dataclass(frozen=True)
+class FilterSteps(FilterDiscretisation):
     """Of a nonlinear filter; chosen by ``substeps``."""
 
     substeps: int
@@ -40,21 +96,29 @@ class FilterSteps(Discretisation):
         return f"{steps} steps between samples{solved}"
 
     @property
-    def most(self) -> int:
-        """Steps of the cell that has the most."""
-        return self.substeps * max(self.finer, default=1)
+    def counts(self) -> tuple[int, ...]:
+        return tuple(self.substeps * f for f in self.finer or (1,))
 
     @property
-    def key(self) -> tuple[int, int, int, tuple[int, ...]]:
-        """Equal where two step alike."""
+    def is_uneven(self) -> bool:
+        return bool(self.finer)
+
+    @property
+    def common(self) -> int:
+        return self.substeps
+
+    @property
+    def to_refine(self) -> FilterSteps:
+        return self
+
+    @property
+    def key(self) -> tuple[object, ...]:
         return self.substeps, self.doublings, self.newton, self.finer
 
-    def halved(self) -> FilterSteps:
-        """With steps half as long."""
+    def halved(self) -> Self:
         return replace(self, substeps=2 * self.substeps)
 
-    def everywhere(self) -> FilterSteps:
-        """With the most steps of a cell in every cell."""
+    def everywhere(self) -> Self:
         return replace(self, substeps=self.most, finer=())
 
     @classmethod
@@ -63,3 +127,8 @@ class FilterSteps(Discretisation):
         if not isinstance(steps, dict) or not steps:
             return None
         return cls(int(str(steps["substeps"])), doublings=int(str(steps["doublings"])))
+
+
+def steps_of(found: Discretisation | None) -> FilterDiscretisation:
+    """Return the discretisation of a filtered case, where it has one; ``Exact`` stands for none."""
+    return Exact() if found is None else cast(FilterDiscretisation, found)

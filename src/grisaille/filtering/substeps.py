@@ -6,8 +6,8 @@ steps still miss, unless it is small by chance: errors of many cells may cancel.
 change before says, nor, where there is none before, than what single cells commit. From ``EVERYWHERE`` steps on only
 those cells are refined that need it (``local_errors``): together they make up nearly all of the error that single cells
 commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Bumps that no step meets are looked for
-along the mean (``passed_steps``). Where the search has ended, steps are taken
-away again from cells that do not need them (``economy``).
+along the mean (``passed_steps``). Where the search has ended, steps are taken away again from cells that do not need
+them (``step_thinning``).
 
 Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
 ``FELT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
@@ -21,13 +21,14 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.doublings import freeze_doublings
-from grisaille.filtering.economy import save_steps
-from grisaille.filtering.extended import ExtendedFilter
-from grisaille.filtering.kalman import Whole, finish
+from grisaille.filtering.expm_scaling import freeze_doublings, lower_doublings
+from grisaille.filtering.kalman import Whole
 from grisaille.filtering.local_errors import local_errors
 from grisaille.filtering.passed_steps import cut_to_meet
+from grisaille.filtering.passes import Passes
 from grisaille.filtering.roots import UnsolvedError
+from grisaille.filtering.step_passes import StepPasses
+from grisaille.filtering.step_thinning import save_steps
 
 EVERYWHERE = 16
 """Steps that every cell may have."""
@@ -55,62 +56,62 @@ TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": 
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
 
 
-def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None, values: str = "") -> None:
+def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = None, values: str = "") -> None:
     """Steps of every cell from which on halving them does not move log L, set on a filter of one's own.
 
     values : of the unknowns, in words, for a refusal
     """
+    passes = StepPasses(filter, q, x0, z0)
     filter.substeps, filter.finer = 1, None
-    freeze_doublings(filter, q, x0, z0)
+    freeze_doublings(passes)
     while True:
         try:
-            value, change = _choose(filter, q, x0, z0, values)
+            value, change = _choose(passes, values)
             break
         except UnsolvedError:
             if filter.newton >= MOST_NEWTON:
                 raise
             filter.newton *= 2
             filter.substeps, filter.finer = 1, None
-    value, change = _meet_bumps(filter, value, change, q, x0, z0, values)
+    value, change = _meet_bumps(passes, value, change, values)
     if not filter.has_moving_cells:
-        save_steps(filter, value, max(change, tolerance(filter, value)), q, x0, z0)
-    freeze_doublings(filter, q, x0, z0)
+        save_steps(passes, value, max(change, tolerance(filter, value)))
+    lower_doublings(passes)
 
 
-def _meet_bumps(
-    filter: ExtendedFilter, value: float, change: float, q: Floats, x0: Floats, z0: Floats | None, values: str
-) -> tuple[float, float]:
+def _meet_bumps(passes: StepPasses, value: float, change: float, values: str) -> tuple[float, float]:
     """Shorten steps that pass bumps, where log L feels them: what no step meets does not show in it."""
+    filter = passes.filter
     for _ in range(LOOKS):
         before = filter.substeps, filter.finer
-        if not cut_to_meet(filter, q, x0, z0, CUT):
+        if not cut_to_meet(filter, passes.q, passes.x0, passes.z0, CUT):
             break
-        met = _value(filter, q, x0, z0)
-        if abs(met - value) < tolerance(filter, value):
+        if abs(passes.value() - value) < tolerance(filter, value):
             filter.substeps, filter.finer = before
             break
-        value, change = _choose(filter, q, x0, z0, values)
+        value, change = _choose(passes, values)
     return value, change
 
 
-def tolerance(filter: ExtendedFilter, value: float) -> float:
+def tolerance(filter: Passes, value: float) -> float:
     """Change of log L by a doubling of all steps that ends the search for them."""
     absolute, relative = TOLERANCE[filter.kind.propagation]
     return absolute + relative * abs(value)
 
 
-def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, values: str) -> tuple[float, float]:
+def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
     """log L with the steps that were found, and how far it was without the last doubling."""
-    value, best, stalled, before = _value(filter, q, x0, z0), np.inf, 0, np.nan
+    filter = passes.filter
+    value, best, stalled, before = passes.value(), np.inf, 0, np.nan
     while True:
-        steps = filter.steps(q)
+        steps = filter.steps(passes.q)
         filter.substeps *= 2
-        finer = _value(filter, q, x0, z0)
+        finer = passes.value()
         change = abs(finer - value) if np.isfinite(finer) and np.isfinite(value) else np.inf
-        if change < tolerance(filter, finer) and not _is_chance(filter, steps, finer, before, q, x0, z0):
+        if change < tolerance(filter, finer) and not _is_chance(passes, steps, finer, before):
             if filter.substeps >= LOOK:
                 return finer, change
-            look = _value(filter.on(replace(filter.discretisation, substeps=LOOK)), q, x0, z0)
+            look = passes.value(filter.on(replace(filter.discretisation, substeps=LOOK)))
             if not abs(look - finer) > tolerance(filter, finer):
                 return finer, change
             filter.substeps, finer, change = LOOK, look, abs(look - finer)
@@ -119,33 +120,30 @@ def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, va
             value = finer
             continue
         if filter.roots is not None:
-            filter.run(q, np.zeros((0, len(q))), x0, z0=z0)  # raises where algebraic unknowns are not solved
-        is_too_much = filter.operations(q) > max(WORK, USUAL * len(steps) * filter.program.formulas.instructions)
+            passes.require_solved()
+        is_too_much = filter.operations(passes.q) > max(WORK, USUAL * len(steps) * filter.program.formulas.instructions)
         stalled = stalled + 1 if steps.max() >= USUAL / 2 and not change < best else 0
         if is_too_much or stalled == PATIENCE or (stalled and not np.isfinite(finer)):
             if change < FELT:
                 return finer, change
-            raise EstimationError(_too_stiff(filter, q, value, finer, values))
+            raise EstimationError(_too_stiff(filter, passes.q, value, finer, values))
         best = min(best, change)
-        value = _refine(filter, steps, value, finer, q, x0, z0)
+        value = _refine(passes, steps, value, finer)
 
 
-def _is_chance(
-    filter: ExtendedFilter, steps: Whole, value: float, before: float, q: Floats, x0: Floats, z0: Floats | None
-) -> bool:
+def _is_chance(passes: StepPasses, steps: Whole, value: float, before: float) -> bool:
     """Whether a change of log L below the tolerance contradicts the one before, or the errors of single cells."""
     if not np.isnan(before):
-        return before > UNLIKELY[filter.kind.propagation] * tolerance(filter, value)
-    return bool(np.sqrt(np.sum(local_errors(filter, steps, q, x0, z0) ** 2)) > UNFELT)
+        return before > UNLIKELY[passes.filter.kind.propagation] * tolerance(passes.filter, value)
+    return bool(np.sqrt(np.sum(local_errors(passes, steps) ** 2)) > UNFELT)
 
 
-def _refine(
-    filter: ExtendedFilter, steps: Whole, value: float, finer: float, q: Floats, x0: Floats, z0: Floats | None
-) -> float:
+def _refine(passes: StepPasses, steps: Whole, value: float, finer: float) -> float:
     """Half the steps of the cells that need it; log L with the steps that are then taken."""
+    filter = passes.filter
     if filter.has_moving_cells or not (np.isfinite(value) and np.isfinite(finer)):
         return finer
-    errors = local_errors(filter, steps, q, x0, z0)
+    errors = local_errors(passes, steps)
     order = np.argsort(errors)[::-1]
     total = np.cumsum(errors[order])
     if not (np.isfinite(total[-1]) and total[-1] > 0):
@@ -157,18 +155,10 @@ def _refine(
     chosen[marked] *= 2
     filter.substeps = int(np.gcd.reduce(chosen))
     filter.finer = chosen // filter.substeps
-    return _value(filter, q, x0, z0)
+    return passes.value()
 
 
-def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> float:
-    """log L; nothing where algebraic unknowns are not solved with these steps."""
-    try:
-        return finish(filter.run(q, np.zeros((0, len(q))), x0, z0=z0)).value
-    except UnsolvedError:
-        return np.nan
-
-
-def _too_stiff(filter: ExtendedFilter, q: Floats, value: float, finer: float, values: str) -> str:
+def _too_stiff(filter: Passes, q: Floats, value: float, finer: float, values: str) -> str:
     stiff = (
         "the model is too stiff for explicit steps, or runs away. Try gr.KalmanML(propagation='linearize'), another "
         if filter.kind.propagation != "linearize"

@@ -213,6 +213,10 @@ class Call(Expression):
 
 BENDS = "bends"
 """``data`` of a comparison that chooses between formulas which meet: nothing jumps where it changes."""
+SMOOTH = "smooth"
+"""As ``BENDS``, where slopes meet as well, or are to be taken so: no event is looked for in derivatives either."""
+LARGER, SMALLER = "larger", "smaller"
+"""``data`` of a ``where`` of two formulas that is the larger or the smaller one of them, ``where(a >= b, a, b)``."""
 
 
 class Condition(Call):

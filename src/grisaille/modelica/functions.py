@@ -237,11 +237,13 @@ class Algorithm:
     def _while(self, statement: tree.While, local: Local) -> None:
         """Repeats while the condition holds; where only a simulation decides, as often as it can hold.
 
-        Each repetition is run as if all before it had taken place, so that a counter in the condition ends the loop;
-        so does an array in the condition that has no further entries: going on there is an error of the model.
+        Each repetition is run as if all before it had taken place, so that a counter in the condition ends the loop.
+        So does an array in the condition that has no further entries, where going on is an error of the model, and an
+        index that counts through an array from a place which only a simulation knows.
         """
         worlds: list[tuple[Any, Local]] = []
         now = dict(local)
+        most = _entries_counted(statement, local)
         while True:
             stopped = either(now.get(_RETURNED, False), now.get(_BROKEN, False))
             try:
@@ -255,6 +257,8 @@ class Algorithm:
             if going is False:
                 break
             if going is not True:
+                if len(worlds) == most:
+                    break
                 worlds.append((going, now))
             if len(worlds) > REPETITIONS:
                 self._settled_while(statement, local)
@@ -300,6 +304,32 @@ class Algorithm:
             self.run(statement.body, local)
             if self._steps > STATEMENTS:
                 raise Refused(statement.at, "'while' does not end")
+
+
+def _entries_counted(statement: tree.While, local: Local) -> int:
+    """How often a loop can be repeated whose condition looks at an entry, the next one each time; -1 if any number."""
+    counting = {n for n in map(_counted, statement.body) if n}
+    found = [-1]
+    for node in tree.walk(statement.condition):
+        if not isinstance(node, tree.Reference) or len(node.parts) != 1:
+            continue
+        array = local.get(unquoted(node).parts[0].name)
+        for k, subscript in enumerate(node.parts[0].subscripts):
+            if isinstance(subscript, tree.Reference) and unquoted(subscript).path in counting:
+                found.append(array.shape[k] if isinstance(array, np.ndarray) and k < array.ndim else -1)
+    return max(found)
+
+
+def _counted(statement: tree.Node) -> str:
+    """The variable that ``n := n + 1`` counts up."""
+    if not isinstance(statement, tree.Assign) or not isinstance(statement.target, tree.Reference):
+        return ""
+    value, name = statement.value, unquoted(statement.target).path
+    if not isinstance(value, tree.Chain) or not isinstance(value.first, tree.Reference) or len(value.rest) != 1:
+        return ""
+    operator, step = value.rest[0]
+    is_one = operator == "+" and isinstance(step, tree.Literal) and step.value == 1
+    return name if is_one and unquoted(value.first).path == name else ""
 
 
 def _is_half_set(a: Any, b: Any) -> bool:

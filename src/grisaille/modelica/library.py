@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 
 from grisaille.model.expression import Expression
 from grisaille.modelica import tree
@@ -138,8 +139,11 @@ class Library:
             if arguments:
                 raise Refused(node.at, "a function as an argument gets its own arguments by name")
             return Given(node.name.removeprefix("function "), named)
-        if node.name == SOLVING and len(arguments) >= 3 and not all(map(is_settled, arguments)):
-            return self._solved(node, *arguments[:3])
+        if node.name == SOLVING and len(arguments) >= 3:
+            if not all(map(is_settled, arguments)):
+                return self._solved(node, *arguments[:3])
+            if made is None and isinstance(arguments[0], Given):
+                return self._bracketed(node, *arguments[:3])
         if texts.is_known(node.name):
             return texts.called(node.name, arguments, named)
         if node.name in self.enumerations and len(arguments) == 1:
@@ -182,6 +186,15 @@ class Library:
             self._known[key] = (root, (function, low, high))
         return self._known[key][0]
 
+    def _bracketed(self, node: tree.Calling, function: Given, low: float, high: float) -> float:
+        """The root of a function with one argument that is known while the text is read."""
+        inner = tree.Calling(node.at, function.name, [], {})
+        try:
+            root = scipy.optimize.brentq(lambda u: self.call(inner, [u], function.arguments), low, high, xtol=1e-14)
+        except ValueError:
+            raise Refused(node.at, f"'{function.name}' has no root, or several, from {low} to {high}") from None
+        return float(root)
+
     def _supplied(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
         """A call of a function that the text does not bring."""
         if node.name in SUPPLIED:
@@ -190,6 +203,8 @@ class Library:
         if found is None:
             raise Refused(node.at, f"the function '{node.name}' is not defined in this text")
         meant, classes = found
+        if meant.endswith(".Medium.T_ph.f_nonlinear"):
+            self.remark(node.at, f"'{node.name}' is not brought: enthalpies are taken to depend on temperature alone")
         if meant.startswith("Medium.T_h."):
             self.remark(
                 node.at, f"'{node.name}' is not brought: enthalpies are taken as zero at 0 K, without formation"
@@ -222,7 +237,7 @@ class Library:
         if len(arguments) > len(inputs) or set(named) - {c.name for c in inputs}:
             takes = ", ".join(c.name for c in inputs) or "none"
             raise Refused(at, f"the function '{name}' does not take these arguments; it takes {takes}")
-        given = {**dict(zip((c.name for c in inputs), arguments, strict=False)), **named}
+        given = _without_phase(made, {**dict(zip((c.name for c in inputs), arguments, strict=False)), **named})
         stretched = [c.name for c in inputs if _is_longer(given.get(c.name), c)]
         if not self._open:
             self._usual_depth = sys.getrecursionlimit()
@@ -277,7 +292,7 @@ class Library:
             raise Refused(at, f"the function '{name}' has no algorithm")
         results = tuple(local[n] for n in outputs)
         if is_smooth(made):
-            results = bent(results, given.values())
+            results = bent(made, results, given.values())
         return results[0] if len(results) == 1 else results
 
     def _bound(self, component: tree.Declared, local: Local) -> Any:
@@ -292,7 +307,7 @@ class Library:
         assert external is not None
         if external.function in SUPPLIED:
             results = SUPPLIED[external.function](*(local[c.name] for c in made.components if "input" in c.prefixes))
-            local.update(zip(outputs, results, strict=True))
+            local.update(zip(outputs, (self._checked(r, at) for r in results), strict=True))
             return
         if external.function in lapack.FUNCTIONS:
             self._lapack(external, local, at)
@@ -310,10 +325,7 @@ class Library:
         values = [self.evaluator.settled(v) if k < deciding else v for k, v in enumerate(values)]
         curved = any(isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in CURVED for v in values)
         has_row = external.function in SURFACES
-        value = function(*(self._with_abscissas(v, curved, has_row) for v in values))
-        if isinstance(value, Guarded):
-            self.require(value.holds, value.message, at)
-            value = value.value
+        value = self._checked(function(*(self._with_abscissas(v, curved, has_row) for v in values)), at)
         if not outputs:
             return
         is_truth = any(c.name == outputs[0] and c.type == "Boolean" for c in made.components)
@@ -341,6 +353,13 @@ class Library:
             if isinstance(target, tree.Reference):
                 plain = np.asarray(result).tolist()
                 local[target.path] = _arrays(plain)
+
+    def _checked(self, value: Any, at: int) -> Any:
+        """A value whose condition has become an assertion of the model."""
+        if not isinstance(value, Guarded):
+            return value
+        self.require(value.holds, value.message, at)
+        return value.value
 
     def _with_abscissas(self, value: Any, curved: bool, has_row: bool) -> Any:
         """A matrix whose abscissas are settled, as tables need it, and all of it where slopes are made of it."""
@@ -372,6 +391,18 @@ class Library:
 def _arrays(value: Any) -> Any:
     """Lists in lists as arrays of formulas."""
     return array([_arrays(item) for item in value]) if isinstance(value, list) else value
+
+
+def _without_phase(made: tree.Class, given: Local) -> Local:
+    """The arguments of a function of media that is told the phase which it would find itself, without it.
+
+    It is 1 or 2, 0 where it is not known. The equation that finds it switches where the phase changes, and so would
+    the properties, which do not jump there.
+    """
+    if "Modelica.Media." not in made.name or not isinstance(given.get("phase"), Expression):
+        return given
+    known = any(c.name == "phase" and isinstance(c.value, tree.Literal) and c.value.value == 0 for c in made.components)
+    return {**given, "phase": 0} if known else given
 
 
 def deepen_stack(calls: int) -> None:

@@ -16,6 +16,7 @@ from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targets_of
 from grisaille.modelica.algorithms.loops import looped
 from grisaille.modelica.discrete import Definition
+from grisaille.modelica.discrete_delays import with_rows
 from grisaille.modelica.entries import Entries
 from grisaille.modelica.evaluation import in_doubt
 from grisaille.modelica.events import Events, is_moment, is_momentary, outside_pre, pairs_of, replaced
@@ -39,12 +40,13 @@ def lower(classes: list[tree.Class], made: tree.Class, source: Source) -> Conten
 
 class _Lowering:
     def __init__(self, classes: list[tree.Class], made: tree.Class, source: Source) -> None:
-        self.made, self.source = made, source
+        self.source = source
         self.refusals = Refusals(source)
         self.library = Library(classes)
         for package in (c for c in classes if c.kind == "package"):
             self.library.enter_local(package)
         self.library.enter_local(made)
+        self.made = made = with_rows(made, self.library.enumerations)
         self._package_constants(classes)
         self.names = ModelNames(self.library, made, self.refusals)
         self.evaluator = self.names.evaluator

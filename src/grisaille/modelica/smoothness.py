@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.expression import Call, Condition, Expression
+from grisaille.model.expression import BENDS, LARGER, SMALLER, SMOOTH, Call, Condition, Expression
 from grisaille.modelica import tree
 from grisaille.modelica.values import COMPARED, Record, bending
 
-_CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", "Modelica.Media.")
+_MEDIA = ("Modelica.Media.", "IF97.", "ReferenceAir.", "MoistAir.")
+_CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", *_MEDIA)
 """In the names of functions of the Standard Library that do not promise it: devices of SPICE, properties of media."""
 
 
@@ -25,14 +26,23 @@ def is_smooth(made: tree.Class) -> bool:
     return (isinstance(order, int | float) and order >= 1) or any(part in made.name for part in _CONTINUOUS)
 
 
-def bent(result: Any, arguments: Iterable[Any]) -> Any:
-    """The results of a smooth function with its own conditions marked."""
-    marking = _Marking(arguments)
+def bent(made: tree.Class, result: Any, arguments: Iterable[Any]) -> Any:
+    """The results of a smooth function with its own conditions marked.
+
+    Properties of media have slopes that jump at phase boundaries alone, and are differentiated wherever a mass or an
+    energy is a state: events at all their regions would cost far more than the steps that meet such a boundary.
+    """
+    marking = _Marking(arguments, SMOOTH if any(part in made.name for part in _MEDIA) else BENDS)
     return marking.value(result)
 
 
+_EXTREMES = {"maximum": ("ge", LARGER), "minimum": ("le", SMALLER)}
+"""Their derivatives would have relations."""
+
+
 class _Marking:
-    def __init__(self, arguments: Iterable[Any]) -> None:
+    def __init__(self, arguments: Iterable[Any], kind: str) -> None:
+        self._kind = kind
         self._outside = {id(leaf): leaf for argument in arguments for leaf in _leaves(argument)}
         self._done: dict[int, Expression] = {}
 
@@ -65,7 +75,10 @@ class _Marking:
 
     def _marked(self, node: Call, arguments: tuple[Expression, ...]) -> Expression:
         if isinstance(node, Condition) and node.operation in COMPARED.values():
-            return bending(node.rebuilt(arguments))
+            return bending(node.rebuilt(arguments), self._kind)
+        if self._kind == SMOOTH and node.operation in _EXTREMES:
+            relation, kind = _EXTREMES[node.operation]
+            return Call("where", (Condition(relation, arguments, SMOOTH), *arguments), kind)
         if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
             return node
         return node.rebuilt(arguments)

@@ -321,13 +321,13 @@ def relation(operator: str, a: Any, b: Any) -> Any:
     )
 
 
-def bending(value: Expression) -> Expression:
-    """A condition that chooses between formulas which meet."""
+def bending(value: Expression, kind: str = BENDS) -> Expression:
+    """A condition that chooses between formulas which meet; ``kind`` tells whether their slopes do."""
     if not isinstance(value, Condition):
         return value
     if value.operation in COMPARED.values():
-        return Condition(value.operation, value.arguments, BENDS)
-    return Condition(value.operation, tuple(map(bending, value.arguments)))
+        return Condition(value.operation, value.arguments, kind)
+    return Condition(value.operation, tuple(bending(a, kind) for a in value.arguments))
 
 
 def both(a: Any, b: Any) -> Any:

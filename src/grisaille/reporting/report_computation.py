@@ -35,7 +35,7 @@ def computation(fit: Fitted, album: Album) -> Html:
     timing = [
         ("wall time", f"{e.seconds:.3g} s"), ("evaluations", f"{e.evaluations}"),
         ("from the minimum", f"{short(e.offset, 2)} standard errors"),
-        ("seed", fit.method.seeded),
+        ("seed", str(fit.method.options.get("seed", "none needed"))),
     ]  # fmt: skip
     failures = [f"{count(len(e.failures), 'evaluation')} failed; the first: {e.failures[0]}"] if e.failures else []
     run = card(facts(timing), bullets([fit.status, *failures]), *_trace(fit, album), title="Convergence")

@@ -93,7 +93,7 @@ class DensityFunction:
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Lowest and highest value of each unknown, as ``scipy.optimize.minimize`` takes them."""
-        return self._density.bounds
+        return self._density.ranges
 
     @property
     def measure(self) -> dict[str, str]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 import casadi as ca
 
 from grisaille.errors import StructureError
+from grisaille.model.expression import SMOOTH
+from grisaille.model.lowering.lowering import UNSEEN
 from grisaille.structure.jets import Jets
 from grisaille.structure.pieces import certain_jumps_of
 
@@ -24,7 +26,10 @@ def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, t
 
 
 def _with_relations(formula: ca.SX) -> ca.SX:
-    """A formula whose bends without events are relations: the slope jumps where the formula only bends."""
+    """A formula whose bends without events are relations: the slope jumps where the formula only bends.
+
+    Where slopes meet as well (``SMOOTH``) they stay as they are.
+    """
     symbols = ca.symvar(formula)
     if not symbols:
         return formula
@@ -43,13 +48,17 @@ def _with_relations(formula: ca.SX) -> ca.SX:
             work[outputs[0]] = symbols[inputs[1]]
         elif operation == ca.OP_CONST:
             work[outputs[0]] = ca.SX(function.instruction_constant(k))
-        elif operation == ca.OP_COPYSIGN:
+        elif operation == ca.OP_COPYSIGN and not _is_smooth(work[inputs[0]]):
             work[outputs[0]] = work[inputs[0]] * (2 * (work[inputs[1]] >= 0) - 1)
         elif len(inputs) == 1:
             work[outputs[0]] = ca.SX.unary(operation, work[inputs[0]])
         else:
             work[outputs[0]] = ca.SX.binary(operation, work[inputs[0]], work[inputs[1]])
     return formula
+
+
+def _is_smooth(chosen: ca.SX) -> bool:
+    return bool(chosen.is_constant()) and float(chosen) == UNSEEN[SMOOTH]
 
 
 def refuse_jump(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> None:

@@ -56,6 +56,11 @@ def bootstrap_intervals(
         )
     if fit.method.redraw is None:
         raise missing(fit.method, "redraw")
+    if fit.method.density.refits:
+        raise EstimationError(
+            f"Bootstrap intervals follow the criterion by its derivatives, and {type(fit.method).__name__} gives none: "
+            f"use gr.bootstrap(fit), or fit.intervals(method='profile')."
+        )
     inversion = Inversion(fit, level, samples, seed)
     lower, upper, kinds, notes, done = first.lower.copy(), first.upper.copy(), list(first.kinds), [], []
     for k, name in enumerate(fit.names):
@@ -122,8 +127,6 @@ class Inversion:
         e = fit.estimate
         zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
         self.limits = Limits(self.deviances.local, e.unknowns, self.deviances.theta, e.covariance, zero)
-        if self.limits.failure:
-            raise EstimationError(self.limits.failure)
 
     def interval(self, k: int) -> tuple[float, float]:
         """Both limits of one unknown."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from grisaille.disturbance import Purpose, Stream
+from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
-from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.runner import FilterRunner
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
@@ -59,9 +59,7 @@ class FilterRecords(OtherData):
 
 def is_exact(fit: Fitted) -> bool:
     """Whether exact filters run all its experiments."""
-    for case in fit.estimate.cases:
-        case.runner.posed(case.own(fit.estimate.theta), False)
-    return all(isinstance(case.runner.filter, LinearFilter) for case in fit.estimate.cases)
+    return all(case.runner.prepared_at(case.own(fit.estimate.theta)).is_exact for case in fit.estimate.cases)
 
 
 def filter_records(fit: Fitted) -> FilterRecords:
@@ -88,14 +86,11 @@ def start_note(kind: object, *, is_flat: bool = False) -> str:
 def discrete_model(case: Case[FilterRunner], theta: np.ndarray) -> DiscreteModel:
     """Return the matrices at θ; where the prior is flat the start is that of the smoother."""
     runner, own = case.runner, case.own(theta)
-    q, dq, start = runner.posed(own, False)
-    assert isinstance(runner.filter, LinearFilter)
-    model = runner.filter.discretise(q, dq, start.x)
-    flat = model.X0
-    if not flat.shape[1]:
-        return model
-    smoothed = runner.states(own, runner.discretise(own)).smoothed[0][0]
-    return replace(model, x0=model.x0 + flat @ np.linalg.pinv(flat) @ (smoothed - model.x0[0]))
+    filter = runner.prepared_at(own)
+    found = filter.matrices(runner.posed(own, False))
+    if found is None:
+        raise EstimationError(f"The {filter.name} filter has no normal law from whose matrices records can be drawn.")
+    return found
 
 
 def draw_outputs(model: DiscreteModel, count: int, seed: int) -> np.ndarray:

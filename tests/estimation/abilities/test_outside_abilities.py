@@ -3,8 +3,9 @@ in a sentence that says what to change."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from grisaille.estimation.abilities.advice import Advice
 from grisaille.estimation.abilities.old_contract import GONE
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.abilities.states import States
+from grisaille.estimation.density.own import OwnLikelihood
 from grisaille.estimation.estimator import Estimator
 
 
@@ -43,10 +45,13 @@ class Borrowed(Estimator):
     """Least squares of the package with states and words of its own."""
 
     kept: int = 3  # an option may be called as something was in the old contract
-    deviance: ClassVar[Any] = "itself"
     states = Drawn()
     advice = Words()
     redraw = Redraw("noise", {"residual": "residuals mean nothing here."})
+
+    @property
+    def density(self):
+        return OwnLikelihood(self, lambda evaluation: -evaluation.objective)
 
     def pose(self, question):
         return gr.OutputError(compiled=False).pose(question)
@@ -88,6 +93,12 @@ def test_what_is_missing_is_refused_with_who_has_it(fit: gr.Fit) -> None:
     with pytest.raises(gr.EstimationError, match=r"come with gr\.OutputError\(\), not with Borrowed: use it"):
         fit.with_errors("robust")
     assert set(fit.predict(horizon=2)["y"].dims) == {"time"}  # by simulation
+
+
+def test_who_has_it_is_named_also_where_nothing_else_is_imported() -> None:
+    asked = "from grisaille import SimulatedPEM as S; from grisaille.estimation.abilities.missing import why_missing"
+    said = subprocess.check_output([sys.executable, "-c", f"{asked}; print(why_missing(S(), 'states'))"], text=True)
+    assert said.startswith("States given the data come with gr.Collocation() or gr.KalmanML(), not with SimulatedPEM:")
 
 
 @pytest.mark.parametrize("name", GONE)

@@ -14,6 +14,7 @@ from grisaille import der
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.fitting import build_problem
 from grisaille.estimators.kalman_ml.report import edge_notes
+from grisaille.estimators.kalman_ml.search import LikelihoodSearch
 from grisaille.filtering.runner import Filtered, FilterRunner
 from grisaille.optimization.search import Search
 
@@ -77,8 +78,8 @@ def test_steps_stay_those_of_the_optimum_unless_the_search_goes_on(
         return replace(known, doublings=known.doublings + 3)
 
     monkeypatch.setattr(FilterRunner, "discretise", more_doublings)
-    assert METHOD._gone_on(problem, search, zeros, problem.guess, objective) is None
-    again = METHOD._gone_on(problem, search, zeros, problem.guess, objective + 1e-3)
+    assert LikelihoodSearch(METHOD).gone_on(problem, search, zeros, problem.guess, objective) is None
+    again = LikelihoodSearch(METHOD).gone_on(problem, search, zeros, problem.guess, objective + 1e-3)
     assert again is not None
     assert again.cases[0].discretisation == replace(before, doublings=before.doublings + 3)
     assert problem.cases[0].discretisation == before

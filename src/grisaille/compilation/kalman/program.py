@@ -21,7 +21,7 @@ import casadi as ca
 
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
-from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function, flat_over_points
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
@@ -91,6 +91,12 @@ class FilterProgram:
         function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
         return self._known.get((name, ns), lambda: flat_function(with_directions(function, ("s", "q"), inputs, ns)))
 
+    def evaluate_points(self, name: str, count: int) -> FlatEvaluation:
+        """A step by its C name at many points in one call: a row for each, q and nominal values shared."""
+        function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
+        shared = [k for k, i in enumerate(inputs) if i in ("q", "nominal")]
+        return self._known.get((name, -count), lambda: flat_over_points(function, count, shared))
+
     @cached_property
     def _known(self) -> Cache[FlatEvaluation]:
         return Cache(16)
@@ -138,7 +144,7 @@ class FilterProgram:
 
     def _head(self) -> list[str]:
         f = self.formulas
-        sizes = {"NS": self.size, "NY": self.ny, "NU": f.step.numel_in(3), "NQ": f.step.numel_in(6)}
+        sizes = {"PAIRS": 1, "NS": self.size, "NY": self.ny, "NU": f.step.numel_in(3), "NQ": f.step.numel_in(6)}
         if f.settle is not None:
             sizes |= {"LINEARIZED": 1, "NM": f.n, "NG": f.powers, "NK": f.step.numel_out(0)}
         there = f"static const unsigned char gr_there[] = {{{', '.join(map(str, f.moving))}}};"

@@ -42,6 +42,13 @@ GR_FN gr_series gr_series_in(double *room, long doublings) {
   return r;
 }
 
+/* short loops of known length: unrolled they take two thirds of the time */
+#if defined(__x86_64__) && !defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
+#define GR_UNROLLED
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
 /* C (+)= A B, zeros of A skipped; rows of A and B are `wa` and `wb` apart */
 GR_FN void gr_times(int r, int m, int c, const double *A, int wa, const double *B, int wb, double *C, int wc, int add) {
   int i, j, l;
@@ -139,6 +146,10 @@ GR_FN void gr_apply_series(const double *c, long doublings, gr_series r, const d
   for (i = 0; i < GR_NS - GR_NM - GR_HALF; i++) out[at++] = c[GR_MM + GR_NG * GR_NM + GR_HALF + i];
 }
 
+#ifdef GR_UNROLLED
+#pragma GCC pop_options
+#endif
+
 /* leaves the series of this step in room, where the derivatives of the same step find it */
 GR_FN void gr_carry(gr_filter_task *k, double t, double h, const double *s, const double *u, double *out) {
   const gr_series r = gr_series_in(k->room, k->doublings);
@@ -166,10 +177,9 @@ GR_FN void gr_lanes_left(int r, int m, int c, const gr_lanes *A, int wa, const d
   for (i = 0; i < r; i++)
     for (l = 0; l < m; l++) {
       const gr_lanes a = A[i * wa + l];
-      /* looking at lanes costs more than it saves where there is little to skip */
-      if (GR_NM > 6 && !GR_ANY(a)) continue;
+      if (!GR_ANY(a)) continue;
       for (j = 0; j < c; j++)
-        if (GR_NM > 6 || B[l * wb + j] != 0.0) C[i * wc + j] += a * B[l * wb + j];
+        C[i * wc + j] += a * B[l * wb + j];
     }
 }
 

@@ -1,8 +1,17 @@
-/* Several directions of a derivative at once; every operation is the IEEE one in each lane. */
+/* Several directions of a derivative at once; every operation is the IEEE one in each lane.
+ *
+ * GR_PAIRS: two of them, as many as a register holds without further instruction sets. */
 #ifndef GR_LANES_H
 #define GR_LANES_H
 
-#if defined(__GNUC__) && !defined(__CUDACC__)
+#if defined(__GNUC__) && !defined(__CUDACC__) && defined(GR_PAIRS)
+
+#define GR_ABREAST 2
+typedef double gr_lanes __attribute__((vector_size(16), aligned(16)));
+#define GR_ALL(a) ((gr_lanes){(a), (a)})
+#define GR_ANY(v) ((v)[0] != 0.0 || (v)[1] != 0.0)
+
+#elif defined(__GNUC__) && !defined(__CUDACC__)
 
 #define GR_ABREAST 4
 typedef double gr_lanes __attribute__((vector_size(32), aligned(16)));

@@ -400,10 +400,10 @@ GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const doub
       keeps = 1;
       status = gr_agree_on_memory(k, n, gap, x, z, u, near);
     }
-    if (!moved && !fires) {
+    if (first || (!moved && !fires)) {
       if (!keeps) break;
       status = gr_turn_sides(k, n, x, z, u, near, kept, &turned);
-      if (status || !turned) break;
+      if (status || !turned || first) break;
       gr_keep_sides(k, x, z, u, near, kept);
     }
     fires = what = 0;
@@ -457,7 +457,8 @@ GR_COLD long gr_ticks(gr_task *k, const double *x, const double *z, const double
   return gr_moving_ticks(k, x, z, u, ticks, k->dt);
 }
 
-/* Initialization: what holds there fires nothing. Only clauses that last or ask for it fire, until nothing changes. */
+/* Initialization: what holds there fires nothing. Only clauses that last or ask for it fire, once: what `pre` becomes then
+ * belongs to the first event, where all others see it. */
 GR_COLD long gr_initialize(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, double *scratch) {
   long begins = 0, status = GR_DONE;
   for (long i = 0; i < GR_SLOTS; i++) gr_seen(k)[i] = 0.0;

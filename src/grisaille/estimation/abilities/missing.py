@@ -28,7 +28,7 @@ def why_missing(method: Estimator, name: str) -> str:
     if getattr(method, name) is not None:
         return ""
     ability, own = ABILITIES[name], type(method).__name__
-    able = sorted(n for n, kind in Estimator.known.items() if kind.is_ours() and getattr(kind(), name) is not None)
+    able = [n for n, kind in _public().items() if getattr(kind(), name) is not None]
     options = " with these options" if own in able else ""
     listed, one = " or ".join(f"gr.{n}()" for n in able), "it" if len(able) == 1 else "one of them"
     return f"{ability.words} come with {listed}, not with {own}{options}: use {one} as method=, or {ability.instead}."
@@ -37,3 +37,11 @@ def why_missing(method: Estimator, name: str) -> str:
 def missing(method: Estimator, name: str) -> EstimationError:
     """Return the error to raise about an ability that a method has not got."""
     return EstimationError(why_missing(method, name))
+
+
+def _public() -> dict[str, type[Estimator]]:
+    """Return the estimators among the public names, also those whose modules nobody has imported yet."""
+    import grisaille
+
+    found = {n: getattr(grisaille, n) for n in sorted(grisaille.__all__) if n[0].isupper()}
+    return {n: kind for n, kind in found.items() if isinstance(kind, type) and issubclass(kind, Estimator)}

@@ -13,7 +13,7 @@ DENSITY = "say what is minimised by an object, density = …, such as OwnLikelih
 GONE: dict[str, str] = {
     "deviance": DENSITY, "objective": DENSITY, "valued": DENSITY, "comparable": DENSITY, "has_own_likelihood": DENSITY,
     "not_a_likelihood": DENSITY, "no_profiles": DENSITY, "no_ratio": DENSITY, "estimates_levels": DENSITY,
-    "levels_told": DENSITY,
+    "levels_told": DENSITY, "is_likelihood": DENSITY,
     "has_states": STATES, "smooths": STATES, "states_at": STATES, "kept": STATES,
     "follows": AHEAD, "filters": AHEAD, "predicts_ahead": AHEAD, "predict_ahead": AHEAD, "predict_with_bands": AHEAD,
     "led": AHEAD, "continued": AHEAD,
@@ -21,7 +21,7 @@ GONE: dict[str, str] = {
     "tells_how": "leave it out: Problem.transcription says it",
     "reckoned": "give other kinds of standard errors as an object, other_errors = …, that derives from OtherErrors "
     "(grisaille.estimation.abilities.other_errors)",
-    "simulated": "call it simulation_options",
+    "simulated": "call it simulation_options", "seeded": "leave it out: an option called seed says it",
     "robust_way": ADVICE, "about_correlation": ADVICE, "about_shared_noise": ADVICE, "remarks": ADVICE,
     "ways_out": ADVICE,
     "cost": EFFORT, "bytes_needed": EFFORT, "beforehand": EFFORT,

@@ -6,7 +6,7 @@ whoever walks around a fit ``criterion_around``; both refuse in one sentence.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -77,7 +77,7 @@ class Objective:
         return 0.5 * float(priors @ priors) - estimate.log_likelihood
 
 
-class Likelihood(Objective):
+class Likelihood(Objective, ABC):
     """A criterion that is −log L − log prior."""
 
     can_walk: ClassVar[bool] = True

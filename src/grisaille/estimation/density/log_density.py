@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.estimation.density.criterion import Criterion
 from grisaille.estimation.density.priors import counts_by_logarithm
 from grisaille.estimation.density.value import DensityValue
+from grisaille.laws import Law
+from grisaille.trial.unknown import Unknown
 
 
 class LogDensity(Criterion):
@@ -21,10 +24,26 @@ class LogDensity(Criterion):
         """Of each unknown, whether the density is one per unit of its logarithm, as a LogNormal prior counts."""
         return tuple(counts_by_logarithm(u) for u in self.unknowns)
 
+    @property
+    def ranges(self) -> tuple[tuple[float, float], ...]:
+        """Of each unknown, its bounds within the support of its prior, above zero where its logarithm is searched."""
+        return tuple(_range(u) for u in self.unknowns)
+
     def value(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
         """Return the log-density at θ, with its gradient; a failure in words outside of the bounds."""
         theta = np.asarray(theta, dtype=float)
-        for u, v in zip(self.unknowns, theta, strict=True):
-            if not u.lower <= v <= u.upper:
-                return DensityValue.failed(theta, f"{u.name} = {v:g} lies outside of ({u.lower:g}, {u.upper:g})")
-        return self.evaluate(theta, derivatives)
+        for name, v, (low, high) in zip(self.names, theta, self.ranges, strict=True):
+            if not low <= v <= high:
+                return DensityValue.failed(theta, f"{name} = {v:g} lies outside of ({low:g}, {high:g})")
+        try:
+            return self.evaluate(theta, derivatives)
+        except INDEPENDENT_OF_VALUES:
+            raise
+        except (GrisailleError, np.linalg.LinAlgError) as error:  # a formula has no value there
+            return DensityValue.failed(theta, str(error))
+
+
+def _range(unknown: Unknown) -> tuple[float, float]:
+    low, high = unknown.prior.support if isinstance(unknown.prior, Law) else (-np.inf, np.inf)
+    low = max(low, 0.0) if unknown.logarithmic else low
+    return max(float(unknown.lower), float(low)), min(float(unknown.upper), float(high))

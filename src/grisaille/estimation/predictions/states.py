@@ -23,8 +23,6 @@ from grisaille.estimation.quantities import STATISTICS, Quantities, declared, le
 from grisaille.estimation.uncertainty import half_width
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
-from grisaille.filtering.exact.linear import LinearFilter
-from grisaille.filtering.horizon import predict_ahead
 from grisaille.model.classes import Model
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.movement import KINDS, Kind
@@ -86,19 +84,19 @@ def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, leve
 def _states(
     case: Filtered, own: np.ndarray, steps: Discretisation, names: Wanted, width: float
 ) -> tuple[list[str], np.ndarray]:
-    """Labels, and (2, 4, times, labels): statistics of filtered and of smoothed values, for given unknowns."""
-    found = case.runner.states(own, steps)
-    filter, q, filtered, smoothed = found.filter, found.q, found.filtered, found.smoothed
+    """Labels, and (2, 4, times, labels): statistics of filtered and of smoothed values, for given unknowns.
+
+    Of filtered values alone, (1, 4, times, labels), where the filter has no smoother.
+    """
+    runner = case.runner
+    found, q, filter = runner.states(own, steps), runner.posed(own, False).q, runner.filter_on(steps, own)
+    assert found.z is not None
     quantities = Quantities(filter.model, names)
-    cells = filter.cells(q)
-    at = np.flatnonzero(cells.sample_at >= 0)
-    _, u = filter.at_samples(cells)
-    z = np.zeros((len(at), 0)) if isinstance(filter, LinearFilter) else found.algebraic[at]
-    moments = (
-        (filtered.x_filt[at], filtered.P_filt[at], found.open_filtered[at]),
-        (smoothed[0][at], smoothed[1][at], found.open_smoothed[at]),
-    )
-    block = np.stack([quantities.statistics(case.grid, x, P, z, u, q, width, left=D) for x, P, D in moments])
+    _, u = filter.at_samples(filter.cells(q))
+    moments = [(found.x_filt, found.P_filt, found.open_filtered)]
+    if found.x_smooth is not None and found.P_smooth is not None:
+        moments.append((found.x_smooth, found.P_smooth, found.open_smoothed))
+    block = np.stack([quantities.statistics(case.grid, x, P, found.z, u, q, width, left=D) for x, P, D in moments])
     return list(quantities.rows), block
 
 
@@ -107,7 +105,7 @@ def _as_dataset(
 ) -> xr.Dataset:
     import xarray as xr
 
-    coordinates = {"given": ["filtered", "smoothed"], "statistic": list(STATISTICS), "time": case.grid}
+    coordinates = {"given": ["filtered", "smoothed"][: len(block)], "statistic": list(STATISTICS), "time": case.grid}
     structure = case.trial.structure
     data = {
         name: (("given", "statistic", "time"), block[..., k], declared(structure, names, name))
@@ -145,17 +143,17 @@ def _predicted(
     import xarray as xr
 
     runner = case.runner
-    q, filter = runner.posed(theta, False)[0], runner.filter_on(steps, theta)
+    at, filter = runner.posed(theta, False), runner.filter_on(steps, theta)
     quantities = Quantities(filter.model)
-    if isinstance(horizon, float) and not isinstance(filter, LinearFilter):
+    if isinstance(horizon, float) and not filter.is_exact:
         nx = filter.model.nx  # disturbances begin in their stationary law
         P0 = runner.start_covariance(theta, steps)[:nx, :nx]
         block = simulated_bands(fit, case, theta, P0, list(quantities.rows), level)
     else:
         origins = last_used(horizon, case.grid, clock_of(case.experiment))
-        known, z = predict_ahead(runner, theta, steps, origins)
-        _, u = filter.at_samples(filter.cells(q))
-        block = quantities.statistics(case.grid, known.x, known.P, z, u, q, _width(level), noisy=True, left=known.D)
+        known, z = filter.require_ahead().known(at, origins)
+        _, u = filter.at_samples(filter.cells(at.q))
+        block = quantities.statistics(case.grid, known.x, known.P, z, u, at.q, _width(level), noisy=True, left=known.D)
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
     structure = filter.model.structure
     data = {

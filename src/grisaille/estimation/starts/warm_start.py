@@ -18,6 +18,6 @@ def state_courses(fit: Any, experiments: Sequence[Any]) -> dict[str, Course]:
     seen = {e.name: e for e in fit.experiments}
     found = {}
     for name in (e.name for e in experiments if e.name in seen):
-        states = fit.method.states.of(fit, seen[name], None, 0.95).sel(given="smoothed", statistic="mean")
+        states = fit.method.states.of(fit, seen[name], None, 0.95).isel(given=-1).sel(statistic="mean")
         found[name] = (states["time"].values, {str(k): np.asarray(v) for k, v in states.data_vars.items()})
     return found

@@ -55,7 +55,7 @@ class FilteredAhead(Ahead):
         """Begin with mean and covariance of all states at the last instant of an experiment."""
         case = self._case(fit, experiment)
         found = case.runner.states(*chosen(case, fit.estimate.theta))
-        known = Carried.of(found.filtered.x_filt[-1], found.filtered.P_filt[-1], found.open_filtered[-1])
+        known = Carried.of(found.x_filt[-1], found.P_filt[-1], found.open_filtered[-1])
         return replace(self.method, initial_covariance=known)
 
     def _case(self, fit: Fitted, experiment: Any) -> Case:

@@ -9,7 +9,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.predictions.horizons import told
 from grisaille.estimation.residuals.exact_data import explained_exactly
 from grisaille.estimators.kalman_ml.report import (
@@ -54,7 +54,7 @@ def conclude(method: KalmanML, found: Found, guessed: Sequence[Unknown], seconds
     notes += discretisation_notes(problem, search, evaluation)
     if journal.failures:
         notes.append(failure_note(journal.failures))
-    notes += _conventions(method, evaluation)
+    notes += _conventions(method, problem, evaluation)
     return Estimate(
         unknowns=tuple(guessed),
         theta=evaluation.theta,
@@ -83,9 +83,14 @@ def conclude(method: KalmanML, found: Found, guessed: Sequence[Unknown], seconds
     )
 
 
-def _conventions(method: KalmanML, evaluation: LikelihoodEvaluation) -> list[str]:
-    """What makes the criterion something other than a likelihood."""
+def _conventions(method: KalmanML, problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
+    """What makes the criterion something other than a likelihood, and what differences stand for."""
     notes = []
+    if problem.cases[0].runner.lacks_derivatives:
+        notes.append(
+            f"derivatives: the filter {type(method.own_filter).__name__} has none, so the gradient is made of central "
+            f"differences, two passes over the record for each unknown."
+        )
     if method.robust is not None:
         kind, c = ("smoothly, ", method.robust[1]) if isinstance(method.robust, tuple) else ("", method.robust)
         notes.append(

@@ -14,7 +14,7 @@ from grisaille.estimation.effort.requirements import bytes_of_filters
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.experiment.experiment import Experiment
-from grisaille.filtering.steps import FilterSteps
+from grisaille.filtering.steps import steps_of
 from grisaille.model.classes import Model
 from grisaille.structure.prepared import structure_of
 
@@ -45,8 +45,8 @@ class FilterEffort(Effort):
 
     def cost(self, problem: Problem) -> Cost:
         """Hessians by differences of gradients, twice, take most evaluations; steps make each of them long."""
-        steps = [s for c in problem.begun.cases if isinstance(s := c.discretisation, FilterSteps)]
-        counts = np.concatenate([s.substeps * np.array(s.finer or (1,)) for s in steps]) if steps else np.ones(1)
+        steps = [s for c in problem.begun.cases if (s := steps_of(c.discretisation)).counts]
+        counts = np.concatenate([s.counts for s in steps]) if steps else np.ones(1)
         causes, faster = interpreted(self.method.compiled, "KalmanML") if steps else ([], [])
         if counts.mean() > OFTEN:
             causes.append(f"{counts.mean():.2g} steps between samples on average, {counts.max()} at most")
@@ -54,6 +54,8 @@ class FilterEffort(Effort):
         if states >= MANY_STATES:
             causes.append(f"the covariance of {states} states, whose cost grows with the cube of their number")
             faster.append(f"{WITHOUT}, which carry no covariance of states")
+        if problem.cases[0].runner.lacks_derivatives:
+            causes.append(f"derivatives by differences, {2 * len(problem.unknowns)} passes of the filter for each")
         if self.method.filter == "unscented":
             faster.append("the extended filter, gr.KalmanML(filter='extended'), where the model is smooth")
         if any(s.doublings > STIFF for s in steps):

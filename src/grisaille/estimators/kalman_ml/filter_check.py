@@ -17,7 +17,6 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimators.approximation_parts import compared_curvatures, experiment_part, prior_part
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.values.runner import ValueRunner
 from grisaille.filtering.values.steps import choose_steps_by_values
 
@@ -27,7 +26,7 @@ EULER = "Euler's steps, for comparison with other programs, differ by more than 
 def fitted_filter(cases: Sequence[Case]) -> str:
     """Return the nonlinear filter that cases were fitted by; empty where it is exact."""
     filter = cases[0].runner.filter
-    return filter.kind.update if isinstance(filter, ExtendedFilter) and filter.model.nonlinear else ""
+    return filter.name if filter is not None and filter.rival else ""
 
 
 def check_filter(problem: LikelihoodProblem, estimate: Estimate) -> ApproximationCheck | None:
@@ -35,7 +34,7 @@ def check_filter(problem: LikelihoodProblem, estimate: Estimate) -> Approximatio
     fitted = fitted_filter(estimate.cases)
     if not fitted or not estimate.converged:
         return None
-    kind = "extended" if fitted == "unscented" else "unscented"
+    kind = estimate.cases[0].runner.filter.rival
     first, other = f"the {fitted} filter", f"the {kind} filter"
     if any(c.runner.reach > 1 for c in estimate.cases):
         return ApproximationCheck(first, other, np.nan, obstacle="predictions over several samples have no check.")

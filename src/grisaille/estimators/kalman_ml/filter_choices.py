@@ -10,6 +10,7 @@ import pandas as pd
 
 from grisaille.errors import EstimationError
 from grisaille.experiment.clock import is_length
+from grisaille.filtering.methods import FilterMethod
 from grisaille.filtering.start import KINDS, Carried
 
 FILTERS = ("auto", "linear", "extended", "iterated", "unscented")
@@ -17,6 +18,30 @@ PROPAGATIONS = ("linearize", "moments", "square-root")
 SOLVERS = ("rk4", "euler")
 FIRST = ("include", "condition")
 BOUNDS = ("optimizer", "transform")
+
+
+def checked_filter(value: Any) -> Any:
+    """One of the package's own by name, or the options of another one; files name these with their fields."""
+    if isinstance(value, FilterMethod):
+        return value
+    if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str):
+        return FilterMethod.of(value)
+    if not isinstance(value, str) or value not in FILTERS:
+        raise EstimationError(
+            f"filter is {value!r}; it must be {', '.join(map(repr, FILTERS[:-1]))} or {FILTERS[-1]!r}, or the options "
+            f"of a filter of your own, a dataclass that derives from grisaille.filtering.FilterMethod."
+        )
+    return value
+
+
+def refuse_beside_own(filter: FilterMethod, given: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
+    """Options that speak of the package's own filters do not go with another one."""
+    for name, value in plain.items():
+        if given[name] != value:
+            raise EstimationError(
+                f"{name}={given[name]!r} goes with the package's own filters: {type(filter).__name__}(…) says itself "
+                f"how it steps and weighs; leave {name} at {value!r}."
+            )
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
@@ -44,7 +69,7 @@ def positive(name: str, value: Any, zero: bool = False) -> None:
         raise EstimationError(f"{name} is {value!r}; give a number {'from' if zero else 'above'} zero.")
 
 
-def checked_steps(filter: str, propagation: str, solver: str, substeps: Any, start: Any) -> None:
+def checked_steps(filter: Any, propagation: str, solver: str, substeps: Any, start: Any) -> None:
     """What goes together between samples."""
     one_of("propagation", propagation, PROPAGATIONS)
     one_of("solver", solver, SOLVERS)

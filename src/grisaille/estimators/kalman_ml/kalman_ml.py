@@ -42,6 +42,7 @@ from grisaille.estimators.kalman_ml.posing import pose_likelihood
 from grisaille.estimators.kalman_ml.search import LikelihoodSearch
 from grisaille.estimators.kalman_ml.states import FilteredStates
 from grisaille.filtering.exact.formulas import bends
+from grisaille.filtering.methods import FilterMethod
 from grisaille.filtering.runner import FilterOptions
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.start import is_flat
@@ -53,6 +54,11 @@ from grisaille.structure.reduction import Structure
 if TYPE_CHECKING:
     pass
 
+OF_OUR_FILTERS = {
+    "propagation": "linearize", "substeps": "auto", "solver": "rk4", "sigma": (1.0, 0.0, 3.0), "robust": None,
+    "first_observation": "include", "horizon": 1,
+}  # fmt: skip
+"""Options that speak of the package's own filters, and what they are where nothing is said."""
 NO_RESIDUALS = "gr.bootstrap of a fit by gr.KalmanML redraws starts, disturbances and noise: use kind='parametric'."
 
 
@@ -63,7 +69,8 @@ class KalmanML(Estimator):
     filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
         along the way; ``"iterated"``, which linearises again at the updated state; ``"unscented"``, by sigma points;
         ``"auto"`` takes the exact one where it applies, the unscented one where the model jumps with a state, and the
-        extended one elsewhere, unless the unscented one would move the estimates by 0.3 standard errors or more
+        extended one elsewhere, unless the unscented one would move the estimates by 0.3 standard errors or more; or
+        the options of a filter of your own, which derive from ``grisaille.filtering.FilterMethod``
     propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
         ``"moments"``, integrating the equations of mean and covariance with error control; ``"square-root"``, of the
         unscented filter, integrating the sigma points themselves
@@ -92,7 +99,7 @@ class KalmanML(Estimator):
     0.5007 ± 0.0014
     """
 
-    filter: Literal["auto", "linear", "extended", "iterated", "unscented"] = "auto"
+    filter: Literal["auto", "linear", "extended", "iterated", "unscented"] | FilterMethod = "auto"
     propagation: Literal["linearize", "moments", "square-root"] = "linearize"
     substeps: int | Literal["auto"] = "auto"
     initial_covariance: Any = "first-sample"
@@ -108,7 +115,7 @@ class KalmanML(Estimator):
     sigma: tuple[float, float, float] = (1.0, 0.0, 3.0)
 
     def __post_init__(self) -> None:
-        choices.one_of("filter", self.filter, choices.FILTERS)
+        object.__setattr__(self, "filter", choices.checked_filter(self.filter))
         choices.checked_steps(self.filter, self.propagation, self.solver, self.substeps, self.initial_covariance)
         choices.one_of("first_observation", self.first_observation, choices.FIRST)
         choices.one_of("bounds", self.bounds, choices.BOUNDS)
@@ -119,6 +126,8 @@ class KalmanML(Estimator):
         object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
         object.__setattr__(self, "sigma", choices.checked_sigma(self.sigma))
         object.__setattr__(self, "robust", choices.checked_robust(self.robust))
+        if self.own_filter is not None:
+            choices.refuse_beside_own(self.own_filter, vars(self), OF_OUR_FILTERS)
         if is_flat(self.initial_covariance):
             for name, value, plain in (
                 ("robust", self.robust, None),
@@ -130,6 +139,16 @@ class KalmanML(Estimator):
                         f"initial_covariance={self.initial_covariance!r} goes with {name}={plain!r} only, not "
                         f"{value!r}: give large variances instead, initial_covariance={{state: variance}}."
                     )
+
+    @property
+    def own_filter(self) -> FilterMethod | None:
+        """The options of a filter that is not the package's own."""
+        return None if isinstance(self.filter, str) else self.filter
+
+    @property
+    def options(self) -> dict[str, Any]:
+        own = self.own_filter
+        return super().options if own is None else {**super().options, "filter": own.data}
 
     @classmethod
     def verdict(cls, subject: Subject) -> Verdict:
@@ -225,7 +244,8 @@ class KalmanML(Estimator):
     @property
     def filter_options(self) -> FilterOptions:
         return FilterOptions(
-            filter=self.filter, propagation=self.propagation, substeps=self.substeps,
+            filter=self.filter if isinstance(self.filter, str) else "auto", own=self.own_filter,
+            propagation=self.propagation, substeps=self.substeps,
             initial_covariance=self.initial_covariance, condition=self.first_observation == "condition",
             robust=choices.signed_threshold(self.robust), compiled=self.compiled, sigma=SigmaPoints(*self.sigma),
             solver=self.solver,

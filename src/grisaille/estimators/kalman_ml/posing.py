@@ -34,14 +34,18 @@ def pose_likelihood(method: KalmanML, question: Question) -> LikelihoodProblem:
     open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
     guessed = [level_guess(structure, data, u, unknowns) if k in open_levels else u for k, u in enumerate(unknowns)]
     cases = [filter_case(method, e, *trial) for e, trial in zip(data, question.trials, strict=True)]
-    problem = LikelihoodProblem(guessed, cases, method.bound_penalty, open_levels)
-    prepared = [c.runner.prepare(c.own(problem.guess)) for c in cases]
-    problem = problem.but(cases=tuple(discretised(c, problem.guess) for c in cases))
+    guess = np.array([u.guess for u in guessed])
+    prepared = [c.runner.prepare(c.own(guess)) for c in cases]
+    known = question.steps or (None,) * len(cases)
+    stepped = [
+        replace(c, discretisation=steps) if steps else discretised(c, guess)
+        for c, steps in zip(cases, known, strict=True)
+    ]
     if prepared[0].levels:
-        problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
+        guessed = _searched_by_logarithm(prepared[0], guessed)
     if method.bounds == "transform":
-        problem.unknowns = tuple(transformed(problem.unknowns))
-    return problem
+        guessed = transformed(guessed)
+    return LikelihoodProblem(guessed, stepped, method.bound_penalty, open_levels)
 
 
 def case_of(

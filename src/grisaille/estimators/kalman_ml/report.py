@@ -12,7 +12,7 @@ from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.levels import Zeros
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.uncertainty import root_of, without_undetermined
-from grisaille.filtering.steps import FilterSteps
+from grisaille.filtering.steps import steps_of
 from grisaille.model.expression import Call, Name, postorder
 from grisaille.model.tables import table_arguments
 from grisaille.optimization import scoring
@@ -68,10 +68,9 @@ def _same_as(search: Likely, evaluation: LikelihoodEvaluation) -> Callable[[np.n
 
 def discretisation_notes(problem: LikelihoodProblem, search: Likely, evaluation: LikelihoodEvaluation) -> list[str]:
     """Whether the steps chosen at the guess are short enough at the estimate."""
-    steps = [c.discretisation for c in problem.cases if isinstance(c.discretisation, FilterSteps)]
-    if not steps:
+    most = max(steps_of(c.discretisation).most for c in problem.cases)
+    if not most:
         return []
-    most = max(s.most for s in steps)
     passed = _passed_notes(problem, evaluation.theta, most)
     finer = problem.but(cases=tuple(map(_halved, problem.cases))).evaluate(evaluation.theta, sensitive=False)
     search.journal.count(finer, quietly=True)
@@ -104,8 +103,7 @@ def _passed_notes(problem: LikelihoodProblem, theta: np.ndarray, most: int) -> l
 
 
 def _halved(case: Case) -> Case:
-    steps = case.discretisation
-    return replace(case, discretisation=steps.halved()) if isinstance(steps, FilterSteps) else case
+    return replace(case, discretisation=steps_of(case.discretisation).halved()) if case.discretisation else case
 
 
 def off_a_maximum(problem: LikelihoodProblem, notes: Sequence[str]) -> list[str]:

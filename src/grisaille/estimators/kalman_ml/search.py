@@ -15,7 +15,7 @@ from grisaille.estimation.levels import Zeros, begin_near, find_zeros
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.residuals.exact_data import explained_exactly, find_endless_fall
 from grisaille.estimators.kalman_ml.posing import discretised
-from grisaille.filtering.steps import FilterSteps
+from grisaille.filtering.steps import steps_of
 from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
 from grisaille.optimization.search import Outcome, Search
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
 
 Likely = Search[LikelihoodEvaluation]
+BESIDE = 1e-3
+"""Standard errors by which a search may move before steps between samples are chosen again."""
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
 HARDLY = 2e-3
@@ -82,7 +84,7 @@ class LikelihoodSearch:
 
     def searched(self, problem: LikelihoodProblem, search: Likely, guessed: Sequence[Unknown]) -> Found:
         """Search from the guess, with steps that are chosen again where it ends."""
-        before = None
+        before, stepped_at = None, search.guess
         for rounds_left in (3, 2, 1, 0):
             try:
                 outcome = scoring.minimize(search, tolerance=self.method.tolerance)
@@ -100,9 +102,12 @@ class LikelihoodSearch:
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:
                 break
+            if not zeros.saddle.any() and is_beside(outcome.evaluation, stepped_at):
+                break  # steps that were chosen there serve here
             again = self.gone_on(problem, search, zeros, restart, outcome.evaluation.objective)
             if again is None:
                 break
+            stepped_at = restart
             search.journal.kept = problem = again
             search.restart(restart, problem)
         free = scoring.free_unknowns(search, _inside(search.guess, zeros.evaluation, zeros.zero)) & ~zeros.zero
@@ -122,16 +127,15 @@ class LikelihoodSearch:
             return None
         renewed = self.stepped_at(problem, restart)
         pairs = [
-            (a, b)
+            (steps_of(old.discretisation), steps_of(new.discretisation))
             for old, new in zip(problem.cases, renewed.cases, strict=True)
-            if isinstance(a := old.discretisation, FilterSteps) and isinstance(b := new.discretisation, FilterSteps)
         ]
         if all(a.key == b.key for a, b in pairs):
             return None
         found = renewed.evaluate(restart, sensitive=False)
         search.journal.count(found, quietly=True)
-        same = HARDLY if any(b.finer for _, b in pairs) else SAME
-        are_others = any(a.substeps != b.substeps for a, b in pairs)
+        same = HARDLY if any(b.is_uneven for _, b in pairs) else SAME
+        are_others = any(a.common != b.common for a, b in pairs)
         return renewed if found.completed and (are_others or abs(found.objective - objective) > same) else None
 
     def stepped_at(self, problem: LikelihoodProblem, theta: np.ndarray) -> LikelihoodProblem:
@@ -141,6 +145,12 @@ class LikelihoodSearch:
         return problem.but(cases=tuple(_rediscretised(c, theta) for c in problem.cases))
 
 
+def is_beside(evaluation: LikelihoodEvaluation, theta: np.ndarray) -> bool:
+    """Tell whether a point is so close to other values that steps chosen there are those chosen here."""
+    away = evaluation.theta - theta
+    return bool(away @ evaluation.curvature @ away < BESIDE**2)
+
+
 def is_near(polished: scoring.Polished[LikelihoodEvaluation]) -> bool:
     """Tell whether a point is a maximum of the likelihood, near enough to count as converged."""
     return polished.is_minimum and polished.decrement < NEAR**2
@@ -148,15 +158,11 @@ def is_near(polished: scoring.Polished[LikelihoodEvaluation]) -> bool:
 
 def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
     """The same with the most steps of a cell in every cell; None where all have them."""
-    steps = [c.discretisation for c in problem.cases]
-    if not any(isinstance(s, FilterSteps) and s.finer for s in steps):
+    steps = [steps_of(c.discretisation) for c in problem.cases]
+    if not any(s.is_uneven for s in steps):
         return None
-    return problem.but(
-        cases=tuple(
-            replace(c, discretisation=s.everywhere()) if isinstance(s, FilterSteps) else c
-            for c, s in zip(problem.cases, steps, strict=True)
-        )
-    )
+    cases = zip(problem.cases, steps, strict=True)
+    return problem.but(cases=tuple(replace(c, discretisation=c.discretisation and s.everywhere()) for c, s in cases))
 
 
 def _rediscretised(case: Case, theta: np.ndarray) -> Case:

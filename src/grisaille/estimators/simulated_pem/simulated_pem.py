@@ -164,10 +164,6 @@ class SimulatedPEM(Estimator):
     def effort(self) -> EnsembleEffort:
         return EnsembleEffort(self)
 
-    @property
-    def seeded(self) -> str:
-        return str(self.seed)
-
     @classmethod
     def verdict(cls, subject: Subject) -> Verdict:
         if subject.is_static:

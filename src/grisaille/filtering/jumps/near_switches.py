@@ -20,9 +20,9 @@ from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.model_jumps import Jump
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.jumps.sizes import Points, too_large
+from grisaille.filtering.passes import Passes
 
 BAND = 3.0
 """Standard deviations within which a switch is reached."""
@@ -43,7 +43,7 @@ class _Course:
     deviation: Floats
 
 
-def near_switch(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> str:
+def near_switch(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> str:
     """Why a filter must not be believed at q, in words; empty where it may."""
     model = filter.model
     given, kept = _every_step(filter, q, x0, z0)
@@ -59,7 +59,7 @@ def near_switch(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None
     return ""
 
 
-def _every_step(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> tuple[FilterPass, Floats]:
+def _every_step(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tuple[FilterPass, Floats]:
     """The pass with a bound after every step, and what the filter carries there before and after updates."""
     nothing = np.zeros((0, len(q)))
     with np.errstate(all="ignore"):
@@ -71,7 +71,7 @@ def _every_step(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None
     return given.given, kept
 
 
-def _course(filter: ExtendedFilter, jump: Jump, given: FilterPass, kept: Floats, q: Floats) -> _Course:
+def _course(filter: Passes, jump: Jump, given: FilterPass, kept: Floats, q: Floats) -> _Course:
     """Before each update with the inputs before and after a jump there, then after it."""
     closed, n, nz = Closed(filter.model, filter.newton), filter.model.n, int(filter.model.z.numel())
     gap = closed.formula(jump.gap)
@@ -89,7 +89,7 @@ def _course(filter: ExtendedFilter, jump: Jump, given: FilterPass, kept: Floats,
         return _Course(t, np.array(mean.full()).ravel(), np.sqrt(np.maximum(variance, 0.0)))
 
 
-def _near(filter: ExtendedFilter, jump: Jump, course: _Course, given: FilterPass, kept: Floats) -> Points:
+def _near(filter: Passes, jump: Jump, course: _Course, given: FilterPass, kept: Floats) -> Points:
     """Before the updates at which the band reaches the switch, samples first; a few of them."""
     here = slice(1, None, 3)
     with np.errstate(invalid="ignore"):
@@ -101,7 +101,7 @@ def _near(filter: ExtendedFilter, jump: Jump, course: _Course, given: FilterPass
     return Points(given.bounds[at], x, P, z[:, :nz], given.signals[at], given.sample[at] >= 0)
 
 
-def _reached(filter: ExtendedFilter, jump: Jump, course: _Course) -> str:
+def _reached(filter: Passes, jump: Jump, course: _Course) -> str:
     """For filters that linearise."""
     away = _away(jump, course.mean)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -163,7 +163,7 @@ def _side(jump: Jump, gap: Floats) -> Floats:
     return np.asarray(np.floor(gap) if jump.is_stair else np.sign(gap))
 
 
-def _inside_equations(filter: ExtendedFilter, jump: Jump) -> bool:
+def _inside_equations(filter: Passes, jump: Jump) -> bool:
     """Whether it jumps inside the equations of algebraic unknowns."""
     names = filter.model.structure.system.implicit_names
     return jump.place in {f"the equation of {name}" for name in names}

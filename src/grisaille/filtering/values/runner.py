@@ -7,13 +7,17 @@ takes no longer than the first (``sigma_points``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
+from grisaille.filtering.filter import Filter
 from grisaille.filtering.formulation import FilterKind
+from grisaille.filtering.methods import make_nonlinear
 from grisaille.filtering.runner import FilterRunner
+from grisaille.filtering.start import variances_by_name
 from grisaille.filtering.values.sigma_points import MOST_STATES, SigmaPointValues
 from grisaille.trial import Point
 
@@ -24,7 +28,10 @@ MOST_INTERPRETED = 8
 class ValueRunner(FilterRunner):
     """The log-likelihood of one trial, for values alone."""
 
-    def _choose(self, model: StochasticModel, point: Point) -> LinearFilter | ExtendedFilter:
+    unscented: ExtendedFilter | None = None
+    """The unscented filter, once it is prepared."""
+
+    def _choose(self, model: StochasticModel, point: Point) -> Filter:
         o = self.options
         if o.filter != "unscented":
             return super()._choose(model, point)
@@ -34,11 +41,9 @@ class ValueRunner(FilterRunner):
         )  # fmt: skip
         if model.n > (MOST_STATES if has_loops else MOST_INTERPRETED):
             raise EstimationError(f"the unscented filter of {model.n} states takes too long for a check.")
-        if not has_loops:
-            return super()._choose(model, point)
-        made = SigmaPointValues(
-            model, self.record, point.initializer.nominal[: model.nx], o.initial_covariance,
-            kind=FilterKind("unscented", "linearize", sigma=o.sigma), compiled=o.compiled,
-        )  # fmt: skip
-        made.cells(point.q)
-        return made
+        kind = FilterKind("unscented", o.propagation, sigma=o.sigma, solver=o.solver)
+        made_as = SigmaPointValues if has_loops else ExtendedFilter
+        if isinstance(o.initial_covariance, Mapping):
+            variances_by_name(model, o.initial_covariance)  # refuses what contradicts the model
+        self.unscented = make_nonlinear(o, kind, model, self.record, point, made_as)
+        return self.unscented

@@ -7,6 +7,7 @@ the two agree to rounding. For models whose formulas do not jump with a state, a
 from __future__ import annotations
 
 from functools import cached_property
+from typing import ClassVar
 
 import casadi as ca
 
@@ -19,6 +20,7 @@ from grisaille.compilation.step import project
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.extended import ExtendedFilter
+from grisaille.filtering.filter import Derivatives
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.linearization import after_step_function
 from grisaille.filtering.measurement import settle_function
@@ -31,6 +33,8 @@ MOST_STATES = 64
 
 class SigmaPointValues(ExtendedFilter):
     """The unscented filter of one record, for values alone."""
+
+    derivatives: ClassVar[Derivatives] = None
 
     def carry(self, given: PreparedPass, q: Floats, s: Floats, dq: Floats, keep: bool) -> PassResult:
         """Return a pass from s; directions are refused, because there are no derivatives."""

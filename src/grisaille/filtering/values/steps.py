@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
-from grisaille.filtering.runner import FilterRunner
 from grisaille.filtering.steps import FilterSteps
+from grisaille.filtering.values.runner import ValueRunner
 
 SAME = 1e-2
 """Change of log L by a doubling of the steps that ends the search."""
@@ -18,11 +17,11 @@ MOST = 64
 """Steps between samples."""
 
 
-def choose_steps_by_values(runner: FilterRunner, theta: Floats) -> FilterSteps | None:
+def choose_steps_by_values(runner: ValueRunner, theta: Floats) -> FilterSteps | None:
     """Return steps from which on halving them hardly moves log L; None where there are none."""
-    filter = runner.filter
-    assert isinstance(filter, ExtendedFilter)
     q, dq, start = runner.posed(theta, False)
+    filter = runner.unscented
+    assert filter is not None, "steps are chosen by values for the unscented filter only"
     lengths = filter.cells(q).lengths
     n, nx = filter.model.n, filter.model.nx
     x, z = np.zeros((1, n)), np.zeros((1, filter.packing.nz))

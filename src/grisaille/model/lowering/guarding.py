@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grisaille.model.expression import Call, Condition, Constant, Expression, postorder
+from grisaille.model.expression import LARGER, SMALLER, Call, Condition, Constant, Expression, postorder
 from grisaille.model.lowering.needing import Needs
 from grisaille.model.rewriting import Rewriter
 
@@ -57,7 +57,7 @@ def _multiply(nodes: list[Expression], roots: Sequence[Expression]) -> bool:
             return True
         if isinstance(node, Call):
             for k, argument in enumerate(node.arguments):
-                if node.operation == "where" and k > 0:
+                if node.operation == "where" and k > 0 and node.data not in (LARGER, SMALLER):
                     steps = ((way, id(node), k) for way in here)
                     ways[id(argument)].update(numbers.setdefault(step, len(numbers) + 1) for step in steps)
                 else:
@@ -87,7 +87,7 @@ def _guarded(node: Expression, done: dict[int, Expression]) -> Expression:
     if not isinstance(node, Call):
         return node
     arguments = tuple(done[id(a)] for a in node.arguments)
-    if node.operation == "where":
+    if node.operation == "where" and node.data not in (LARGER, SMALLER):
         condition, yes, no = arguments
         other = Condition("not", (condition,))
         return node.rebuilt((condition, _inside(yes, condition), _inside(no, other)))
@@ -116,8 +116,23 @@ def _inside(branch: Expression, taken: Expression) -> Expression:
 
 def _is_singular(node: Call) -> bool:
     if node.operation == "pow":
-        exponent = node.arguments[1]
-        return not (isinstance(exponent, Constant) and exponent.value >= 1 and exponent.value.is_integer())
+        base, exponent = node.arguments
+        if isinstance(exponent, Constant):
+            return not (exponent.value >= 1 and exponent.value.is_integer()) and not _is_bounded_away(base)
+        return True
     if node.operation == "div":
-        return not isinstance(node.arguments[1], Constant)
+        return not isinstance(node.arguments[1], Constant) and not _is_bounded_away(node.arguments[1])
+    if node.operation in ("sqrt", "log", "log10"):
+        return not _is_bounded_away(node.arguments[0])
     return node.operation in _HARMLESS
+
+
+def _is_bounded_away(node: Expression) -> bool:
+    """Whether a formula cannot come near zero, since it is written as at least a positive number."""
+    if not isinstance(node, Call):
+        return isinstance(node, Constant) and node.value > 0
+    if node.operation == "maximum" or node.data == LARGER:
+        return any(isinstance(a, Constant) and a.value > 0 for a in node.arguments[-2:])
+    if node.operation == "minimum" or node.data == SMALLER:
+        return all(map(_is_bounded_away, node.arguments[-2:]))
+    return False

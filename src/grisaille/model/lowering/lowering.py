@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.expression import BENDS, Call, Constant, Expression, Name, postorder
+from grisaille.model.expression import BENDS, SMOOTH, Call, Constant, Expression, Name, postorder
 from grisaille.model.lowering.guarding import guard
 from grisaille.model.lowering.interpolation import lower_table, lower_table2
 
@@ -110,14 +110,18 @@ def _smooth_sign(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
     return x / ca.sqrt(x * x + width * width)
 
 
-def _reaches(a: ca.SX, b: ca.SX) -> ca.SX:
+UNSEEN = {BENDS: 1.0, SMOOTH: 2.0}
+"""The number whose sign a comparison chooses that is no relation: what derivatives do with it depends on that."""
+
+
+def _reaches(size: float, a: ca.SX, b: ca.SX) -> ca.SX:
     """``a >= b`` as 1 or 0, not to be taken for a switch: the passes that look for jumps see no relation in it."""
     # 0 - a is -0 at a = 0, which copysign takes for negative: what is added makes every zero positive
-    return (1 + ca.SX.binary(ca.OP_COPYSIGN, ca.SX(1), a - b + 1e-300)) / 2
+    return (size + ca.SX.binary(ca.OP_COPYSIGN, ca.SX(size), a - b + 1e-300)) / (2 * size)
 
 
-def _comparison(relation: Callable[..., ca.SX], bending: Callable[..., ca.SX]) -> Callable[..., ca.SX]:
-    return lambda data, a, b: bending(a, b) if data == BENDS else relation(a, b)
+def _comparison(relation: Callable[..., ca.SX], unseen: Callable[..., ca.SX]) -> Callable[..., ca.SX]:
+    return lambda data, a, b: unseen(UNSEEN[data], a, b) if data in UNSEEN else relation(a, b)
 
 
 OPERATIONS: dict[str, Callable[..., ca.SX]] = {
@@ -132,9 +136,9 @@ OPERATIONS: dict[str, Callable[..., ca.SX]] = {
     "minimum": _plain(ca.fmin),
     "maximum": _plain(ca.fmax),
     "where": _where,
-    "lt": _comparison(lambda a, b: a < b, lambda a, b: 1 - _reaches(a, b)),
-    "le": _comparison(lambda a, b: a <= b, lambda a, b: _reaches(b, a)),
-    "gt": _comparison(lambda a, b: a > b, lambda a, b: 1 - _reaches(b, a)),
+    "lt": _comparison(lambda a, b: a < b, lambda size, a, b: 1 - _reaches(size, a, b)),
+    "le": _comparison(lambda a, b: a <= b, lambda size, a, b: _reaches(size, b, a)),
+    "gt": _comparison(lambda a, b: a > b, lambda size, a, b: 1 - _reaches(size, b, a)),
     "ge": _comparison(lambda a, b: a >= b, _reaches),
     "and": _plain(ca.logic_and),
     "or": _plain(ca.logic_or),

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from grisaille.modelica.standard import random_numbers
+from grisaille.modelica.standard import powers, random_numbers
+from grisaille.modelica.tables import Guarded
 from grisaille.modelica.values import Unfit, is_number
 
 
@@ -16,8 +17,18 @@ def _error_function(u: Any) -> float:
     return math.erf(u)
 
 
+def _ensured(value: Any, holds: Any, message: str) -> tuple[Any]:
+    """A value of a formula that is one only where a condition holds."""
+    if holds is False:
+        raise Unfit(message)
+    return (value if holds is True else Guarded(value, holds, message),)
+
+
 NATIVE: dict[str, Callable[..., Any]] = {
     **random_numbers.NATIVE,
     "Modelica.Math.Special.erf": _error_function,
+    "ensured": _ensured,
+    "sum_of_powers": powers.sum_of_powers,
+    "sums_of_powers": powers.sums_of_powers,
 }
 """By the name of the external function, or of a function that exports do not bring."""

@@ -8,16 +8,28 @@ from importlib.resources import files
 
 from grisaille.modelica import tree
 from grisaille.modelica.parsing import parse
+from grisaille.modelica.standard import incompressible
 
+_WATER = ("if97_equations.bmo", "if97_saturation.bmo", "if97_regions.bmo")
 _TEXTS = {
-    "Modelica.Fluid.": "fluid.bmo",
-    "WallFriction.": "fluid.bmo",
-    "Modelica.Electrical.Spice3.": "spice3.bmo",
-    "Modelica.Math.": "special.bmo",
-    "Modelica.Media.IdealGases.": "ideal_gases.bmo",
-    "Medium.T_": "ideal_gases.bmo",
+    "Modelica.Fluid.": ("fluid.bmo",),
+    "WallFriction.": ("fluid.bmo",),
+    "Modelica.Electrical.Spice3.": ("spice3.bmo",),
+    "Modelica.Math.": ("special.bmo",),
+    "Modelica.Media.IdealGases.": ("ideal_gases.bmo",),
+    "Medium.T_": ("ideal_gases.bmo",),
+    "IF97.": _WATER,
+    "Modelica.Media.Common.": _WATER,
+    "ReferenceAir.": ("reference_air.bmo",),
+    "MoistAir.": ("moist_air.bmo",),
+    "Incompressible.": ("incompressible.bmo",),
 }
 """Where functions stand, by how their name begins."""
+_OF_LIBRARY = {
+    "Modelica.Media.Water.IF97_Utilities.": "IF97.",
+    "Modelica.Media.Air.ReferenceAir.Air_Utilities.": "ReferenceAir.",
+}
+"""Packages of the library whose functions stand under their last name in texts here."""
 _INTERPOLATIONS = {
     "massFlowRate_dp.interpolateInRegion2": "CubicInterpolation_Re",
     "pressureLoss_m_flow.interpolateInRegion2": "CubicInterpolation_lambda",
@@ -32,12 +44,17 @@ def supplied(name: str, classes: Mapping[str, tree.Class]) -> tuple[str, tuple[t
     meant = name
     if ".WallFriction." in name:
         meant = _wall_friction(name, classes)
+    elif (own := incompressible.text_of(name, classes)) is not None:
+        return name, tuple(parse(own))
     elif "Medium.T_" in name and name.endswith(".f_nonlinear"):
         meant = name[name.index("Medium.T_") :]
-    text = next((text for start, text in _TEXTS.items() if meant.startswith(start)), None)
-    if text is None:
-        return None
-    found = classes_of(text)
+    elif ".Medium." in name and f"{name.rpartition('.Medium.')[0]}.Medium.saturationPressureLiquid" in classes:
+        meant = f"MoistAir.{name.rpartition('.Medium.')[2]}"
+    else:
+        place = next((place for place in _OF_LIBRARY if name.startswith(place)), None)
+        meant = name if place is None else _OF_LIBRARY[place] + name.rpartition(".")[2]
+    texts = next((texts for start, texts in _TEXTS.items() if meant.startswith(start)), ())
+    found = tuple(made for text in texts for made in classes_of(text))
     return (meant, found) if any(made.name == meant for made in found) else None
 
 

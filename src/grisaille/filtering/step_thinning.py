@@ -16,10 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
-from grisaille.filtering.kalman import Whole, finish
+from grisaille.filtering.kalman import Whole
 from grisaille.filtering.local_errors import LocalErrors
-from grisaille.filtering.roots import UnsolvedError
+from grisaille.filtering.step_passes import StepPasses
 
 WORTHWHILE = 0.6
 """Part of the steps that must be enough, or all are taken."""
@@ -33,21 +32,22 @@ of it off when the search ends, and stay so accurate."""
 FELT = 0.05
 """The largest √Σ e_k², a twentieth of a standard error, however far from its maximum log L is."""
 BESIDE = 4
+LEAST, MOST = float(np.exp(-40.0)), float(np.exp(20.0))
+"""Between which λ is looked for."""
 
 
-def save_steps(
-    filter: ExtendedFilter, value: float, tolerance: float, q: Floats, x0: Floats, z0: Floats | None
-) -> None:
+def save_steps(passes: StepPasses, value: float, tolerance: float) -> None:
     """Take steps away, on a filter of one's own, as long as log L stays what it is.
 
     value : log L with the steps that the filter has
     tolerance : change of log L that ends the search for steps
     """
-    steps = filter.steps(q)
+    filter = passes.filter
+    steps = filter.steps(passes.q)
     most = int(steps.max(initial=1))
     if most < 4:
         return
-    errors = LocalErrors(filter, q, x0, z0, KNOWN)
+    errors = LocalErrors(passes, KNOWN)
     counts = [2**k for k in range(most.bit_length()) if 2**k < most]
     table = np.array([errors.of(np.minimum(steps, m)) for m in counts])
     kept, budget = (filter.substeps, filter.finer), min(tolerance, FELT)
@@ -57,20 +57,24 @@ def save_steps(
             break
         filter.substeps = int(np.gcd.reduce(chosen))
         filter.finer = chosen // filter.substeps if (chosen != filter.substeps).any() else None
-        if abs(_value(filter, q, x0, z0) - value) < SHARE[filter.kind.propagation] * tolerance:
+        if abs(passes.value() - value) < SHARE[filter.kind.propagation] * tolerance:
             return
         budget /= 4
     filter.substeps, filter.finer = kept
 
 
 def _fewest(steps: Whole, counts: list[int], table: Floats, budget: float) -> Whole:
-    """Steps with √Σ e² ≤ budget, by bisection of log λ."""
-    low, high = -40.0, 20.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        _, total = _with(steps, counts, table, np.exp(middle))
+    """Steps with √Σ e² ≤ budget, by bisection of λ between the values at which some cell is given fewer."""
+    m = np.array(counts)[:, None]
+    limits = (table / np.sqrt(m))[(m < steps) & (table > LEAST * np.sqrt(m)) & (table < MOST * np.sqrt(m))]
+    edges = np.concatenate([[LEAST], np.unique(limits), [MOST]])
+    sizes = np.sqrt(edges[:-1] * edges[1:])
+    low, high = 0, len(sizes)
+    while high - low > 1:
+        middle = (low + high) // 2
+        _, total = _with(steps, counts, table, sizes[middle])
         low, high = (middle, high) if total <= budget else (low, middle)
-    return _beside(_with(steps, counts, table, np.exp(low))[0], steps)
+    return _beside(_with(steps, counts, table, sizes[low])[0], steps)
 
 
 def _with(steps: Whole, counts: list[int], table: Floats, size: float) -> tuple[Whole, float]:
@@ -85,10 +89,3 @@ def _beside(chosen: Whole, steps: Whole) -> Whole:
     """With at least a quarter of the steps of the cells before and after."""
     padded = np.concatenate([chosen[:1], chosen, chosen[-1:]]) // BESIDE
     return np.asarray(np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps))
-
-
-def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> float:
-    try:
-        return finish(filter.run(q, np.zeros((0, len(q))), x0, z0=z0)).value
-    except UnsolvedError:
-        return np.nan

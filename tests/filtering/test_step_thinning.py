@@ -15,7 +15,8 @@ from scipy.integrate import solve_ivp
 import grisaille as gr
 from grisaille import der
 from grisaille.estimators.fitting import build_problem
-from grisaille.filtering import economy, substeps
+from grisaille.estimators.kalman_ml.search import LikelihoodSearch
+from grisaille.filtering import step_thinning, substeps
 from grisaille.optimization import scoring
 
 TIMES = 0.01 * np.arange(41)
@@ -149,7 +150,7 @@ def test_interpreted_steps_are_the_same():
 def test_nothing_is_given_away_that_log_likelihood_feels(monkeypatch):
     """Where fewer steps move log L by more than the tolerance all are kept."""
     data = record(1e-3)
-    monkeypatch.setattr(economy, "SHARE", dict.fromkeys(economy.SHARE, 0.0))
+    monkeypatch.setattr(step_thinning, "SHARE", dict.fromkeys(step_thinning.SHARE, 0.0))
     every = problem_of(motor(1e-3, 2e-3, 1e-4), data).cases[0].discretisation
     monkeypatch.undo()
     fewer = problem_of(motor(1e-3, 2e-3, 1e-4), data).cases[0].discretisation
@@ -184,7 +185,7 @@ def test_a_search_that_thinned_steps_lead_astray_begins_again_with_all_of_them(m
 
     monkeypatch.setattr(scoring, "polish", stalling)
     method = gr.KalmanML(filter="extended", initial_covariance=START)
-    monkeypatch.setattr(gr.KalmanML, "_gone_on", lambda *_: None)
+    monkeypatch.setattr(LikelihoodSearch, "gone_on", lambda *_: None)
     estimate = method.estimate(problem)
     assert asked == [0, steps.most]
     assert estimate.converged
