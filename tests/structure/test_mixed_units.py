@@ -132,3 +132,14 @@ def test_what_is_left_of_terms_that_cancel_is_not_divided_by(sizes: tuple[float,
     assert np.abs(got["a"].values * k - exact).max() < 1e-7
     assert np.abs(got["c"].values * n - np.sin(times)).max() < 1e-7
     assert got.attrs["steps"] < 200
+
+
+def test_unknowns_that_parameters_bring_to_size_one() -> None:
+    class Scaled(gr.Model):
+        xn, yn, f = gr.Parameter(1e5), gr.Parameter(1e-3), gr.Parameter(1e4)
+        x, y = gr.Variable(start=-5e4, nominal=1e5), gr.Variable(start=5e-4, nominal=1e-3)
+        equations = [x / xn * gr.exp(-x / xn * y / yn) == -1, f * (y / yn * gr.exp(-x / xn + y / yn) - 1) == 0]
+
+    result = gr.simulate(Scaled(), [0.0, 1.0], compiled=False)
+    u, v = (float(result[name].values[0]) / size for name, size in (("x", 1e5), ("y", 1e-3)))
+    assert u * np.exp(-u * v) == pytest.approx(-1.0, rel=1e-6) and v * np.exp(v - u) == pytest.approx(1.0, rel=1e-6)

@@ -19,6 +19,7 @@ import casadi as ca
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
+from grisaille.model.expression import Constant
 from grisaille.structure.equations import Equations
 from grisaille.structure.pieces import Piece, separate
 from grisaille.structure.singular.cancellation import MAGNITUDES, random_point
@@ -127,14 +128,15 @@ class SampledJacobian:
             return False
         if any(is_regular(value) for value in self.blocks(rows, columns)):
             return False
-        if any(np.isfinite(value).all() and is_regular(value) for value in self._switched(rows, columns)):
+        others = (*self._switched(rows, columns), *self._sized(rows, columns))
+        if any(np.isfinite(value).all() and is_regular(value) for value in others):
             return False
         orders = np.array([m.order if (m := self.equations.jets.meaning(s)) else 0 for s in self.symbols])
         if not orders.any() or not any(ca.depends_on(self.matrix[list(rows), list(columns)], self.symbols[k])
                                        for k in np.flatnonzero(orders)):  # fmt: skip
             return True
-        others = (self._part(self.at(self.points[0] * s**orders), rows, columns) for s in TIME_SCALES)
-        return not any(np.isfinite(value).all() and is_regular(value) for value in others)
+        scaled = (self._part(self.at(self.points[0] * s**orders), rows, columns) for s in TIME_SCALES)
+        return not any(np.isfinite(value).all() and is_regular(value) for value in scaled)
 
     def closer(self, rows: Sequence[int], columns: Sequence[int]) -> SampledJacobian | None:
         """The matrix at points that show most of a block that was found singular, itself where random ones show more;
@@ -166,6 +168,17 @@ class SampledJacobian:
             turned = point.copy()
             turned[switches] = random.integers(0, 2, len(switches))
             yield self._part(self.at(turned), rows, columns)
+
+    def _sized(self, rows: Sequence[int], columns: Sequence[int]) -> Iterator[np.ndarray]:
+        """A block with parameters of the size of their values: x / 1e5 with x of its nominal size is of size one."""
+        declared = {
+            self.equations.parameters[n].element_hash(): p.value for n, p in self.equations.model.parameters.items()
+        }
+        values = [declared.get(s.element_hash()) for s in self.symbols]
+        sizes = np.array([abs(v.value) if isinstance(v, Constant) else 1.0 for v in values])
+        sizes[~np.isfinite(sizes) | (sizes == 0.0)] = 1.0
+        if (sizes != 1.0).any():
+            yield from (self._part(self.at(point * sizes), rows, columns) for point in self.points)
 
     def dependent_rows(self, rows: Sequence[int], columns: Sequence[int]) -> list[int]:
         """A minimal set of dependent rows: rows are dropped while the rest stays dependent."""
