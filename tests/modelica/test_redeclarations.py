@@ -40,6 +40,23 @@ package P
   end Ex;
 end P;
 """
+GIVEN = """
+package P
+  partial function PF input Real u; output Real y; end PF;
+  function F extends PF; input Real a = 1; algorithm y := a*u; end F;
+  record R Real k = 1; end R;
+  package K constant Real k = 1; end K;
+  model Z parameter Real k = 1; Real x(start=1, fixed=true); equation der(x) = -k*x; end Z;
+  model OfF replaceable function f = F constrainedby PF; Real x(start=1, fixed=true); equation der(x) = -f(x); end OfF;
+  model OfR replaceable record RR = R; RR r; Real x(start=1, fixed=true); equation der(x) = -r.k*x; end OfR;
+  model OfK replaceable package M = K; Real x(start=1, fixed=true); equation der(x) = -M.k*x; end OfK;
+  model OfZ replaceable model ZZ = Z; ZZ z; end OfZ;
+  model Function parameter Real q = 4; extends OfF(redeclare function f = F(a = q)); end Function;
+  model Record extends OfR(redeclare record RR = R(k = 4)); end Record;
+  model Package extends OfK(redeclare package M = K(k = 4)); end Package;
+  model Outer parameter Real q = 4; OfZ l(redeclare model ZZ = Z(k = q)); Real x = l.z.x; end Outer;
+end P;
+"""
 BUS = """
 package P
   connector RI = input Real; connector RO = output Real;
@@ -89,6 +106,13 @@ def test_the_outermost_redeclaration_counts_with_its_modifiers(name: str, gain: 
     pytest.importorskip("rumoca")
     model = gr.read_modelica(LOOP, name=f"P.Ex.{name}", flattener="rumoca")
     assert float(gr.simulate(model, [0.0, 1.0]).x[-1]) == pytest.approx(np.exp(-gain), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["Function", "Record", "Package", "Outer"])
+def test_modifiers_of_classes_that_are_given_are_kept(name: str) -> None:
+    pytest.importorskip("rumoca")
+    model = gr.read_modelica(GIVEN, name=f"P.{name}", flattener="rumoca")
+    assert float(gr.simulate(model, [0.0, 1.0]).x[-1]) == pytest.approx(np.exp(-4), rel=1e-5)
 
 
 def test_what_is_no_subtype_by_structure_stays_refused() -> None:
