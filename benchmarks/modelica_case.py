@@ -50,6 +50,8 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     stage = "read"
     try:
         model = gr.read_modelica(asked["source"], name=asked.get("name"), path=asked.get("path", []))
+        rates = {n: n for n in asked["names"] if n.startswith("der(")}
+        model = model.with_outputs(rates) if rates else model
         stage = "simulated"
         changes = asked.get("parameters") or None
         rtol = min(asked.get("rtol", 1e-8), 1e-6)

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import grisaille as gr
-from grisaille.estimation.abilities import markdown
+from grisaille.estimation.abilities.table import markdown
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "abilities.md"
 BETWEEN = re.compile(r"(?<=<!-- abilities -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -18,6 +18,7 @@ from grisaille.assessment.surface import CostSurface
 from grisaille.problem.folder import Problem
 from grisaille.results.bootstrap import Bootstrap
 from grisaille.results.comparison import Comparison
+from grisaille.results.log_density import DensityFunction, UnboundedDensity
 from grisaille.results.monte_carlo import MonteCarlo
 from grisaille.results.multistart import Multistart
 from grisaille.results.validation import Validation
@@ -27,11 +28,11 @@ ANSWERS = (gr.Fit, gr.Analysis, gr.WellPosedness)
 """Classes of which nobody makes one."""
 WITH_METHODS = (
     gr.Fit, gr.Model, gr.Experiment, gr.Simulator, gr.Analysis, gr.WellPosedness, Bootstrap, Comparison, CostSurface,
-    Diagnosis, MonteCarlo, Multistart, Problem, Profile, Sensitivity, Validation,
+    DensityFunction, Diagnosis, MonteCarlo, Multistart, Problem, Profile, Sensitivity, UnboundedDensity, Validation,
 )  # fmt: skip
 EXAMPLES = (
-    gr.simulate, gr.Simulator, gr.evaluate, gr.sensitivity, gr.compare, gr.load, gr.multistart, gr.monte_carlo,
-    gr.bootstrap,
+    gr.simulate, gr.Simulator, gr.evaluate, gr.log_density, gr.sensitivity, gr.compare, gr.load,
+    gr.multistart, gr.monte_carlo, gr.bootstrap,
     gr.Model, gr.Experiment, gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation,
 )  # fmt: skip
 """They go on from the one of ``gr.fit``."""

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from grisaille.results.fit import Fit
     from grisaille.results.fitting import fit
     from grisaille.results.loading import load
+    from grisaille.results.log_density import log_density
     from grisaille.results.monte_carlo import monte_carlo
     from grisaille.results.multistart import multistart
     from grisaille.simulation.simulate import simulate
@@ -158,6 +159,7 @@ __all__ = [
     "load_problem",
     "log",
     "log10",
+    "log_density",
     "maximum",
     "minimum",
     "monte_carlo",
@@ -201,6 +203,7 @@ _LAZY = {
     "fit": "grisaille.results.fitting",
     "load": "grisaille.results.loading",
     "load_problem": "grisaille.problem.folder",
+    "log_density": "grisaille.results.log_density",
     "monte_carlo": "grisaille.results.monte_carlo",
     "multistart": "grisaille.results.multistart",
     "read_modelica": "grisaille.modelica.reading",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, norm
 
 import grisaille as gr
-from grisaille.assessment.criterion import criterion_of
+from grisaille.assessment.deviances import deviances_of
 from grisaille.assessment.points import Point
 from grisaille.assessment.profile import _Walk
 from grisaille.errors import EstimationError
@@ -175,18 +174,18 @@ def test_open_levels_of_several_outputs_follow_the_unknowns_that_are_held() -> N
     x, rng = np.linspace(0.1, 2.0, 25), np.random.default_rng(3)
     y, z = 1.5 * x + 0.7 * x**2 + 0.3 * rng.standard_normal(25), 1.5 + 0.7 * x + 0.02 * rng.standard_normal(25)
     fit = gr.fit(Two(), gr.Experiment(inputs={"x": x}, outputs={"y": y, "z": z}), ["a", "b"], gr.OutputError())
-    criterion, best = criterion_of(fit), fit.estimate.theta
+    deviances, best = deviances_of(fit), fit.estimate.theta
 
     def total(a: float, b: float) -> float:
         return 25 * float(np.log(np.sum((y - a * x - b * x**2) ** 2)) + np.log(np.sum((z - a - b * x) ** 2)))
 
     for a in (best[0] + 0.05, best[0] - 0.2):
-        found = criterion.minimize({0: a}, best)
+        found = deviances.minimize({0: a}, best)
         there = minimize_scalar(lambda b, a=a: total(a, b), bounds=(0.1, 3.0), options={"xatol": 1e-10})
         assert found.theta[1] == pytest.approx(there.x, rel=1e-6)
         assert found.deviance == pytest.approx(there.fun - total(*best), rel=1e-6)
-        criterion.minimize({1: 0.9}, best)
-        assert criterion.minimize({0: a}, best).deviance == found.deviance
+        deviances.minimize({1: 0.9}, best)
+        assert deviances.minimize({0: a}, best).deviance == found.deviance
 
 
 class _Steep:
@@ -196,8 +195,8 @@ class _Steep:
 
     def __init__(self, formula: Callable[[float], float]) -> None:
         self.formula = formula
-        unknown = Unknown("k", "parameter", "k", None, 1.0)
-        self.problem = SimpleNamespace(unknowns=(unknown,), bounds=(np.array([-np.inf]), np.array([np.inf])))
+        self.unknowns = (Unknown("k", "parameter", "k", None, 1.0),)
+        self.bounds = np.array([-np.inf]), np.array([np.inf])
 
     def minimize(self, held: dict[int, float], start: np.ndarray) -> Point:
         value = self.formula(held[0])

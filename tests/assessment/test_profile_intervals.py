@@ -58,10 +58,10 @@ def independent_limits(level=0.95):
 
 
 def test_a_linear_model_has_walds_for_two_evaluations_each(monkeypatch):
-    from grisaille.assessment.criterion import Criterion
+    from grisaille.assessment.deviances import Deviances
 
-    counted, plain = [], Criterion.local
-    monkeypatch.setattr(Criterion, "local", lambda self, theta: counted.append(theta) or plain(self, theta))
+    counted, plain = [], Deviances.local
+    monkeypatch.setattr(Deviances, "local", lambda self, theta: counted.append(theta) or plain(self, theta))
     y = 1.3 * U - 0.2 + 0.1 * np.cos(40 * U)
     fit = gr.fit(Line(), gr.Experiment(None, {"u": U}, {"y": y}), ["a", "b"])
     found = fit.intervals()
@@ -135,7 +135,7 @@ def test_what_was_asked_for_is_saved(tmp_path, monkeypatch):
     asked = fit.intervals()
     fit.save(tmp_path / "fit.nc")
     loaded = gr.load(tmp_path / "fit.nc")
-    monkeypatch.setattr("grisaille.assessment.profile_intervals.criterion_of", None)
+    monkeypatch.setattr("grisaille.assessment.profile_intervals.deviances_of", None)
     assert loaded.intervals().equals(asked) and loaded.intervals().attrs == asked.attrs
     assert "profile: a" in str(loaded)
 

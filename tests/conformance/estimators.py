@@ -89,7 +89,7 @@ STILL = _when("static", "is static, and a filter follows models in time")
 COLLOCATED = (_when("static", "is static, and collocation follows models in time"), UNSEEN)
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
 ON_SPLINES = (*COLLOCATED, _when("levels", "as given and does not estimate it"), _not_on_every_state, *WEIGHED)
-NOT_REDRAWN = {"bootstrap": "A bootstrap draws records from fits by gr.OutputError and gr.KalmanML"}
+NOT_REDRAWN = {"bootstrap": "bootstrap draws again come with gr.KalmanML() or gr.OutputError()"}
 OFF_THE_MINIMUM = {**NOT_REDRAWN, "profile": "debias=True moved the estimates off the minimum"}
 MISFIT_ALONE = {**NOT_REDRAWN, "profile": "criterion='smoothing' has no profiles"}
 MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likelihood"}

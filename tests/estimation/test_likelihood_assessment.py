@@ -205,5 +205,5 @@ def test_evaluate_reads_well():
     assert "log-likelihood" in str(value)
     assert "array" not in str(value)
     assert value.states["A"]["x"].sizes["given"] == 2
-    with pytest.raises(EstimationError, match="States are estimated by"):
+    with pytest.raises(EstimationError, match="States given the data come with"):
         _ = gr.evaluate(Walk(), made(3), method=gr.OutputError(), parameters={"slope": 0.3}).states

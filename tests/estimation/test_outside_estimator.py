@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.estimation.abilities.redraw import Redraw
+from grisaille.estimation.density.own import OwnLikelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 
@@ -19,14 +21,16 @@ class LeastAbsolute(Estimator):
     """Weighted least absolute deviations, √2 Σ |r|: the likelihood of noise with Laplace's law and known σ."""
 
     rounds: int = 60
-    estimates_levels: ClassVar[bool] = False
-    deviance: ClassVar[Any] = "itself"
-    redraws: ClassVar[str] = "noise"
+    redraw = Redraw("noise")
 
     def pose(self, question):
         return gr.OutputError().pose(question)
 
-    def objective(self, evaluation):
+    @property
+    def density(self):
+        return OwnLikelihood(self, lambda evaluation: -self.misfit(evaluation))
+
+    def misfit(self, evaluation):
         return 2**0.5 * float(np.abs(evaluation.residuals).sum())
 
     def estimate(self, problem, progress=None):
@@ -36,16 +40,17 @@ class LeastAbsolute(Estimator):
             step = np.linalg.lstsq(here.jacobian * weight[:, None], -weight * here.residuals, rcond=None)[0]
             for share in 0.5 ** np.arange(12):
                 there = problem.evaluate(np.clip(here.theta + share * step, *problem.bounds))
-                if there.completed and self.objective(there) <= self.objective(here):
+                if there.completed and self.misfit(there) <= self.misfit(here):
                     break
             here, moved = there, np.abs(share * step / (1e-12 + np.abs(here.theta))).max()
             if moved < 1e-9:
                 break
         covariance = np.linalg.inv(here.jacobian.T @ here.jacobian) / 2  # 1/(4 f(0)²) of Laplace's law with σ = 1
-        value = self.objective(here)
+        value = self.misfit(here)
         return Estimate.at(
             problem, here, covariance, objective=value, log_likelihood=-value - problem.count * np.log(2**0.5),
             is_likelihood=True, converged=moved < 1e-4, status=f"converged: the last step was {moved:.1g}",
+            details={"smallest deviation": float(np.abs(here.residuals).min())},
         )  # fmt: skip
 
 
@@ -72,6 +77,10 @@ def fit() -> gr.Fit:
     return gr.fit(Tank(), record(1, outliers=True), ["k", "q"], LeastAbsolute())
 
 
+def test_it_is_short() -> None:
+    assert len(inspect.getsource(LeastAbsolute).splitlines()) <= 40
+
+
 def test_it_fits_and_shrugs_at_outliers(fit: gr.Fit) -> None:
     assert fit.converged
     for name, truth in (("k", 0.5), ("q", 2.0)):
@@ -95,12 +104,32 @@ def test_it_has_bootstrap_save_and_report(fit: gr.Fit, tmp_path) -> None:
     fit.save(tmp_path / "fit.nc")
     loaded = gr.load(tmp_path / "fit.nc")
     assert loaded.method == LeastAbsolute() and float(loaded["k"]) == float(fit["k"])
+    assert loaded.estimate.details == fit.estimate.details and "smallest deviation" in str(loaded)
     np.testing.assert_array_equal(loaded.predict()["y"], fit.predict()["y"])
     assert "LeastAbsolute" in fit.report(tmp_path / "fit.html").read_text("utf-8")
 
 
+def test_it_has_a_log_density(fit: gr.Fit) -> None:
+    density = gr.log_density(Tank(), record(1, outliers=True), ["k", "q"], LeastAbsolute(), guess=fit)
+    assert density.names == ("k", "q") and density(fit.estimates) == pytest.approx(-fit.objective, rel=1e-9)
+    at = {"k": 0.45, "q": 1.9}
+    h = 4.0 * (1.9 / 0.45) / 4.0 + (0.5 - 1.9 / 0.45) * np.exp(-0.45 * TIMES)
+    e = record(1, outliers=True).outputs["y"].values - h
+    assert density(at) == pytest.approx(-(2**0.5) * np.abs(e).sum() / 0.05, rel=1e-6)
+    by_q = (1 - np.exp(-0.45 * TIMES)) / 0.45
+    assert density.gradient(at)[1] == pytest.approx(2**0.5 * np.sum(np.sign(e) * by_q) / 0.05, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["deviance", "objective", "no_ratio", "estimates_levels", "has_own_likelihood"])
+def test_names_of_the_old_contract_are_refused(name: str) -> None:
+    with pytest.raises(gr.EstimationError, match=rf"Old declares '{name}'.*density = …, such as OwnLikelihood"):
+        type("Old", (Estimator,), {name: "itself"})
+
+
 def test_what_it_does_not_have_is_refused_in_words(fit: gr.Fit) -> None:
-    with pytest.raises(gr.GrisailleError, match="LeastAbsolute does not estimate states"):
+    with pytest.raises(
+        gr.GrisailleError, match=r"come with gr\.Collocation\(\) or gr\.KalmanML\(\), not with LeastAbsolute"
+    ):
         fit.states()
     with pytest.raises(gr.GrisailleError, match=r"LeastAbsolute does not estimate 'noise\(y\)'"):
         gr.fit(Tank(), record(1), ["k", "noise(y)"], LeastAbsolute())

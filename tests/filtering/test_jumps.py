@@ -53,6 +53,15 @@ class Steps(gr.Model):
     equations = [der(x) == -g * gr.floor(x) + 2.5 + w]
 
 
+class Undisturbed(gr.Model):
+    """Nothing but the jump: no input, no disturbance."""
+
+    k = gr.Parameter(0.7, bounds=(0.1, 5.0))
+    x = gr.Variable(2.0)
+    y = gr.Output(x, noise=0.02)
+    equations = [der(x) == -k * x + gr.where(x > 1.0, 0.0, 0.5)]
+
+
 class Seen(gr.Model):
     """An output that jumps by four."""
 
@@ -252,3 +261,10 @@ def test_relations_of_time_are_seen_by_the_exact_filter(place):
         found = gr.evaluate(Switched(), gr.Experiment(TIMES, {}, {"y": y}), method, {"g": 0.3})
         assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-9)
         assert found.gradient["g"] == pytest.approx(wanted.gradient["g"], rel=1e-8) and found.gradient["g"] != 0
+
+
+def test_a_jump_without_any_signal_is_refused_in_words() -> None:
+    times = np.linspace(0.0, 5.0, 40)
+    data = gr.Experiment(times, {}, {"y": gr.simulate(Undisturbed(), times)["y"].values})
+    with pytest.raises(gr.EstimationError, match="the likelihood a staircase"):
+        gr.evaluate(Undisturbed(), data, gr.KalmanML(), {"k": 0.7})

@@ -89,11 +89,12 @@ def test_derivatives_in_several_equations_do_not_say_where_a_signal_enters() -> 
 
 def test_outputs_are_names_or_formulas() -> None:
     drive = Drive()
-    made = drive.with_outputs({"angle": "phi", "twice": 2 * drive.phi}, noise={"angle": 0.1})
+    made = drive.with_outputs({"angle": "phi", "twice": 2 * drive.phi, "rate": "der(phi)"}, noise={"angle": 0.1})
     assert made._content.outputs["angle"].unit == "rad"
     assert made._content.outputs["twice"].noise is None
     result = gr.simulate(made, TIMES, compiled=False)
     np.testing.assert_allclose(result["twice"], 2 * result["angle"])
+    np.testing.assert_allclose(result["rate"], result["w"])
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ end M;"""
          "'k' is set by another 'when'"),
         ("when sample(0, 1) then k := pre(k) + 1; end when; when sample(0, 2) then k := k + 10; end when; a := 1;",
          "'k' is set by another 'when'"),
-        ("when sample(1, 1) then reinit(x, 0); k := 1; end when; a := 1;", "'reinit' in an algorithm"),
+        ("when sample(1, 1) then if x > 0 then reinit(x, 0); end if; end when; a := 1;", "'reinit' is supported"),
     ],
 )  # fmt: skip
 def test_orders_of_statements_that_are_not_followed_are_refused(body: str, words: str) -> None:

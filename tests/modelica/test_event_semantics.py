@@ -150,3 +150,40 @@ def test_what_the_end_would_change_is_said() -> None:
     text = f"model M\n {declared}\nequation\n {body}\nend M;"
     with pytest.warns(UserWarning, match=r"line 5: terminal\(\) is never true"):
         gr.read_modelica(text)
+
+
+@pytest.mark.parametrize(
+    "body, name, expected",
+    [
+        ("Real x; Real y; equation when sample(0, 1) then y = 7 - 2 * x + time; end when; x + y = 5;",
+         "x", [2.0, 3.0, 4.0, 5.0]),  # 5 - x = 7 - 2 x + t
+        ("Real x; Real y; Real p; Real q; equation when sample(0, 1) then x = q / 2 + time; end when; p = x + 1;"
+         "when sample(0, 1) then y = 1 - p; end when; q = y + 2;",
+         "x", [2 / 3, 4 / 3, 2.0, 8 / 3]),  # x = (2 - x) / 2 + t
+    ],
+)  # fmt: skip
+def test_new_values_that_need_each_other_linearly_are_solved_for(body: str, name: str, expected: list[float]) -> None:
+    assert run(body)[name].values == pytest.approx(expected, abs=1e-9)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("formula", ["q * q / 9", "q"])
+def test_new_values_that_need_each_other_otherwise_are_refused(formula: str) -> None:
+    body = f"Real x; Real q; equation q = x + 2; when sample(0, 1) then x = {formula} + time; end when;"
+    with pytest.raises(gr.StructureError, match="x → x are defined by each other in a circle"):
+        run(body)
+
+
+def test_states_are_reinitialised_as_arrays_and_in_algorithms() -> None:
+    body = """
+    Real x[3](each start = 0); Real v(start = 2); Real w(start = 0); discrete Integer n(start = 3);
+  equation
+    der(x) = {1, 2, 3}; der(v) = 0; der(w) = 1;
+    when x[1] > 2.25 then reinit(x, {0, 1, 2}); reinit(x[2:3], x[2:3]); print("now"); end when;
+  algorithm
+    when w > 2.25 then reinit(w, n); n := n + 1; reinit(v, n); end when;
+"""
+    with pytest.raises(gr.ModelError, match=r"twice|two values"):
+        run(body)
+    result = run(body.replace("reinit(x[2:3], x[2:3]);", ""))
+    last = [float(result[name].values[-1]) for name in ("x[1]", "x[2]", "x[3]", "v", "w")]  # type: ignore[index]
+    assert last == pytest.approx([1.25, 3.5, 5.75, 4.0, 4.25], abs=1e-7)

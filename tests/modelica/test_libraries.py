@@ -12,7 +12,7 @@ import grisaille as gr
 from grisaille import cache_folder
 from grisaille.errors import ModelError
 from grisaille.modelica.full import rumoca
-from grisaille.modelica.full.conversions import converted
+from grisaille.modelica.full.conversions import Conversion, converted
 from grisaille.modelica.full.keeping import Entry
 from grisaille.modelica.full.libraries import libraries_in, needed
 from grisaille.modelica.full.mending import mended
@@ -80,9 +80,30 @@ def test_copies_are_rewritten_and_lines_stay() -> None:
 def test_classes_get_the_names_that_they_have_today() -> None:
     renamed = {"M.SIunits": "M.Units.SI", "M.SIunits.Conversions": "M.Units.Conversions"}
     text = "import SI = M.SIunits; SI.Mass m = SI.Conversions.from_t(1); x.M.SIunits.y; M.SIunits.Conversions.to_t(2);"
-    assert converted(text, renamed) == (
+    assert converted(text, Conversion(renamed)) == (
         "import SI = M.Units.SI; SI.Mass m = M.Units.Conversions.from_t(1); x.M.SIunits.y; M.Units.Conversions.to_t(2);"
     )
+
+
+def test_elements_get_the_names_that_they_have_today() -> None:
+    names = Conversion({"M.Old": "M.New"}, {"M.Old": {"freqHz": "f", "p": "plug"}, "M.Kept": {"y": "gamma"}})
+    text = "M.Old s[2](V = g(freqHz = 1), freqHz = freqHz); M.Kept k; Real y = k.y + s[1].p.v + t.freqHz; M.Other t;"
+    assert converted(text, names) == (
+        "M.New s[2](V = g(freqHz = 1), f = freqHz); M.Kept k; Real y = k.gamma + s[1].plug.v + t.freqHz; M.Other t;"
+    )
+
+
+def test_modifiers_with_one_beginning_are_one_modifier() -> None:
+    text = "A a(p.x = 1, q = 2, p.y(start = 3), r.s.t = 4, each p.z = f(5, {6}), r(u = 7));"
+    assert mended(text) == "A a(p(x = 1, y(start = 3), each z = f(5, {6})), q = 2, r(s(t = 4), u = 7));"
+
+
+def test_annotations_before_other_elements_are_left_out() -> None:
+    text = 'package P model M annotation(Icon(x = ";")); A a annotation(y = 1);\nequation annotation(z = 2);'
+    text += "\nx = 1; end M; end P;"
+    assert mended(text) == "package P model M  A a annotation(y = 1);\nequation \nx = 1; end M; end P;"
+    last = "model M Real x; annotation(experiment(StopTime = 1)); end M;"
+    assert mended(last) == last
 
 
 def test_fields_of_records_of_a_package_become_constants() -> None:
@@ -94,6 +115,27 @@ def test_fields_of_records_of_a_package_become_constants() -> None:
     assert said["P.mo"].endswith("Real x = d__c; end P;")
     other = {"": "package Q = P(d(a = 5));", "P.mo": package}
     assert Remedies().applied("unresolved Flat reference `P.d.c`", other) is None  # it has two values
+
+
+def test_what_is_no_modelica_and_means_one_thing_is_told() -> None:
+    said = "connect argument 'a' must be a connector, but has builtin type 'Real'; connect argument 'b' must be a c"
+    said += "onnector, but has builtin type 'Real'"
+    with pytest.warns(UserWarning, match="connect of 'a', 'b', which are no connectors, is taken as their equality"):
+        changed = Remedies().applied(said, {"": "connect(a , b); connect(a, p.n); // connect(a, b)"})
+    assert changed == {"": "a = b; connect(a, p.n); // connect(a, b)"}
+    with pytest.warns(UserWarning, match="it is taken as a parameter"):
+        changed = Remedies().applied("cannot combine 'input' with 'parameter' prefix", {"": "parameter input Real p;"})
+    assert changed == {"": "parameter Real p;"}
+
+
+def test_entries_are_counted() -> None:
+    text = {"": "A a(u = {sin(time), 2}, b={time > {1}[1]}, c = {{time}});"}
+    changed = text
+    for name in "ubc":
+        asked = f"unresolved component dimension for a.{name}: :"
+        changed = Remedies().applied(asked, changed) or changed
+    entries = "{if true then sin(time) else 0,if true then 2 else 0}"
+    assert changed == {"": f"A a(u = {entries}, b={{if true then time > {{1}}[1] else false}}, c = {{{{time}}}});"}
 
 
 # --- with the compiler ---

@@ -10,8 +10,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation import cost as costs
-from grisaille.estimation.cost import Cost
+from grisaille.estimation.effort import cost as costs
+from grisaille.estimation.effort.cost import Cost
 from grisaille.estimators.fitting import build_problem
 from grisaille.results import progress
 from grisaille.results.progress import Shown, duration, is_read, shown
@@ -155,7 +155,7 @@ def test_every_estimator_says_what_makes_it_long(name, monkeypatch):
     monkeypatch.setattr(costs, "MANY", 20)
     times = np.linspace(0.0, 30.0, 31)
     data = gr.Experiment(times, {}, {"y": np.full(31, 2.0)})
-    cost = METHODS[name].cost(build_problem(Tank(), data, ["k", "q"], METHODS[name]))
+    cost = METHODS[name].effort.cost(build_problem(Tank(), data, ["k", "q"], METHODS[name]))
     words = ", ".join(cost.causes), "; ".join(cost.faster)
     assert words[0].startswith("31 samples") and words[0].endswith("2 unknowns")
     assert words[1].endswith("fewer samples for a first look, experiment.resample(0.1)")
@@ -179,7 +179,7 @@ def test_filters_say_how_many_states_are_many(count, said):
 
     method = gr.KalmanML()
     data = gr.Experiment([0.0, 1.0, 2.0], {}, {"y": np.ones(3)})
-    cost = method.cost(build_problem(Chain(), data, ["a"], method))
+    cost = method.effort.cost(build_problem(Chain(), data, ["a"], method))
     assert (f"the covariance of {count} states" in ", ".join(cost.causes)) == said
     assert ("gr.SimulatedPEM()" in "; ".join(cost.faster)) == said
 

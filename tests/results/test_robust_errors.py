@@ -150,7 +150,7 @@ def test_declared_noise_that_residuals_refute_is_said() -> None:
 def test_innovations_are_asked_too() -> None:
     filtered = gr.fit(Driven(), DISTURBED, ["R", "C"], gr.KalmanML())
     assert filtered.notes[0].startswith("innovations of y in 'room' are not white")
-    with pytest.raises(EstimationError, match="has one kind of standard errors"):
+    with pytest.raises(EstimationError, match="Standard errors of several kinds come with"):
         filtered.with_errors("robust")
 
 

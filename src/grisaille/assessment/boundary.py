@@ -18,8 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from grisaille.assessment.law import Law
-from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.density.criterion import Criterion
 
 DRAWS = 20_000
 SMALL = 1e-3
@@ -57,18 +56,18 @@ def _drawn(rho: np.ndarray) -> np.ndarray:
     return np.bincount(counts, minlength=len(rho) + 1) / DRAWS
 
 
-def variance_covariance(problem: Problem, theta: np.ndarray, levels: Sequence[int]) -> np.ndarray:
+def variance_covariance(criterion: Criterion, theta: np.ndarray, levels: Sequence[int]) -> np.ndarray:
     """V of the variances σ² of some levels at θ, where they are zero; other unknowns follow."""
     near = theta.copy()
-    sizes = np.array([problem.unknowns[k].size for k in levels])
+    sizes = np.array([criterion.unknowns[k].size for k in levels])
     near[list(levels)] = np.maximum(SMALL * sizes, near[list(levels)])
-    found = problem.evaluate(near)
+    information = criterion.evaluate(near).information
     n = len(levels)
-    if not found.completed or not isinstance(found, LikelihoodEvaluation):
+    if information is None:
         return np.eye(n)
     slopes = np.ones(len(theta))
     slopes[list(levels)] = 1 / (2 * near[list(levels)])  # dσ/d(σ²)
-    information = found.curvature * np.outer(slopes, slopes)
+    information = information * np.outer(slopes, slopes)
     size = np.sqrt(np.maximum(np.diag(information), 1e-300))
     inverse = np.linalg.pinv(information / np.outer(size, size), rcond=1e-12) / np.outer(size, size)
     return np.asarray(inverse[np.ix_(list(levels), list(levels))])

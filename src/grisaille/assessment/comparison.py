@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
-from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.law import law_of
 from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
+from grisaille.estimation.density.kinds import criterion_around
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.model.lowering.lowering import evaluate
@@ -154,12 +154,12 @@ def _added(small: Fitted, large: Fitted, more: int) -> list[int] | None:
 
 def _said(method: Estimator) -> str:
     """The option because of which a criterion is not a likelihood."""
-    return method.not_a_likelihood
+    return method.density.because
 
 
 def levels_at_zero(small: Fitted, large: Fitted) -> list[str]:
     """Levels that the larger fit estimates and the smaller model has at zero, or not at all."""
-    if not large.method.has_own_likelihood:
+    if not large.method.density.has_levels:
         return []
     return [
         u.name
@@ -190,8 +190,7 @@ def _variances(small: Fitted, large: Fitted, levels: list[str]) -> np.ndarray:
     known = dict(zip(small.names, small.estimate.theta.tolist(), strict=True))
     values = dict(zip(large.names, large.estimate.theta.tolist(), strict=True))
     theta = np.array([0.0 if n in levels else known.get(n, values[n]) for n in large.names])
-    criterion = criterion_of(large)
-    return variance_covariance(criterion.problem, theta, [large.names.index(n) for n in levels])
+    return variance_covariance(criterion_around(large), theta, [large.names.index(n) for n in levels])
 
 
 def _notes(fits: Mapping[str, Fitted], same: bool) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from grisaille.assessment.criterion import check_level
+from grisaille.assessment.deviances import check_level
 from grisaille.errors import EstimationError
 from grisaille.estimation.curves.values import curve_values, unknowns_in
 from grisaille.estimation.determination.beliefs import data_information

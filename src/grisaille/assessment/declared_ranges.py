@@ -42,8 +42,8 @@ def range_notes(fit: Fitted) -> tuple[str, ...]:
 def _course(fit: Fitted, experiment: str) -> xr.Dataset | None:
     """Return the trajectories of an experiment over ``time`` alone; None where there are none."""
     try:
-        if fit.method.has_states:
-            found = fit.method.states(fit, experiment, None, 0.95)
+        if fit.method.states is not None:
+            found = fit.method.states.of(fit, experiment, None, 0.95)
             return found.sel(given="smoothed", statistic="mean")
         found = fit.simulated(fit.find_experiment(experiment))
     except GrisailleError:
@@ -72,13 +72,17 @@ def _about(fit: Fitted, name: str, low: float, high: float, courses: list[tuple[
             f"range: {name} leaves its declared bounds {range_} at {beyond} of {total} samples, {values[at]:.3g} at "
             f"t = {times[at]:.4g}{where}: {_not_kept(fit)}"
         )
-    elif near and fit.method.smooths:
+    elif near and _follows_data(fit):
         yield f"range: {name} is held at its declared bounds {range_} at {near} of {total} samples."
 
 
+def _follows_data(fit: Fitted) -> bool:
+    return fit.method.states is not None and fit.method.states.follow_data
+
+
 def _not_kept(fit: Fitted) -> str:
-    if fit.method.filters:
+    if fit.method.ahead is not None:
         return "filters do not keep states inside; gr.Collocation() does, and then has no likelihood."
-    if fit.method.smooths:
+    if _follows_data(fit):
         return "this criterion does not keep trajectories inside."
     return "simulations do not keep states inside: check the equations and the estimates."

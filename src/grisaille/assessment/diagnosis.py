@@ -16,13 +16,13 @@ import numpy as np
 
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.between_outputs import LAGS, Between, between_outputs
-from grisaille.assessment.criterion import check_level
+from grisaille.assessment.deviances import check_level
 from grisaille.calling import checked_methods
 from grisaille.estimation.cases import Case
-from grisaille.estimation.counted import counted
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.predictions.horizons import told
+from grisaille.estimation.residuals.counted import counted
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.signals import evaluate
@@ -169,7 +169,7 @@ def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
             score = fit.method.score
             shown = r if score is None else counted(r, score)
             made = _Part(case, samples, shown, q[part], known and score is None, estimate, level)
-            made.smoothed = fit.method.smooths
+            made.smoothed = fit.method.states is not None and fit.method.states.follow_data
             made.robust = None if score is None else r
             made.is_declared = known
             yield made
@@ -203,7 +203,7 @@ def _compared_outputs(fit: Fitted) -> list[Between]:
     estimate = fit.estimate
     if (
         fit.method.residual_tests != "all"
-        or "disturbed_residuals" in estimate.extra
+        or estimate.ensemble is not None
         or fit.method.predictions_are not in (SIMULATION, told(1))
         or len(estimate.evaluation.residuals) < estimate.count
         or not any(len(case.samples) > 1 for case in estimate.cases)
@@ -246,9 +246,9 @@ class _Part:
         self.times = case.grid[samples.rows]
         self.is_static = bool(case.experiment.is_static)
         self.disturbed: tests.Test | None = None
-        if "disturbed_residuals" in estimate.extra:
-            ratio, p = (estimate.extra.get(f"{k}({samples.output})@{case.name}", np.nan) for k in ("size", "size_p"))
-            self.disturbed = tests.Test(ratio, p)
+        if estimate.ensemble is not None:
+            size = estimate.ensemble.size_of(samples.output, case.name)
+            self.disturbed = tests.Test(size.ratio, size.p)
         self.enough = len(r) >= tests.FEWEST and float(np.sum(q**2)) < len(r) - 3 and bool(np.ptp(r) > 0)
         self.degrees_of_freedom = max(len(r) - round(float(np.sum(q**2))), 2)
         # the scale of an unknown level comes from all residuals of the output; here each series answers for itself

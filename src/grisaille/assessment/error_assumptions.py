@@ -30,9 +30,9 @@ from grisaille.assessment.diagnosis import (
     taken_by,
 )
 from grisaille.estimation.cases import Case
-from grisaille.estimation.counted import counted
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.residuals.counted import counted
+from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 
 LEVEL, RARE = 0.01, 0.001
 """Probability of a sentence on residuals of a right model: on correlation, and on size; on outputs, and on outliers."""
@@ -90,7 +90,7 @@ def refuted_assumptions(fit: Fitted) -> tuple[str, ...]:
     said_before = [n for n in fit.estimate.notes if n.startswith(UNEXPLAINED)]
     if any(n.startswith(UNEXPLAINED[0]) for n in said_before):
         return ()  # the estimates themselves mean nothing
-    if fit.method.residual_tests == "size" or "disturbed_residuals" in fit.estimate.extra:
+    if fit.method.residual_tests == "size" or fit.estimate.ensemble is not None:
         return tuple(_unlike_simulated(fit))
     series = [s for s in _series(fit) if len(s.r) >= tests.FEWEST and s.left > 3 and np.ptp(s.r) > 0 and s.counts]
     found = [] if fit.estimate.student is not None else list(_correlated(series))
@@ -103,7 +103,7 @@ def residual_verdict(fit: Fitted) -> str:
 
     The level holds for all tests together.
     """
-    if fit.method.residual_tests != "all" or "disturbed_residuals" in fit.estimate.extra or not fit.estimate.cases:
+    if fit.method.residual_tests != "all" or fit.estimate.ensemble is not None or not fit.estimate.cases:
         return ""
     found = screened_verdicts(fit, LEVEL)
     bad = [v for v in found if not v.healthy]
@@ -158,7 +158,8 @@ def _correlation_sentence(fit: Fitted, found: list[_Correlated], among: int) -> 
     p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
     return (
         f"{what} of {worst.where}{others} are not white: correlation {worst.correlation:+.2f} at lag {worst.lag}, {p}. "
-        f"Standard errors, intervals, AIC and BIC assume that they are. {fit.method.about_correlation(fit.estimate)}"
+        f"Standard errors, intervals, AIC and BIC assume that they are. "
+        f"{fit.method.advice.about_correlation(fit.estimate)}"
     )
 
 
@@ -179,7 +180,7 @@ def _shared(fit: Fitted) -> Iterator[str]:
     yield (
         f"{what} of different outputs hang together: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
         f"reference or supply that sensors share. Standard errors, intervals, AIC and BIC take outputs as independent. "
-        f"{fit.method.about_shared_noise(fit.estimate, worst.worst.first, worst.worst.second)}"
+        f"{fit.method.advice.about_shared_noise(fit.estimate, worst.worst.first, worst.worst.second)}"
     )
 
 
@@ -187,7 +188,7 @@ def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
     """Samples that stick out, which a criterion without a robust loss follows."""
     if any(n.startswith(DOES_NOT_BEGIN) for n in fit.estimate.notes):
         return  # first samples stick out because of it
-    way = fit.method.robust_way
+    way = fit.method.advice.against_outliers
     what = "residual" if fit.estimate.evaluation.is_least_squares else "innovation"
     for s in series if way else ():
         own = s.r * np.sqrt(s.left / max(float(s.r @ s.r), 1e-300))
@@ -220,13 +221,14 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
 
 def _unlike_simulated(fit: Fitted) -> Iterator[str]:
     """Errors of a predicted mean that are not as large as those of simulated records."""
-    extra = fit.estimate.extra
+    ensemble = fit.estimate.ensemble
     places = [(s.output, c.name) for c in fit.estimate.cases for s in c.samples]
     for output, name in places:
-        ratio, p = (extra.get(f"{k}({output})@{name}", np.nan) for k in ("size", "size_p"))
-        if p * len(places) < LEVEL and not 1 / NOTABLE < ratio < NOTABLE:
+        size = None if ensemble is None else ensemble.size_of(output, name)
+        if size is not None and size.p * len(places) < LEVEL and not 1 / NOTABLE < size.ratio < NOTABLE:
             yield (
-                f"errors of {output} in '{name}' are {ratio:.2g} times as large as in simulated records: standard "
-                f"errors, which take disturbances and noise as declared, are too {'small' if ratio > 1 else 'large'} "
+                f"errors of {output} in '{name}' are {size.ratio:.2g} times as large as in simulated records: standard "
+                f"errors, which take disturbances and noise as declared, are too "
+                f"{'small' if size.ratio > 1 else 'large'} "
                 f"if the model is right. Estimate the levels by gr.KalmanML(), or look for what the model lacks."
             )

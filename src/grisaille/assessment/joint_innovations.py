@@ -32,7 +32,7 @@ def joint_correlations(fit: Fitted, case: Case) -> np.ndarray | None:
     None where outputs are independent of each other, or where it cannot be told what C is.
     """
     try:
-        covariance = _of_innovations(fit, case) if fit.method.filters else _declared(fit, case)
+        covariance = _of_innovations(fit, case) if fit.method.ahead is not None else _declared(fit, case)
     except GrisailleError:
         return None
     if covariance is None:

@@ -34,15 +34,20 @@ class Law:
     factor: float = np.nan
     """κ; NaN where the deviance is compared as it is."""
 
+    @property
+    def bends(self) -> bool:
+        """Whether the statistic is another function of the deviance than itself."""
+        return bool(np.isfinite(self.freedom) and not np.isnan(self.factor))
+
     def statistic(self, deviance: float) -> float:
         """What is compared with d F(d, ν), or χ²(d)."""
-        if not np.isfinite(self.freedom) or np.isnan(self.factor):
+        if not self.bends:
             return float(deviance)
         return float(self.freedom * np.expm1(min(self.factor * deviance / self.freedom, LARGEST)))
 
     def deviance(self, statistic: float) -> float:
         """The deviance that has a statistic."""
-        if not np.isfinite(self.freedom) or np.isnan(self.factor):
+        if not self.bends:
             return float(statistic)
         return float(self.freedom / self.factor * np.log1p(statistic / self.freedom))
 

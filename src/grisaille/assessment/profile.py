@@ -4,7 +4,7 @@
 
 The steps aim at a fixed change of D, so a curved or one-sided profile is resolved where it bends. For known noise the
 threshold is the χ² quantile of one degree of freedom; for unknown noise the one that makes the interval of a linear
-model Student's (``criterion.py``). Reference: D. Bates, D. Watts, Nonlinear Regression Analysis (1988), chapter 6.
+model Student's (``law``). Reference: D. Bates, D. Watts, Nonlinear Regression Analysis (1988), chapter 6.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.assessment.criterion import Criterion, Threshold, check_level, criterion_of, index_of
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.deviances import Deviances, Threshold, check_level, deviances_of, index_of
 from grisaille.assessment.points import Point
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
@@ -90,10 +89,10 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     k = index_of(fit, name)
     if points < 2:
         raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
-    criterion = criterion_of(fit, name)
-    limit = criterion.threshold(level, threshold, (k,))
+    deviances = deviances_of(fit, name)
+    limit = deviances.threshold(level, threshold, (k,))
     error = float(fit.std_errors[k]) if fit.estimate.free[k] else 0.0
-    walks = [_Walk(criterion, k, error, limit, points, side) for side in (-1, 1)]
+    walks = [_Walk(deviances, k, error, limit, points, side) for side in (-1, 1)]
     for walk in walks:
         walk.run()
     lower, upper = (walk.crossing for walk in walks)
@@ -101,7 +100,7 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     return Profile(
         name=name, unit=unknown.unit, estimate=float(fit.estimate.theta[k]), std_error=float(fit.std_errors[k]),
         level=level, threshold=limit, shape=_shape(lower, upper), interval=(lower, upper),
-        table=_table(fit, k, [*reversed(walks[0].points), Point(criterion.theta, 0.0), *walks[1].points]),
+        table=_table(fit, k, [*reversed(walks[0].points), Point(deviances.theta, 0.0), *walks[1].points]),
         notes=tuple(_notes(fit, unknown, walks)),
     )  # fmt: skip
 
@@ -111,19 +110,19 @@ class _Walk:
 
     def __init__(
         self,
-        criterion: Criterion | LikelihoodCriterion,
+        deviances: Deviances,
         k: int,
         std_error: float,
         limit: float,
         points: int,
         side: int,
     ) -> None:
-        self.criterion, self.k, self.limit, self.side = criterion, k, limit, side
-        self.unknown: Unknown = criterion.problem.unknowns[k]
-        self.centre = self.unknown.inner(float(criterion.theta[k]))
+        self.deviances, self.k, self.limit, self.side = deviances, k, limit, side
+        self.unknown: Unknown = deviances.unknowns[k]
+        self.centre = self.unknown.inner(float(deviances.theta[k]))
         self.aim = BEYOND * limit / points
         self.most = 4 * points
-        scaled = std_error / self.unknown.slope(float(criterion.theta[k]))
+        scaled = std_error / self.unknown.slope(float(deviances.theta[k]))
         usual = 1.0 if self.unknown.logarithmic else max(abs(self.centre), 1.0)
         self.step = float(np.sqrt(self.aim)) * (min(scaled, usual) if 0 < scaled < np.inf else 0.01 * usual)
         self.reach = LOG_REACH if self.unknown.logarithmic else REACH * usual
@@ -137,7 +136,7 @@ class _Walk:
 
     def run(self) -> None:
         """Step outwards until the deviance is well above the limit, or nothing more can be had."""
-        last, failures = Point(self.criterion.theta, 0.0), 0
+        last, failures = Point(self.deviances.theta, 0.0), 0
         rejected: Point | None = None
         longest = self.step
         for _ in range(self.most):
@@ -145,11 +144,11 @@ class _Walk:
             if value == last.theta[self.k]:
                 self.ended = "bound"
                 return
-            if self.asks_bound and value < NEAR_ZERO * self.criterion.theta[self.k]:
+            if self.asks_bound and value < NEAR_ZERO * self.deviances.theta[self.k]:
                 self.asks_bound = False
                 if self._ends_at_bound():
                     return
-            point = self.criterion.minimize({self.k: value}, self._start(value))
+            point = self.deviances.minimize({self.k: value}, self._start(value))
             change = point.deviance - last.deviance
             if point.failure or change > 4 * self.aim:
                 failures, self.ended = failures + bool(point.failure), point.failure
@@ -181,8 +180,8 @@ class _Walk:
 
     def _ends_at_bound(self) -> bool:
         """Whether the deviance has not reached the limit at the lower bound; the point there is the last then."""
-        start = [Point(self.criterion.theta, 0.0), *self.points][-1].theta
-        point = self.criterion.minimize({self.k: self.unknown.lower}, start)
+        start = [Point(self.deviances.theta, 0.0), *self.points][-1].theta
+        point = self.deviances.minimize({self.k: self.unknown.lower}, start)
         if point.failure or not point.deviance < self.limit:
             return False
         self.points.append(point)
@@ -199,10 +198,10 @@ class _Walk:
         """Unknowns that sit on a bound at the end of the walk and did not at the estimate."""
         if not self.points:
             return []
-        problem, end = self.criterion.problem, self.points[-1].theta
-        lower, upper = problem.bounds
-        near = [np.isclose(t, lower, rtol=1e-4) | np.isclose(t, upper, rtol=1e-4) for t in (self.criterion.theta, end)]
-        return [u.name for u, before, after in zip(problem.unknowns, *near, strict=True) if after and not before]
+        end = self.points[-1].theta
+        lower, upper = self.deviances.bounds
+        near = [np.isclose(t, lower, rtol=1e-4) | np.isclose(t, upper, rtol=1e-4) for t in (self.deviances.theta, end)]
+        return [u.name for u, before, after in zip(self.deviances.unknowns, *near, strict=True) if after and not before]
 
     def _next(self, last: Point) -> tuple[float, bool]:
         xi = self.unknown.inner(float(last.theta[self.k])) + self.side * self.step
@@ -212,14 +211,14 @@ class _Walk:
 
     def _start(self, value: float) -> np.ndarray:
         """The others on a line through the last two points."""
-        before = [Point(self.criterion.theta, 0.0), *self.points][-2:]
+        before = [Point(self.deviances.theta, 0.0), *self.points][-2:]
         if len(before) < 2:
             return before[-1].theta
         a, b = before
         along = (value - b.theta[self.k]) / (b.theta[self.k] - a.theta[self.k])
-        lower, upper = self.criterion.problem.bounds
+        lower, upper = self.deviances.bounds
         guess = b.theta + along * (b.theta - a.theta)
-        keeps_sign = [not u.logarithmic or g > 0 for u, g in zip(self.criterion.problem.unknowns, guess, strict=True)]
+        keeps_sign = [not u.logarithmic or g > 0 for u, g in zip(self.deviances.unknowns, guess, strict=True)]
         return np.asarray(np.clip(np.where(keeps_sign, guess, b.theta), lower, upper))
 
     def _cross(self, inside: Point, outside: Point) -> float:
@@ -231,7 +230,7 @@ class _Walk:
         def above(value: float) -> float:
             deviance = ends.get(value)
             if deviance is None:
-                deviance = self.criterion.minimize({self.k: value}, outside.theta).deviance
+                deviance = self.deviances.minimize({self.k: value}, outside.theta).deviance
             return float(np.sqrt(max(deviance, 0.0)) - np.sqrt(self.limit))
 
         a, b = ends

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.assessment.criterion import Criterion, criterion_of
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.deviances import deviances_of
 from grisaille.assessment.profile import profile
 from grisaille.assessment.profile_limits import Limit, Limits
 from grisaille.assessment.slow_modes import slow_modes
 from grisaille.errors import EstimationError
+from grisaille.estimation.density.kinds import why_no_profiles
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals, wald_intervals
 
@@ -53,7 +53,7 @@ def _compared(fit: Fitted, level: float) -> Intervals:
 
 def profile_intervals(fit: Fitted, level: float) -> Intervals:
     """Profiles of all unknowns; the bound or infinity on a side that the data leave open."""
-    if fit.method.deviance == "itself":
+    if fit.method.density.refits:
         return _walked(fit, level)
     return _Comparison(fit, level, wald_intervals(fit, level)).compared(always=True)
 
@@ -75,12 +75,12 @@ class _Comparison:
 
     def __init__(self, fit: Fitted, level: float, wald: Intervals) -> None:
         self.fit, self.level, self.wald = fit, level, wald
-        self.criterion: Criterion | LikelihoodCriterion = criterion_of(fit)
+        self.deviances = deviances_of(fit)
         e = fit.estimate
-        zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
-        spread = self.criterion.spread(e.covariance)
+        zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
+        spread = self.deviances.spread(e.covariance)
         reaches = np.array([_reach(fit, wald, k) for k in range(len(zero))])
-        self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, spread, zero, reaches)
+        self.limits = Limits(self.deviances.local, e.unknowns, self.deviances.theta, spread, zero, reaches)
         if self.limits.failure:
             raise EstimationError(self.limits.failure)
         self.lower, self.upper = wald.lower.copy(), wald.upper.copy()
@@ -104,7 +104,7 @@ class _Comparison:
         u = self.fit.estimate.unknowns[k]
         low, high = max(float(self.wald.lower[k]), u.lower), min(float(self.wald.upper[k]), u.upper)
         self.lower[k], self.upper[k] = low, high
-        width, threshold = float(self.wald.upper[k] - self.wald.lower[k]), self.criterion.reached(self.level, k)
+        width, threshold = float(self.wald.upper[k] - self.wald.lower[k]), self.deviances.reached(self.level, k)
         ends = [self.limits.find(k, end, threshold, 0.0 if always else SUSPECT * width) for end in (low, high)]
         if not always and not self._is_suspect(k, ends, SUSPECT * width):
             return
@@ -131,7 +131,7 @@ class _Comparison:
         other = theta + (1 if _is_lower(self.fit, k) else -1) * self.limits.coordinates[k].size
         if not np.isfinite(other) or other == theta:
             return
-        found = self.limits.find(k, float(other), self.criterion.reached(max(2 * self.level - 1, 1e-6), k))
+        found = self.limits.find(k, float(other), self.deviances.reached(max(2 * self.level - 1, 1e-6), k))
         if found.failure:
             return
         if _is_lower(self.fit, k):
@@ -166,7 +166,7 @@ def _why_wald(fit: Fitted) -> str:
     e = fit.estimate
     if not e.is_likelihood:
         errors = "with sandwich errors: " if fit.method.has_sandwich else ""
-        compared = "has no profiles" if fit.method.no_profiles else "is not compared with profiles"
+        compared = "has no profiles" if why_no_profiles(fit.method) else "is not compared with profiles"
         return f"{errors}the criterion of {type(fit.method).__name__} is not a likelihood and {compared}"
     if not e.converged:
         return "not compared with profiles, because the fit has not converged"
@@ -174,7 +174,7 @@ def _why_wald(fit: Fitted) -> str:
         return "not compared with profiles, whose derivatives would lack the share of a jump"
     if (e.free & (fit.std_errors <= EXACT * np.abs(e.theta))).any():
         return "not compared with profiles: the fit is exact to rounding"
-    if fit.method.deviance == "itself":
+    if fit.method.density.refits:
         return "not compared with profiles, which fit again: fit.intervals(method='profile')"
     if fit.method.has_sandwich:
         kind = "robust" if fit.estimate.student is not None else "sandwich"

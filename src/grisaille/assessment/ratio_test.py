@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
-from grisaille.assessment.criterion import criterion_of, index_of
+from grisaille.assessment.deviances import deviances_of, index_of
 from grisaille.assessment.law import law_of
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
+from grisaille.estimation.density.kinds import why_no_ratio
 from grisaille.estimation.fitted import Fitted
 from grisaille.trial.unknown import Unknown
 
@@ -53,18 +53,19 @@ class RatioTest:
 def test(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
     """Likelihood-ratio test that some unknowns have given values; a name alone stands for zero."""
     held = _values(fit, hypothesis)
-    if fit.method.no_ratio:
-        raise EstimationError(fit.method.no_ratio)
-    criterion = criterion_of(fit, *held)
+    refused = why_no_ratio(fit.method)
+    if refused:
+        raise EstimationError(refused)
+    deviances = deviances_of(fit, *held)
     at = {index_of(fit, name): value for name, value in held.items()}
-    start = np.array(criterion.theta, dtype=float)
-    point = criterion.minimize(at, start)
+    start = np.array(deviances.theta, dtype=float)
+    point = deviances.minimize(at, start)
     if point.failure or not np.isfinite(point.deviance):
         raise EstimationError(f"The fit with {_said(held)} held failed: {point.failure or 'no finite likelihood'}")
     levels = [k for k, v in at.items() if v == 0 and _is_level(fit.estimate.unknowns[k])]
     V = np.zeros((0, 0))
-    if isinstance(criterion, LikelihoodCriterion) and levels:
-        V = variance_covariance(criterion.problem, point.theta, levels)
+    if levels and not deviances.criterion.concentrates:
+        V = variance_covariance(deviances.criterion, point.theta, levels)
     weights = mixture_weights(V)
     ordinary = len(at) - len(V)
     ratio = point.deviance if point.deviance > ROUNDING * (1 + abs(fit.log_likelihood)) else 0.0

@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from grisaille.estimation.counted import middle_level
+from grisaille.estimation.residuals.counted import middle_level
 
 FEWEST = 8
 MOST_LAGS = 20

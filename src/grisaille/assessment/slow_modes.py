@@ -71,7 +71,7 @@ class SlowMode:
 def slow_modes(fit: Fitted) -> list[SlowMode]:
     """All of them, the slowest of each set of unknowns; none where the model cannot be followed again."""
     e = fit.estimate
-    if not (fit.method.filters and e.is_likelihood and e.free.any()):
+    if not (fit.method.ahead is not None and e.is_likelihood and e.free.any()):
         return []
     found: dict[tuple[str, ...], SlowMode] = {}
     lasted = {c.name: float(c.grid[-1] - c.grid[0]) for c in e.cases}

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from grisaille.assessment.criterion import Criterion, check_level, criterion_of, index_of
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.deviances import Deviances, check_level, deviances_of, index_of
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
@@ -90,14 +89,14 @@ def surface(
         raise EstimationError(f"others is {others!r}; it must be 'held' or 'profiled'.")
     k = (index_of(fit, first), index_of(fit, second))
     unknowns = [fit.estimate.unknowns[i] for i in k]
-    criterion = criterion_of(fit, first, second)
+    deviances = deviances_of(fit, first, second)
     axes = [_axis(fit, u, i, ranges or {}, points) for u, i in zip(unknowns, k, strict=True)]
-    threshold = criterion.threshold(level, among=k)
+    threshold = deviances.threshold(level, among=k)
     return CostSurface(
         names=(first, second), units=(unknowns[0].unit, unknowns[1].unit),
-        estimate=(float(criterion.theta[k[0]]), float(criterion.theta[k[1]])), level=level, threshold=threshold,
-        others=others, data=_grid(criterion, k, (first, second), axes, others == "profiled"),
-        ellipse=_ellipse(fit, k, criterion.radius(level, k)),
+        estimate=(float(deviances.theta[k[0]]), float(deviances.theta[k[1]])), level=level, threshold=threshold,
+        others=others, data=_grid(deviances, k, (first, second), axes, others == "profiled"),
+        ellipse=_ellipse(fit, k, deviances.radius(level, k)),
     )  # fmt: skip
 
 
@@ -115,7 +114,7 @@ def _axis(fit: Fitted, unknown: Unknown, k: int, ranges: Mapping[str, tuple[floa
 
 
 def _grid(
-    criterion: Criterion | LikelihoodCriterion,
+    deviances: Deviances,
     k: tuple[int, int],
     names: tuple[str, str],
     axes: list[np.ndarray],
@@ -127,13 +126,13 @@ def _grid(
     deviance = objective.copy()
     for i, a in enumerate(axes[0]):
         for j, b in enumerate(axes[1]):
-            theta = criterion.theta.copy()
+            theta = deviances.theta.copy()
             theta[list(k)] = a, b
             if profiled:
-                theta = criterion.minimize({k[0]: float(a), k[1]: float(b)}, criterion.theta).theta
-            evaluation = criterion.problem.evaluate(theta, sensitive=False)
-            if evaluation.completed:
-                objective[i, j], deviance[i, j] = evaluation.objective, criterion.deviance(evaluation)
+                theta = deviances.minimize({k[0]: float(a), k[1]: float(b)}, deviances.theta).theta
+            found, above = deviances.at(theta)
+            if not found.failure:
+                objective[i, j], deviance[i, j] = found.objective, above
     return xr.Dataset(
         {"objective": (names, objective), "deviance": (names, deviance)}, dict(zip(names, axes, strict=True))
     )

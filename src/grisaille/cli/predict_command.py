@@ -127,7 +127,7 @@ def _horizon_in_words(fit: Fit, text: str | None) -> str:
     from grisaille.estimation.predictions.horizons import told
 
     asked = _horizon(text)
-    is_simulated = asked is None or fit.method.predicts_ahead != "yes" or asked == float("inf")
+    is_simulated = asked is None or fit.method.ahead is None or asked == float("inf")
     return SIMULATION if is_simulated else told(asked)
 
 

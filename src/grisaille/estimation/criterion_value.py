@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.experiment.dating import with_dates
@@ -46,8 +47,10 @@ class CriterionValue:
         """By experiment: states with bands for the given values, as ``fit.states()`` has them."""
         if self._method is None or self._pose is None:
             raise EstimationError("This value was not computed by an estimator: use gr.evaluate.")
+        if self._method.states is None:
+            raise missing(self._method, "states")
         problem = self._pose() if self._problem is None else self._problem
-        found = self._method.states_at(problem, np.array([self.values[n] for n in self.names]))
+        found = self._method.states.at(problem, np.array([self.values[n] for n in self.names]))
         records = {case.name: case.experiment for case in problem.cases}
         return {name: with_dates(states, records[name]) for name, states in found.items()}
 

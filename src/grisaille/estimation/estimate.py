@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from grisaille.errors import EstimationError
 from grisaille.estimation.approximation import ApproximationCheck
 from grisaille.estimation.cases import Case
 from grisaille.estimation.determination.beliefs import data_information
 from grisaille.estimation.determination.freedom import Freedom
+from grisaille.estimation.findings.ensemble import EnsembleResult
+from grisaille.estimation.findings.mesh import MeshResult
+from grisaille.estimation.hac.errors import RobustErrors
 from grisaille.estimation.noise import parameters_in
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.trial.unknown import Unknown
@@ -46,15 +51,39 @@ class Estimate:
     seconds: float
     offset: float = 0.0
     """How far from the minimum, in standard errors."""
-    extra: dict[str, float] = field(default_factory=dict)
     caution: str = ""
     """Why standard errors and intervals are not to be taken at their word; empty where they are."""
     approximation: ApproximationCheck | None = None
     """How far another approximation of the likelihood would move it; None where nothing is approximated."""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """Upper 95 % limits of levels of noise whose estimate is zero, by the name of the unknown."""
+    robust: RobustErrors | None = None
+    """How well standard errors are known that take correlated residuals into account; None where they do not."""
+    ensemble: EnsembleResult | None = None
+    """Of methods that predict by the mean of simulated ensembles."""
+    mesh: MeshResult | None = None
+    """Of methods that solve for trajectories on one."""
+    transcription: str = ""
+    """How trajectories are represented, and why so, of methods that solve for them."""
+    compared: float | None = None
+    """By which minima of the same data are compared, where it is neither the objective nor the likelihood."""
+    penalty: float = 0.0
+    """What keeps unknowns inside their bounds adds to the objective."""
+    explained_exactly: bool = False
+    """Whether the data are explained exactly while levels of noise are estimated, which have no estimate then."""
+    moved_by_start: float = 0.0
+    """Standard errors by which an unknown moves, at most, if a start is estimated that its record contradicts."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of a method from outside the package, by name: they are saved and printed, and never read."""
 
     @classmethod
     def at(cls, problem: Problem, evaluation: Evaluation, covariance: np.ndarray, **known: Any) -> Estimate:
         """An estimate with everything that a problem and its evaluation tell; ``known`` replaces or adds fields."""
+        if "extra" in known:
+            raise EstimationError(
+                "An estimate has no extra= any more: give numbers of your own as details={name: number}, which are "
+                "saved and printed; what the package itself reads has fields, such as limits= and compared=."
+            )
         n = len(problem.unknowns)
         usual: dict[str, Any] = {
             "unknowns": problem.unknowns, "theta": evaluation.theta, "covariance": covariance,
@@ -71,8 +100,9 @@ class Estimate:
     @property
     def student(self) -> np.ndarray | None:
         """Degrees of freedom of each unknown's t, where errors know how well they are known themselves."""
-        keys = [f"student({u.name})" for u in self.unknowns]
-        return np.array([self.extra[k] for k in keys]) if keys and keys[0] in self.extra else None
+        if self.robust is None or not self.unknowns:
+            return None
+        return np.array([self.robust.degrees_of_freedom[u.name] for u in self.unknowns])
 
     @cached_property
     def freedom(self) -> Freedom:

@@ -15,16 +15,17 @@ import numpy as np
 
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
-from grisaille.estimation.counted import Score, counted
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, MOVED_BY_START, UNEXPLAINED
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
+from grisaille.estimation.predictions.asked import predicted
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
-from grisaille.estimation.summary import summarize, summarize_html
+from grisaille.estimation.printing.summary import summarize, summarize_html
+from grisaille.estimation.printing.value import Value
+from grisaille.estimation.residuals.counted import Score, counted
+from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.uncertainty import correlation_of, level_limits, t_test
-from grisaille.estimation.value import Value
 from grisaille.experiment.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.time_units import refuse_mixed_units
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from grisaille.estimation.beginnings import Beginning
+    from grisaille.estimation.starts.beginnings import Beginning
 
 
 MEDIAN = 0.3675
@@ -198,7 +199,7 @@ class Fitted:
         e = self.estimate
         if e.student is not None:
             return e.student
-        by_curvature = e.is_likelihood or self.method.deviance == "trajectories"
+        by_curvature = e.is_likelihood or self.method.density.can_walk
         if by_curvature and not e.has_open_noise:
             return np.inf
         if not (e.noise and e.is_likelihood and e.evaluation.is_least_squares):
@@ -217,7 +218,8 @@ class Fitted:
         """ν of an output's noise: its samples, or as many as robust errors take for independent, less leverage."""
         e = self.estimate
         n: float = sum(len(s.values) for c in e.cases for s in c.samples if s.output == output)
-        nu = e.freedom.sure[output] * e.extra.get(f"independent({output})", n) / max(n, 1)
+        independent = n if e.robust is None else e.robust.independent.get(output, n)
+        nu = e.freedom.sure[output] * independent / max(n, 1)
         return max(nu if e.is_likelihood else MEDIAN * nu, 1e-3)
 
     # how far to trust it
@@ -279,7 +281,7 @@ class Fitted:
         """What speaks against the standard errors: a start that is wrong, an approximation that does not hold; ``Fit``
         tests residuals too."""
         e, check = self.estimate, self.estimate.approximation
-        begun = tuple(n for n in e.notes if n.startswith(DOES_NOT_BEGIN)) if e.extra.get(MOVED_BY_START, 0) > 1 else ()
+        begun = tuple(n for n in e.notes if n.startswith(DOES_NOT_BEGIN)) if e.moved_by_start > 1 else ()
         return (*begun, *(() if check is None else check.doubts(self.names)))
 
     @property
@@ -390,11 +392,7 @@ class Fitted:
             check_horizon(horizon, clock_of(begun.experiment))
         if bands is not None or horizon is not None:
             on = (begun if horizon is not None else replace(begun, carried=None)).following(self)
-            ahead = (
-                on.method.predict_ahead(self, on.experiment, horizon)
-                if bands is None and horizon is not None
-                else on.method.predict_with_bands(self, on.experiment, horizon, bands or "all")
-            )
+            ahead = predicted(self, on, horizon, bands)
             if ahead is not None:
                 return with_dates(ahead.assign_attrs(start=on.how), on.experiment)
         return with_dates(self.simulated(begun.experiment).assign_attrs(start=begun.how), begun.experiment)
@@ -410,7 +408,7 @@ class Fitted:
         experiment, start : as in ``predict``
         samples : as ``start_samples`` in ``validate``
         """
-        from grisaille.estimation.beginnings import beginning_of
+        from grisaille.estimation.starts.beginnings import beginning_of
 
         chosen = self.experiments[0] if experiment is None else self.find_experiment(experiment)
         if any(chosen is e for e in self.experiments):
@@ -427,7 +425,7 @@ class Fitted:
         signals, hold = experiment.input_signals()
         name = experiment.name or ""
         values, starts = self._values_for(name)
-        options = self.method.simulated(self.estimate, name)
+        options = self.method.simulation_options(self.estimate, name)
         if len(sensitivities):
             options = {"compiled": self.method.compiled, **options}
         values.update(options.pop("parameters", {}))

@@ -87,7 +87,7 @@ class LikelihoodProblem(Problem):
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
         parts: list[tuple[Case, Likelihood]] = []
         for case in self.begun.cases:
-            found = self._filtered(case, theta, "all" if sensitive else "value")
+            found = self.filtered(case, theta, "all" if sensitive else "value")
             if found.failure or found.likelihood is None:
                 return self._broken(theta, f"experiment '{case.name}': {found.failure}")
             likelihood, mine = found.likelihood, list(case.unknowns)
@@ -118,7 +118,7 @@ class LikelihoodProblem(Problem):
         """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
         total, slope = 0.0, np.zeros(len(self.unknowns))
         for case in self.begun.cases:
-            found = self._filtered(case, theta, "gradient")
+            found = self.filtered(case, theta, "gradient")
             if found.failure or found.likelihood is None:
                 return np.inf, np.full(len(slope), np.nan)
             total += found.likelihood.value
@@ -127,8 +127,8 @@ class LikelihoodProblem(Problem):
         fence, fence_slope, _ = self.penalty.at(self.unknowns, theta)
         return -total + prior.value + fence, slope + prior.gradient + fence_slope
 
-    def _filtered(self, case: Filtered, theta: np.ndarray, kind: RecentKind) -> FilteredOnce:
-        """What a filter finds; with several experiments most do not move when an unknown of one of them does."""
+    def filtered(self, case: Filtered, theta: np.ndarray, kind: RecentKind) -> FilteredOnce:
+        """Return what a filter finds; with several experiments most do not move when an unknown of one of them does."""
         own, steps = chosen(case, theta)
         if len(self.cases) > 1:
             return case.runner.recalled(own, steps, kind)

@@ -36,7 +36,7 @@ def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
     u, value = estimate.unknowns[k], float(estimate.theta[k])
     at_lower = abs(value - u.lower) <= abs(value - u.upper)
     quantile = float(norm.ppf(level))
-    found = estimate.extra.get(f"limit({u.name})", np.nan) / norm.ppf(0.95)  # of a level that is zero, at 95 %
+    found = estimate.limits.get(u.name, np.nan) / norm.ppf(0.95)  # of a level that is zero, at 95 %
     reach = quantile * (found if found > 0 else _distance(*_slope_and_curvature(estimate, k), quantile) / quantile)
     other = value + reach if at_lower else value - reach
     if not np.isfinite(other):

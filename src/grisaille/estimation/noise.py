@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import casadi as ca
 import numpy as np
@@ -49,6 +49,21 @@ class NoiseLevel:
                 f"The noise of output '{self.output}' is {sigma[k]:g} at t = {t[k]:g}; it must be positive."
             )
         return sigma
+
+    def slopes(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives of σ by parameters, (samples, parameters), and by what it needs, (samples, needs)."""
+        n = len(t)
+        found = self._slopes(np.repeat(p[:, None], n, axis=1), observed.T.reshape(-1, n), t[None, :])
+        by_all = np.array(found.full()).reshape(len(p) + len(self.needs), n).T
+        return by_all[:, : len(p)], by_all[:, len(p) :]
+
+    @cached_property
+    def _slopes(self) -> ca.Function:
+        assert self.function is not None
+        p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
+        moved = ca.vertcat(p, y)
+        slopes = ca.jacobian(self.function(p, y, t), moved)
+        return ca.Function("sigma_slopes", [p, y, t], [ca.densify(slopes.T)])
 
 
 def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLevel]:

@@ -26,7 +26,7 @@ from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel, moving_levels
 from grisaille.estimation.prior import prior_term
-from grisaille.estimation.warm_start import Course
+from grisaille.estimation.starts.warm_start import Course
 from grisaille.laws.term import PriorTerm
 from grisaille.optimization.scaled import Scaled
 from grisaille.simulation.runner import Prediction

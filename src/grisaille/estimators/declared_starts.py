@@ -31,9 +31,9 @@ from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.explanation import DOES_NOT_BEGIN, LARGE, MOVED_BY_START, residual_sizes
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
+from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, LARGE, residual_sizes
 from grisaille.estimation.unknowns import resolve_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
@@ -115,7 +115,7 @@ def with_tested_starts(model: Model, problem: Problem, method: Estimator, found:
     shift, moved = _largest_move(found, freed)
     note = _sentence(accused, len(problem.cases) > 1, moved)
     kept = tuple(n for n in found.notes if not n.startswith("at bound:"))
-    return replace(found, notes=(note, *kept), extra={**found.extra, MOVED_BY_START: shift})
+    return replace(found, notes=(note, *kept), moved_by_start=shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +213,13 @@ class _Tested:
             scores.append(_Score(tuple(starts[k - len(known)] for k in which), alone, float(together[0])))
         return scores
 
+    @property
+    def _follows_data(self) -> bool:
+        return self.method.states is not None and self.method.states.follow_data
+
     def _inflations(self, problem: Problem, at: Evaluation, directions: np.ndarray) -> np.ndarray:
         """Of each direction, after all of them together have been taken out of the residuals."""
-        if self.method.smooths:
+        if self._follows_data:
             return np.ones(directions.shape[1])
         r = at.residuals[: len(directions)]
         r = r - directions @ np.linalg.lstsq(directions, r, rcond=1e-10)[0]
@@ -293,7 +297,7 @@ class _Tested:
             value, error = float(again.theta[k]), float(errors[k])
             if not (again.free[k] and np.isfinite(error) and error > 0):
                 continue
-            if len(again.evaluation.jacobian) >= again.count and not self.method.smooths:
+            if len(again.evaluation.jacobian) >= again.count and not self._follows_data:
                 direction = _projected(again.evaluation.jacobian[: again.count], again.free, k)
                 error *= float(np.sqrt(_inflation(again.cases, again.evaluation.residuals[: again.count], direction)))
             if 2 * student.sf(abs(value - declared[u.name]) / error, freedom[k]) * len(self.starts) < LEVEL:
@@ -313,10 +317,9 @@ class _Tested:
         they are larger."""
         plain = np.sqrt(np.clip(np.diag(again.covariance), 0.0, None))
         freedom = np.full(len(plain), float(max(again.degrees_of_freedom, 1)) if again.noise else np.inf)
-        if "errors" not in self.method.options:
+        if self.method.other_errors is None:
             return plain, freedom
-        method: Any = self.method
-        robust = replace(method, errors="robust").reckoned(again)
+        robust = self.method.other_errors.by(again, "robust").estimate
         wide = np.sqrt(np.clip(np.diag(robust.covariance), 0.0, None))
         return np.maximum(plain, wide), np.minimum(freedom, freedom if robust.student is None else robust.student)
 

@@ -13,17 +13,17 @@ from grisaille import interrupts
 from grisaille.calling import checked
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import unknown_starts
-from grisaille.estimation.cost import LONG, spent
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.determination.beliefs import prior_note
+from grisaille.estimation.effort.cost import LONG, spent
+from grisaille.estimation.effort.requirements import require_fit
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed
-from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
-from grisaille.estimation.requirements import require_fit
+from grisaille.estimation.residuals.explanation import with_explanation
 from grisaille.estimation.unknowns import (
     marked_names,
     parameter_guesses,
@@ -110,9 +110,10 @@ def fit_problem(
     except FAILURES as error:
         believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
     believed = [*unmet_start_notes(problem, found.theta), *believed]
-    took = [spent(method.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
-    found = replace(found, notes=(*found.notes, *believed, *begun, *method.remarks(flat), *remarks, *took))
+    took = [spent(method.effort.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
+    found = replace(found, notes=(*found.notes, *believed, *begun, *method.advice.remarks(flat), *remarks, *took))
     if problem.transcription:
+        found = replace(found, transcription=problem.transcription)
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
     return kind(model, data, method, found, why)
@@ -190,7 +191,7 @@ def evaluate(
     refusal = problem.refusal(problem.guess)
     if refusal:
         raise EstimationError(refusal)
-    point, likelihood = chosen.valued(problem, point)
+    point, likelihood = chosen.density.at(problem, point)
     likelihood = likelihood if chosen.is_likelihood else float("nan")
     asked = [u.name for u in problem.unknowns]
     values = dict(zip(asked, problem.guess.tolist(), strict=True))
@@ -306,7 +307,7 @@ def pose(
         refuse_open_dead_times([p.trial for p in points], unknowns)
     refuse_always(points)
     levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
-    if levels and not method.estimates_levels:
+    if levels and not method.density.levels.are_unknowns:
         raise EstimationError(
             f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
             f"(noise=None) is estimated without being named."

@@ -73,7 +73,7 @@ def _reach_at_bound(problem: Problem, method: Estimator, theta: np.ndarray, k: i
         return 0.0
     if not all(p.completed for p in points):
         return 0.0
-    here, end = (method.valued(problem, p)[0] for p in points)
+    here, end = (method.density.at(problem, p)[0] for p in points)
     bend = float(end.information[k, k])
     if not end.objective <= here.objective + SAME * (1 + abs(here.objective)) or not bend > 0:
         return 0.0

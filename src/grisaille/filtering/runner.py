@@ -27,6 +27,7 @@ from grisaille.filtering.formulation import FilterKind
 from grisaille.filtering.jumps.near_switches import near_switch
 from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
 from grisaille.filtering.native import add_up
+from grisaille.filtering.passed_steps import passed_by
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.start import variances_by_name
@@ -36,6 +37,7 @@ from grisaille.memory import DOUBLE, require_memory
 from grisaille.trial import Point, Trial
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form
+from grisaille.trial.passed_bends import PassedBump
 from grisaille.trial.refusals import refuse_moving_switches, scheduled_trial
 from grisaille.trial.unknown import describe_values
 
@@ -153,6 +155,14 @@ class FilterRunner:
         else:
             choose_substeps(filter, q, start.x, start.z, describe_values(self.trial.moves.names, theta.tolist()))
         return filter.discretisation
+
+    def passed(self, theta: Floats, steps: Discretisation) -> list[PassedBump]:
+        """Return the bumps of tables and short conditions that the steps pass without meeting them."""
+        q, _, start = self.posed(theta, False)
+        filter = self.filter_on(steps, theta)
+        if not isinstance(filter, ExtendedFilter):
+            return []
+        return [bump for _, bump in passed_by(filter, q, start.x, start.z)]
 
     def filter_on(self, steps: Discretisation, theta: Floats) -> LinearFilter | ExtendedFilter:
         """The filter with steps; θ is where one that was not prepared yet is."""
@@ -306,10 +316,10 @@ class FilterRunner:
 
     def refusal(self, theta: Floats, steps: Discretisation) -> str:
         """Why the likelihood at these values must not be believed, in words; empty where it may."""
-        q, _, start = self.posed(theta, False)
         filter = self.filter_on(steps, theta)
         if isinstance(filter, LinearFilter) or not filter.model.jumps:
             return ""
+        q, _, start = self.posed(theta, False)
         return near_switch(filter, q, start.x, start.z)
 
     def with_trial(self, trial: Trial) -> FilterRunner:

@@ -5,7 +5,8 @@ length, linearised ones with the second; the change by the last doubling, divide
 steps still miss, unless it is small by chance: errors of many cells may cancel. So it must not be much smaller than the
 change before says, nor, where there is none before, than what single cells commit. From ``EVERYWHERE`` steps on only
 those cells are refined that need it (``local_errors``): together they make up nearly all of the error that single cells
-commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Where the search has ended, steps are taken
+commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Bumps that no step meets are looked for
+along the mean (``passed_steps``). Where the search has ended, steps are taken
 away again from cells that do not need them (``economy``).
 
 Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
@@ -25,6 +26,7 @@ from grisaille.filtering.economy import save_steps
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import Whole, finish
 from grisaille.filtering.local_errors import local_errors
+from grisaille.filtering.passed_steps import cut_to_meet
 from grisaille.filtering.roots import UnsolvedError
 
 EVERYWHERE = 16
@@ -43,6 +45,10 @@ UNLIKELY = {"moments": 24.0, "square-root": 24.0, "linearize": 6.0}
 """Tolerances by which log L may have changed with the doubling before: its order, and a half more."""
 LOOK = 8
 """Steps everywhere with which log L is compared before fewer are taken: those may all step over what is sharp."""
+CUT = 4e6
+"""Operations of a pass that are never too many to meet bumps."""
+LOOKS = 2
+"""How often bumps that steps pass are looked for."""
 UNFELT = 0.5
 """Errors of single cells, √Σ e² in standard deviations, that a first doubling does not hide."""
 TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
@@ -65,9 +71,26 @@ def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | 
                 raise
             filter.newton *= 2
             filter.substeps, filter.finer = 1, None
+    value, change = _meet_bumps(filter, value, change, q, x0, z0, values)
     if not filter.has_moving_cells:
         save_steps(filter, value, max(change, tolerance(filter, value)), q, x0, z0)
     freeze_doublings(filter, q, x0, z0)
+
+
+def _meet_bumps(
+    filter: ExtendedFilter, value: float, change: float, q: Floats, x0: Floats, z0: Floats | None, values: str
+) -> tuple[float, float]:
+    """Shorten steps that pass bumps, where log L feels them: what no step meets does not show in it."""
+    for _ in range(LOOKS):
+        before = filter.substeps, filter.finer
+        if not cut_to_meet(filter, q, x0, z0, CUT):
+            break
+        met = _value(filter, q, x0, z0)
+        if abs(met - value) < tolerance(filter, value):
+            filter.substeps, filter.finer = before
+            break
+        value, change = _choose(filter, q, x0, z0, values)
+    return value, change
 
 
 def tolerance(filter: ExtendedFilter, value: float) -> float:

@@ -272,7 +272,7 @@ class Model(Labelled, metaclass=ModelType):
     def with_outputs(self, outputs: Mapping[str, Any], *, noise: Any = None) -> Model:
         """A copy with more outputs.
 
-        outputs : by label the name of a member, or a formula
+        outputs : by label the name of a member, ``"der(x)"`` of a variable, or a formula
         noise : standard deviation of the measurement noise, for all of them or by label; None when unknown
         """
         return self._closed(mark_outputs(self._content, outputs, noise))

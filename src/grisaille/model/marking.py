@@ -79,10 +79,13 @@ def mark_outputs(content: Content, outputs: Mapping[str, Any], noise: Any) -> Co
             raise ModelError(
                 f"{content.name}.with_outputs: the noise of '{label}' is {level}; it must not be negative."
             )
-        if isinstance(given, str):
+        rate = _differentiated(given)
+        if rate in content.variables:
+            definition: Expression = Call("der", (Name(rate),), 1)
+        elif isinstance(given, str):
             if not content.kind(given):
                 raise ModelError(f"{content.name} has no member '{given}'. {suggestion(given, content.names())}")
-            definition: Expression = Name(given)
+            definition = Name(given)
         else:
             check_value(f"{content.name}.{label}", "definition", given)
             definition = as_expression(given)

@@ -185,24 +185,31 @@ class Events:
 
     def _done(self, call: tree.Calling, local: Local) -> list[Action]:
         if call.name == "reinit":
-            target = self.evaluator.value(call.arguments[0], local)
-            if not isinstance(target, Name):
-                raise Refused(call.at, f"reinit needs a variable, got {describe(target)}")
-            return [Action("reinit", target, formula(self.evaluator.value(call.arguments[1], local)))]
+            targets = self.evaluator.value(call.arguments[0], local)
+            pairs = pairs_of(targets, self.evaluator.value(call.arguments[1], local))
+            if wrong := next((target for target, _ in pairs if not isinstance(target, Name)), None):
+                raise Refused(call.at, f"reinit needs a variable, got {describe(wrong)}")
+            return [Action("reinit", target, formula(value)) for target, value in pairs]
         if call.name == "terminate":
             self.names.remarks.add(call.at, "'terminate' does not end a run: give the times that are wanted")
-        if call.name in ("assert", "terminate", "Modelica.Utilities.Streams.print"):
+        if call.name in ("assert", "terminate", "print", "Modelica.Utilities.Streams.print"):
             return []
         raise Refused(call.at, f"'{call.name}' inside 'when' is not supported")
 
     def _assigned(self, body: list[tree.Node]) -> list[Action]:
-        """Statements of a ``when``: run on the values before the event."""
+        """Statements of a ``when``: run on the values before the event; ``reinit`` takes those at its place."""
         assigned = Assigned(self.names, body)
+        reinits: list[Action] = []
+        rest: list[tree.Node] = []
         local = assigned.entered(lambda n: typed(Call("pre", (Name(n),)), self.bases.get(n, "Real")))
-        reinits = [s for s in body if isinstance(s, tree.Do) and s.call.name in ("reinit", "terminate")]
-        Algorithm(self.evaluator).run([s for s in body if s not in reinits], local)
-        actions = [Action("assign", Name(n), formula(v)) for n, v in assigned.left(local).items()]
-        return actions + [a for s in reinits for a in self._done(s.call, local)]
+        for statement in body:
+            if isinstance(statement, tree.Do) and statement.call.name in ("reinit", "terminate", "print"):
+                Algorithm(self.evaluator).run(rest, local)
+                reinits, rest = [*reinits, *self._done(statement.call, local)], []
+            else:
+                rest.append(statement)
+        Algorithm(self.evaluator).run(rest, local)
+        return [Action("assign", Name(n), formula(v)) for n, v in assigned.left(local).items()] + reinits
 
     def watch(self, name: str, value: Any, at: int) -> None:
         """A remembered variable: set whenever its formula gives another value."""
@@ -432,10 +439,14 @@ def _initial(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     return evaluator.names.first()
 
 
+def _misplaced(_evaluator: Evaluator, node: tree.Calling, _local: Local) -> NoReturn:
+    raise Refused(node.at, f"'{node.name}' is supported directly inside 'when' only, not inside 'if' or a loop there")
+
+
 def _refuse(_evaluator: Evaluator, node: tree.Calling, _local: Local) -> NoReturn:
     raise Refused(node.at, f"'{node.name}' is not supported")
 
 
-LAZY |= {"pre": _pre, "edge": _edge, "change": _change, "sample": _sample, "initial": _initial, "reinit": _refuse}
+LAZY |= {"pre": _pre, "edge": _edge, "change": _change, "sample": _sample, "initial": _initial, "reinit": _misplaced}
 LAZY["delay"] = _delay
 LAZY |= dict.fromkeys(_REFUSED, _refuse)

@@ -139,9 +139,6 @@ class _Lowering:
                 if shared and (not set(self._assigned_in(before)) <= set(own) or not read.isdisjoint(shared)):
                     told = f"'{shared[0]}' is set by another 'when' of this algorithm, too, which may happen at once"
                     self.refusals.add(Refused(when.at, told))
-            for node in tree.walk(when):
-                if isinstance(node, tree.Do) and node.call.name == "reinit":
-                    self.refusals.add(Refused(node.at, "'reinit' in an algorithm section is not supported"))
             found.append(when)
         unset: set[str] = set()
         for when in reversed(found):
@@ -427,7 +424,9 @@ class _Lowering:
             parameters={n: p for n, p in names.parameters.items() if n not in names.settled_reals},
             variables=names.variables,
             inputs=names.inputs,
-            outputs={n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs},
+            outputs={
+                n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs if n in names.variables
+            },
             quantities=quantities,
             equations=tuple(self.laws),
             initial=tuple(self.initial),

@@ -13,6 +13,7 @@ from grisaille.model.classes import Model, restored
 from grisaille.model.content import Origin
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
+from grisaille.modelica.clocks import without_clocks
 from grisaille.modelica.fitted.reading import Fitted, find_original, fitted_model, with_values
 from grisaille.modelica.full.flattening import AUTO, flatten
 from grisaille.modelica.full.gathering import gathered
@@ -69,6 +70,7 @@ def read_modelica(source: Any, name: str | None = None, path: Any = (), flattene
 def flat_text_of(source: Any, name: str | None, path: Any = (), flattener: str = AUTO) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
+    text = without_clocks(text)
     if _is_full(text, file, path):
         return _flat(text, label, file, name, path, flattener)[0]
     return text
@@ -98,7 +100,8 @@ def _read_text(text: str, label: str, file: Path | None, request: Request) -> tu
 
 
 def _read_plain(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
-    name, path = request.name, request.path
+    name, path, given = request.name, request.path, text
+    text = without_clocks(text)
     try:
         libraries = _libraries(path)
         with counted(), files_of(places_of(file, libraries)):
@@ -106,12 +109,12 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
                 own = _gathered(text, file, name)
                 if own is not None:
                     known = full_name(text, name or own[0]._content.name)
-                    return _known_as(own[0], known, False, text, file), own[1]
+                    return _known_as(own[0], known, False, given, file), own[1]
                 wanted = whole(text, label, file, name, libraries)
                 model, _ = _read(*flatten(*wanted, file, request.flattener), None)
-                return _known_as(model, meant_name(wanted), False, text, file), dict(experiment_of(text, name))
+                return _known_as(model, meant_name(wanted), False, given, file), dict(experiment_of(text, name))
             model, settings = _read(text, Source(text, label), name_in_file(text, name))
-            return _known_as(model, model._content.name if name is None else name, True, text, file), settings
+            return _known_as(model, model._content.name if name is None else name, True, given, file), settings
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
     except MemoryError:

@@ -12,7 +12,7 @@ import numpy as np
 from grisaille.assessment.comparison import ComparedFits
 from grisaille.drawing import labelled
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.value import with_error
+from grisaille.estimation.printing.value import with_error
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.calendar import calendar_of

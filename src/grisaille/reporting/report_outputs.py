@@ -143,7 +143,7 @@ def _input_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
 def _simulated_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
     """Variables and named quantities that no output shows, of estimators that have no states to show."""
     experiment = experiment_of(fit, run)
-    if fit.method.has_states or experiment.is_static:
+    if fit.method.states is not None or experiment.is_static:
         return
     names = _unmeasured(fit)[:MOST_SIMULATED]
     try:

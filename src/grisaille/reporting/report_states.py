@@ -54,8 +54,10 @@ def _contents(kinds: set[Any]) -> str:
 
 
 def _states(fit: Fitted, run: str) -> Any:
+    if fit.method.states is None:
+        return None
     try:
-        found = fit.method.states(fit, run, None, LEVEL)
+        found = fit.method.states.of(fit, run, None, LEVEL)
     except EstimationError:
         return None
     return found if {"given", "statistic"} <= set(found.dims) else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.summary import kinds_of_intervals
+from grisaille.estimation.printing.summary import kinds_of_intervals
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.labels import as_exact, count, p_text, short, three

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from grisaille.calling import checked_methods
+from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.experiment.dating import with_dates
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from grisaille.assessment.criterion import Threshold
     from grisaille.assessment.curve import Curve
+    from grisaille.assessment.deviances import Threshold
     from grisaille.assessment.diagnosis import Diagnosis
     from grisaille.assessment.profile import Profile
     from grisaille.assessment.ratio_test import RatioTest
@@ -305,7 +306,10 @@ class Fit(Fitted):
         from grisaille.results.trajectories import as_trajectories
 
         on = self.begun(experiment).following(self)
-        return as_trajectories(with_dates(on.method.states(self, on.experiment, names, level, bands), on.experiment))
+        if on.method.states is None:
+            raise missing(on.method, "states")
+        found = on.method.states.of(self, on.experiment, names, level, bands)
+        return as_trajectories(with_dates(found, on.experiment))
 
     def predict(
         self,

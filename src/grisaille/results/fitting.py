@@ -84,7 +84,7 @@ def fit(
     candidates = find_candidates(method, model, data, estimate)
     is_watched = is_read(progress)
     if is_watched:
-        say_beforehand(candidates[0].method.beforehand(model, data))
+        say_beforehand(candidates[0].method.effort.beforehand(model, data))
     options: dict[str, Any] = {
         "bounds": bounds,
         "priors": priors,
@@ -93,7 +93,7 @@ def fit(
     problem, chosen, why = pose_first(candidates, model, data, estimate, guess, **options)
     if not is_watched:
         return fit_problem(model, problem, chosen, why, kind=Fit, tests_starts=True)
-    watched = shown(lambda: chosen.cost(problem), progress)
+    watched = shown(lambda: chosen.effort.cost(problem), progress)
     try:
         return fit_problem(model, problem, chosen, why, Journal(watched, watched.counted), kind=Fit, tests_starts=True)
     finally:

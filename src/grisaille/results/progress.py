@@ -1,6 +1,6 @@
 """What is shown while a fit runs: how far it is, and a sentence where it will take long.
 
-The time that is left is evaluations still to come, as many as the estimator takes usually (``Estimator.cost``), times
+The time that is left is evaluations still to come, as many as the estimator takes usually (``Effort.cost``), times
 the seconds of one, which grow when derivatives come in: the mean of all so far or of the last few, whichever is longer.
 A fit that is over soon says nothing at all.
 """
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
-from grisaille.estimation.cost import Cost, duration, named
+from grisaille.estimation.effort.cost import Cost, duration, named
 
 SOON = 2.0
 """Seconds before anything is shown."""

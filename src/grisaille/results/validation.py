@@ -21,11 +21,13 @@ import numpy as np
 from grisaille.assessment.diagnosis import Diagnosis, diagnose
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
-from grisaille.estimation.beginnings import Beginning
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import SIMULATION
+from grisaille.estimation.findings.ensemble import EnsembleResult
 from grisaille.estimation.fitted import Fitted, quality_of
+from grisaille.estimation.predictions.asked import refuse_horizon
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon, told
+from grisaille.estimation.starts.beginnings import Beginning
 from grisaille.estimators.fitting import build_problem
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
@@ -154,16 +156,16 @@ def validate(
     record = on.experiment.replace(skip=max(begun.used, on.experiment.skip))
     if horizon is not None:
         check_horizon(horizon, clock_of(record))
-        if fit.method.predicts_ahead == "no":
-            fit.method.predict_ahead(fit, record, horizon)  # refuses what it cannot do
+        refuse_horizon(fit.method, horizon)
     method, model = on.method.validator, fit.settled_model
     problem = build_problem(model, [record], [], method, searched=False)
     at = problem.evaluate(np.zeros(0))
     if not at.completed:
         raise EstimationError(f"The fitted model cannot be simulated on '{record.name}': {at.failure}")
-    kept = {k: v for k, v in fit.estimate.extra.items() if k in ("disturbed_residuals", "realizations")}
+    ensemble = fit.estimate.ensemble
+    known = None if ensemble is None else EnsembleResult(ensemble.realizations)
     estimate = Estimate.at(
-        problem, at, np.zeros((0, 0)), cases=problem.cases, extra=kept, status="nothing was estimated"
+        problem, at, np.zeros((0, 0)), cases=problem.cases, ensemble=known, status="nothing was estimated"
     )
     fitted = type(fit)(model, [c.experiment for c in problem.cases], method, estimate, fit.why)
     found = _predictions(fit, fitted, begun, horizon)
@@ -176,7 +178,7 @@ def _predictions(fit: Fitted, fitted: Fitted, begun: Beginning, horizon: Horizon
     own, method = fitted.residuals(), fitted.method
     if fitted.experiments[0].is_static:
         return {STATIC: own}
-    if method.predicts_ahead != "yes":
+    if method.ahead is None:
         return {SIMULATION: own}
     found = {}
     for h in (np.inf, 1) if horizon is None else (horizon,):
@@ -209,7 +211,7 @@ def _remark(fit: Fitted, fitted: Fitted, horizon: Horizon | None) -> str:
     if fitted.experiments[0].is_static:
         return ""
     name = type(fit.method).__name__
-    if fitted.method.predicts_ahead == "yes":
+    if fitted.method.ahead is not None:
         times = fitted.experiments[0].output_times
         usual = f"{np.median(np.diff(times)):.3g} {fitted.experiments[0].clock.unit}" if len(times) > 1 else ""
         sample = f" (one sample is {usual})" if usual and not _is_infinite(horizon) else ""

@@ -37,6 +37,8 @@ from grisaille.structure.system import Reactions, Tick
 
 Carried = Mapping[str, Sequence[tuple[str, ca.SX]]]
 """For each discrete variable that events set the unknowns that change with it."""
+MOST_TOGETHER = 8
+"""Discrete variables whose new values are solved for together."""
 HIDDEN = "\0"
 """First letter of the names of formulas that users do not see."""
 
@@ -333,31 +335,50 @@ def _new_values(
 ) -> dict[str, ca.SX]:
     """Discrete variable → its value after a pass. Clauses that last are repeated until nothing changes any more: the
     values of others in them are those that they have."""
+    needs = {
+        (k, name): [] if whens.lasting[deed.clause] else list(_others(deed, value, deeds, parameters, whens.group))
+        for k, (deed, value) in enumerate(deeds) for name in assigned
+        if deed.target == name and deed.kind == "assign"
+    }  # fmt: skip
+    place = {name: k for k, name in enumerate(assigned)}
+    uses: list[set[int]] = [set() for _ in assigned]
+    for (_, name), others in needs.items():
+        uses[place[name]] |= {place[other] for other in others}
     done: dict[str, ca.SX] = {}
-    waiting: list[str] = []
+    for members in strong_components(uses):
+        names = [assigned[k] for k in sorted(members)]
+        is_circle = len(members) > 1 or members[0] in uses[members[0]]
+        unknown = {name: ca.SX.sym(name) for name in names} if is_circle else {}
+        found = []
+        for name in names:
+            new = parameters[name]
+            for (k, target), others in needs.items():
+                if target == name:
+                    deed, value = deeds[k]
+                    pairs = [(parameters[other], {**done, **unknown}[other]) for other in others]
+                    new = ca.if_else(fired[deed.clause], _inserted(value, pairs), new)
+            found.append(new)
+        done |= _solved_together(model, unknown, found, fired) if is_circle else {names[0]: found[0]}
+    return {name: done[name] for name in assigned}
 
-    def value_of(name: str) -> ca.SX:
-        if name in done:
-            return done[name]
-        if name in waiting:
-            circle = " → ".join([*waiting[waiting.index(name) :], name])
-            raise StructureError(
-                f"{model.name}: the new values of {circle} are defined by each other in a circle, at one instant. "
-                f"Write gr.pre(…) around the one whose value before the event is meant."
-            )
-        waiting.append(name)
-        new = parameters[name]
-        for deed, value in deeds:
-            if deed.target == name and deed.kind == "assign":
-                lasts = whens.lasting[deed.clause]
-                others = [] if lasts else list(_others(deed, value, deeds, parameters, whens.group))
-                replaced = [(parameters[n], value_of(n)) for n in others]
-                new = ca.if_else(fired[deed.clause], _inserted(value, replaced), new)
-        waiting.pop()
-        done[name] = new
-        return new
 
-    return {name: value_of(name) for name in assigned}
+def _solved_together(
+    model: FlatModel, unknown: Mapping[str, ca.SX], found: Sequence[ca.SX], fired: ca.SX
+) -> dict[str, ca.SX]:
+    """New values that need each other at one instant, v = J v + r: solved where they do so linearly."""
+    symbols, formulas = ca.vertcat(*unknown.values()), ca.vertcat(*found)
+    slopes = ca.jacobian(formulas, symbols)
+    rest = ca.substitute(formulas, symbols, ca.SX.zeros(symbols.numel()))
+    gap = ca.SX.eye(symbols.numel()) - ca.densify(slopes)
+    at_once = ca.simplify(ca.det(ca.substitute(gap, fired, ca.SX.ones(fired.numel()))))
+    if len(unknown) > MOST_TOGETHER or ca.depends_on(slopes, symbols) or at_once.is_zero():
+        circle = " → ".join([*unknown, next(iter(unknown))])
+        raise StructureError(
+            f"{model.name}: the new values of {circle} are defined by each other in a circle, at one instant, and not "
+            f"by linear equations. Write gr.pre(…) around the one whose value before the event is meant."
+        )
+    values = rest / gap if len(unknown) == 1 else ca.solve(gap, rest)
+    return {name: values[k] for k, name in enumerate(unknown)}
 
 
 def _others(

@@ -21,6 +21,7 @@ import numpy as np
 from grisaille.calling import checked_methods
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
+from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.fitting import build_problem
 from grisaille.study.bootstrap_intervals import quantile_error
@@ -42,12 +43,14 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
         raise EstimationError(f"block is {block!r}; it must be a whole number above zero.")
     options = _options(fit)
-    if fit.method.redraws == "model":
-        drawn = _drawn_again(fit, kind)
+    redraw = fit.method.redraw
+    if redraw is None:
+        raise missing(fit.method, "redraw")
+    if kind in redraw.refused:
+        raise EstimationError(redraw.refused[kind])
+    if redraw.what == "model":
+        drawn = filter_records(fit) if is_exact(fit) else simulated_records(fit, fit.estimate.theta)
         return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
-    refusal = fit.method.no_parametric if kind == "parametric" else fit.method.no_bootstrap
-    if refusal:
-        raise EstimationError(refusal)
     if fit.estimate.student is not None:
         block = _block_of(fit, block)
     redrawn = Redrawn(_series(fit, options), kind, block)
@@ -56,19 +59,11 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
 
 def _block_of(fit: Fitted, block: int | None) -> int:
     """Of residuals that hang together: as long as they do, twice."""
-    stretch = fit.estimate.extra.get("stretch", np.inf)
+    robust = fit.estimate.robust
+    stretch = np.inf if robust is None else robust.stretch
     if block is None and not np.isfinite(stretch):
         raise EstimationError("Residuals hang together as long as the record: there are no blocks to draw from.")
     return block if block is not None else int(np.ceil(2 * stretch))
-
-
-def _drawn_again(fit: Fitted, kind: str) -> OtherData:
-    """New starts, disturbances and noise from the fitted model: the parametric bootstrap of a likelihood fit."""
-    if kind == "residual":
-        raise EstimationError(
-            "gr.bootstrap of a fit by gr.KalmanML redraws starts, disturbances and noise: use kind='parametric'."
-        )
-    return filter_records(fit) if is_exact(fit) else simulated_records(fit, fit.estimate.theta)
 
 
 @checked_methods

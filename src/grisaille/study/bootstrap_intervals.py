@@ -16,28 +16,23 @@ Reference: B. E. Hansen, Review of Economics and Statistics 81 (1999) 594 (the g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from grisaille.assessment.criterion import criterion_of
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.deviances import deviances_of
 from grisaille.assessment.profile_limits import Limits
-from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
-from grisaille.estimation.likelihood import LikelihoodProblem
-from grisaille.optimization import scoring
-from grisaille.optimization.search import Search
 from grisaille.study.redrawn_records import draw_records
 
 FIRST, BATCH, MOST_SAMPLES = 100, 50, 999
 """Records for each limit unless a number is given: so many at the first value, then batches at the second one."""
 WANTED = 0.2
 """Of a standard error: how well limits are known when no more records are drawn."""
-TOLERANCE, MOST = 1e-7, 80
 SLOPES, FLAT = (-1.0, 0.5), 0.02
 """Slopes of quantiles that are followed, by that of the signed root, and a change of the root that has none."""
 LOST = 0.2
@@ -59,8 +54,8 @@ def bootstrap_intervals(
         raise EstimationError(
             f"samples is {samples!r}; limits at {100 * level:g} % need a whole number, at least {least}."
         )
-    if fit.method.no_bootstrap:
-        raise EstimationError(fit.method.no_bootstrap)
+    if fit.method.redraw is None:
+        raise missing(fit.method, "redraw")
     inversion = Inversion(fit, level, samples, seed)
     lower, upper, kinds, notes, done = first.lower.copy(), first.upper.copy(), list(first.kinds), [], []
     for k, name in enumerate(fit.names):
@@ -123,10 +118,12 @@ class Inversion:
         self.fit, self.level, self.samples, self.seed = fit, level, samples, seed
         self.most, self.worst = 0, 0.0
         """Records that were drawn for one limit, and its Monte Carlo error in standard errors, at most."""
-        self.criterion = criterion_of(fit)
+        self.deviances = deviances_of(fit)
         e = fit.estimate
-        zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
-        self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, e.covariance, zero)
+        zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
+        self.limits = Limits(self.deviances.local, e.unknowns, self.deviances.theta, e.covariance, zero)
+        if self.limits.failure:
+            raise EstimationError(self.limits.failure)
 
     def interval(self, k: int) -> tuple[float, float]:
         """Both limits of one unknown."""
@@ -135,7 +132,7 @@ class Inversion:
 
     def _limit(self, k: int, side: int) -> float:
         u = self.fit.estimate.unknowns[k]
-        q = float(np.sqrt(self.criterion.reached(self.level)))
+        q = float(np.sqrt(self.deviances.reached(self.level)))
         first = self._at_root(k, -side * q)
         if not np.isfinite(first):
             return first
@@ -187,14 +184,14 @@ class Inversion:
 
     def root(self, k: int, value: float) -> float:
         """Of the record itself."""
-        point = self.criterion.minimize({k: value}, self.limits.follow_to(k, value))
+        point = self.deviances.minimize({k: value}, self.limits.follow_to(k, value))
         return float(
-            np.sign(self.criterion.theta[k] - value) * np.sqrt(max(self.criterion.scaled(point.deviance), 0.0))
+            np.sign(self.deviances.theta[k] - value) * np.sqrt(max(self.deviances.scaled(point.deviance), 0.0))
         )
 
     def _at_root(self, k: int, wanted: float) -> float:
         """The value at which the signed root of the record itself is the wanted one."""
-        theta, error = float(self.criterion.theta[k]), float(self.fit.std_errors[k])
+        theta, error = float(self.deviances.theta[k]), float(self.fit.std_errors[k])
         if abs(wanted) < 0.05:
             return theta - wanted * error
         is_level = self.fit.estimate.unknowns[k].kind in ("scale", "noise") and theta > 0
@@ -205,37 +202,18 @@ class Inversion:
         return found.value
 
     def _held(self, k: int, value: float) -> np.ndarray:
-        point = self.criterion.minimize({k: value}, self.limits.follow_to(k, value))
+        point = self.deviances.minimize({k: value}, self.limits.follow_to(k, value))
         if point.failure:
             raise EstimationError(point.failure)
-        return np.asarray(np.clip(point.theta, *self.criterion.problem.bounds))
+        return np.asarray(np.clip(point.theta, *self.deviances.bounds))
 
     def _root_of(self, values: list[np.ndarray], k: int, at: np.ndarray) -> float:
-        e = self.fit.estimate
-        if isinstance(self.criterion, LikelihoodCriterion):
-            assert isinstance(self.criterion.problem, LikelihoodProblem)
-            problem = self.criterion.problem.renewed(values, at)
-            try:
-                free, held = (_least(problem, at, fixed) for fixed in ([], [k]))
-            except GrisailleError:
-                return np.nan
-            return float(np.sign(free[1][k] - at[k]) * np.sqrt(max(2 * (held[0] - free[0]), 0.0)))
-        drawn = replace(e, cases=self.criterion.problem.renewed(values).cases, theta=at)
-        criterion = criterion_of(Fitted(self.fit.initial_model, self.fit.experiments, self.fit.method, drawn))
-        best, other = criterion.minimize({}, at), criterion.minimize({k: float(at[k])}, at)
+        drawn = self.deviances.criterion.redrawn(values, at)
+        best, other = (drawn.maximize(held, at, nearly=True) for held in ({}, {k: float(at[k])}))
         if best.failure or other.failure:
             return np.nan
-        scaled = self.criterion.scaled(other.deviance - best.deviance)
+        scaled = self.deviances.scaled(2 * (best.log_density - other.log_density))
         return float(np.sign(best.theta[k] - at[k]) * np.sqrt(max(scaled, 0.0)))
-
-
-def _least(problem: LikelihoodProblem, start: np.ndarray, held: list[int]) -> tuple[float, np.ndarray]:
-    """The least −log L with some unknowns held, and where."""
-    if len(held) == len(start):
-        return problem.evaluate(start, sensitive=False).objective, start
-    restricted = Restricted(problem, start, held)
-    outcome = scoring.score(Search(restricted, most=MOST), tolerance=TOLERANCE)
-    return outcome.evaluation.objective, restricted.whole(outcome.evaluation.theta)
 
 
 def quantile_error(values: np.ndarray, probability: float) -> float:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from grisaille.assessment.criterion import Criterion
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
+from grisaille.estimation.density.least_squares import ConcentratedDensity
 from grisaille.estimation.fitted import Fitted
 from grisaille.study.data_sets import kept_rows
 from grisaille.study.filter_records import discrete_model, draw_outputs, is_exact
@@ -29,7 +29,7 @@ Values = list[np.ndarray]
 def draw_records(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     """Records 0, …, count − 1 from the model at θ."""
     cases = fit.estimate.cases
-    if not fit.method.filters:
+    if fit.method.redraw is None or fit.method.redraw.what == "noise":
         yield from _with_noise(fit, theta, count, seed)
         return
     if is_exact(fit):
@@ -53,12 +53,12 @@ def _simulated(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterato
 
 
 def _with_noise(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
-    criterion = Criterion(fit)
-    problem = criterion.problem
+    density = ConcentratedDensity.around(fit.initial_model, fit.estimate)
+    problem = density.problem
     found = problem.evaluate(theta, sensitive=False)
     if not found.completed:
         raise EstimationError(f"Records cannot be drawn: {found.failure}")
-    problem = problem.begun.but(sigma=criterion.levels(found))
+    problem = problem.begun.but(sigma=density.levels(found))
     parts: list[tuple[np.ndarray, np.ndarray, Stream]] = []
     for k, (case, prediction) in enumerate(zip(problem.cases, found.predictions, strict=True)):
         for s in case.samples:

@@ -14,7 +14,6 @@ import numpy as np
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.uncertainty import half_width
-from grisaille.study.criterion import comparable_criterion
 
 NUMBERS = ("objective", "criterion")
 TEXTS = ("at_bound", "failure", "status")
@@ -61,7 +60,7 @@ def finished_row(layout: Layout, estimate: Estimate, guess: np.ndarray, method: 
     numbers = [
         *(guess if layout.with_guess else ()), *estimate.theta, *errors, *(estimate.theta - half),
         *(estimate.theta + half), *(estimate.noise.get(o, np.nan) for o in layout.noises), estimate.objective,
-        comparable_criterion(estimate, method),
+        method.density.compared(estimate),
     ]  # fmt: skip
     row: dict[str, Any] = dict(zip(layout.floats, map(float, numbers), strict=True))
     row["converged"] = bool(estimate.converged)

@@ -200,21 +200,23 @@ class Point:
         delays = {d.name: d.source for d in system.delays if d.kind == "unknown"}
         if delays and len(self.dq):
             self._refuse_followed_start(delays)
-        point = self
-        for _ in range(AGREEING if delays else 0):
-            known, table = point.observed(), replace(point.table, coef=point.table.coef.copy())
-            for k, signal in enumerate(system.signals):
-                if signal.kind == "delayed" and signal.order == 0 and signal.name in delays:
-                    table.coef[:, k, 0] = known[delays[signal.name]]
-            if np.allclose(table.coef, point.table.coef, rtol=1e-13, atol=0.0):
-                return point
-            point = point._changed(signals=replace(self.signals, table=table), _drop=("u", "start", "dstart"))
-        if delays:
-            raise StructureError(
-                f"{self.trial.flat.name}: what is delayed has no value at the start that agrees with itself: give "
-                f"before= in gr.delay(…), what held before the start."
-            )
-        return point
+        if not delays:
+            return self
+        for share in (1.0, 0.5):  # values that swing around what they should be are averaged
+            point = self
+            for _ in range(AGREEING):
+                known, wanted = point.observed(), point.table.coef.copy()
+                for k, signal in enumerate(system.signals):
+                    if signal.kind == "delayed" and signal.order == 0 and signal.name in delays:
+                        wanted[:, k, 0] = known[delays[signal.name]]
+                if np.allclose(wanted, point.table.coef, rtol=1e-13, atol=0.0):
+                    return point
+                table = replace(point.table, coef=point.table.coef + share * (wanted - point.table.coef))
+                point = point._changed(signals=replace(self.signals, table=table), _drop=("u", "start", "dstart"))
+        raise StructureError(
+            f"{self.trial.flat.name}: what is delayed has no value at the start that agrees with itself: give "
+            f"before= in gr.delay(…), what held before the start."
+        )
 
     def _refuse_followed_start(self, delays: Collection[str]) -> None:
         """Refuse derivatives where the start is solved from what is delayed, which begins with the start."""

@@ -10,7 +10,7 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import t as student
 
-from grisaille.estimation.hac.errors import RobustErrors, Scores, robust_errors
+from grisaille.estimation.hac.errors import RobustCovariance, Scores, robust_errors
 
 SETS = 30
 
@@ -38,7 +38,7 @@ def correlated(rng: np.random.Generator, n: int, root: float) -> np.ndarray:
     return np.asarray(e + 0.2 * rng.standard_normal(n))
 
 
-def errors_of(of: list[Any], J: np.ndarray, e: np.ndarray, **options: Any) -> tuple[np.ndarray, RobustErrors]:
+def errors_of(of: list[Any], J: np.ndarray, e: np.ndarray, **options: Any) -> tuple[np.ndarray, RobustCovariance]:
     bread = np.linalg.inv(J.T @ J)
     delta = bread @ (J.T @ e)
     names = [f"p{k}" for k in range(J.shape[1])]

@@ -117,7 +117,7 @@ def test_a_level_that_came_out_as_zero_still_widens_bands() -> None:
     assert float(fit["scale(leak)"]) == 0
     noise, whole = (fit.states(names=["leak"], bands=b) for b in ("noise", "all"))  # type: ignore[arg-type]
     assert (noise["leak"].sel(statistic="std") == 0).all() and "levels_at_zero" not in noise.attrs
-    limit = fit.estimate.extra["limit(scale(leak))"]
+    limit = fit.estimate.limits["scale(leak)"]
     assert f"scale(leak) at its one-sided limit {limit:.3g}" in whole.attrs["levels_at_zero"]
     assert (whole["leak"].sel(statistic="std", given="smoothed")[1:] > 0.1 * limit).all()
 

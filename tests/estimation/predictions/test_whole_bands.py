@@ -149,6 +149,11 @@ def test_bands_are_none_unless_asked_for(wandering: gr.Fit) -> None:
         fit.predict(bands="some")  # type: ignore[arg-type]
 
 
-def test_ensembles_refuse_in_words(wandering: gr.Fit) -> None:
-    with pytest.raises(gr.EstimationError, match=r"bands='all' is not available for gr\.SimulatedPEM.*gr\.bootstrap"):
-        gr.SimulatedPEM().predict_with_bands(wandering, wandering.experiments[0], None)
+def test_ensembles_refuse_in_words() -> None:
+    t = np.linspace(0.0, 12.0, 25)
+    data = gr.simulate(Wander(), t, {"u": np.sin(t)}, seed=4)
+    record = gr.Experiment(t, {"u": np.sin(t)}, {"y": data["y"].values})
+    fit = gr.fit(Wander(), record, ["k"], gr.SimulatedPEM(realizations=8, compiled=False))
+    for options in ({"bands": "all"}, {"bands": "noise", "horizon": 2}):
+        with pytest.raises(gr.EstimationError, match=r"not available for gr\.SimulatedPEM.*gr\.monte_carlo"):
+            fit.predict(**options)

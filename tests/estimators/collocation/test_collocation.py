@@ -342,7 +342,7 @@ def test_refinement_stops_when_the_estimates_stay(tank) -> None:
     coarse = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle", knots=11))
     fine = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle", knots=11, refine=8))
     finest = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle", order=2, knots=641))
-    assert 0 < fine.estimate.extra["refinements"] < 8
+    assert 0 < fine.estimate.mesh.refinements < 8
     error = finest["a"].std_error
     assert abs(fine["a"] - finest["a"]) < 0.1 * error
     assert abs(fine["a"] - finest["a"]) < abs(coarse["a"] - finest["a"])

@@ -206,7 +206,7 @@ def test_refined_knots_come_back(tmp_path):
     found = gr.simulate(quick, TIMES, {"u": PUSH}, realizations=1, seed=3, noise=True, compiled=False)
     data = gr.Experiment(TIMES, {"u": PUSH}, {"y": found["y"].values.ravel()})
     fit = gr.fit(quick, data, ["a"], gr.Collocation(criterion="amle", knots=9, refine=2))
-    assert fit.estimate.extra["refinements"] == 2
+    assert fit.estimate.mesh.refinements == 2
     fit.save(tmp_path / "fit.nc")
     again = gr.load(tmp_path / "fit.nc")
     np.testing.assert_allclose(again.states()["x"], fit.states()["x"], atol=1e-9)
@@ -236,7 +236,7 @@ def test_elements_are_halved_until_the_estimates_stop_moving():
     assert moved > 4
     assert float(note.split("about ")[1].split()[0]) == pytest.approx(moved, rel=0.1)
     fine = gr.fit(Spring(), data, ["a", "b"], gr.Collocation(criterion="laplace"))
-    assert fine.estimate.extra["pieces"] > 1
+    assert fine.estimate.mesh.pieces > 1
     assert not any(n.startswith("elements") for n in fine.notes)
     for name in ("a", "b"):
         assert abs(float(fine[name]) - float(truth[name])) < 0.01 * truth[name].std_error

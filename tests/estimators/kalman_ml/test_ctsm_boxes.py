@@ -166,7 +166,7 @@ def fitted(box, name, held):
 
 def counted(fit: gr.Fit) -> float:
     """What CTSM calls the log-likelihood: the robust criterion without the penalty of the bounds."""
-    return fit.estimate.extra["penalty"] - fit.objective
+    return fit.estimate.penalty - fit.objective
 
 
 @pytest.mark.compiled
@@ -174,7 +174,7 @@ def counted(fit: gr.Fit) -> float:
 def test_estimates_are_the_published_ones_where_these_are_determined(box, name, monkeypatch):
     # CTSM-R's deviations are those of the curvature, ours of the sandwich, since Huber's loss is no likelihood
     monkeypatch.setattr(
-        "grisaille.estimators.kalman_ml.kalman_ml.score_sandwich", lambda problem, theta, inverse, horizon: inverse
+        "grisaille.estimators.kalman_ml.conclusion.score_sandwich", lambda problem, theta, inverse, horizon: inverse
     )
     fit, published = fitted(box, name, UNSEEN[name])
     assert counted(fit) > published["loglik"] - BOXES[name][1]
@@ -202,7 +202,7 @@ def test_our_own_optimum_is_higher(box, name, more):
 @pytest.mark.compiled
 def test_a_robust_criterion_has_no_information_criterion(box):
     fit, _ = fitted(box, "TiTw", ["p11"])
-    assert 0 < fit.estimate.extra["penalty"] < 1e-2
+    assert 0 < fit.estimate.penalty < 1e-2
     assert any(note.startswith("penalty:") for note in fit.notes)
     with pytest.raises(EstimationError, match="not one"):
         _ = fit.aic

@@ -50,7 +50,7 @@ def test_nothing_to_search_and_finer_steps_that_fail(monkeypatch: pytest.MonkeyP
         raise SimulationError("steps were used up")
 
     monkeypatch.setattr(Problem, "refined", fails)
-    monkeypatch.setattr("grisaille.estimators.output_error.output_error.TOO_LONG", -1.0)
+    monkeypatch.setattr("grisaille.estimators.output_error.stages.TOO_LONG", -1.0)
     u = 3 * np.sin(4 * t)
     y = gr.simulate(Slide(**TRUTH), t, {"u": u}).y.values + 0.001 * np.random.default_rng(0).standard_normal(t.size)
     fit = gr.fit(Slide(), gr.Experiment(t, {"u": u}, {"y": y}), list(TRUTH))

@@ -22,7 +22,7 @@ def test_monte_carlo_part_is_the_scatter_over_ensembles(match: str) -> None:
     method = gr.SimulatedPEM(realizations=count, match=match, threads=1)
     fits = [gr.fit(Squared(a=1.2), data, ["a"], replace(method, seed=s)) for s in range(10)]
     scatter = np.var([float(f["a"]) for f in fits], ddof=1)
-    told = np.mean([f.estimate.extra["monte_carlo_share"] * f["a"].std_error ** 2 for f in fits])
+    told = np.mean([f.estimate.ensemble.monte_carlo_share * f["a"].std_error ** 2 for f in fits])
     assert 0.33 < told / scatter < 3.0
 
 
@@ -32,7 +32,7 @@ def test_experiments_share_the_random_numbers_of_the_model() -> None:
     for copies in (1, 3):
         records = [record(Squared(a=1.2), 3, TIMES[:101]) for _ in range(copies)]
         fit = gr.fit(Squared(a=1.2), records, ["a"], gr.SimulatedPEM(realizations=24, threads=1))
-        found.append((fit["a"].std_error ** 2, fit.estimate.extra["monte_carlo_share"]))
+        found.append((fit["a"].std_error ** 2, fit.estimate.ensemble.monte_carlo_share))
     (one, share), (three, larger) = found
     assert three * larger == pytest.approx(one * share, rel=1e-3)
     assert three * (1 - larger) == pytest.approx(one * (1 - share) / 3, rel=1e-3)

@@ -49,14 +49,14 @@ def _record(model: gr.Model, seed: int = 12, end: float = 30.0) -> gr.Experiment
 def test_intervals_that_hold_too_seldom_are_marked(model, end, is_marked):
     fit = gr.fit(model(), _record(model(), end=end), ["a", "scale(w)"], BOTH)
     assert ("std. error*" in str(fit)) == is_marked
-    covered = [fit.estimate.extra[f"covered({name})"] for name in ("a", "scale(w)")]
+    covered = [fit.estimate.ensemble.covered[name] for name in ("a", "scale(w)")]
     assert (min(covered) < 0.87) == is_marked
     assert any("hold it too seldom" in n and "simulated with this fit" in n for n in fit.notes) == is_marked
 
 
 def test_the_mean_alone_is_not_checked_so():
     fit = gr.fit(Even(), _record(Even()), ["a"], gr.SimulatedPEM(realizations=30))
-    assert not fit.estimate.caution and not any(k.startswith("covered(") for k in fit.estimate.extra)
+    assert not fit.estimate.caution and not fit.estimate.ensemble.covered
 
 
 def test_the_gradient_of_a_record_is_that_of_the_criterion():

@@ -123,8 +123,8 @@ def test_number_of_realizations_is_chosen() -> None:
     data = record(Squared(a=1.2), 3)
     fit = gr.fit(Squared(), data, ["a"], gr.SimulatedPEM(realizations="auto"))
     assert fit.converged
-    assert fit.estimate.extra["realizations"] >= 128
-    assert fit.estimate.extra["monte_carlo_share"] < 0.01
+    assert fit.estimate.ensemble.realizations >= 128
+    assert fit.estimate.ensemble.monte_carlo_share < 0.01
     assert any(n.startswith("realizations: 128 (enough; tried 64, 128)") for n in fit.notes)
 
 

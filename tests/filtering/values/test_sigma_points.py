@@ -84,7 +84,7 @@ def test_loops_agree_with_points_written_out(model, data, margin):
     ]
     theta, steps = np.array([0.55]), case.discretisation
     written = case.runner.likelihood(theta, steps, sensitive=False).likelihood
-    runner = ValueRunner(case.trial, gr.KalmanML(filter="unscented", substeps=2)._filter_options())
+    runner = ValueRunner(case.trial, gr.KalmanML(filter="unscented", substeps=2).filter_options)
     looped = runner.likelihood(theta, steps, sensitive=False).likelihood
     assert isinstance(runner.filter, SigmaPointValues)
     assert looped.value == pytest.approx(written.value, abs=margin)

@@ -7,8 +7,10 @@ records do not enter. So they are kept with the model, and problems of equal mod
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
 from grisaille.cache import Cache
+from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.conditions import StartConditions
 from grisaille.collocation.direct.element import ElementFunctions, Parts, element_functions, start_functions
 from grisaille.collocation.direct.model import DirectModel
@@ -28,12 +30,19 @@ class ModelFunctions:
         self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
         self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, ca.vertcat(symbols, constants)]
         self._looks: Cache[PointFormula] = Cache(None)
+        self._quantities: Cache[ca.Function] = Cache(1)
         self.level_slots = frozenset(
             ca.jacobian_sparsity(ca.substitute(model.levels, model.q, parts.q), symbols).get_col()
         )
         plant = ca.vertcat(model.rates[: model.nx], model.residual)
         gains = ca.densify(ca.vec(ca.substitute(ca.jacobian(plant, model.v), model.q, parts.q)))
         self.gain_slots = frozenset(ca.jacobian_sparsity(gains, symbols).get_col()) - self.level_slots
+
+    def quantities(self, slots: Floats, constants: Floats) -> Floats:
+        """Return q at values of slots and constants."""
+        inside = [self._parts.slots, self._parts.constants]
+        function = self._quantities.get("q", lambda: ca.Function("q", inside, [ca.densify(self._parts.q)]))
+        return np.array(function(slots, constants).full()).ravel()
 
     def look(self, what: str) -> PointFormula:
         """Return ``"measured"``, ``"deviation"``, ``"observed"`` or ``"constraints"`` as a function of points."""
@@ -83,6 +92,10 @@ class Functions:
     def gain_slots(self) -> frozenset[int]:
         """Slots of other unknowns that decide how strongly white noise acts: C in C ẋ = f + w."""
         return self._shared.gain_slots
+
+    def quantities(self, slots: Floats, constants: Floats) -> Floats:
+        """Values of the model's q at those of slots and constants."""
+        return self._shared.quantities(slots, constants)
 
     def look(self, what: str | ca.SX) -> PointFormula:
         """``"measured"``, ``"deviation"`` (σ), ``"observed"``, ``"constraints"``, or formulas of the model.

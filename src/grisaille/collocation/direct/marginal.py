@@ -47,19 +47,46 @@ def marginal_of(at: Place, model: Linearized) -> Marginal:
     return Marginal(value, model.gradient + moved, moved + _spread_slope(at))
 
 
+def marginals_of(at: Place, model: Linearized) -> list[Marginal]:
+    """Of every record, without what was known of θ: they add up to ``marginal_of`` without it."""
+    program, found = at.program, []
+    costs, moved, spread = program.costs_of_records(at.point), _determinant_gradients(at, model), _spread_slopes(at)
+    for r, swept in enumerate(model.swept):
+        first, last = program.span(r)
+        prior = float(np.log(program.noise_weights[first:last]).sum())
+        noise, residuals, levels = costs[r].tolist()
+        value = minus_log_likelihood(noise + residuals, swept.log_determinant, prior, levels)
+        slope = np.zeros(len(at.theta))
+        program.slots.add_to(slope, r, swept.first[0, 1:])
+        found.append(Marginal(value, slope + moved[r], moved[r] + spread[r]))
+    return found
+
+
 def _spread_slope(at: Place) -> Floats:
     """∂/∂θ of ½ log det 2πR at fixed states: the freedom that samples leave to levels of measurement noise."""
-    program, total = at.program, np.zeros(len(at.theta))
+    return np.asarray(np.sum(_spread_slopes(at), axis=0))
+
+
+def _spread_slopes(at: Place) -> list[Floats]:
+    """The same for every record."""
+    program, found = at.program, []
     for r, record in enumerate(program.records):
+        total = np.zeros(len(at.theta))
         sigma, _, by_slots = program.look("deviation", at.point, r)
         ends = program.meshes[r].ends_of_samples
         share = np.einsum("ij,ijk->k", np.where(record.measured, 1 / sigma[ends], 0.0), by_slots[ends])
         program.slots.add_to(total, r, share)
-    return total
+        found.append(total)
+    return found
 
 
 def _determinant_gradient(at: Place, model: Linearized) -> Floats:
     """d ½ log det H_red / dθ along the optimal path."""
+    return np.asarray(np.sum(_determinant_gradients(at, model), axis=0))
+
+
+def _determinant_gradients(at: Place, model: Linearized) -> list[Floats]:
+    """The same for every record."""
     program, (a0, a) = at.program, at.program.arguments(at.point)
     joint0, joint, P0, P = _blocks(program, model)
     f = program.functions
@@ -73,14 +100,16 @@ def _determinant_gradient(at: Place, model: Linearized) -> Floats:
     moved = [
         _with_right_hand_side(c, slope, program) for slope, c in zip(slopes, (model.start, model.elements), strict=True)
     ]
-    total = np.zeros(len(at.theta))
+    found = []
     own = [fn.sizes.parts[3] for fn in (f.start, f.element)]
     direct = [slopes[0][:, own[0]], slopes[1][:, own[1]]]
     for r in range(len(program.records)):
         first, last = program.span(r)
         through = sweep(moved[0].part(r, r + 1), moved[1].part(first, last)).first[0, 1:]
+        total = np.zeros(len(at.theta))
         program.slots.add_to(total, r, direct[0][r] + direct[1][first:last].sum(axis=0) - through)
-    return total
+        found.append(total)
+    return found
 
 
 def _blocks(program: Transcription, model: Linearized) -> tuple[Floats, Floats, Floats, Floats]:

@@ -172,6 +172,14 @@ class Transcription:
         known = float(self.information(point.theta)[0]) if self.information is not None else 0.0
         return Costs(float(noise), float(residuals), float(levels), known, c0, c)
 
+    def costs_of_records(self, point: Point) -> Floats:
+        """(records, 3): what the noise, the residuals and the levels of each record cost."""
+        start, elements = self.arguments(point)
+        with np.errstate(all="ignore"):
+            total, _ = self.functions.start.values(start, self.start_data)
+            cost, _ = self.functions.element.values(elements, self.element_data)
+        return np.asarray(total + np.add.reduceat(cost, self.edges[:-1], axis=0))
+
     def look(self, what: str | ca.SX, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
         """``Functions.look`` at the first instant and all ends of a record.
 

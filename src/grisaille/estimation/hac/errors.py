@@ -16,7 +16,7 @@ that know how badly a variance is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,8 +43,20 @@ TOO_FEW = 8
 """Instants for each coefficient of the shortest process."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RobustErrors:
+    """How well standard errors are known that hold under correlated residuals: what an estimate keeps of them."""
+
+    degrees_of_freedom: Mapping[str, float]
+    """Of Student's t, by the name of the unknown."""
+    independent: Mapping[str, float]
+    """For how many samples those of each output count, where their mean square is asked for."""
+    stretch: float
+    """Samples that residuals hang together for; 1 of white ones, infinite where no process is."""
+
+
+@dataclass(frozen=True, eq=False)
+class RobustCovariance:
     """The covariance of the unknowns, and how well it is known itself."""
 
     covariance: Floats
@@ -55,6 +67,11 @@ class RobustErrors:
     stretch: float
     """Samples that residuals hang together for; 1 of white ones, infinite where no process is."""
     notes: tuple[str, ...]
+
+    def known(self, names: Sequence[str]) -> RobustErrors:
+        """Return what an estimate keeps, by the names of its unknowns."""
+        freedom = dict(zip(names, map(float, self.degrees_of_freedom), strict=True))
+        return RobustErrors(freedom, {n: float(v) for n, v in self.independent.items()}, float(self.stretch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +89,7 @@ class Scores:
 
 def robust_errors(
     cases: Sequence[Case], scores: Scores, names: Sequence[str], *, calibrated: bool = True
-) -> RobustErrors:
+) -> RobustCovariance:
     """The sandwich of a fit's residuals.
 
     calibrated : whether degrees of freedom are sought, too, which takes longer
@@ -87,7 +104,7 @@ def robust_errors(
     n = len(names)
     if not moments.lags:
         nothing = np.where(np.diag(bread) > 0, np.inf, 0.0)
-        return RobustErrors(np.diag(nothing), np.full(n, np.inf), {}, np.inf, (_too_few(moments),))
+        return RobustCovariance(np.diag(nothing), np.full(n, np.inf), {}, np.inf, (_too_few(moments),))
     c = moments.observed(r[counted, None])[0]
     process, is_settled = moments.process_of(c)
     gamma = moments.gamma(process)
@@ -96,7 +113,7 @@ def robust_errors(
     reach = _reach(grid.outputs[longest], moments, stretches, cases)
     if stretches < 1:
         nothing = np.where(np.diag(bread) > 0, np.inf, 0.0)
-        return RobustErrors(np.diag(nothing), np.full(n, np.inf), independent, np.inf, (_no_process(reach),))
+        return RobustCovariance(np.diag(nothing), np.full(n, np.inf), independent, np.inf, (_no_process(reach),))
     meat = A.T @ moments.applied(gamma, A)
     variance = np.diag(meat).copy()
     quantile = _quantiles(moments, process, c, A, variance) if calibrated else np.zeros(n)
@@ -113,7 +130,7 @@ def robust_errors(
     if (larger > 1).any():
         which = ", ".join(f"{name} ({np.sqrt(f):.2g})" for name, f in zip(names, larger, strict=True) if f > 1)
         notes.append(f"robust errors: residuals are larger where they tell {which}; errors are larger by this factor.")
-    return RobustErrors(found, _degrees(quantile), independent, grid.instants / stretches, tuple(notes))
+    return RobustCovariance(found, _degrees(quantile), independent, grid.instants / stretches, tuple(notes))
 
 
 def _independent(moments: Moments, gamma: Floats) -> dict[str, float]:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
-from grisaille.errors import EstimationError
+from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 
 
 def with_errors(fit: Fitted, errors: str) -> Fitted:
     """The same estimates with the errors of another option of the method."""
-    if "errors" not in fit.method.options:
-        raise EstimationError(
-            f"{type(fit.method).__name__} has one kind of standard errors; fit.with_errors(…) is for fits by "
-            "gr.OutputError."
-        )
-    method: Any = fit.method
-    other = replace(method, errors=errors)
-    made = Fitted(fit.initial_model, fit.experiments, other, other.reckoned(fit.estimate), fit.why)
+    if fit.method.other_errors is None:
+        raise missing(fit.method, "other_errors")
+    other = fit.method.other_errors.by(fit.estimate, errors)
+    made = Fitted(fit.initial_model, fit.experiments, other.method, other.estimate, fit.why)
     made.kept = fit.kept
     return made

@@ -22,6 +22,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
+from grisaille.estimation.keeping.findings import restored_findings
 from grisaille.estimation.keeping.netcdf import read_groups
 from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest, seal
 from grisaille.estimation.likelihood import LikelihoodEvaluation
@@ -41,6 +42,8 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
+READ = (1, FORMAT)
+"""Formats: the first has one table where the second has the findings of methods field by field."""
 UNSEALED = (
     "file: saved by a version whose digest covers the numbers but not the texts beside them (status, notes, names); "
     "save it again to have all of it covered."
@@ -76,8 +79,9 @@ def _read(target: Path) -> dict[str, xr.Dataset]:
     root = groups[""]
     if str(root.attrs.get("kind", "")) != KIND:
         raise DataError(f"{str(target)!r} is a netCDF file, but not of a fit: fit.save writes those.")
-    if int(root.attrs["format"]) != FORMAT:
-        raise DataError(f"{str(target)!r} has the format {root.attrs['format']}; this version reads {FORMAT}.")
+    if int(root.attrs["format"]) not in READ:
+        known = " and ".join(map(str, READ))
+        raise DataError(f"{str(target)!r} has the format {root.attrs['format']}; this version reads {known}.")
     return groups
 
 
@@ -126,7 +130,9 @@ def rebuilt(
     cases = tuple(
         _case(model, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
     )
-    fit = Fitted(model, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+    fit = Fitted(
+        model, experiments, method, _estimate(record, method, arrays, unknowns, cases, predictions), record["why"]
+    )
     fit.known_intervals = {(i["level"], i["method"]): _intervals(i) for i in record.get("intervals", ())}
     fit.kept = {n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)}
     return fit
@@ -214,6 +220,7 @@ def _approximation(saved: Mapping[str, Any] | None) -> ApproximationCheck | None
 
 def _estimate(
     record: Mapping[str, Any],
+    method: Estimator,
     arrays: Mapping[str, np.ndarray],
     unknowns: tuple[Unknown, ...],
     cases: tuple[Case, ...],
@@ -233,10 +240,10 @@ def _estimate(
         {c: float(v) for c, v in zip(columns, row, strict=True) if not np.isnan(v)} for row in arrays["trace"]
     )
     plain = ("noise", "log_likelihood", "is_likelihood", "count", "objective", "converged", "status", "evaluations",
-             "seconds", "offset", "extra")  # fmt: skip
+             "seconds", "offset")  # fmt: skip
     return Estimate(
         unknowns=unknowns, theta=arrays["theta"], covariance=arrays["covariance"], free=arrays["free"].astype(bool),
         evaluation=evaluation, cases=cases, notes=tuple(record["notes"]), trace=trace,
         caution=record.get("caution", ""), approximation=_approximation(record.get("approximation")),
-        failures=tuple(record["failures"]), **{key: record[key] for key in plain},
+        failures=tuple(record["failures"]), **restored_findings(record, method), **{key: record[key] for key in plain},
     )  # fmt: skip

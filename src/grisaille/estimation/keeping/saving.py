@@ -21,6 +21,7 @@ import numpy as np
 from grisaille.errors import DataError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
+from grisaille.estimation.keeping.findings import findings
 from grisaille.estimation.keeping.netcdf import groups_as_bytes
 from grisaille.laws.content import to_data
 from grisaille.model.packing import pack
@@ -30,7 +31,7 @@ from grisaille.writing import write_whole
 if TYPE_CHECKING:
     import xarray as xr
 
-KIND, FORMAT = "grisaille fit", 1
+KIND, FORMAT = "grisaille fit", 2
 KEPT = "kept_"
 """Begins the names of arrays that belong to the method."""
 
@@ -75,7 +76,8 @@ def numbers(fit: Fitted) -> dict[str, np.ndarray]:
     }  # fmt: skip
     if not e.evaluation.is_least_squares:
         arrays |= {"slope": e.evaluation.gradient, "curvature": e.evaluation.information}
-    arrays |= {f"{KEPT}{name}": value for name, value in fit.method.kept(fit).items()}
+    if fit.method.states is not None:
+        arrays |= {f"{KEPT}{name}": value for name, value in fit.method.states.arrays_to_save(fit).items()}
     columns = list(dict.fromkeys(c for row in e.trace for c in row))
     rows = [[row.get(c, np.nan) for c in columns] for row in e.trace]
     arrays["trace"] = np.array(rows, dtype=float).reshape(len(rows), len(columns))
@@ -96,7 +98,7 @@ def record(fit: Fitted) -> dict[str, Any]:
         "approximation": None if e.approximation is None else asdict(e.approximation),
         "trace_columns": list(dict.fromkeys(c for row in e.trace for c in row)),
         "evaluations": int(e.evaluations), "failures": list(e.failures), "seconds": e.seconds, "offset": e.offset,
-        "extra": dict(e.extra),
+        "findings": findings(e),
         "intervals": [_interval(level, method, found) for (level, method), found in fit.known_intervals.items()],
         "discretisation": [p.discretisation for p in e.evaluation.predictions],
         "steps": [{} if c.discretisation is None else c.discretisation.data for c in e.cases],

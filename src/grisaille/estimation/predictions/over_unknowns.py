@@ -93,7 +93,7 @@ def spread_over_unknowns(
 
 def levels_at_zero(estimate: Estimate) -> dict[str, float]:
     """Return the one-sided limits of levels that came out as zero, by name."""
-    limits = {u.name: estimate.extra.get(f"limit({u.name})", np.nan) for u in estimate.unknowns}
+    limits = {u.name: estimate.limits.get(u.name, np.nan) for u in estimate.unknowns}
     zero = [
         u.name for u, v, f in zip(estimate.unknowns, estimate.theta, estimate.free, strict=True) if v == 0 and not f
     ]

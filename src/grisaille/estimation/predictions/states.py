@@ -33,7 +33,7 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
-    from grisaille.estimation.estimator import Wanted
+    from grisaille.estimation.abilities.states import Wanted
 
 CaseOf = Callable[[Model, Experiment, Sequence[Unknown], Sequence[Kind]], Case]
 """How a filter's estimator makes the case of a new experiment."""

@@ -44,6 +44,7 @@ def simulated_with_bands(fit: Fitted, experiment: Experiment, bands: Bands = "al
     """Simulate every variable and output, with the band of noise and parameters, or of measurement noise alone."""
     import xarray as xr
 
+    _refuse_means(fit, experiment, bands)
     if bands == "all":
         refuse_without_covariance(fit)
         path, slopes = sensitive(fit, experiment)
@@ -59,6 +60,16 @@ def simulated_with_bands(fit: Fitted, experiment: Experiment, bands: Bands = "al
         data[name] = _band(path[name].values, np.sqrt(own), fit, path[name].attrs)
     coordinates = {"statistic": list(STATISTICS), "time": path["time"]}
     return with_kind(xr.Dataset(data, coordinates, {**path.attrs, "level": LEVEL}), bands)
+
+
+def _refuse_means(fit: Fitted, experiment: Experiment, bands: Bands) -> None:
+    """Refuse bands around the mean of an ensemble, which noise and unknowns alone do not make."""
+    if "realizations" in fit.method.simulation_options(fit.estimate, experiment.name or ""):
+        raise EstimationError(
+            f"bands={bands!r} is not available for gr.{type(fit.method).__name__}, whose predictions are means of an "
+            "ensemble: fit.simulate(times, inputs, realizations=1000) shows what disturbances do, fits of "
+            "gr.monte_carlo(fit.model, fit.experiments, …) what the uncertainty of the estimates does."
+        )
 
 
 def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, predicted: Predicted) -> xr.Dataset:

@@ -13,23 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
+from grisaille.estimation.density.kinds import Levels
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
-from grisaille.estimation.exact_data import EXPLAINED
 from grisaille.estimation.levels import level_guess
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
 from grisaille.estimators.collocation.filter_check import check_laplace
+from grisaille.estimators.collocation.objective import DEBIASED, OF_MISFIT, MarginalLikelihood, OfTrajectories
 from grisaille.estimators.collocation.posing import direct_options, pose_elements, pose_splines
-from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import (
     caution,
     dead_time_obstacle,
@@ -37,16 +38,10 @@ from grisaille.estimators.collocation.refusals import (
     spline_obstacle,
     with_slope,
 )
+from grisaille.estimators.collocation.states import TrajectoryStates
 from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from grisaille.estimation.fitted import Fitted
-    from grisaille.estimation.predictions.band_kinds import Bands
-    from grisaille.estimation.predictions.horizons import Horizon
 
 CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
 
@@ -96,8 +91,6 @@ class Collocation(Estimator):
     (0.5, ['given', 'statistic', 'time'])
     """
 
-    smooths: ClassVar[bool] = True
-
     criterion: Literal["auto", "amle", "ipda", "smoothing", "laplace"] = "auto"
     intensities: Literal["given", "estimate"] = "given"
     debias: bool = False
@@ -113,12 +106,6 @@ class Collocation(Estimator):
     max_iterations: int = 300
     compiled: bool | None = None
 
-    has_own_likelihood: ClassVar[bool] = True
-    has_states: ClassVar[bool] = True
-    predicts_ahead: ClassVar[Literal["no"]] = "no"
-    tells_how: ClassVar[bool] = True
-    deviance: ClassVar[Literal["trajectories"]] = "trajectories"
-
     @classmethod
     def verdict(cls, subject: Subject) -> Verdict:
         if subject.is_static:
@@ -132,41 +119,12 @@ class Collocation(Estimator):
         return Verdict(False, UNASKED)
 
     @property
-    def is_likelihood(self) -> bool:
-        return self.criterion == "laplace"
-
-    @property
-    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
-        told = self.criterion in ("amle", "laplace")
-        return {"scale": "yes" if told else "no", "noise": "yes" if self.is_likelihood else "no"}
-
-    @property
-    def no_profiles(self) -> str:
-        if self.criterion == "smoothing":
-            return (
-                "criterion='smoothing' has no profiles or regions: its parameters minimise the misfit of trajectories "
-                "that follow the data themselves, and differences of that misfit say nothing about confidence. Fit "
-                "with criterion='amle' or 'laplace', or see gr.monte_carlo(fit.model, fit.experiments, …)."
-            )
-        if self.debias:
-            return (
-                "debias=True moved the estimates off the minimum of their criterion, so there are no profiles or "
-                "regions around them: fit with criterion='laplace', or without debias."
-            )
-        return ""
-
-    @property
-    def no_ratio(self) -> str:
-        if self.is_likelihood or self.no_profiles:
-            return self.no_profiles
-        return (
-            f"A ratio test needs a likelihood, and criterion={self.criterion!r} is not one: fit with "
-            f"gr.Collocation(criterion='laplace'). fit.profile(name) shows how the criterion grows."
-        )
-
-    @property
-    def not_a_likelihood(self) -> str:
-        return f"criterion={self.criterion!r}"
+    def density(self) -> MarginalLikelihood | OfTrajectories:
+        if self.criterion == "laplace":
+            return MarginalLikelihood(self.refine)
+        refused = OF_MISFIT if self.criterion == "smoothing" else DEBIASED if self.debias else ""
+        levels = Levels("yes" if self.criterion == "amle" else "no", "no")
+        return OfTrajectories(f"criterion={self.criterion!r}", refused, levels=levels)
 
     def __post_init__(self) -> None:
         for name in ("order", "knots", "quadrature", "trajectories", "refine"):
@@ -230,7 +188,7 @@ class Collocation(Estimator):
         structure, data, unknowns = question.structure, question.data, question.unknowns
         model = with_slope(structure, data, unknowns)
         scales = [u.name for u in unknowns if u.kind == "scale"]
-        if scales and self.levels_told["scale"] == "no":
+        if scales and self.density.levels.scale == "no":
             raise EstimationError(
                 f"criterion={self.criterion!r} takes '{scales[0]}' as given and does not estimate it: use "
                 f"gr.Collocation(criterion='laplace')."
@@ -261,9 +219,13 @@ class Collocation(Estimator):
         self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
     ) -> Reviewed:
         """Compare the marginal likelihood with that of a filter."""
-        if self.criterion != "laplace" or not estimate.is_likelihood or EXPLAINED in estimate.extra:
+        if self.criterion != "laplace" or not estimate.is_likelihood or estimate.explained_exactly:
             return Reviewed(self, estimate)
         return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate, self.compiled)))
+
+    @property
+    def states(self) -> TrajectoryStates:
+        return TrajectoryStates()
 
     @property
     def tests_starts(self) -> bool:
@@ -277,39 +239,6 @@ class Collocation(Estimator):
     def validator(self) -> Estimator:
         """Trajectories that follow the data are no test of them: a simulation is."""
         return OutputError(compiled=self.compiled)
-
-    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: Horizon) -> None:
-        if horizon != np.inf:
-            raise EstimationError(
-                f"{type(self).__name__} estimates trajectories from all data together and predicts nothing from "
-                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit)"
-                f".predict(horizon={horizon!r}), or horizon=None to simulate."
-            )
-
-    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
-        solution = evaluation.solution if isinstance(evaluation, CollocationEvaluation) else None
-        is_free = solution is None or not solution.held_states()
-        return evaluation, evaluation.log_likelihood if self.criterion == "laplace" and is_free else np.nan
-
-    def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
-        from grisaille.estimators.collocation.states import states_along
-
-        known, at = np.zeros((len(theta), len(theta))), problem.of(CollocationProblem).evaluate(theta)
-        return {
-            case.name: states_along(at, k, known, case.trial.structure, bands="noise")
-            for k, case in enumerate(problem.cases)
-        }
-
-    def states(self, fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands | None = None) -> xr.Dataset:
-        from grisaille.estimators.collocation.states import trajectory_states
-
-        return trajectory_states(fit, experiment, names, level, bands or "all")
-
-    def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
-        """The trajectories."""
-        from grisaille.estimators.collocation.states import kept_arrays
-
-        return kept_arrays(fit)
 
 
 def _as_plain(value: Any) -> Any:

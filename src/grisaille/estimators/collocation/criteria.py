@@ -18,7 +18,6 @@ import numpy as np
 from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.exact_data import EXPLAINED
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
 from grisaille.estimators.collocation.intensities import find_intensities
@@ -119,11 +118,8 @@ def _dressed(
         converged=answer.converged, status=_sentence(answer, journal), notes=tuple(dict.fromkeys(notes)),
         trace=tuple(journal.trace), evaluations=journal.evaluations, failures=tuple(journal.failures),
         seconds=journal.seconds,
-        extra={
-            "criterion": evaluation.objective, "refinements": float(rounds),
-            **problem.trajectories.sizes(answer.solution),
-            **({EXPLAINED: 1.0} if answer.is_exact else {}),
-        },
+        compared=evaluation.objective, explained_exactly=answer.is_exact,
+        mesh=replace(problem.trajectories.mesh(answer.solution), refinements=rounds),
     )  # fmt: skip
 
 

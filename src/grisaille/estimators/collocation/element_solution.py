@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.direct.marginal import exact_model, marginal_of
+from grisaille.collocation.direct.marginal import exact_model, marginal_of, marginals_of
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Linearized, Place
 from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
@@ -38,6 +38,11 @@ class ElementSolution(Solution):
     def _model(self) -> Linearized | None:
         """With Gauss–Newton's curvature where the exact one has no minimum."""
         return curvature_at(self.at, self.inside & ~self.levels, self._exact)
+
+    @property
+    def curvature_of_path(self) -> Linearized | None:
+        """The model at the solution, with Gauss–Newton's curvature where the exact one has no minimum."""
+        return self._model
 
     def least(self) -> tuple[np.ndarray, np.ndarray]:
         if self._model is None:
@@ -70,6 +75,11 @@ class ElementSolution(Solution):
         if self._exact is None:
             raise NotPositiveDefinite
         return marginal_of(self.at, self._exact)
+
+    def marginals(self, sensitive: bool) -> list[Marginal]:
+        if self._exact is None:
+            raise NotPositiveDefinite
+        return marginals_of(self.at, self._exact)
 
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
         program = self.at.program

@@ -29,11 +29,14 @@ from grisaille.collocation.direct.summary import inside_bounds
 from grisaille.collocation.direct.transcription import Point
 from grisaille.collocation.newton import Ended
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
+from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.estimators.collocation.element_solution import ElementSolution
+from grisaille.estimators.collocation.passed import describe_passed, passed_by_elements
 from grisaille.estimators.collocation.strides import Strides
 from grisaille.estimators.collocation.trajectories import SETTLED, Judged, Trajectories
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.trial.discretisation import Discretisation
+from grisaille.trial.passed_bends import PassedBump
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -169,7 +172,7 @@ class Elements(Trajectories):
     ) -> Judged:  # fmt: skip
         moves = self._moves(problem, solution, covariance)
         if not moves.max(initial=0.0) > SETTLED:
-            return Judged(True)
+            return self._meeting_bumps(solution, most)
         worst = int(np.argmax(moves))
         said = (
             f"shorter ones would move {problem.unknowns[worst].name} by about {moves[worst]:.2g} standard errors"
@@ -178,6 +181,18 @@ class Elements(Trajectories):
         )
         note = f"elements: {said}; use gr.Collocation(refine={2 * max(most, ROUNDS // 2)})."
         return Judged(False, note, f"elements are too long: {said}")
+
+    def _meeting_bumps(self, solution: ElementSolution, most: int) -> Judged:
+        """Whether elements meet the bumps on their way, or could not: those are told in ``notes``."""
+        found = self._passed(solution) if most else []
+        is_enough = not any(b.more <= 2**most for _, b in found)
+        return Judged(is_enough, "" if is_enough else self._passed_notes(found)[0])
+
+    def _passed(self, solution: ElementSolution) -> list[tuple[str, PassedBump]]:
+        return passed_by_elements(solution.at, solution.curvature_of_path)
+
+    def _passed_notes(self, found: Sequence[tuple[str, PassedBump]]) -> list[str]:
+        return describe_passed(found, "elements", "gr.KalmanML() cuts its steps there; or make it wider")
 
     def _moves(self, problem: CollocationProblem, solution: ElementSolution, covariance: np.ndarray) -> np.ndarray:
         """|Δθ| on elements half as long, in standard errors; zero without a prediction, infinite for no path."""
@@ -215,7 +230,8 @@ class Elements(Trajectories):
 
     def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Elements:
         path = Point(**{f.name: fit.kept[f"path_{f.name}"] for f in fields(Point)})
-        older = RadauElements(int(fit.estimate.extra.get("pieces", 1)))
+        known = fit.estimate.mesh
+        older = RadauElements(1 if known is None else max(known.pieces, 1))
         grid = meshes[0] if isinstance(meshes[0], RadauElements) else older
         # a file may have kept no algebraic unknowns after jumps of inputs
         is_whole = path.inner.shape[1] == self.program.functions.element.sizes.inner
@@ -223,7 +239,8 @@ class Elements(Trajectories):
         return Elements(self.program, grid, self.reason, last)
 
     def notes(self, solution: ElementSolution) -> list[str]:
-        return [*self._drift(solution.at), *self._beyond_bounds(solution.at)]
+        passed = self._passed_notes(self._passed(solution))
+        return [*self._drift(solution.at), *self._beyond_bounds(solution.at), *passed]
 
     def _drift(self, at: Place) -> list[str]:
         """Whether hidden constraints, posed at the first point only, still hold at the end."""
@@ -251,9 +268,8 @@ class Elements(Trajectories):
             f"(criterion='laplace', debias=True) of direct collocation does not keep; criterion='amle' does."
         ]
 
-    def sizes(self, solution: ElementSolution) -> dict[str, float]:
-        elements = sum(len(m.lengths) for m in solution.at.program.meshes)
-        return {"elements": float(elements), "pieces": float(self.grid.pieces)}
+    def mesh(self, solution: ElementSolution) -> MeshResult:
+        return MeshResult(elements=sum(len(m.lengths) for m in solution.at.program.meshes), pieces=self.grid.pieces)
 
 
 def _of_criterion(at: Place, finer: Place) -> np.ndarray | None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.determination.words import DEAD
-from grisaille.estimation.exact_data import find_endless_fall
 from grisaille.estimation.levels import ONE_SIDED
+from grisaille.estimation.residuals.exact_data import find_endless_fall
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
 from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem

@@ -59,7 +59,7 @@ class CollocationProblem(Problem):
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> CollocationEvaluation:
         """The criterion at θ."""
-        found = self._followed(theta)
+        found = self.followed(theta)
         try:
             if not isinstance(found, str):
                 return self.at(found, sensitive=sensitive)
@@ -69,16 +69,15 @@ class CollocationProblem(Problem):
         empty = np.zeros(0)
         return CollocationEvaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason)
 
-    def _followed(self, theta: np.ndarray) -> Solution | str:
+    def followed(self, theta: np.ndarray) -> Solution | str:
         trajectories = self.trajectories if self.goes_on else self.trajectories.renewed(self.cases)
         return trajectories.follow(self, theta)
 
     def at(self, found: Solution, *, sensitive: bool = True) -> CollocationEvaluation:
         """The evaluation of trajectories that are solved for."""
         theta, told = found.theta, found.told(self.cases, self.criterion == "smoothing")
-        slope, information = found.least()
+        slope, information = self.least(found)
         prior = self.prior(theta)
-        information = information if found.has_exact_priors else information + prior.correction
         residuals = np.concatenate([told.residuals, prior.residuals])
         jacobian = np.concatenate([told.jacobian, prior.slopes])
         value, log_likelihood = found.objective, -found.objective
@@ -98,7 +97,7 @@ class CollocationProblem(Problem):
         """The objective and its gradient only: samples are not looked at."""
         if self.criterion != "laplace":
             return super().gradient(theta)
-        found = self._followed(theta)
+        found = self.followed(theta)
         try:
             marginal = None if isinstance(found, str) else found.marginal(True)
         except NotPositiveDefinite:
@@ -114,11 +113,21 @@ class CollocationProblem(Problem):
 
         That of a level σ is var(log σ) = 1/(2γ) with γ degrees of freedom.
         """
-        marginal, information = found.marginal(sensitive), information.copy()
+        marginal = found.marginal(sensitive)
+        return marginal.value, marginal.slope, self.with_levels(information, marginal.freedom, found.theta)
+
+    def least(self, found: Solution) -> tuple[np.ndarray, np.ndarray]:
+        """Return slope and curvature of the least criterion over trajectories, with the exact curvature of priors."""
+        slope, information = found.least()
+        return slope, information if found.has_exact_priors else information + self.prior(found.theta).correction
+
+    def with_levels(self, information: np.ndarray, freedom: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Return an information in which levels have that of their own freedom."""
+        information = information.copy()
         for k in np.flatnonzero(self.levels):
             information[k, :], information[:, k] = 0.0, 0.0
-            information[k, k] = 2 * max(abs(marginal.freedom[k]) * found.theta[k], 0.5) / found.theta[k] ** 2
-        return marginal.value, marginal.slope, information
+            information[k, k] = 2 * max(abs(freedom[k]) * theta[k], 0.5) / theta[k] ** 2
+        return information
 
     def on(self, trajectories: Trajectories) -> CollocationProblem:
         """The same problem on another mesh."""

@@ -108,17 +108,22 @@ class SplineSolution(Solution):
         ]
 
     def marginal(self, sensitive: bool) -> Marginal:
-        q = self.at
-        prior = q.task.priors(self.theta)
+        prior = self.at.task.priors(self.theta)
         value, slope, freedom = prior.value, prior.gradient, np.zeros(len(self.theta))
+        for own in self.marginals(sensitive):
+            value, slope, freedom = value + own.value, slope + own.slope, freedom + own.freedom
+        return Marginal(value, slope, freedom)
+
+    def marginals(self, sensitive: bool) -> list[Marginal]:
+        q, found = self.at, []
         for program, part, given, held, moved in zip(
             q.task.programs, q.parts, q.given, q.held, q.task.moved, strict=True
         ):
             at, mine = laplace.marginal(program, part, given, held, sensitive=sensitive), list(moved)
-            value += at.value
-            slope[mine] += at.slope
-            freedom[mine] += at.freedom
-        return Marginal(value, slope, freedom)
+            slope, freedom = np.zeros((2, len(self.theta)))
+            slope[mine], freedom[mine] = at.slope, at.freedom
+            found.append(Marginal(at.value, slope, freedom))
+        return found
 
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
         found = self._with_knots_at_samples(k)

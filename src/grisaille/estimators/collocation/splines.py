@@ -22,13 +22,16 @@ from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.splines import spline_of
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
+from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.estimation.prior import prior_formula
+from grisaille.estimators.collocation.passed import describe_passed, passed_by_cells
 from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
 from grisaille.estimators.collocation.trajectories import SETTLED, UNSEEN, Judged, Trajectories
 from grisaille.optimization import scoring
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Search
 from grisaille.trial.discretisation import Discretisation
+from grisaille.trial.passed_bends import PassedBump
 from grisaille.trial.unknown import Unknown, describe_start
 
 if TYPE_CHECKING:
@@ -238,7 +241,10 @@ class Splines(Trajectories):
             moved = np.abs(solution.theta - before) / np.where(errors > 0, errors, np.inf)
             is_still = moved.max(initial=0.0) < SETTLED and (not self.placed or left < COARSE)
         if is_still or left <= COARSE:
-            return Judged(is_still or left <= NEGLIGIBLE)
+            # what no point of the quadrature meets does not bend
+            passed = passed_by_cells(solution) if self.placed and most else []
+            is_met = not any(b.more <= 2**most for _, b in passed)
+            return Judged((is_still or left <= NEGLIGIBLE) and is_met, "" if is_met else self._passed_notes(passed)[0])
         further = f"gr.Collocation(refine={max(2 * most, 10)})"
         advice = f"use {further}, or knots=times of your own"
         advice = advice if self.placed else f"use knots='auto', more of them, or {further}"
@@ -252,8 +258,10 @@ class Splines(Trajectories):
         every = np.sort(np.concatenate(errors))[::-1]
         least = every[int(np.searchsorted(np.cumsum(every), SHARE * every.sum()))]
         made = []
-        for program, beta, error in zip(at.task.programs, at.betas, errors, strict=True):
+        passed = passed_by_cells(solution)
+        for k, (program, beta, error) in enumerate(zip(at.task.programs, at.betas, errors, strict=True)):
             where = program.cells.t.reshape(len(error), -1).mean(axis=1)[error >= least]
+            where = np.union1d(where, [bump.time for j, bump in passed if j == k])
             made.append(program.moved_to(halved(program.mesh, where), beta))
         programs, betas = zip(*made, strict=True)
         return Splines(programs, betas, self.method)
@@ -274,11 +282,18 @@ class Splines(Trajectories):
                     for k, (p, d) in enumerate(zip(self.programs, meshes, strict=True))]  # fmt: skip
         return Splines(programs, [fit.kept[f"coefficients_{k}"] for k in range(len(programs))], self.method)
 
-    def sizes(self, solution: SplineSolution) -> dict[str, float]:
-        return {
-            "knots": float(sum(len(p.mesh.bounds) for p in self.programs)),
-            "coefficients": float(sum(p.mesh.count for p in self.programs)),
-        }
+    def mesh(self, solution: SplineSolution) -> MeshResult:
+        return MeshResult(
+            knots=sum(len(p.mesh.bounds) for p in self.programs),
+            coefficients=sum(p.mesh.count for p in self.programs),
+        )
+
+    def notes(self, solution: SplineSolution) -> list[str]:
+        return self._passed_notes(passed_by_cells(solution))
+
+    def _passed_notes(self, passed: Sequence[tuple[int, PassedBump]]) -> list[str]:
+        named = [(self.programs[k].record.name, bump) for k, bump in passed]
+        return describe_passed(named, "knots", "gr.KalmanML() cuts its steps there; or make it wider")
 
 
 def _errors_of(q: Quadratic) -> list[np.ndarray]:

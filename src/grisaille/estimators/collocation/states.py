@@ -7,15 +7,18 @@ loaded fit has the trajectories it had), or those of a new experiment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.abilities.states import States
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.predictions.band_kinds import Bands, with_kind
+from grisaille.estimation.problem import Problem
 from grisaille.estimation.quantities import STATISTICS, declared, left_out
 from grisaille.estimation.question import Question
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
@@ -26,6 +29,26 @@ from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+@dataclass(frozen=True)
+class TrajectoryStates(States):
+    """Smoothed trajectories, estimated from all data together."""
+
+    follow_data: ClassVar[bool] = True
+
+    def of(self, fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands | None = None) -> xr.Dataset:
+        return trajectory_states(fit, experiment, names, level, bands or "all")
+
+    def at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
+        known, at = np.zeros((len(theta), len(theta))), problem.of(CollocationProblem).evaluate(theta)
+        return {
+            case.name: states_along(at, k, known, case.trial.structure, bands="noise")
+            for k, case in enumerate(problem.cases)
+        }
+
+    def arrays_to_save(self, fit: Fitted) -> dict[str, np.ndarray]:
+        return kept_arrays(fit)
 
 
 def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands = "all") -> xr.Dataset:

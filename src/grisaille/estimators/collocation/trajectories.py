@@ -18,6 +18,7 @@ import numpy as np
 from grisaille.collocation.intensity import Misfit
 from grisaille.collocation.laplace import Marginal
 from grisaille.collocation.newton import Ended
+from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.optimization.journal import Progress
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.discretisation import Discretisation
@@ -92,6 +93,10 @@ class Solution(Ended[Any], ABC):
     @abstractmethod
     def marginal(self, sensitive: bool) -> Marginal:
         """Raises ``NotPositiveDefinite`` where there is no curvature to integrate with."""
+
+    @abstractmethod
+    def marginals(self, sensitive: bool) -> list[Marginal]:
+        """Of every experiment, without priors."""
 
     @abstractmethod
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
@@ -217,5 +222,5 @@ class Trajectories(ABC):
         return []
 
     @abstractmethod
-    def sizes(self, solution: Any) -> dict[str, float]:
-        """Numbers of knots or elements."""
+    def mesh(self, solution: Any) -> MeshResult:
+        """Return how large the mesh is."""

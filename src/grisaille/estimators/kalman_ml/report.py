@@ -19,6 +19,8 @@ from grisaille.optimization import scoring
 from grisaille.optimization.search import Outcome, Search, arrived
 
 Likely = Search[LikelihoodEvaluation]
+FEASIBLE = 100_000
+"""Steps between samples that can be advised."""
 COARSE = 1e-2
 """Change of the log-likelihood with shorter steps from which on a fit says so."""
 
@@ -70,14 +72,35 @@ def discretisation_notes(problem: LikelihoodProblem, search: Likely, evaluation:
     if not steps:
         return []
     most = max(s.most for s in steps)
+    passed = _passed_notes(problem, evaluation.theta, most)
     finer = problem.but(cases=tuple(map(_halved, problem.cases))).evaluate(evaluation.theta, sensitive=False)
     search.journal.count(finer, quietly=True)
     change = abs(finer.log_likelihood - evaluation.log_likelihood)
     if change < COARSE:
-        return []
+        return passed
     if not finer.completed:
-        return [f"discretisation: with steps half as long the filter breaks down at the estimate: {finer.failure}"]
-    return [f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * most})."]
+        return [
+            *passed,
+            f"discretisation: with steps half as long the filter breaks down at the estimate: {finer.failure}",
+        ]
+    shorter = f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * most})."
+    return [*passed, shorter]
+
+
+def _passed_notes(problem: LikelihoodProblem, theta: np.ndarray, most: int) -> list[str]:
+    """What the steps pass without meeting it: no shorter ones that were tried show it."""
+    found = [(c, b) for c in problem.cases for b in c.runner.passed(c.own(theta), c.discretisation)]
+    if not found:
+        return []
+    case, bump = max(found, key=lambda f: f[1].more)
+    more = "" if len(found) == 1 else f" (the narrowest of {len(found)})"
+    enough = most * bump.more
+    remedy = f"use gr.KalmanML(substeps={enough}), or make it wider" if enough <= FEASIBLE else "make it wider"
+    return [
+        f"discretisation: near t = {bump.time:.6g} of '{case.name}' the mean passes a bump or a short condition, which "
+        f"begins or ends where {bump.text} is zero, in {bump.width:.2g}, {bump.share:.2g} of a step{more}. The filter "
+        f"does not see it and estimates know nothing of it: {remedy}."
+    ]
 
 
 def _halved(case: Case) -> Case:

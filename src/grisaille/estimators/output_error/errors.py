@@ -9,13 +9,13 @@ robust                             none of these (``estimation/hac``)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from grisaille.estimation.cases import Case
-from grisaille.estimation.hac.errors import Scores, robust_errors
+from grisaille.estimation.hac.errors import RobustErrors, Scores, robust_errors
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.uncertainty import (
     gauss_newton_covariance,
@@ -53,7 +53,7 @@ class Reckoned:
 
     covariance: np.ndarray
     notes: tuple[str, ...] = ()
-    extra: dict[str, float] = field(default_factory=dict)
+    robust: RobustErrors | None = None
 
 
 def reckon(left: Residuals, errors: str, *, calibrated: bool = True) -> Reckoned:
@@ -92,7 +92,4 @@ def _robust(left: Residuals, calibrated: bool) -> Reckoned:
     found = robust_errors(
         left.cases, Scores(e.curved, score, root_of_covariance(bread), taken), left.names, calibrated=calibrated
     )
-    extra = {f"student({n})": float(v) for n, v in zip(left.names, found.degrees_of_freedom, strict=True)}
-    extra |= {f"independent({n})": float(v) for n, v in found.independent.items()}
-    extra["stretch"] = found.stretch
-    return Reckoned(without_undetermined(found.covariance, lost), found.notes, extra)
+    return Reckoned(without_undetermined(found.covariance, lost), found.notes, found.known(left.names))

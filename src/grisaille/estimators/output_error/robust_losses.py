@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.counted import middle_level
+from grisaille.estimation.residuals.counted import middle_level
 from grisaille.estimation.uncertainty import between, inverse_information, without_undetermined
 
 Formula = Callable[[np.ndarray], np.ndarray]

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.estimation.cases import Case
+from grisaille.estimation.findings.ensemble import ErrorSize
 from grisaille.estimation.uncertainty import inverse_information
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.sandwich import between
@@ -58,9 +59,9 @@ class Record:
 
 def error_sizes(
     criterion: MeanCriterion, value: MeanValue, free: np.ndarray, covariance: np.ndarray
-) -> dict[str, float]:
-    """``size(y)@run``, T/E over its median in simulated records, and ``size_p(y)@run``, twice its rank among them from
-    the nearer end; where the noise is known and the size was not fitted."""
+) -> tuple[ErrorSize, ...]:
+    """Return T/E over its median in simulated records, and twice its rank among them from the nearer end, of each
+    output of each experiment whose noise is known and whose size was not fitted."""
     judged = [JudgedCase(criterion, value, number) for number in range(len(criterion.problem.cases))]
     if any(j.looseness(covariance) > LOOSE for j in judged) and not criterion.with_variance:
         value = criterion.renew(_fitted_with_variances(criterion, value))
@@ -71,7 +72,7 @@ def error_sizes(
     constant = -value.gradient - sum(r.score for r in own)
     simulated = _independent([j.simulated() for j in judged])
     moved = [(sum(r.score for r in records) + constant) @ bread for records in (own, simulated)]
-    found: dict[str, float] = {}
+    found = []
     for j, mine, others in zip(judged, own, simulated, strict=True):
         one, many = j.ratios(mine, moved[0]), j.ratios(others, moved[1])
         left = many.var(axis=0) / np.maximum((others.squares / j.expected).var(axis=0), 1e-300)
@@ -79,9 +80,9 @@ def error_sizes(
             if np.isfinite(one[k]) and left[k] > FITTED:
                 sides = many[:, k] >= one[k], many[:, k] <= one[k]
                 rank = min((1 + int(side.sum())) / (1 + len(many)) for side in sides)
-                found[f"size({sample.output})@{j.case.name}"] = float(one[k] / max(np.median(many[:, k]), 1e-300))
-                found[f"size_p({sample.output})@{j.case.name}"] = min(1.0, 2 * rank)
-    return found
+                ratio = float(one[k] / max(np.median(many[:, k]), 1e-300))
+                found.append(ErrorSize(sample.output, j.case.name, ratio, min(1.0, 2 * rank)))
+    return tuple(found)
 
 
 def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanValue:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.estimation.findings.ensemble import UnexplainedErrors
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.error_sizes import JudgedCase
 
@@ -26,12 +27,12 @@ def largest_errors(criterion: MeanCriterion, value: MeanValue) -> float:
     return float(np.max(ratios, initial=0.0, where=np.isfinite(ratios)))
 
 
-def unexplained_errors(criterion: MeanCriterion, value: MeanValue) -> dict[str, float]:
-    """Return √(T / median T of simulated records) by ``output@experiment``, where T is larger than in all of them.
+def unexplained_errors(criterion: MeanCriterion, value: MeanValue) -> tuple[UnexplainedErrors, ...]:
+    """Return √(T / median T of simulated records) of outputs whose T is larger than in all of them.
 
     Outputs whose noise is open are left out.
     """
-    found: dict[str, float] = {}
+    found = []
     for number, case in enumerate(criterion.problem.cases):
         judged = JudgedCase(criterion, value, number)
         with np.errstate(invalid="ignore"):
@@ -41,5 +42,5 @@ def unexplained_errors(criterion: MeanCriterion, value: MeanValue) -> dict[str, 
         squares, simulated = judged.measured().squares, judged.simulated().squares
         for k in np.flatnonzero(large & (squares > simulated.max(axis=0))):
             typical = max(float(np.median(simulated[:, k])), 1e-300)
-            found[f"{case.samples[k].output}@{case.name}"] = float(np.sqrt(squares[k] / typical))
-    return found
+            found.append(UnexplainedErrors(case.samples[k].output, case.name, float(np.sqrt(squares[k] / typical))))
+    return tuple(found)

@@ -8,6 +8,7 @@ import numpy as np
 
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.findings.ensemble import EnsembleResult
 from grisaille.estimation.interruption import interrupted_status
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.uncertainty import root_of, without_undetermined
@@ -97,45 +98,43 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
             f"NOT converged after {journal.evaluations} ensembles: {ending.reason}. Try another guess or wider bounds"
         )
     caution = _caution(criterion)
-    checked: dict[str, float] = {}
+    bias, covered = dict[str, float](), dict[str, float]()
     if criterion.with_variance and not caution:
-        caution, checked = _checked_by_records(criterion, value, found)
-    extra = {
-        "realizations": float(criterion.realizations),
-        "monte_carlo_share": float(found.sandwich.shares.max(initial=0.0)),
-        "correction": float(found.sandwich.correction_errors.max(initial=0.0)),
-        "criterion": criterion.comparable(value),
-        **error_sizes(criterion, value, found.free, found.covariance),
-        **{f"unexplained({place})": times for place, times in unexplained_errors(criterion, value).items()},
-        **checked,
-    }
+        caution, bias, covered = _checked_by_records(criterion, value, found)
+    ensemble = EnsembleResult(
+        criterion.realizations, float(found.sandwich.shares.max(initial=0.0)),
+        float(found.sandwich.correction_errors.max(initial=0.0)),
+        error_sizes(criterion, value, found.free, found.covariance), unexplained_errors(criterion, value), bias,
+        covered,
+    )  # fmt: skip
     return _estimate(criterion, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
-                     extra, seconds, caution)  # fmt: skip
+                     ensemble, seconds, caution)  # fmt: skip
 
 
-def _checked_by_records(criterion: MeanCriterion, value: MeanValue, found: Finding) -> tuple[str, dict[str, float]]:
-    """What records simulated with the fit say about its intervals: a sentence where they fail, and numbers by name."""
+def _checked_by_records(
+    criterion: MeanCriterion, value: MeanValue, found: Finding
+) -> tuple[str, dict[str, float], dict[str, float]]:
+    """What records simulated with the fit say about its intervals: a sentence where they fail, bias and coverage."""
     if found.zero.any():  # a level of zero has no logarithm to take steps in
-        return "", {}
+        return "", {}, {}
     again = reestimate(criterion, value, found.free & ~found.unseen, found.covariance)
     if again is None:
-        return "", {}
+        return "", {}, {}
     errors = np.sqrt(np.clip(np.diag(found.covariance), 0.0, None)) / criterion.problem.slopes(value.theta)
     names = [criterion.problem.unknowns[k].name for k in again.index]
     if not len(again.steps):
-        return describe_reestimates(criterion, value, errors, again), {}
-    numbers = {f"bias({name})": float(b) for name, b in zip(names, again.bias, strict=True)}
-    numbers |= {f"covered({name})": float(c) for name, c in zip(names, again.covered, strict=True)}
-    return describe_reestimates(criterion, value, errors, again), numbers
+        return describe_reestimates(criterion, value, errors, again), {}, {}
+    bias, covered = (dict(zip(names, map(float, of), strict=True)) for of in (again.bias, again.covered))
+    return describe_reestimates(criterion, value, errors, again), bias, covered
 
 
 def conclude_interrupted(reached: Reached) -> Estimate:
     """What an interrupted search reached: no errors, which would take another pass over the ensemble."""
     value, criterion, journal = reached.value, reached.criterion, reached.criterion.journal
     n = len(value.theta)
-    extra = {"realizations": float(criterion.realizations), "criterion": criterion.comparable(value)}
     covariance, free = np.diag(np.full(n, np.inf)), np.ones(n, dtype=bool)
-    return _estimate(criterion, value, covariance, free, False, interrupted_status(journal), [], extra, journal.seconds)
+    ensemble, status = EnsembleResult(criterion.realizations), interrupted_status(journal)
+    return _estimate(criterion, value, covariance, free, False, status, [], ensemble, journal.seconds)
 
 
 def _caution(criterion: MeanCriterion) -> str:
@@ -160,7 +159,7 @@ def _estimate(
     converged: bool,
     status: str,
     notes: list[str],
-    extra: dict[str, float],
+    ensemble: EnsembleResult,
     seconds: float,
     caution: str = "",
 ) -> Estimate:
@@ -186,5 +185,6 @@ def _estimate(
         evaluations=journal.evaluations,
         failures=tuple(journal.failures),
         seconds=seconds,
-        extra={**extra, "disturbed_residuals": 1.0},
+        ensemble=ensemble,
+        compared=criterion.comparable(value),
     )

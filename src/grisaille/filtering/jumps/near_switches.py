@@ -77,7 +77,7 @@ def _course(filter: ExtendedFilter, jump: Jump, given: FilterPass, kept: Floats,
     gap = closed.formula(jump.gap)
     function = ca.Function("gap", closed.plain_symbols, [gap, ca.densify(ca.jacobian(gap, filter.model.X))])
     before = np.concatenate([given.signals[:1], given.stages[given.edges[1:] - 1]])
-    signals = np.stack([before, given.signals, given.signals], axis=1).reshape(-1, given.signals.shape[1])
+    signals = np.stack([before, given.signals, given.signals], axis=1).reshape(3 * len(before), given.signals.shape[1])
     s = kept[:, [0, 0, 1]].reshape(-1, kept.shape[2])
     t = np.repeat(given.bounds, 3)
     x, P, z = filter.packing.split(s)

@@ -28,6 +28,10 @@ class Unwritable(ModelError):
     """Something in the flattener's tree that has no form in Base Modelica, or is not known here."""
 
 
+NO_STREAM = "1e-30"
+"""The weight of a stream that cannot come from a connector, beside those of at least 1e-7."""
+
+
 class Expressions:
     """Writes expressions; every operation stands in parentheses."""
 
@@ -111,7 +115,23 @@ class Expressions:
             size = self._size(*inner["args"])
             if size is not None:
                 return str(size)
-        return f"{name[0].lower()}{name[1:]}({', '.join(map(self.text, inner['args']))})"
+        written = f"{name[0].lower()}{name[1:]}({', '.join(map(self.text, inner['args']))})"
+        least = self._least_flow(inner) if name == "Max" else None
+        return written if least is None else f"(if {least} >= 0 then {NO_STREAM} else {written})"
+
+    def _least_flow(self, inner: Tree) -> str | None:
+        """The lower bound of the flow m in a weight of ``inStream``, max(−m, 1e-7): from 0 on nothing comes from there.
+
+        The compiler writes these weights itself, with names without places, and leaves the bound out of account.
+        """
+        kind, flow = node_of(inner["args"][0])
+        if kind != "Unary" or flow["op"] != "Minus" or node_of(inner["args"][-1])[0] != "Literal":
+            return None
+        kind, reference = node_of(flow["rhs"])
+        if kind != "VarRef" or reference["name"].get("component_ref", True) is not None:
+            return None
+        variable = self.flat["variables"].get(reference["name"]["name"])
+        return None if variable is None or variable["min"] is None else self.text(variable["min"])
 
     def _size(self, array: Any, which: Any) -> int | None:
         """``size(a, 1)`` of a declared array, which a parameter may ask for although the array is a variable."""

@@ -6,6 +6,7 @@ written down as Base Modelica, which is read like any other, and kept for the ne
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 
 from grisaille.errors import ModelError
 from grisaille.modelica.full import keeping, omc, rumoca
+from grisaille.modelica.full.conversions import converted
 from grisaille.modelica.full.derivatives import with_named_derivatives
 from grisaille.modelica.full.explaining import damaged, explained
 from grisaille.modelica.full.flat_expressions import Unwritable
 from grisaille.modelica.full.flat_text import Unknown, flat_text
-from grisaille.modelica.full.libraries import Names, Place, libraries_in, needed
+from grisaille.modelica.full.libraries import Names, Place, libraries_in, needed, older_names
 from grisaille.modelica.full.mending import mended
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
 from grisaille.modelica.full.redeclarations import kept
@@ -25,6 +27,8 @@ from grisaille.modelica.full.remedies import BALANCED, MAIN, Remedies, Texts, un
 from grisaille.modelica.refusals import Source
 
 AUTO, RUMOCA, OMC = "auto", "rumoca", "omc"
+_UNRESOLVED = re.compile(r"\bunresolved (?:type|component|function|base)|\bunknown modifier\b")
+"""What is said of names that a library no longer has."""
 
 
 def flatten(
@@ -96,6 +100,7 @@ class _Flattening:
 
     def answer(self, text: str) -> dict[str, Any]:
         """The flat tree; files of libraries that are no Modelica are left out, and named."""
+        text = converted(text, older_names(text, self.libraries))
         self._gather(text)
         remedies, refused = Remedies(), ""
         while True:
@@ -110,6 +115,12 @@ class _Flattening:
                 self._gather(text)
                 continue
             refused = refused if worse else self._refusal(answer)
+            if not remedies.tried and _UNRESOLVED.search(str(answer["error"])):
+                newer = converted(text, older_names(text, self.libraries, guess=True))
+                if newer != text:
+                    text = newer
+                    self._gather(text)
+                    continue
             changed = remedies.applied(f"{answer['error']}\0{self.name}", self.texts)
             if worse or changed is None:
                 raise ModelError(refused)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from grisaille.modelica.full.conversions import converted, renamed_classes, used_versions
+from grisaille.modelica.full.conversions import Conversion, conversion, converted, used_versions
 
 _BARE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _IMPORT = re.compile(r"\bimport\s+(?:(\w+)\s*=\s*)?([\w.]+?)(\.\*|\.\{[^}]*\})?\s*[;\"]")
@@ -71,14 +71,13 @@ class Place:
         return list(self.chain())[-1]
 
     @cached_property
-    def renamed(self) -> dict[str, str]:
-        """Of a library: classes of others that had other names when it was written."""
-        found: dict[str, str] = {}
-        for name, version in used_versions(self._written).items():
-            other = self.around.get(name)
-            if other is not None and other is not self and other.is_folder:
-                found |= renamed_classes(other._written, other.path, version)
-        return found
+    def renamed(self) -> Conversion:
+        """Of a library: what of others had other names when it was written."""
+        return older_names(self._written, {name: place for name, place in self.around.items() if place is not self})
+
+    def names_since(self, version: str | None) -> Conversion:
+        """Of a library: what had other names in a version before, or in any where none is given."""
+        return conversion(self._written, self.path, version) if self.is_folder else Conversion()
 
     def chain(self) -> Iterator[Place]:
         """This place and all around it."""
@@ -121,6 +120,20 @@ def libraries_in(roots: Iterable[Path]) -> dict[str, Place]:
         found = {**own, **found}
     for place in found.values():
         place.around = found
+    return found
+
+
+def older_names(text: str, libraries: Names, guess: bool = False) -> Conversion:
+    """What of libraries has another name today than in the versions that a text says it uses.
+
+    guess : where it says nothing, a library that it names may be of any version
+    """
+    used, found = used_versions(text), Conversion()
+    for name, place in libraries.items():
+        if name in used:
+            found |= place.names_since(used[name])
+        elif guess and re.search(rf"(?<![\w.]){name}\s*\.", text):
+            found |= place.names_since(None)
     return found
 
 

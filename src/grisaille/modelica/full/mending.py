@@ -17,6 +17,15 @@ _SETTLED = re.compile(r"\b(?:parameter|constant)\b")
 _EVALUATE = re.compile(r"\bEvaluate(?=\s*=)")
 _SELECT = re.compile(r"\bstateSelect\s*=\s*(?=if\b)")
 _DOTTED = re.compile(r"(?<=[(,])(\s*)((?:(?:each|final)\s+)*)([A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)+)\s*(?==(?!=))")
+_ARGUMENT = re.compile(r"\s*(?:(?:each|final)\s+)*([A-Za-z_]\w*)\s*([.(=])")
+_ANNOTATION = re.compile(r"\bannotation\s*(?=\()")
+_PREFIX = "(?:encapsulated|partial|final|replaceable|redeclare|expandable|pure|impure|operator)"
+_HEAD = re.compile(
+    r"\s*(?:within\b[^;]*;\s*)?"
+    rf"(?:(?:{_PREFIX}\s+)*(?:model|block|class|package|connector|record|function)\s+\w+\s*(?:\"\s*\")?\s*)*"
+    r"(?:(?:initial\s+)?(?:equation|algorithm)|public|protected)?\s*"
+)
+_LARGEST = re.compile(r"(?<![\w.])OpenModelica\s*\.\s*Internal\s*\.\s*Architecture\s*\.\s*integerMax\s*\(\s*\)")
 _INSTANCE = re.compile(r"\bgetInstanceName\s*\(\s*\)")
 
 
@@ -24,7 +33,11 @@ def mended(text: str) -> str:
     """The text as rumoca takes it."""
     waiting = [mend for key, mend in _MENDS.items() if key in text]
     for mend in waiting:
-        text = edited(text, mend(text, without_words(text)))
+        before = None
+        while text != before:
+            text, before = edited(text, mend(text, without_words(text))), text
+            if mend is not _dotted_modifiers:
+                break
     return text
 
 
@@ -63,13 +76,78 @@ def _selections(text: str, bare: str) -> Iterator[Edit]:
 
 
 def _dotted_modifiers(text: str, bare: str) -> Iterator[Edit]:
-    """``extends B(a.p = 2)`` as ``extends B(a(p = 2))``, which means the same."""
+    """``extends B(a.p = 2, a.q = 3)`` as ``extends B(a(p = 2, q = 3))``, which means the same; one dot at a time."""
+    moved_until = 0
     for found in _DOTTED.finditer(bare):
-        space, prefixes, name = found.groups()
-        *outer, last = re.sub(r"\s", "", name).split(".")
-        end = end_of_argument(bare, found.end())
-        yield found.start(), found.end(), f"{space}{'('.join(outer)}({prefixes}{last} "
-        yield end, end, ")" * len(outer)
+        if found.start() < moved_until:
+            continue  # inside of what is moved, which is looked at again
+        first, rest, end = *_parted(found), end_of_argument(bare, found.end())
+        others = [other for other in _arguments(bare, end) if other[0] == first]
+        if _is_said_before(bare, found.start(), first):
+            continue
+        yield found.start(), found.end(), f"{found[1]}{first}({found[2]}{rest} "
+        moved = ""
+        for _, mark, begin, head, last in others:
+            if mark == "=":
+                continue
+            inside = text[head:last] if mark == "." else text[head : last - 1]
+            moved += f", {_prefixes(bare[begin:last])}{inside.strip()}"
+            yield begin - 1, last, ""
+            moved_until = last
+        yield end, end, f"{moved})"
+
+
+def _parted(found: re.Match[str]) -> tuple[str, str]:
+    first, _, rest = re.sub(r"\s", "", found[3]).partition(".")
+    return first, rest
+
+
+def _prefixes(argument: str) -> str:
+    return "".join(f"{word} " for word in re.findall(r"\b(?:each|final)\b", argument.partition("=")[0]))
+
+
+def _arguments(bare: str, comma: int) -> Iterator[tuple[str, str, int, int, int]]:
+    """Modifiers behind a comma: name, what follows it (``.``, ``(`` or ``=``), where it begins, goes on and ends."""
+    while bare[comma : comma + 1] == ",":
+        begin = comma + 1
+        comma = end_of_argument(bare, begin)
+        found = _ARGUMENT.match(bare, begin)
+        if found is not None:
+            last = len(bare[:comma].rstrip())
+            if found[2] != "(" or bare[last - 1] == ")":
+                yield found[1], found[2], begin, found.end(), last
+
+
+def _is_said_before(bare: str, at: int, name: str) -> bool:
+    """Whether an argument before this one, with a dot as well, takes this one up."""
+    depth = 0
+    for k in range(at - 1, -1, -1):
+        depth += (bare[k] in ")]}") - (bare[k] in "([{")
+        if depth < 0 or (depth == 0 and bare[k] == ";"):
+            return False
+        if depth == 0 and bare[k] == ",":
+            found = _ARGUMENT.match(bare, k + 1)
+            if found is not None and k + 1 < at - 1 and found[1] == name and found[2] == ".":
+                return True
+    return False
+
+
+def _early_annotations(text: str, bare: str) -> Iterator[Edit]:
+    """Annotations of classes that stand before other elements, where Modelica 2 allowed them: nothing is shown here."""
+    for found in _ANNOTATION.finditer(bare):
+        begin = bare.rfind(";", 0, found.start()) + 1
+        end = end_of_parentheses(bare, bare.index("(", found.end()) + 1) + 1
+        after = re.compile(r"\s*;\s*").match(bare, end)
+        if after is None or not _HEAD.fullmatch(bare, begin, found.start()):
+            continue
+        if not re.compile(r"end\b").match(bare, after.end()):
+            yield found.start(), bare.index(";", end) + 1, ""
+
+
+def _largest_integers(text: str, bare: str) -> Iterator[Edit]:
+    """The largest Integer as OpenModelica writes it into the libraries that it saves."""
+    for found in _LARGEST.finditer(bare):
+        yield found.start(), found.end(), "2147483647"
 
 
 def _instance_names(text: str, bare: str) -> Iterator[Edit]:
@@ -89,6 +167,8 @@ def _resources(text: str, bare: str) -> Iterator[Edit]:
 
 _MENDS: dict[str, Callable[[str, str], Iterator[Edit]]] = {
     "=": _dotted_modifiers,
+    "annotation": _early_annotations,
+    "OpenModelica": _largest_integers,
     "Evaluate": _evaluations,
     "stateSelect": _selections,
     "getInstanceName": _instance_names,

@@ -12,7 +12,13 @@ from typing import Any
 from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
 from grisaille.modelica.full.record_constants import with_scalars
 from grisaille.modelica.full.remedies_of_algorithms import with_whens_as_equations
-from grisaille.modelica.full.remedies_of_names import with_derivatives_in_files, with_full_literals
+from grisaille.modelica.full.remedies_of_names import (
+    with_counted_entries,
+    with_derivatives_in_files,
+    with_equal_variables,
+    with_full_literals,
+    without_input,
+)
 from grisaille.modelica.full.remedies_of_types import with_interface, with_member, with_other_kind
 from grisaille.modelica.full.table_texts import without_object
 
@@ -193,6 +199,12 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"variable `[^`]*\b(\w+)` has the wrong DAE coordinate role"), _without_causality),
     (re.compile(r"`derivative expression`: der"), lambda texts, found: with_derivatives_in_files(texts, MAIN)),
     (re.compile(r"invalid import target: '([\w.]+)'"), lambda texts, found: with_full_literals(texts, found[1])),
+    (re.compile(r"connect argument '[^']+' must be a connector, but has builtin type"), with_equal_variables),
+    (re.compile(r"cannot combine 'input' with 'parameter' prefix"), without_input),
+    (
+        re.compile(r"unresolved component dimension for (?:\S+\.)?(\w+): :"),
+        lambda texts, found: with_counted_entries(texts, found[1]),
+    ),
     (re.compile(r"is determined from `time`"), _with_named_time),
     (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
     (re.compile(r"conditional component `(\w+)` requires parameter expression"), _with_integers),

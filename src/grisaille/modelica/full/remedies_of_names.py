@@ -1,13 +1,16 @@
-"""Remedies for names that ``rumoca`` 0.10 does not follow: derivatives of formulas, and imported literals."""
+"""Remedies for what ``rumoca`` 0.10 does not follow, and for what is no Modelica and can mean one thing only."""
 
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 
 from grisaille.modelica.full.derivatives import DEFINITION, NAME, with_calls
-from grisaille.modelica.full.mending import edited, without_words
+from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
 
 Texts = dict[str, str]
+_TRUTH = re.compile(r"[<>]|==|\b(?:not|and|or|true|false)\b")
 
 
 def with_derivatives_in_files(texts: Texts, main: str) -> Texts:
@@ -34,4 +37,57 @@ def with_full_literals(texts: Texts, target: str) -> Texts:
             for m in used.finditer(bare) if imports and not any(m.start() in span for span in inside)
         ]  # fmt: skip
         changed[path] = edited(text, edits)
+    return changed
+
+
+def with_equal_variables(texts: Texts, found: re.Match[str]) -> Texts:
+    """``connect(a, b)`` of variables that are no connectors as ``a = b``."""
+    plain = set(re.findall(r"connect argument '([^']+)' must be a connector, but has builtin type", found.string))
+    connection = re.compile(r"\bconnect\s*\(([^(),;]*),([^(),;]*)\)")
+
+    def equations(text: str) -> Iterator[Edit]:
+        for made in connection.finditer(without_words(text)):
+            left, right = (re.sub(r"\s", "", side) for side in made.groups())
+            if {left, right} <= plain:
+                yield made.start(), made.end(), f"{left} = {right}"
+
+    names = ", ".join(f"'{name}'" for name in sorted(plain)[:6])
+    return _told(texts, equations, f"connect of {names}, which are no connectors, is taken as their equality")
+
+
+def without_input(texts: Texts, found: re.Match[str]) -> Texts:
+    """``parameter input`` as ``parameter``."""
+    both = re.compile(r"\bparameter\s+(input\s)|\b(input\s)\s*parameter\b")
+
+    def prefixes(text: str) -> Iterator[Edit]:
+        for made in both.finditer(without_words(text)):
+            yield made.start(made.lastindex or 0), made.end(made.lastindex or 0), ""
+
+    return _told(texts, prefixes, "'parameter' and 'input' cannot stand together: it is taken as a parameter")
+
+
+def with_counted_entries(texts: Texts, name: str) -> Texts:
+    """``a = {f(x), time}`` with entries as if-expressions: the compiler counts literals and names."""
+    begins = re.compile(rf"(?<![\w.]){re.escape(name)}\s*=\s*\{{")
+
+    def entries(text: str) -> Iterator[Edit]:
+        bare = without_words(text)
+        for made in begins.finditer(bare):
+            at = made.end()
+            while at < len(bare) and bare[at - 1] != "}":
+                end = end_of_argument(bare, at, ",}")
+                entry = text[at:end].strip()
+                if entry and not entry.startswith(("{", "if")) and " for " not in entry:
+                    nothing = "false" if _TRUTH.search(bare[at:end]) else "0"
+                    yield at, end, f"if true then {entry} else {nothing}"
+                at = end + 1
+
+    return {path: edited(text, entries(text)) for path, text in texts.items()}
+
+
+def _told(texts: Texts, edits: Callable[[str], Iterable[Edit]], words: str) -> Texts:
+    """Texts with a liberty that is told."""
+    changed = {path: edited(text, edits(text)) for path, text in texts.items()}
+    if changed != texts:
+        warnings.warn(f"The text is no Modelica as it stands: {words}.", stacklevel=8)
     return changed

@@ -1,0 +1,34 @@
+"""How long a fit takes and how much memory, as its method expects it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from grisaille.estimation.effort.cost import Cost, usual_cost
+from grisaille.estimation.effort.requirements import bytes_of_least_squares
+
+if TYPE_CHECKING:
+    from grisaille.estimation.problem import Problem
+    from grisaille.estimation.question import Question
+    from grisaille.experiment.experiment import Experiment
+    from grisaille.model.classes import Model
+
+EVALUATIONS = 25
+"""Of a search that does not say otherwise."""
+
+
+class Effort:
+    """What any search by least squares takes; a method replaces what it knows better."""
+
+    def cost(self, problem: Problem) -> Cost:
+        """Return how many evaluations a search usually takes, why they take long, and what would be faster."""
+        return usual_cost(problem, EVALUATIONS)
+
+    def bytes_needed(self, question: Question) -> float:
+        """Return the bytes that posing and solving a problem take, about: it is refused where there are fewer."""
+        return bytes_of_least_squares(question)
+
+    def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
+        """Return what is said before anything is computed, where the size of the model makes a fit long; else empty."""
+        return ""

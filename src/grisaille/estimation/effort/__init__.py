@@ -1,0 +1,1 @@
+"""How long a fit takes and how much memory, before and after."""

@@ -1,0 +1,1 @@
+"""Fits and their numbers as text."""

@@ -1,0 +1,1 @@
+"""Where records begin, and where searches do that go on from another fit."""

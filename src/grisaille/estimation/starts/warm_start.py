@@ -1,0 +1,23 @@
+"""What a fit knows beyond its estimates that another search may begin with: the courses of the states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Course = tuple[np.ndarray, dict[str, np.ndarray]]
+"""Times, and the values of each state there."""
+
+
+def state_courses(fit: Any, experiments: Sequence[Any]) -> dict[str, Course]:
+    """Smoothed states of those experiments that the fit has seen, by the experiment's name."""
+    if fit.method.states is None:
+        return {}
+    seen = {e.name: e for e in fit.experiments}
+    found = {}
+    for name in (e.name for e in experiments if e.name in seen):
+        states = fit.method.states.of(fit, seen[name], None, 0.95).sel(given="smoothed", statistic="mean")
+        found[name] = (states["time"].values, {str(k): np.asarray(v) for k, v in states.data_vars.items()})
+    return found

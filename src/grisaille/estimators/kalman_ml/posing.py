@@ -1,0 +1,80 @@
+"""Experiments with their filters, discretised where a search begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.estimation.bound_penalty import transformed
+from grisaille.estimation.cases import Case, Ready, trial_of
+from grisaille.estimation.levels import level_guess
+from grisaille.estimation.likelihood import Filtered, LikelihoodProblem
+from grisaille.estimation.predictions.horizons import last_used
+from grisaille.estimation.question import Question
+from grisaille.experiment.dating import clock_of
+from grisaille.filtering.horizon import HorizonRunner
+from grisaille.filtering.runner import FilterRunner
+from grisaille.model.classes import Model
+from grisaille.trial import Trial
+from grisaille.trial.movement import KINDS, Kind
+from grisaille.trial.refusals import refuse_few_instants, refuse_static, scheduled_trial
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
+
+
+def pose_likelihood(method: KalmanML, question: Question) -> LikelihoodProblem:
+    """Return the likelihood of a model and its data."""
+    structure, data, unknowns = question.structure, question.data, question.unknowns
+    open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
+    guessed = [level_guess(structure, data, u, unknowns) if k in open_levels else u for k, u in enumerate(unknowns)]
+    cases = [filter_case(method, e, *trial) for e, trial in zip(data, question.trials, strict=True)]
+    problem = LikelihoodProblem(guessed, cases, method.bound_penalty, open_levels)
+    prepared = [c.runner.prepare(c.own(problem.guess)) for c in cases]
+    problem = problem.but(cases=tuple(discretised(c, problem.guess) for c in cases))
+    if prepared[0].levels:
+        problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
+    if method.bounds == "transform":
+        problem.unknowns = tuple(transformed(problem.unknowns))
+    return problem
+
+
+def case_of(
+    method: KalmanML, model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = KINDS
+) -> Case:
+    """Return one experiment with its filter; ``kinds`` of unknowns move it."""
+    return filter_case(method, experiment, *trial_of(model, experiment, unknowns, kinds))
+
+
+def filter_case(method: KalmanML, experiment: Any, trial: Trial, mine: tuple[int, ...]) -> Filtered:
+    """Return an experiment with its trial as a filter runs it."""
+    refuse_static(trial, "a filter")
+    trial = scheduled_trial(trial, "a filter") if trial.flat.whens else trial
+    refuse_few_instants(trial, "a filter")
+    runner: FilterRunner = (
+        FilterRunner(trial, method.filter_options)
+        if method.horizon == 1
+        else HorizonRunner(trial, method.filter_options, last_used(method.horizon, trial.times, clock_of(experiment)))
+    )
+    return Case(experiment, trial, Ready(runner), trial.data.outputs, mine)
+
+
+def discretised(case: Case, theta: np.ndarray) -> Case:
+    """Return the case with steps that suit these values; raises where there are none."""
+    known, own = case.discretisation, case.own(theta)
+    return replace(case, discretisation=case.runner.discretise(own, known))
+
+
+def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) -> list[Unknown]:
+    """Parameters that are nothing but noise levels (``scale=sigma``) are searched on a log scale too."""
+    return [
+        replace(u, logarithmic=True)
+        if u.kind == "parameter" and u.target in model.levels and u.lower == 0 and u.guess > 0 and not u.logarithmic
+        else u
+        for u in unknowns
+    ]

@@ -1,0 +1,89 @@
+"""What a least-squares fit says about its search and its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from grisaille.estimation.cases import Case
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimators.output_error.solved import Squares
+from grisaille.simulation.runner import Prediction
+from grisaille.structure.starts.problem import nominal_of
+from grisaille.trial.unknown import Unknown
+
+RUNAWAY = 1e6
+"""Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
+one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
+
+
+def unmoved(search: Squares, seen: np.ndarray) -> str:
+    """What is said where no unknown moves anything that was measured: there was nothing to search."""
+    if seen.any() or not len(seen):
+        return ""
+    names = [u.name for u in search.unknowns]
+    several = f"none of the unknowns {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+    which = several if len(names) > 1 else f"'{names[0]}' does not"
+    moves = "moves" if len(names) > 1 else "move"
+    return (
+        f"{which} {moves} any measured output where the search stands, so that these data tell nothing from there. "
+        f"Give other values by guess=, data in which the inputs excite the model, or measure what depends on them"
+    )
+
+
+def growth_note(problem: Problem, search: Squares, evaluation: Evaluation) -> list[str]:
+    """Sensitivities that explode along the record: single shooting cannot be trusted there."""
+    notes = []
+    for case, prediction in zip(problem.cases, evaluation.predictions, strict=False):
+        if prediction.sy.size and case.grid.size > 10:
+            size = np.abs(prediction.sy).max(axis=(1, 2))
+            early = size[1 : max(len(size) // 10, 2)].max()
+            if early > 0 and size[-1] > RUNAWAY * early and _leverage(search.unknowns, case, prediction) > RUNAWAY:
+                notes.append(
+                    f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
+                    f"so small errors run away; use gr.OutputError(shooting='multiple')."
+                )
+    return notes
+
+
+def _leverage(unknowns: Sequence[Unknown], case: Case, prediction: Prediction) -> float:
+    """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
+    variables = case.trial.flat.variables
+    mine = [unknowns[k] for k in case.unknowns]
+    # a start of zero says nothing about its size; its variable does
+    sizes = np.array([max(u.size, nominal_of(variables.get(u.target))) if u.kind == "start" else u.size for u in mine])
+    ranges = np.array([np.ptp(s.values) if len(s.values) > 1 else 0.0 for s in case.samples])
+    columns = [case.column(s.output) for s in case.samples]
+    moved = (np.abs(prediction.sy[-1, columns]) * sizes).max(axis=1)
+    return float((moved / np.where(ranges > 0, ranges, 1.0)).max())
+
+
+def following(output: str) -> str:
+    """That weights follow the estimates, and what is not made use of."""
+    return (
+        f"noise of {output}: its formula follows the estimates, and weights were renewed until they stay (iteratively "
+        f"reweighted least squares). What the size of the residuals tells of the unknowns is not used; gr.KalmanML() "
+        f"maximises the likelihood."
+    )
+
+
+def correlation_notes(problem: Problem) -> list[str]:
+    """Declared covariances between measured outputs, which least squares does not use."""
+    declared = problem.cases[0].trial.flat.noise_covariance
+    return [
+        f"correlated noise: output error takes the noise of {a} and {b} to be independent; the declared covariance is "
+        f"not used, and standard errors do not account for it: fit.with_errors('robust') does."
+        for a, b in declared
+        if a in problem.outputs and b in problem.outputs
+    ]
+
+
+def same_as(search: Squares, evaluation: Evaluation) -> Callable[[np.ndarray], bool]:
+    """Whether other values have the sum of squares of an evaluation, up to the accuracy of simulations."""
+
+    def same(theta: np.ndarray) -> bool:
+        there = search.evaluate(theta, sensitive=False, quietly=True)
+        return abs(there.objective - evaluation.objective) < 1e-3 * (1 + abs(evaluation.objective))
+
+    return same

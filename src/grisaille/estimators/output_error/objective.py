@@ -1,0 +1,78 @@
+"""What output error minimises: a likelihood, or the criterion of a robust loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grisaille.estimation.density.kinds import Levels, Likelihood, NoLikelihood, as_discretised, refuse_no_likelihood
+from grisaille.estimation.density.least_squares import ConcentratedDensity, normal_log_likelihood
+from grisaille.estimators.output_error import own_value, robust_losses
+from grisaille.estimators.output_error.density import NormalDensity
+
+if TYPE_CHECKING:
+    from grisaille.estimation.estimate import Estimate
+    from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.problem import Evaluation, Problem
+
+LEVELS = Levels("no", "without being named, where the model leaves it open", are_unknowns=False)
+WITH_ROBUST_ERRORS = (
+    "Profiles, confidence regions and likelihood ratios take residuals to be independent, which errors='robust' does "
+    "not: fit.intervals() has the robust errors, fit.with_errors('plain') the others."
+)
+WITH_A_ROBUST_LOSS = (
+    "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
+    "loss='linear', or use gr.bootstrap."
+)
+
+
+@dataclass(frozen=True)
+class NormalLikelihood(Likelihood):
+    """That of normal noise around simulations.
+
+    no_profiles : why there are none, or nothing
+    """
+
+    no_profiles: str = ""
+    levels: Levels = LEVELS
+
+    def of(self, problem: Problem, fit: Fitted | None = None) -> NormalDensity:
+        return NormalDensity(as_discretised(problem, fit))
+
+    def around(self, fit: Fitted, held: Sequence[str]) -> ConcentratedDensity:
+        refuse_no_likelihood(fit)
+        return ConcentratedDensity.around(fit.initial_model, fit.estimate)
+
+    def at(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        evaluation = own_value.across_jumps(problem, evaluation)
+        log_likelihood = normal_log_likelihood(problem, evaluation)
+        if problem.sigma:
+            return own_value.profiled(problem, evaluation, log_likelihood), log_likelihood
+        return evaluation, log_likelihood
+
+
+@dataclass(frozen=True)
+class RobustLoss(NoLikelihood):
+    """That of a loss by which large residuals count less."""
+
+    because: str = "a robust loss"
+    no_profiles: str = WITH_A_ROBUST_LOSS
+    instead: str = "gr.OutputError(loss='linear')"
+    levels: Levels = LEVELS
+    loss: str = "soft_l1"
+    scale: float = 1.0
+
+    def at(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        evaluation = own_value.across_jumps(problem, evaluation)
+        return own_value.robust(problem, evaluation, self.loss, self.scale), np.nan
+
+    def compared(self, estimate: Estimate) -> float:
+        """Return Σ (½ C² ρ((w e / σC)²) + log σ) with half the squares of priors, known σ left out."""
+        beyond, data = estimate.evaluation.residuals[estimate.count :], estimate.evaluation.residuals[: estimate.count]
+        value = robust_losses.LOSSES[self.loss].value((data / self.scale) ** 2)
+        levels = [np.full(len(s.values), estimate.noise.get(s.output, 1.0)) for c in estimate.cases for s in c.samples]
+        loss = 0.5 * self.scale**2 * float(np.sum(value))
+        return 0.5 * float(beyond @ beyond) + loss + float(np.sum(np.log(np.concatenate(levels))))
