@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import casadi as ca
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
+ROUNDING = 1e-15
 SHOWN = 8
 """Broken conditions that one message tells."""
 _RELATIONS = ("lt", "le", "gt", "ge")
@@ -86,11 +88,11 @@ def _formulas(model: Model) -> list[_Formulas]:
 class _Formulas:
     """The sides of a condition's relations as one function of the names in it."""
 
-    def __init__(self, check: Check, nominal: Mapping[str, float]) -> None:
+    def __init__(self, check: Check, nominal: Mapping[str, float] = MappingProxyType({})) -> None:
         self.check = check
         self.names = sorted({n.path for n in postorder((check.condition,)) if isinstance(n, Name)})
         self.size = min((nominal.get(name, 1.0) for name in self.names), default=1.0)
-        """Of what runs know to a thousandth of their tolerance only, where it is zero."""
+        """Nominal: what is zero up to rounding of it is zero."""
         symbols = {name: ca.SX.sym(f"v{k}") for k, name in enumerate(self.names)}
         self.sides = list(_sides(check.condition))
         lowered = lower(self.sides, symbols.__getitem__)
@@ -148,5 +150,5 @@ def _relation(gap: Floats, slack: float, *, strict: bool) -> tuple[Bools, Bools]
 def _slack(left: Floats, right: Floats, rtol: float, size: float) -> float:
     sides = np.concatenate([left, right])
     finite = sides[np.isfinite(sides)]
-    slack = rtol * max(float(np.abs(finite).max(initial=0.0)), 1e-3 * size)
+    slack = max(rtol * float(np.abs(finite).max(initial=0.0)), ROUNDING * size)
     return 0.0 if slack < 0.5 and bool(np.all(finite == np.round(finite))) else slack

@@ -13,6 +13,7 @@ _WITHIN = re.compile(r"\bwithin\s+([\w.]+)\s*;")
 _DESCRIBED = re.compile(r"\s*\"[^\"]*\"")
 _SHORT = re.compile(r"\s*=\s*(?:(?:input|output|flow)\s+)*([\w.]+)\s*(?=[(;\"]|annotation|constrainedby)")
 _EXTENDS = re.compile(r"\bextends\s+([\w.]+)\s*(?=[(;]|annotation)")
+_END = re.compile(r"\bend\s+(\w+)\s*;")
 _LETTER = re.compile(r"[^\n]")
 _IMPORT = re.compile(r"\bimport\s+(?:(\w+)\s*=\s*)?([\w.]+)(\.\*)?\s*;")
 
@@ -46,6 +47,7 @@ class Classes:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.bare = {path: without_words(text) for path, text in texts.items()}
         self.found: dict[str, Placed] = {}
+        self._imported: dict[str, list[tuple[str, str, bool]]] = {}
         for path, bare in self.bare.items():
             for placed in _classes(path, bare):
                 self.found.setdefault(placed.name, placed)
@@ -88,9 +90,11 @@ class Classes:
             scope = scope.rpartition(".")[0]
         return self.found.get(name.lstrip("."))
 
-    def _imports(self, placed: Placed) -> Iterator[tuple[str, str, bool]]:
-        for found in _IMPORT.finditer(self.bare[placed.path], placed.start, placed.end):
-            yield found[1] or "", found[2], bool(found[3])
+    def _imports(self, placed: Placed) -> list[tuple[str, str, bool]]:
+        if placed.name not in self._imported:
+            found = _IMPORT.finditer(self.bare[placed.path], placed.start, placed.end)
+            self._imported[placed.name] = [(m[1] or "", m[2], bool(m[3])) for m in found]
+        return self._imported[placed.name]
 
     def around(self, path: str, at: int) -> Placed | None:
         """The innermost class with a body in which a place lies."""
@@ -110,6 +114,9 @@ def _classes(path: str, bare: str) -> Iterator[Placed]:
     within = _WITHIN.search(bare)
     outside = within[1].split(".") if within is not None else []
     waiting: list[tuple[str, int]] = []
+    ends: dict[str, list[int]] = {}
+    for closed in _END.finditer(bare):
+        ends.setdefault(closed[1], []).append(closed.start())
     for made in _HEAD.finditer(bare):
         before = bare[max(made.start() - 60, 0) : made.start()].split()
         if before[-1:] == ["end"] or before[-1:] == ["redeclare"] or before[-2:] == ["redeclare", "replaceable"]:
@@ -122,7 +129,7 @@ def _classes(path: str, bare: str) -> Iterator[Placed]:
             end = end_of_argument(bare, start, ";")
             yield Placed(path, made[1], full, made.start(), start, end, is_short=True)
             continue
-        closed = re.compile(rf"\bend\s+{made[2]}\s*;").search(bare, start)
-        if closed is not None:
-            yield Placed(path, made[1], full, made.start(), start, closed.start(), is_short=False)
-            waiting.append((made[2], closed.start()))
+        end = next((at for at in ends.get(made[2], ()) if at >= start), -1)
+        if end >= 0:
+            yield Placed(path, made[1], full, made.start(), start, end, is_short=False)
+            waiting.append((made[2], end))

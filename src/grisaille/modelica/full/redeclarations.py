@@ -24,12 +24,14 @@ from grisaille.modelica.full.class_places import Base, Classes, Placed, argument
 from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses
 
 Texts = dict[str, str]
+_NAMED = "model|block|package|record"
+"""Classes whose modifiers are dropped; those of functions are kept."""
 _KINDS = "model|block|class|package|record|connector|function|type"
 _COMPONENT = re.compile(
     rf"\s*(?:(?:each|final)\s+)*redeclare\s+((?:(?:each|final)\s+)*)(replaceable\s+)?(?!(?:replaceable|{_KINDS})\b)([\w.]+)\s+(\w+)\s*"
 )
 _CLASS = re.compile(
-    rf"\bredeclare\s+(?:(?:each|final)\s+)*(?:replaceable\s+)?({_KINDS})\s+(\w+)\s*=\s*([\w.]+)\s*(?=\()"
+    rf"\bredeclare\s+(?:(?:each|final)\s+)*(?:replaceable\s+)?({_NAMED})\s+(\w+)\s*=\s*([\w.]+)\s*(?=\()"
 )
 _DECLARED = r"\breplaceable\s+([\w.]+)\s+{name}\b([^;]*);"
 _CONSTRAINED = re.compile(r"\bconstrainedby\s+([\w.]+)")
@@ -45,10 +47,9 @@ def kept(texts: Texts, name: str) -> Texts:
 
 def _with_named_classes(texts: Texts) -> Texts:
     """Classes with modifiers that are given in modifiers, under names of their own."""
-    if not any(_CLASS.search(text) for text in texts.values()):
-        return texts
-    classes, changed = Classes(texts), {}
-    for path, text in texts.items():
+    concerned = {path: text for path, text in texts.items() if "redeclare" in text and _CLASS.search(text)}
+    classes, changed = Classes(concerned), dict(texts)
+    for path, text in concerned.items():
         bare, edits = classes.bare[path], list[Edit]()
         for number, made in enumerate(_CLASS.finditer(bare), 1):
             around = classes.around(path, made.start())
