@@ -17,7 +17,7 @@ from grisaille.estimation.determination.freedom import Freedom
 from grisaille.estimation.findings.ensemble import EnsembleResult
 from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.estimation.hac.errors import RobustErrors
-from grisaille.estimation.noise import parameters_in
+from grisaille.estimation.measurements.sample_formulas import parameters_in
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.trial.unknown import Unknown
 

@@ -128,6 +128,10 @@ class Estimator(metaclass=EstimatorType):
         """The names asked for, with those of unknowns that the method adds."""
         return list(wanted)
 
+    def names_levels(self, question: Question) -> bool:
+        """Return whether levels of noise may be among the unknowns of a model and its data."""
+        return self.density.levels.are_unknowns
+
     @abstractmethod
     def pose(self, question: Question) -> Problem:
         """The problem of a model and its data."""

@@ -71,6 +71,8 @@ def chosen(case: Filtered, theta: np.ndarray) -> tuple[np.ndarray, Discretisatio
 class LikelihoodProblem(Problem):
     """Unknowns and filtered experiments of one estimation."""
 
+    is_least_squares: ClassVar[bool] = False
+
     def __init__(
         self,
         unknowns: Sequence[Unknown],

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.model.expression import Expression, Name, postorder
+from grisaille.estimation.measurements.sample_formulas import SampleFormula, parameters_in
 from grisaille.model.flat import FlatModel
-from grisaille.model.lowering.lowering import lower
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.declared import declared_starts
 from grisaille.trial.unknown import Unknown
@@ -25,24 +24,34 @@ from grisaille.trial.unknown import Unknown
 
 @dataclass(frozen=True)
 class NoiseLevel:
-    """The standard deviation of one output."""
+    """The standard deviation of one output.
+
+    formula : None where it is unknown
+    """
 
     output: str
-    known: bool
-    needs: tuple[str, ...]
-    """Observed names in the formula."""
-    function: ca.Function | None
-    """Of (p, observed values, t)."""
-    parameters: tuple[str, ...] = ()
-    """In the formula, through formulas of other parameters too."""
+    formula: SampleFormula | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether it is declared."""
+        return self.formula is not None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Observed names in the formula."""
+        return () if self.formula is None else self.formula.needs
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Parameters in the formula, through formulas of other parameters too."""
+        return () if self.formula is None else self.formula.parameters
 
     def at(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> np.ndarray:
         """One value per sample; ``observed`` is (samples, needs)."""
-        if self.function is None:
+        if self.formula is None:
             return np.full(len(t), np.nan)
-        n = len(t)
-        values = self.function(np.repeat(p[:, None], n, axis=1), observed.T.reshape(-1, n), t[None, :])
-        sigma = np.array(values.full()).ravel()
+        sigma = self.formula.values(p, observed, t)
         if not (np.isfinite(sigma).all() and (sigma > 0).all()):
             k = int(np.flatnonzero(~((sigma > 0) & np.isfinite(sigma)))[0])
             raise EstimationError(
@@ -52,18 +61,8 @@ class NoiseLevel:
 
     def slopes(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of σ by parameters, (samples, parameters), and by what it needs, (samples, needs)."""
-        n = len(t)
-        found = self._slopes(np.repeat(p[:, None], n, axis=1), observed.T.reshape(-1, n), t[None, :])
-        by_all = np.array(found.full()).reshape(len(p) + len(self.needs), n).T
-        return by_all[:, : len(p)], by_all[:, len(p) :]
-
-    @cached_property
-    def _slopes(self) -> ca.Function:
-        assert self.function is not None
-        p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
-        moved = ca.vertcat(p, y)
-        slopes = ca.jacobian(self.function(p, y, t), moved)
-        return ca.Function("sigma_slopes", [p, y, t], [ca.densify(slopes.T)])
+        assert self.formula is not None
+        return self.formula.slopes(p, observed, t)
 
 
 def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLevel]:
@@ -103,28 +102,6 @@ def _is_felt(structure: Structure, name: str) -> bool:
     return any(ca.depends_on(ca.vertcat(*map(ca.vec, formulas)), system.p[k]) for k in places)
 
 
-def parameters_in(model: FlatModel, formula: Expression) -> tuple[str, ...]:
-    """Parameters that a formula contains, through formulas of other parameters too."""
-    found: dict[str, None] = {}
-    waiting = [formula]
-    while waiting:
-        names = [node.path for node in postorder(waiting) if isinstance(node, Name) and node.path in model.parameters]
-        fresh = [n for n in dict.fromkeys(names) if n not in found]
-        found.update(dict.fromkeys(fresh))
-        waiting = [v for n in fresh if (v := model.parameters[n].value) is not None]
-    return tuple(found)
-
-
 def _level(model: FlatModel, output: str) -> NoiseLevel:
     formula = model.outputs[output].noise
-    if formula is None:
-        return NoiseLevel(output, False, (), None)
-    names = dict.fromkeys(node.path for node in postorder([formula]) if isinstance(node, Name))
-    needs = tuple(n for n in names if n not in model.parameters and n != "time")
-    p = {n: ca.SX.sym(f"p{k}") for k, n in enumerate(model.parameters)}
-    y = {n: ca.SX.sym(f"y{k}") for k, n in enumerate(needs)}
-    t = ca.SX.sym("t")
-    leaves: Mapping[str, ca.SX] = {**p, **y, "time": t}
-    sigma = lower([formula], leaves.__getitem__)[0]
-    columns = [ca.vertcat(*p.values()) if p else ca.SX(0, 1), ca.vertcat(*y.values()) if y else ca.SX(0, 1), t]
-    return NoiseLevel(output, True, needs, ca.Function("sigma", columns, [sigma]), parameters_in(model, formula))
+    return NoiseLevel(output, None if formula is None else SampleFormula.of(model, formula))

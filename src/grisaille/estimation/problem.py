@@ -127,6 +127,9 @@ class Problem(Scaled):
     noise : of each output; empty where the noise is part of what is evaluated (likelihoods, collocation)
     """
 
+    is_least_squares: ClassVar[bool] = True
+    """Whether its objective is ½ Σ r²."""
+
     def __init__(
         self, unknowns: Sequence[Unknown], cases: Sequence[Case], noise: Mapping[str, NoiseLevel] = MappingProxyType({})
     ) -> None:

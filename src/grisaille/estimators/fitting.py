@@ -307,7 +307,7 @@ def pose(
         refuse_open_dead_times([p.trial for p in points], unknowns)
     refuse_always(points)
     levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
-    if levels and not method.density.levels.are_unknowns:
+    if levels and not method.names_levels(question):
         raise EstimationError(
             f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
             f"(noise=None) is estimated without being named."

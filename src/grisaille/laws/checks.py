@@ -13,6 +13,8 @@ from grisaille.errors import ModelError
 def finite(law: Any, field: str) -> None:
     """Refuse what is no finite number, and keep it as a float."""
     value = getattr(law, field)
+    if getattr(value, "is_formula", False):
+        return
     if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
         raise ModelError(f"{type(law).__name__}: {field} must be a finite number, got {value!r}.")
     object.__setattr__(law, field, float(value))
@@ -21,7 +23,7 @@ def finite(law: Any, field: str) -> None:
 def positive(law: Any, field: str) -> None:
     """Refuse what is no positive number, and keep it as a float."""
     finite(law, field)
-    if not getattr(law, field) > 0:
+    if not getattr(getattr(law, field), "is_formula", False) and not getattr(law, field) > 0:
         raise ModelError(f"{type(law).__name__}: {field} must be positive, got {getattr(law, field)!r}.")
 
 

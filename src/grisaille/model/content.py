@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.model.distributions import mapped_law
 from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.names import join
@@ -205,7 +206,13 @@ class _Mapping:
             disturbances=table(old.disturbances, self._disturbance),
             outputs=table(
                 old.outputs,
-                lambda o, n: replace(o, name=n, definition=self.change(o.definition), noise=maybe(o.noise)),
+                lambda o, n: replace(
+                    o,
+                    name=n,
+                    definition=self.change(o.definition),
+                    noise=maybe(o.noise),
+                    distribution=o.distribution and mapped_law(o.distribution, self.change),
+                ),
             ),
             quantities=table(old.quantities, lambda e, n: self.change(e)),
             equations=tuple(

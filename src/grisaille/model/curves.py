@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grisaille.model.distributions import law_formulas
 from grisaille.model.expression import Call, Expression, Name, postorder, same
 from grisaille.model.flat import FlatModel
 from grisaille.model.notation.text import common_vector, render
@@ -67,7 +68,7 @@ def _formulas(flat: FlatModel) -> Iterator[Expression]:
     for equation in flat.equations:
         yield from (equation.left, equation.right)
     for output in flat.outputs.values():
-        yield from (e for e in (output.definition, output.noise) if e is not None)
+        yield from (e for e in (output.definition, output.noise, *law_formulas(output).values()) if e is not None)
     yield from flat.quantities.values()
     yield from (v.start for v in flat.variables.values() if v.start is not None)
     yield from (d.scale for d in flat.disturbances.values() if d.scale is not None)

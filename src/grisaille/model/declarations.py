@@ -16,6 +16,7 @@ from grisaille.laws.content import refuse_no_prior
 from grisaille.model.arrays import SymbolArray
 from grisaille.model.checking import check_bounds, check_inside, check_value
 from grisaille.model.dealing import read_shape, shape_of, spread
+from grisaille.model.distributions import check_distribution
 from grisaille.model.expression import Expression
 from grisaille.model.spectra import Spectrum
 
@@ -192,16 +193,23 @@ class Output(Declaration):
     """What is measured: a formula, or a variable of its own when an equation determines it.
 
     definition : a formula, or an array of them; None where an equation determines the output
-    noise : standard deviation of the measurement noise, a number or a formula; ``None`` when unknown
+    noise : standard deviation of normal measurement noise, a number or a formula; ``None`` when unknown
+    distribution : in place of ``noise``, the law of measurements around the prediction, such as
+        ``gr.laws.Poisson()`` or ``gr.laws.Student(df=4, scale=0.1)``; its numbers may be formulas
     unit, description : for tables and axes; units are labels and never converted
     """
 
     __slots__ = ()
     kind = "output"
 
-    def __new__(cls, definition: Any = None, *, noise: Any = None, unit: str = "", description: str = "") -> Any:
+    def __new__(
+        cls, definition: Any = None, *, noise: Any = None, distribution: Any = None, unit: str = "",
+        description: str = "",
+    ) -> Any:  # fmt: skip
         size = shape_of("Output", definition) if isinstance(definition, np.ndarray | list | tuple) else None
-        return cls._make(size, definition=definition, noise=noise, unit=unit, description=description)
+        return cls._make(
+            size, definition=definition, noise=noise, distribution=distribution, unit=unit, description=description
+        )
 
     def _check_own(self, name: str) -> None:
         if isinstance(self.fields["definition"], str):
@@ -213,6 +221,8 @@ class Output(Declaration):
         noise = self.fields["noise"]
         if noise is not None and not isinstance(noise, Expression) and not noise >= 0:
             raise ModelError(f"{name}: noise is a standard deviation and cannot be negative, got {noise!r}.")
+        if self.fields["distribution"] is not None:
+            check_distribution(name, self.fields["distribution"], noise)
 
 
 class Disturbance(Declaration):

@@ -23,6 +23,8 @@ class Expression:
     """A formula; abstract. Concrete: :class:`Constant`, :class:`Name`, :class:`Call`, references, declarations."""
 
     __slots__ = ()
+    is_formula = True
+    """By which laws, which stand below models, know that a number is still to come."""
     varies = True
     """Whether the leaf may change with time."""
 

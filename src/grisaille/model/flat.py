@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from grisaille.cache import Cache
+from grisaille.laws import Law
 from grisaille.model.expression import Expression
 
 T = TypeVar("T")
@@ -80,6 +81,8 @@ class FlatOutput:
     noise: Expression | None = None
     unit: str = ""
     description: str = ""
+    distribution: Law | None = None
+    """In place of noise, the law of measurements around the definition; its arguments are formulas."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from grisaille.laws import Law, MultivariateNormal, Smoothness
 from grisaille.model import content as _content
 from grisaille.model import flat, spectra
 from grisaille.model.content import Content
+from grisaille.model.distributions import mapped_law
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 
 _CLASSES: dict[str, type] = {
@@ -67,7 +68,10 @@ def structure_key(content: Content) -> str:
             },
             inputs={n: replace(i, default=None) for n, i in plain.inputs.items()},
             disturbances={n: replace(d, scale=_shape(d.scale)) for n, d in plain.disturbances.items()},
-            outputs={n: replace(o, noise=_shape(o.noise)) for n, o in plain.outputs.items()},
+            outputs={
+                n: replace(o, noise=_shape(o.noise), distribution=o.distribution and mapped_law(o.distribution, _shape))
+                for n, o in plain.outputs.items()
+            },
         )
     )
 
@@ -125,8 +129,9 @@ class _Table:
             return [self.encode(item) for item in value]
         if is_dataclass(value) and (type(value).__name__ in _CLASSES or isinstance(value, Law)):
             found = [self.encode(getattr(value, f.name)) for f in fields(value)]
-            has_all = not isinstance(value, Content) or value.origin is not None
-            return {"c": type(value).__name__, "f": found if has_all else found[:-1]}
+            # what was added as a last field is left out where there is none: texts of other models stay as they were
+            lacks_last = isinstance(value, Content | flat.FlatOutput) and found[-1] is None
+            return {"c": type(value).__name__, "f": found[:-1] if lacks_last else found}
         raise TypeError(f"{type(value).__name__} cannot be part of a model's content")
 
     def _row(self, root: Expression) -> int:
@@ -189,7 +194,6 @@ def _decode(value: Any, nodes: list[Expression]) -> Any:
     found = _CLASSES.get(value["c"]) or Law.known.get(value["c"])
     if found is None:
         raise ModelError(
-            f"The model has a prior of the law {value['c']}, which is not known here: import the module that "
-            f"defines it first."
+            f"The model has the law {value['c']}, which is not known here: import the module that defines it first."
         )
     return found(*(_decode(item, nodes) for item in value["f"]))

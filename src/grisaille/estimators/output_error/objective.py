@@ -10,6 +10,8 @@ import numpy as np
 
 from grisaille.estimation.density.kinds import Levels, Likelihood, NoLikelihood, as_discretised, refuse_no_likelihood
 from grisaille.estimation.density.least_squares import ConcentratedDensity, normal_log_likelihood
+from grisaille.estimation.measurements.density import MeasuredDensity
+from grisaille.estimation.measurements.problem import MeasuredProblem
 from grisaille.estimators.output_error import own_value, robust_losses
 from grisaille.estimators.output_error.density import NormalDensity
 
@@ -39,14 +41,20 @@ class NormalLikelihood(Likelihood):
     no_profiles: str = ""
     levels: Levels = LEVELS
 
-    def of(self, problem: Problem, fit: Fitted | None = None) -> NormalDensity:
+    def of(self, problem: Problem, fit: Fitted | None = None) -> NormalDensity | MeasuredDensity:
+        if not problem.is_least_squares:
+            return MeasuredDensity(as_discretised(problem.of(MeasuredProblem), fit))
         return NormalDensity(as_discretised(problem, fit))
 
-    def around(self, fit: Fitted, held: Sequence[str]) -> ConcentratedDensity:
+    def around(self, fit: Fitted, held: Sequence[str]) -> ConcentratedDensity | MeasuredDensity:
         refuse_no_likelihood(fit)
+        if not fit.estimate.evaluation.is_least_squares:
+            return MeasuredDensity.around(fit.estimate)
         return ConcentratedDensity.around(fit.initial_model, fit.estimate)
 
     def at(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        if not problem.is_least_squares:
+            return super().at(problem, evaluation)
         evaluation = own_value.across_jumps(problem, evaluation)
         log_likelihood = normal_log_likelihood(problem, evaluation)
         if problem.sigma:

@@ -16,13 +16,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.cases import build_case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.measurements.output_law import have_laws
+from grisaille.estimation.measurements.problem import MeasuredProblem
 from grisaille.estimation.noise import noise_levels, refuse_noise_alone
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
@@ -31,6 +33,8 @@ from grisaille.estimation.starts.warm_start import state_courses
 from grisaille.estimation.subject import Subject
 from grisaille.estimators.output_error import robust_losses
 from grisaille.estimators.output_error.advice import LeastSquaresAdvice
+from grisaille.estimators.output_error.by_law.fitting import fit_by_law
+from grisaille.estimators.output_error.by_law.posing import open_levels, pose_by_law
 from grisaille.estimators.output_error.conclusion import conclude
 from grisaille.estimators.output_error.effort import SimulationEffort
 from grisaille.estimators.output_error.errors import Errors
@@ -43,6 +47,7 @@ from grisaille.estimators.output_error.objective import (
 from grisaille.estimators.output_error.other_errors import ErrorsByOption
 from grisaille.estimators.output_error.stages import Stages
 from grisaille.optimization.journal import Journal, Progress
+from grisaille.structure.reduction import Structure
 from grisaille.trial.refusals import refuse_events
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
@@ -121,6 +126,8 @@ class OutputError(Estimator):
 
     def pose(self, question: Question) -> Problem:
         """Simulations compared with the data, in units of the noise."""
+        if have_laws(question.structure.model, question.outputs):
+            return pose_by_law(self, question)
         noise = noise_levels(question.structure.model, question.outputs)
         if self.shooting == "multiple":
             for trial, _ in question.trials:
@@ -133,6 +140,17 @@ class OutputError(Estimator):
         if question.guess is not None and self.shooting == "multiple":
             problem.courses = state_courses(question.guess, question.data)
         return problem
+
+    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+        """Levels of normal noise that are open beside outputs with laws are unknowns of their likelihood."""
+        outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
+        if not have_laws(structure.model, outputs):
+            return list(wanted)
+        said = {name.partition("@")[0] for name in wanted}
+        return [*wanted, *(n for n in open_levels(structure.model, outputs) if n not in said)]
+
+    def names_levels(self, question: Question) -> bool:
+        return have_laws(question.structure.model, question.outputs)
 
     @property
     def redraw(self) -> Redraw:
@@ -163,6 +181,8 @@ class OutputError(Estimator):
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
+        if not problem.is_least_squares:
+            return fit_by_law(self, problem.of(MeasuredProblem), progress)
         begin = time.perf_counter()
         refuse_noise_alone(problem.noise, problem.unknowns, problem.cases[0].trial.structure)
         problem, stages = problem if self.shooting == "multiple" else problem.begun, Stages(self)

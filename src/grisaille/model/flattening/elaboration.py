@@ -22,6 +22,7 @@ from grisaille.model.connectors import (
 from grisaille.model.content import Action, Branch, Component, Content, Joint, Law, Occasion
 from grisaille.model.correlation import check_correlation
 from grisaille.model.declarations import CorrelatedArray, Declaration
+from grisaille.model.distributions import mapped_law
 from grisaille.model.expression import Equation, Expression, Name, as_expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.flattening.listing import check_listed, flattened, missing_super
@@ -150,7 +151,8 @@ def enter_declaration(content: Content, name: str, declaration: Declaration, res
         if definition is None:
             definition = Name(name)
             content.variables[name] = FlatVariable(name, **labels)
-        content.outputs[name] = FlatOutput(name, definition, f["noise"], **labels)
+        law = f["distribution"] and mapped_law(f["distribution"], lambda e: resolve(as_expression(e)))
+        content.outputs[name] = FlatOutput(name, definition, f["noise"], distribution=law, **labels)
 
 
 def _is_formula(field: str, value: Any) -> bool:

@@ -14,6 +14,7 @@ from grisaille.cache import Cache
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model, content_key
 from grisaille.model.content import Content, Law
+from grisaille.model.distributions import law_formulas, mapped_law
 from grisaille.model.expression import Call, Constant, Expression, Name, is_open, postorder
 from grisaille.model.flat import FlatEquation, FlatModel, FlatVariable
 from grisaille.model.flattening.joining import bind_signals, join_connectors
@@ -83,7 +84,12 @@ def _flatten(content: Content) -> FlatModel:
             for n, d in content.disturbances.items()
         },
         outputs={
-            n: replace(o, definition=insert(o.definition), noise=_optional(o.noise, insert))
+            n: replace(
+                o,
+                definition=insert(o.definition),
+                noise=_optional(o.noise, insert),
+                distribution=o.distribution and mapped_law(o.distribution, insert),
+            )
             for n, o in content.outputs.items()
         },
         quantities={
@@ -101,6 +107,7 @@ def _flatten(content: Content) -> FlatModel:
 def _refuse_discrete_levels(content: Content, insert: Rewriter | _Chain) -> None:
     """Refuse noise and spectra of discrete variables: they hold for a whole run, events change discrete variables."""
     levels = {f"the noise of '{n}'": o.noise for n, o in content.outputs.items()}
+    levels |= {f"the {path} of '{n}'": e for n, o in content.outputs.items() for path, e in law_formulas(o).items()}
     levels |= {f"the scale of '{n}'": d.scale for n, d in content.disturbances.items()}
     levels |= {f"the noise covariance of {', '.join(pair)}": e for pair, e in content.noise_covariance.items()}
     for what, formula in levels.items():

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from grisaille.model.content import Content, Occasion
+from grisaille.model.distributions import law_text
 from grisaille.model.expression import Constant, Name
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.notation.tables import rows as table_rows
@@ -103,7 +104,9 @@ def _disturbance(d: FlatDisturbance) -> Row:
 
 def _output(o: FlatOutput) -> Row:
     definition = o.name if is_variable(o) else f"{o.name} = {render(o.definition)}"
-    return f"{definition}{_unit(o.unit)}", "" if o.noise is None else f"noise {render(o.noise)}", _remark(o.description)
+    noise = "" if o.noise is None else f"noise {render(o.noise)}"
+    law = noise if o.distribution is None else law_text(o.distribution, render)
+    return f"{definition}{_unit(o.unit)}", law, _remark(o.description)
 
 
 def _equations(content: Content) -> list[Row]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.content import Branch, Content
+from grisaille.model.distributions import law_text
 from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.notation.mathml import assignment, equation, formula, symbol
@@ -116,7 +117,8 @@ def _disturbance(d: FlatDisturbance) -> tuple[Any, ...]:
 
 def _output(o: FlatOutput) -> tuple[Any, ...]:
     definition = "" if is_variable(o) else formula(o.definition)
-    return symbol(o.name), definition, o.unit, _maybe(o.noise) or "unknown, estimated", o.description
+    law = o.distribution and law_text(o.distribution, str)
+    return symbol(o.name), definition, o.unit, law or _maybe(o.noise) or "unknown, estimated", o.description
 
 
 def _table(shown: ShownTable) -> tuple[Any, ...]:

@@ -1,0 +1,5 @@
+"""Measurements by any law: what outputs with ``distribution=`` add to a log-likelihood, and its derivatives.
+
+Receives predictions of experiments and the laws that outputs declare; hands on problems whose objective is −log L, with
+exact gradients and the expected information. Normal noise alone is least squares (``estimation.problem``).
+"""

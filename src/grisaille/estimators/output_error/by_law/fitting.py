@@ -1,0 +1,130 @@
+"""The largest likelihood of measurements by laws, and the estimate there.
+
+Standard errors are those of the expected information (Fisher's) at the estimates, with the curvature of priors.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.determination.words import describe_determination
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.measurements.problem import MeasuredEvaluation, MeasuredProblem
+from grisaille.estimation.uncertainty import inverse_information, root_of, without_undetermined
+from grisaille.estimators.output_error.differences import has_jumps
+from grisaille.optimization import scoring
+from grisaille.optimization.convergence import NEAR
+from grisaille.optimization.journal import Journal, Progress
+from grisaille.optimization.search import Outcome, Search, arrived
+from grisaille.simulation.runner import COARSE
+
+if TYPE_CHECKING:
+    from grisaille.estimators.output_error.output_error import OutputError
+
+Likely = Search[MeasuredEvaluation]
+TOO_LONG, ROUNDS = 3.0, 4
+"""Error estimate of simulations, in tolerances, from which on steps are shortened, and how often."""
+SAME = 1e-7
+"""Of the objective, relative to 1 + its size."""
+
+
+def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress | None) -> Estimate:
+    """Return the largest likelihood, on steps that are short enough there."""
+    begin, problem = time.perf_counter(), problem.begun
+    _refuse_jumps(problem)
+    search: Likely = Search(problem, Journal.of(progress), method.max_evaluations)
+    outcome = scoring.minimize(search, tolerance=method.tolerance)
+    for _ in range(ROUNDS):
+        if outcome.evaluation.discretisation <= TOO_LONG or not search.left:
+            break
+        problem = problem.refined(outcome.evaluation).begun
+        search.journal.kept = problem
+        search.restart(outcome.evaluation.theta, problem)
+        outcome = scoring.minimize(search, tolerance=method.tolerance)
+    free = scoring.free_unknowns(search, outcome.evaluation)
+    return _conclude(problem, search, outcome, free, time.perf_counter() - begin)
+
+
+def _conclude(
+    problem: MeasuredProblem, search: Likely, outcome: Outcome[MeasuredEvaluation], free: np.ndarray, seconds: float
+) -> Estimate:
+    evaluation, journal = outcome.evaluation, search.journal
+    prior = evaluation.prior
+    information = evaluation.curvature
+    if prior is not None:
+        information = information - prior.search_curvature + prior.curvature
+    seen = np.abs(evaluation.curvature).max(axis=0, initial=0.0) > 0
+    covariance = without_undetermined(*inverse_information(information, free & seen))
+    covariance = without_undetermined(covariance, free & ~seen)
+    decrement = _decrement(evaluation, covariance, free & seen)
+    converged = decrement < NEAR and evaluation.discretisation < COARSE
+    notes = describe_determination(
+        search.unknowns, evaluation.theta, root_of(evaluation.curvature), covariance, free,
+        lambda theta: _is_same(search, evaluation, theta), ~seen,
+    )  # fmt: skip
+    if journal.failures:
+        notes.append(f"{len(journal.failures)} evaluations failed on the way; the last: {journal.failures[-1]}")
+    if evaluation.discretisation > TOO_LONG:
+        notes.append(
+            f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use a "
+            f"smaller rtol in gr.OutputError."
+        )
+    return Estimate(
+        unknowns=search.unknowns,
+        theta=evaluation.theta,
+        covariance=covariance,
+        free=free,
+        noise={},
+        log_likelihood=evaluation.log_likelihood,
+        is_likelihood=True,
+        count=problem.count,
+        objective=evaluation.objective,
+        evaluation=evaluation,
+        cases=problem.cases,
+        converged=converged,
+        status=_sentence(converged, outcome, decrement, journal.evaluations),
+        notes=tuple(notes),
+        trace=tuple(journal.trace),
+        evaluations=journal.evaluations,
+        failures=tuple(journal.failures),
+        seconds=seconds,
+        offset=decrement,
+    )
+
+
+def _decrement(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.ndarray) -> float:
+    """Return how far from the maximum a point is, in standard errors."""
+    known = told & np.isfinite(np.diag(covariance))
+    slope = np.where(known, evaluation.slope, 0.0)
+    inner = np.where(np.outer(known, known), covariance, 0.0)
+    return float(np.sqrt(max(slope @ inner @ slope, 0.0)))
+
+
+def _is_same(search: Likely, evaluation: MeasuredEvaluation, theta: np.ndarray) -> bool:
+    there = search.evaluate(theta, sensitive=False, quietly=True)
+    return there.completed and abs(there.objective - evaluation.objective) < SAME * (1 + abs(evaluation.objective))
+
+
+def _sentence(converged: bool, outcome: Outcome[MeasuredEvaluation], decrement: float, evaluations: int) -> str:
+    if converged:
+        return f"converged: {arrived(outcome, decrement)}, {evaluations} evaluations"
+    return (
+        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {decrement:.2g} standard "
+        f"errors from a maximum. Try another guess, gr.multistart, or a larger max_evaluations"
+    )
+
+
+def _refuse_jumps(problem: MeasuredProblem) -> None:
+    """Refuse equations that jump with states in a way that derivatives do not see."""
+    if has_jumps(problem):
+        laws: Sequence[str] = [type(law.law).__name__ for law in problem.laws.values()]
+        raise EstimationError(
+            f"The equations jump with states in a way that derivatives do not see, and a likelihood by laws "
+            f"({', '.join(dict.fromkeys(laws))}) is maximised with exact ones. Write the jump as gr.where or gr.when "
+            f"of a smooth condition, or give the outputs normal noise, for which differences are taken."
+        )

@@ -1,0 +1,112 @@
+"""The likelihood of a model and its data where outputs declare laws, and what does not go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grisaille.errors import DataError, EstimationError
+from grisaille.estimation.cases import Case, Ready, trial_of
+from grisaille.estimation.levels import level_guess
+from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
+from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.question import Question
+from grisaille.model.flat import FlatModel
+from grisaille.simulation.rows import RowRunner
+from grisaille.simulation.runner import Runner
+from grisaille.trial.movement import Kind
+
+if TYPE_CHECKING:
+    from grisaille.estimators.output_error.output_error import OutputError
+
+SIMULATED: tuple[Kind, ...] = ("parameter", "start")
+"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
+LEAST = 1e-12
+"""Of the range of the data: the smallest level that a search begins with."""
+
+
+def open_levels(model: FlatModel, outputs: Sequence[str]) -> list[str]:
+    """Return the names of levels of normal noise that are estimated beside laws."""
+    return [f"noise({n})" for n in outputs if model.outputs[n].noise is None and model.outputs[n].distribution is None]
+
+
+def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
+    """Return the likelihood of a model and its data."""
+    refuse_options(method, question)
+    laws = output_laws(question.structure.model, question.outputs)
+    unknowns = tuple(level_guess(question.structure, question.data, u, question.unknowns) for u in question.unknowns)
+    cases = [_case(method, question, e, laws) for e in question.data]
+    for case in cases:
+        _refuse_values(case, laws)
+        _refuse_weights(case, laws)
+    problem = MeasuredProblem(unknowns, cases, laws)
+    return problem if all(u.kind != "noise" for u in unknowns) else _with_levels_of_residuals(problem)
+
+
+def refuse_options(method: OutputError, question: Question) -> None:
+    """Refuse options that speak of squares."""
+    name = next(n for n in question.outputs if question.structure.model.outputs[n].distribution is not None)
+    law = type(question.structure.model.outputs[name].distribution).__name__
+    for option, value, plain, instead in (
+        ("loss", method.loss, "linear", "gr.laws.Student(df=…, scale=…) is the law of data with outliers"),
+        ("shooting", method.shooting, "single", "fit normal noise with shooting='multiple' first, then guess=fit"),
+        ("errors", method.errors, "plain", "gr.bootstrap(fit) needs no curvature"),
+        ("optimizer", method.optimizer, "trust-region", "likelihoods are maximised by Fisher scoring"),
+    ):
+        if value != plain:
+            raise EstimationError(
+                f"gr.OutputError({option}={value!r}) is made for squares of errors, and output '{name}' is measured "
+                f"by the law {law}: leave {option} out. ({instead[0].upper()}{instead[1:]}.)"
+            )
+
+
+def _case(method: OutputError, question: Question, experiment: object, laws: dict[str, OutputLaw]) -> Case:
+    trial, mine = trial_of(question.model, experiment, question.unknowns, SIMULATED)
+    measured = trial.data.outputs
+    outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in laws[m].needs)]))
+    runner: Runner | RowRunner = (
+        RowRunner(trial, outputs)
+        if trial.is_static
+        else Runner(trial, outputs, rtol=method.rtol, compiled=method.compiled)
+    )
+    return Case(experiment, trial, Ready(runner), outputs, mine)
+
+
+def _refuse_values(case: Case, laws: dict[str, OutputLaw]) -> None:
+    """Refuse measurements that a law cannot have given."""
+    for s in case.samples:
+        law = laws[s.output].law
+        found = law.refused_values(s.values)
+        if found is not None:
+            k, why = found
+            raise DataError(
+                f"Experiment '{case.name}': the sample of '{s.output}' at t = {case.grid[s.rows[k]]:g} {why}, as the "
+                f"law {type(law).__name__} has it. Mend the data, or give the output another distribution."
+            )
+
+
+def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
+    """Refuse weights, which are factors of residuals, beside laws that have none."""
+    for s in case.samples:
+        if (s.weights != 1.0).any():
+            raise EstimationError(
+                f"Experiment '{case.name}' gives weights to '{s.output}', which multiply residuals, and a likelihood "
+                f"by laws ({type(laws[s.output].law).__name__}) has none: leave samples out as NaN, or write what you "
+                f"know of their scatter into the law, e.g. gr.laws.Student(df=4, scale=formula)."
+            )
+
+
+def _with_levels_of_residuals(problem: MeasuredProblem) -> MeasuredProblem:
+    """Return the problem with open levels begun at what simulations at the guess leave."""
+    found = problem.begun.evaluate(problem.guess, sensitive=False)
+    if not found.completed:
+        return problem
+    unknowns = []
+    for u in problem.unknowns:
+        mine = problem.output_of == (problem.outputs.index(u.target) if u.kind == "noise" else -1)
+        left = float(np.sqrt(np.mean(found.errors[mine] ** 2))) if mine.any() else 0.0
+        unknowns.append(replace(u, guess=left) if left > LEAST and u.lower < left < u.upper else u)
+    return MeasuredProblem(unknowns, problem.begun.cases, problem.laws)
