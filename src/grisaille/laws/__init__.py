@@ -8,19 +8,22 @@ It stands below the models, whose parameters and outputs have laws, and needs no
 derives from ``Law`` and gives a ``formula`` and a ``support`` (``laws.law``).
 """
 
-from grisaille.laws.bounded import Beta, Truncated, Uniform
+from grisaille.laws.bounded import Beta, Uniform
+from grisaille.laws.counts import Binomial, NegativeBinomial, Poisson
 from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.heavy_tails import Laplace, Student
 from grisaille.laws.joint import JointLaw, MultivariateNormal, SmoothCurve, Smoothness
 from grisaille.laws.law import Law
 from grisaille.laws.normal import LogNormal, Normal
 from grisaille.laws.positive import Gamma, HalfCauchy, HalfNormal
+from grisaille.laws.truncated import Truncated
 
 Prior = Law | MultivariateNormal | Smoothness
 """What ``prior=`` may be."""
 
 __all__ = [
     "Beta",
+    "Binomial",
     "Derivatives",
     "Gamma",
     "HalfCauchy",
@@ -30,7 +33,9 @@ __all__ = [
     "Law",
     "LogNormal",
     "MultivariateNormal",
+    "NegativeBinomial",
     "Normal",
+    "Poisson",
     "Prior",
     "SmoothCurve",
     "Smoothness",

@@ -1,19 +1,22 @@
-"""Laws between limits: uniform, beta, and any law cut off at limits."""
+"""Laws between limits: uniform and beta."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.laws import checks
-from grisaille.laws.derivatives import Derivatives
-from grisaille.laws.formulas import log, log_gamma, times_log
+from grisaille.laws.formulas import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 from grisaille.laws.law import Law
+from grisaille.laws.measured import Partials
+from grisaille.laws.stirling import digamma_error, log1p_minus, stirling_error, trigamma_error
+
+NARROW = 100.0
+"""Precision above which the formula loses digits, as a difference of large numbers."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Uniform(Law):
     def __post_init__(self) -> None:
         checks.finite(self, "low")
         checks.finite(self, "high")
-        if not self.low < self.high:
+        if checks.is_number(self.low) and checks.is_number(self.high) and not self.low < self.high:
             raise ModelError(f"Uniform: low = {self.low:g} must be below high = {self.high:g}.")
 
     def formula(self, value: Any) -> Any:
@@ -57,6 +60,14 @@ class Uniform(Law):
     def quantile(self, probability: Any) -> np.ndarray:
         return np.asarray(self.low + (self.high - self.low) * np.asarray(probability, dtype=float))
 
+    @property
+    def held_arguments(self) -> tuple[str, ...]:
+        return "low", "high"
+
+    @property
+    def deviation(self) -> Any:
+        return (self.high - self.low) / math.sqrt(12)
+
 
 @dataclass(frozen=True)
 class Beta(Law):
@@ -75,7 +86,7 @@ class Beta(Law):
     def __post_init__(self) -> None:
         checks.location(self, "mean", is_positive=True)
         checks.positive(self, "precision")
-        if self.mean is not None and not self.mean < 1:
+        if checks.is_number(self.mean) and not self.mean < 1:  # type: ignore[operator]
             raise ModelError(f"Beta: mean must be below 1, got {self.mean!r}.")
 
     def formula(self, value: Any) -> Any:
@@ -105,125 +116,55 @@ class Beta(Law):
         return np.asarray(betaincinv(*self._exponents, probability))
 
     @property
-    def _exponents(self) -> tuple[float, float]:
+    def deviation(self) -> Any:
+        return np.sqrt(self._mean * (1 - self._mean) / (1 + self.precision))
+
+    def _numbers(self, value: np.ndarray) -> Any:
+        n = np.asarray(self.precision, dtype=float)
+        if not (n > NARROW).any():
+            return self.formula(value)
+        (a, b), (x, y) = self._exponents, self._away(value)
+        errors = stirling_error(n) - stirling_error(a) - stirling_error(b)
+        near = a * log1p_minus(x) + b * log1p_minus(y) + 0.5 * log(a * b / n) - HALF_LOG_TWO_PI + errors
+        narrow = near - log(value) - log1p(-value)
+        return np.where(n > NARROW, np.where((value > 0) & (value < 1), narrow, -np.inf), self.formula(value))
+
+    def _away(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return value / mean − 1 and (1 − value) / (1 − mean) − 1."""
+        return (value - self._mean) / self._mean, (self._mean - value) / (1 - self._mean)
+
+    def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
+        (a, b), (x, y), n, m = self._exponents, self._away(value), self.precision, self._mean
+        slope = log1p(x) - log1p(y) + _digamma_rest(b) - _digamma_rest(a)
+        errors = _digamma_rest(n) - m * _digamma_rest(a) - (1 - m) * _digamma_rest(b)
+        first = {"mean": n * slope, "precision": m * log1p_minus(x) + (1 - m) * log1p_minus(y) + errors}
+        second = {k: np.broadcast_to(-v, np.shape(x)) for k, v in self._information(names).items()}
+        return first, {**second, ("mean", "precision"): slope + second[("mean", "precision")]}
+
+    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+        (a, b), n, m = self._exponents, self.precision, self._mean
+        at_a, at_b = _trigamma_rest(a), _trigamma_rest(b)
+        return {
+            ("mean", "mean"): n * n * (at_a + at_b + 1 / a + 1 / b),
+            ("mean", "precision"): n * (m * at_a - (1 - m) * at_b),
+            ("precision", "precision"): m * m * at_a + (1 - m) ** 2 * at_b - _trigamma_rest(n),
+        }
+
+    @property
+    def _mean(self) -> Any:
         self.refuse_open()
-        mean: Any = self.mean
-        return mean * self.precision, (1 - mean) * self.precision
-
-
-@dataclass(frozen=True)
-class Truncated(Law):
-    """A law cut off at limits, with the probability outside spread over what is left.
-
-    below, above : the limits, in the unit of the parameter; None for none
-    of : the law, such as ``gr.Normal(1.0, 0.5)``; it counts in its own measure
-    """
-
-    below: float | None = None
-    above: float | None = None
-    of: Law = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        for side in ("below", "above"):
-            checks.location(self, side)
-        if not isinstance(self.of, Law):
-            raise ModelError(f"Truncated: of must be a law such as gr.Normal(mean, std), got {self.of!r}.")
-        low, high = self.support
-        if not low < high:
-            raise ModelError(f"Truncated: nothing is left of {self.of!r} between {low:g} and {high:g}.")
-        if not self.is_open and not self._mass > 0:
-            raise ModelError(
-                f"Truncated: {self.of!r} has no probability between {low:g} and {high:g} that can be told from zero."
-            )
+        return self.mean
 
     @property
-    def measure(self) -> Literal["value", "log"]:  # type: ignore[override]
-        return self.of.measure
+    def _exponents(self) -> tuple[float, float]:
+        return self._mean * self.precision, (1 - self._mean) * self.precision
 
-    @property
-    def is_open(self) -> bool:
-        return self.of.is_open
 
-    @property
-    def is_flat(self) -> bool:
-        return self.of.is_flat
+def _digamma_rest(z: Any) -> Any:
+    """Return ψ(z) − log z."""
+    return digamma_error(z) - 0.5 / z
 
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        low, high = self.support
-        return tuple(k for k in self.of.kinks if low < k < high)
 
-    def refuse_open(self) -> None:
-        self.of.refuse_open()
-
-    def at(self, location: Any) -> Truncated:
-        return Truncated(self.below, self.above, self.of.at(location))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        low, high = self.of.support
-        return (
-            low if self.below is None else max(low, self.below),
-            high if self.above is None else min(high, self.above),
-        )
-
-    @cached_property
-    def _ends(self) -> np.ndarray:
-        return np.asarray(self.of.distribution(np.array(self.support)), dtype=float)
-
-    @property
-    def _mass(self) -> float:
-        return float(self._ends[1] - self._ends[0])
-
-    def formula(self, value: Any) -> Any:
-        return self.of.formula(value) - math.log(self._mass)
-
-    @property
-    def mode(self) -> float:
-        return float(np.clip(self.of.mode, *self.support))
-
-    def standardised(self, value: Any) -> Any:
-        return self.of.standardised(value)
-
-    def residual(self, value: float) -> tuple[float, float] | None:
-        return self.of.residual(value)
-
-    def derivatives(self, value: Any, **parameters: Any) -> Derivatives:
-        """Return log p with its derivatives by the value and by the parameters of the law that is cut off.
-
-        With s = ∂ log f/∂p of the whole, ∂ log Z = E s and ∂² log Z = E (∂s + s sᵀ) − E s E sᵀ over what is left.
-        """
-        if any(np.ndim(v) for v in parameters.values()):
-            raise ModelError("Truncated: derivatives at arrays of parameters are not available.")
-        law = type(self.of)(**{**self.of.parameters, **parameters})
-        here, (slope, bend) = law.derivatives(value), Truncated(self.below, self.above, law)._of_mass()
-        shift = math.log(Truncated(self.below, self.above, law)._mass)
-        gradient, hessian = here.gradient.copy(), here.hessian.copy()
-        gradient[..., 1:] -= slope
-        hessian[..., 1:, 1:] -= bend
-        return Derivatives(here.names, here.value - shift, gradient, hessian)
-
-    def _of_mass(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first and second derivatives of log Z by the parameters."""
-        from scipy.integrate import quad_vec
-
-        n = len(self.of.parameters)
-
-        def moments(x: float) -> np.ndarray:
-            at = self.of.derivatives(x)
-            s = at.gradient[1:]
-            second = at.hessian[1:, 1:] + np.outer(s, s)
-            return np.asarray(np.exp(at.value) / self._mass * np.concatenate([s, second.ravel()]))
-
-        low, high = (float(q) for q in self.of.quantile(np.clip(self._ends, 1e-300, 1 - 1e-16)))
-        low, high = max(low, self.support[0]), min(high, self.support[1])
-        found = np.asarray(quad_vec(moments, low, high, epsabs=1e-12, epsrel=1e-11)[0])
-        slope, second = found[:n], found[n:].reshape(n, n)
-        return slope, second - np.outer(slope, slope)
-
-    def distribution(self, value: Any) -> np.ndarray:
-        inside = self.of.distribution(np.clip(value, *self.support))
-        return np.asarray(np.clip((inside - self._ends[0]) / self._mass, 0.0, 1.0))
-
-    def quantile(self, probability: Any) -> np.ndarray:
-        return self.of.quantile(self._ends[0] + self._mass * np.asarray(probability, dtype=float))
+def _trigamma_rest(z: Any) -> Any:
+    """Return ψ'(z) − 1/z."""
+    return trigamma_error(z) + 0.5 / z**2

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.laws.arguments import is_formula
 
 
 def finite(law: Any, field: str) -> None:
-    """Refuse what is no finite number, and keep it as a float."""
+    """Refuse what is no finite number, and keep it as a float; a formula is kept as it is."""
     value = getattr(law, field)
-    if getattr(value, "is_formula", False):
+    if is_formula(value):
         return
     if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
         raise ModelError(f"{type(law).__name__}: {field} must be a finite number, got {value!r}.")
@@ -21,10 +22,15 @@ def finite(law: Any, field: str) -> None:
 
 
 def positive(law: Any, field: str) -> None:
-    """Refuse what is no positive number, and keep it as a float."""
+    """Refuse what is no positive number, and keep it as a float; the sign of a formula is known later."""
     finite(law, field)
-    if not getattr(getattr(law, field), "is_formula", False) and not getattr(law, field) > 0:
+    if is_number(getattr(law, field)) and not getattr(law, field) > 0:
         raise ModelError(f"{type(law).__name__}: {field} must be positive, got {getattr(law, field)!r}.")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a field that has been checked is a number, not left open and no formula."""
+    return value is not None and not is_formula(value)
 
 
 def location(law: Any, field: str, *, is_positive: bool = False) -> None:

@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from grisaille.errors import DataError, ModelError
+from grisaille.laws.arguments import is_formula
 from grisaille.laws.joint import JointLaw, MultivariateNormal, SmoothCurve, Smoothness
 from grisaille.laws.law import Law
 
@@ -35,6 +36,23 @@ def refuse_no_prior(where: str, value: Any) -> None:
         )
     if isinstance(value, Law):
         value.refuse_open()
+        _refuse_measured(where, value)
+
+
+def _refuse_measured(where: str, law: Law) -> None:
+    """Refuse laws that measurements can have and unknowns cannot."""
+    if law.is_discrete or law.has_atoms:
+        kind = "a law of counts" if law.is_discrete else "a law of values that have been recorded"
+        raise ModelError(
+            f"{where}: {call_text(law)} is {kind}, for the distribution= of an output. A prior needs a continuous law, "
+            f"such as gr.Normal(mean, std) or gr.Gamma(mean, shape)."
+        )
+    formulas = [path for path, value in law.arguments.items() if is_formula(value)]
+    if formulas:
+        raise ModelError(
+            f"{where}: '{formulas[0]}' of the prior {call_text(law)} is a formula of the model. The numbers of a prior "
+            f"are fixed before the fit: give a number."
+        )
 
 
 def class_of(name: str) -> type | None:
@@ -56,7 +74,7 @@ def from_data(data: Any) -> Any:
     found = class_of(name)
     if found is None:
         raise DataError(
-            f"The law {name} of a prior is not known here: import the module that defines it first. Known are "
+            f"The law {name} is not known here: import the module that defines it first. Known are "
             f"{', '.join(sorted({**JOINT, **Law.known}))}."
         )
     inside = {k: from_data(v) if _is_law(v) else v for k, v in given.items()}

@@ -81,3 +81,47 @@ def _differentiated(law: Any, names: tuple[str, ...]) -> Any:
     formula = symbolic_formula(replaced(law, **{n: at[k + 1] for k, n in enumerate(names)}), at[0])
     hessian, gradient = ca.hessian(formula, at)
     return ca.Function("log_density", [at], [formula, ca.densify(gradient), ca.densify(hessian)])
+
+
+def differentiate_by(law: Any, value: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradient and the Hessian of ``law.formula`` by some of its fields, which may be arrays."""
+    numbers = {n: v for n, v in law.parameters.items() if isinstance(v, int | float | np.ndarray | np.number)}
+    given = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (value, *numbers.values())))
+    shape, count, k = given[0].shape, given[0].size, len(names)
+    if not count or not k:
+        return np.zeros((*shape, k)), np.zeros((*shape, k, k))
+    function = _differentiated_by(replaced(law, **dict.fromkeys(numbers)), tuple(numbers), names)
+    gradient, hessian = function(np.stack([g.ravel() for g in given]))
+    return (
+        np.array(gradient).reshape(k, count).T.reshape(*shape, k),
+        np.array(hessian).reshape(k, count, k).swapaxes(0, 1).reshape(*shape, k, k),
+    )
+
+
+@cache
+def _differentiated_by(law: Any, numbers: tuple[str, ...], names: tuple[str, ...]) -> Any:
+    """Return the function of (value, *numbers) for a law whose numbers are left open."""
+    import casadi as ca
+
+    at = ca.SX.sym("at", 1 + len(numbers))
+    formula = symbolic_formula(replaced(law, **{n: at[k + 1] for k, n in enumerate(numbers)}), at[0])
+    by = ca.vertcat(*(at[1 + numbers.index(n)] for n in names))
+    hessian, gradient = ca.hessian(formula, by)
+    return ca.Function("log_density", [at], [ca.densify(gradient), ca.densify(hessian)])
+
+
+def assembled(
+    names: tuple[str, ...], value: Any, first: dict[str, Any], second: dict[tuple[str, str], Any]
+) -> Derivatives:
+    """Return derivatives from those that are not zero, each second one under one order of its two names."""
+    parts = [*first.values(), *second.values()]
+    shape = np.broadcast_shapes(np.shape(value), *(np.shape(p) for p in parts))
+    gradient, hessian = np.zeros((*shape, len(names))), np.zeros((*shape, len(names), len(names)))
+    place = {name: k for k, name in enumerate(names)}
+    for name, part in first.items():
+        if name in place:
+            gradient[..., place[name]] = part
+    for (one, other), part in second.items():
+        if one in place and other in place:
+            hessian[..., place[one], place[other]] = hessian[..., place[other], place[one]] = part
+    return Derivatives(names, np.broadcast_to(np.asarray(value, dtype=float), shape), gradient, hessian)

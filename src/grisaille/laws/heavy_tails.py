@@ -9,10 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.laws import checks
-from grisaille.laws.formulas import absolute, log, log1p, log_gamma
+from grisaille.laws.formulas import HALF_LOG_TWO_PI, absolute, log, log1p, log_gamma
 from grisaille.laws.law import Law
+from grisaille.laws.measured import Partials
+from grisaille.laws.stirling import digamma_error, log1p_minus, stirling_error, trigamma_error
 
 LOG_PI = math.log(math.pi)
+NEARLY_NORMAL = 100.0
+"""Degrees of freedom above which the formula, with a difference of two log Γ, loses digits."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,61 @@ class Student(Law):
         from scipy.special import stdtrit
 
         return np.asarray(self._mean + self.scale * stdtrit(self.df, probability))
+
+    @property
+    def deviation(self) -> Any:
+        df = np.asarray(self.df, dtype=float)
+        with np.errstate(all="ignore"):
+            return self.scale * np.where(df > 2, np.sqrt(df / (df - 2)), np.inf)
+
+    def _numbers(self, value: np.ndarray) -> Any:
+        df = np.asarray(self.df, dtype=float)
+        if not (df > NEARLY_NORMAL).any():
+            return self.formula(value)
+        a, z = 0.5 * df, (value - self._mean) / self.scale
+        gammas = a * log1p_minus(0.5 / a) + stirling_error(a + 0.5) - stirling_error(a)
+        near = gammas - HALF_LOG_TWO_PI - log(self.scale) - 0.5 * (df + 1) * log1p(z**2 / df)
+        return np.where(df > NEARLY_NORMAL, near, self.formula(value))
+
+    def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
+        s, n = self.scale, self.df
+        z = (value - self._mean) / s
+        q = z * z / n
+        pull, rest = (n + 1) * z / (n * (1 + q)), (n + 1) * (1 - q) / (n * (1 + q) ** 2)
+        first = {"mean": pull / s, "scale": (z * pull - 1) / s}
+        second = {
+            ("mean", "mean"): -rest / s**2,
+            ("mean", "scale"): -(pull + z * rest) / s**2,
+            ("scale", "scale"): (1 - 2 * z * pull - z * z * rest) / s**2,
+        }
+        if "df" in names:
+            turn = z * (z * z - 1) / (n * (1 + q)) ** 2
+            first["df"] = self._of_gammas(n) + 0.5 * (q / (n * (1 + q)) - log1p_minus(q) - q * q / (1 + q))
+            second[("mean", "df")] = turn / s
+            second[("df", "scale")] = z * turn / s
+            second[("df", "df")] = self._of_gammas_again(n) + 0.5 * q / (n * (1 + q) ** 2) * (q - (2 + q) / n)
+        return first, second
+
+    @staticmethod
+    def _of_gammas(n: Any) -> Any:
+        """Return the derivative of log Γ((n + 1)/2) − log Γ(n/2) − ½ log n."""
+        a = 0.5 * n
+        shift = digamma_error(a + 0.5) - digamma_error(a)
+        return 0.5 * (log1p_minus(0.5 / a) + 1 / (2 * a * (2 * a + 1)) + shift)
+
+    @staticmethod
+    def _of_gammas_again(n: Any) -> Any:
+        """Return its derivative."""
+        return 0.25 * (-2 / (n * (n + 1) ** 2) + trigamma_error(0.5 * (n + 1)) - trigamma_error(0.5 * n))
+
+    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+        s, n = self.scale, self.df
+        found = {("mean", "mean"): (n + 1) / ((n + 3) * s**2), ("scale", "scale"): 2 * n / ((n + 3) * s**2)}
+        if "df" in names:
+            shift = 0.25 * (trigamma_error(0.5 * n) - trigamma_error(0.5 * (n + 1)))
+            found[("df", "df")] = shift + (5 * n + 3) / (2 * n**2 * (n + 1) ** 2 * (n + 3))
+            found[("df", "scale")] = -2 / ((n + 1) * (n + 3) * s)
+        return found
 
     @property
     def _mean(self) -> Any:
@@ -97,6 +156,20 @@ class Laplace(Law):
         p = np.asarray(probability, dtype=float)
         with np.errstate(divide="ignore"):
             return np.asarray(self._mean + self.scale * np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))))
+
+    @property
+    def deviation(self) -> Any:
+        return math.sqrt(2) * self.scale
+
+    def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
+        s = self.scale
+        z = (value - self._mean) / s
+        side, size = np.sign(z), np.abs(z)
+        second = {("mean", "scale"): -side / s**2, ("scale", "scale"): (1 - 2 * size) / s**2}
+        return {"mean": side / s, "scale": (size - 1) / s}, second
+
+    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+        return {("mean", "mean"): 1 / self.scale**2, ("scale", "scale"): 1 / self.scale**2}
 
     @property
     def _mean(self) -> Any:

@@ -29,8 +29,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.laws.arguments import has_arrays
 from grisaille.laws.derivatives import Derivatives, differentiate, replaced
+from grisaille.laws.measured import Measured
 from grisaille.laws.numerical import distribution_of, mode_of, quantile_of
+from grisaille.laws.probabilities import distributions_of, quantiles_of
 from grisaille.laws.random import uniforms
 
 OUTSIDE = 0.022750131948179195
@@ -53,7 +56,7 @@ class LawType(type):
             return made.replace(parameters=list(made.parameters.values())[1:])
 
 
-class Law(metaclass=LawType):
+class Law(Measured, metaclass=LawType):
     """A law of one number: derive a frozen dataclass from it."""
 
     measure: ClassVar[Literal["value", "log"]] = "value"
@@ -127,12 +130,26 @@ class Law(metaclass=LawType):
         return self if location is None else replaced(self, **{self.location: location})
 
     def log_density(self, value: Any) -> np.ndarray:
-        """Return log p, −∞ outside the support."""
+        """Return log p, −∞ outside the support and where the arguments make no law; of counts, log P."""
+        found = self.log_formula(value)
+        if not self.is_discrete:
+            return found
+        x = np.asarray(value, dtype=float)
+        return np.where((x == np.floor(x)) | np.isnan(x), found, -np.inf)
+
+    def log_formula(self, value: Any) -> np.ndarray:
+        """Return the formula inside the support, of counts also between whole numbers; −∞ outside."""
         self.refuse_open()
         x, (low, high) = np.asarray(value, dtype=float), self.support
         with np.errstate(all="ignore"):
-            inside = np.asarray(self.formula(x), dtype=float) + 0.0 * x
+            inside = np.asarray(self._numbers(x), dtype=float) + 0.0 * x
+        if np.isnan(inside).any():
+            inside = np.where(np.isnan(inside), -np.inf, inside)
         return np.where(np.isnan(x), np.nan, np.where((x >= low) & (x <= high), inside, -np.inf))
+
+    def _numbers(self, value: np.ndarray) -> Any:
+        """Return the formula of numbers, which may be written without cancellation."""
+        return self.formula(value)
 
     def derivatives(self, value: Any, **parameters: Any) -> Derivatives:
         """Return log p with first and second derivatives by (value, *parameters), inside the support.
@@ -149,10 +166,14 @@ class Law(metaclass=LawType):
 
     def distribution(self, value: Any) -> np.ndarray:
         """Return the probability of what is not larger."""
+        if self.is_discrete or has_arrays(self):
+            return distributions_of(self, value)
         return distribution_of(self, value)
 
     def quantile(self, probability: Any) -> np.ndarray:
         """Return the values below which so much of the probability lies."""
+        if self.is_discrete or has_arrays(self):
+            return quantiles_of(self, probability)
         return quantile_of(self, probability)
 
     def draw(self, count: int, seed: int = 0, name: str = "", *, first: int = 0) -> np.ndarray:

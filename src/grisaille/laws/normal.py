@@ -10,6 +10,7 @@ import numpy as np
 from grisaille.laws import checks
 from grisaille.laws.formulas import HALF_LOG_TWO_PI, log
 from grisaille.laws.law import Law
+from grisaille.laws.measured import Partials
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Normal(Law):
         mean = _given(self, self.mean)
         return mean - 2 * self.std, mean + 2 * self.std
 
+    @property
+    def deviation(self) -> Any:
+        return self.std
+
     def standardised(self, value: Any) -> Any:
         return (value - _given(self, self.mean)) / self.std
 
@@ -56,6 +61,19 @@ class Normal(Law):
         from scipy.special import ndtri
 
         return np.asarray(_given(self, self.mean) + self.std * ndtri(probability))
+
+    def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
+        z, s = self.standardised(value), self.std
+        first = {"mean": z / s, "std": (z * z - 1) / s}
+        second = {
+            ("mean", "mean"): np.broadcast_to(-1 / s**2, np.shape(z)),
+            ("mean", "std"): -2 * z / s**2,
+            ("std", "std"): (1 - 3 * z * z) / s**2,
+        }
+        return first, second
+
+    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+        return {("mean", "mean"): 1 / self.std**2, ("std", "std"): 2 / self.std**2}
 
 
 @dataclass(frozen=True)
@@ -95,6 +113,15 @@ class LogNormal(Law):
         median = _given(self, self.median)
         return median * float(np.exp(-2 * self.log_std)), median * float(np.exp(2 * self.log_std))
 
+    @property
+    def mean(self) -> Any:
+        """The mean, which is above the median."""
+        return _given(self, self.median) * np.exp(0.5 * np.square(self.log_std))
+
+    @property
+    def deviation(self) -> Any:
+        return self.mean * np.sqrt(np.expm1(np.square(self.log_std)))
+
     def standardised(self, value: Any) -> Any:
         return log(value / _given(self, self.median)) / self.log_std
 
@@ -112,6 +139,20 @@ class LogNormal(Law):
         from scipy.special import ndtri
 
         return np.asarray(_given(self, self.median) * np.exp(self.log_std * ndtri(probability)))
+
+    def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
+        z, s, m = self.standardised(value), self.log_std, self.median
+        first = {"median": z / (s * m), "log_std": (z * z - 1) / s}
+        second = {
+            ("median", "median"): -(1 / s + z) / (s * m**2),
+            ("median", "log_std"): -2 * z / (s * s * m),
+            ("log_std", "log_std"): (1 - 3 * z * z) / s**2,
+        }
+        return first, second
+
+    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+        width = self.log_std * _given(self, self.median)
+        return {("median", "median"): 1 / width**2, ("log_std", "log_std"): 2 / self.log_std**2}
 
 
 def _given(law: Law, location: Any) -> Any:

@@ -9,10 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.laws import checks
-from grisaille.laws.formulas import log, log1p, log_gamma, times_log
+from grisaille.laws.formulas import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 from grisaille.laws.law import Law
+from grisaille.laws.measured import Partials
+from grisaille.laws.stirling import digamma_error, log1p_minus, stirling_error, trigamma_error
 
 LOG_TWO_OVER_PI = math.log(2 / math.pi)
+NARROW = 100.0
+"""Shape above which the formula loses digits, as a difference of large numbers."""
 
 
 class _Positive(Law):
@@ -57,6 +61,34 @@ class Gamma(_Positive):
         from scipy.special import gammaincinv
 
         return np.asarray(gammaincinv(self.shape, probability) * self._mean / self.shape)
+
+    @property
+    def deviation(self) -> Any:
+        return self._mean / np.sqrt(self.shape)
+
+    def _numbers(self, value: np.ndarray) -> Any:
+        a = np.asarray(self.shape, dtype=float)
+        if not (a > NARROW).any():
+            return self.formula(value)
+        narrow = (
+            a * log1p_minus(value / self._mean - 1) + 0.5 * log(a) - HALF_LOG_TWO_PI - stirling_error(a) - log(value)
+        )
+        return np.where(a > NARROW, np.where(value > 0, narrow, -np.inf), self.formula(value))
+
+    def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
+        a, m = self.shape, self._mean
+        x = value / m - 1
+        first, second = {"mean": a * x / m}, {("mean", "mean"): -a * (1 + 2 * x) / m**2, ("mean", "shape"): x / m}
+        if "shape" in names:
+            first["shape"] = log1p_minus(x) + 0.5 / a - digamma_error(a)
+            second[("shape", "shape")] = np.broadcast_to(-0.5 / a**2 - trigamma_error(a), np.shape(x))
+        return first, second
+
+    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+        found = {("mean", "mean"): self.shape / self._mean**2}
+        if "shape" in names:
+            found[("shape", "shape")] = 0.5 / self.shape**2 + trigamma_error(self.shape)
+        return found
 
     @property
     def _mean(self) -> Any:

@@ -1,0 +1,153 @@
+"""A law as that of measurements: evaluated for many samples at once, each with arguments of its own.
+
+``law.arguments`` names what can be filled in, ``law.filled({path: array})`` does so, and the result is evaluated for
+all samples: log-densities, their derivatives by arguments, the information that a sample has about them, and
+distribution functions, whose jumps are atoms of probability. Everything is computed from ``formula`` and ``support``
+unless a law knows better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from grisaille.laws import arguments as paths
+from grisaille.laws.derivatives import Derivatives, assembled, differentiate_by
+
+Partials = tuple[dict[str, Any], dict[tuple[str, str], Any]]
+"""First and second derivatives of a log-density that are not zero, by the names of arguments."""
+
+
+class Measured:
+    """What laws of measurements are asked for."""
+
+    is_discrete: ClassVar[bool] = False
+    """Whether values are whole numbers."""
+    has_atoms: ClassVar[bool] = False
+    """Whether single values of a continuous law have a probability, as at limits of detection."""
+    location: ClassVar[str] = ""
+
+    if TYPE_CHECKING:
+        support: Any
+        log_density: Any
+        distribution: Any
+        mean: Any
+        """(N,) of the law, computed where it has no field of that name."""
+
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            """Compute the mean of a law without a field of that name; a property would become that field's default."""
+            if name != "mean":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            from grisaille.laws.moments import mean_of
+
+            return mean_of(self)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Every argument by its path, those of laws inside it as ``of.mean``."""
+        return paths.arguments_of(self)
+
+    @property
+    def location_path(self) -> str:
+        """The path of the argument that predictions fill in; empty where there is none."""
+        return self.location
+
+    @property
+    def held_arguments(self) -> tuple[str, ...]:
+        """Paths of arguments that unknowns must not move: the density has no derivative by them."""
+        return ()
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        """Return a copy with numbers or arrays (N,) in place of arguments; they are not checked."""
+        found: Self = paths.filled(self, values)
+        return found
+
+    def by_arguments(self, value: Any, names: Sequence[str]) -> Derivatives:
+        """Return log p (N,), its gradient (N, k) and its Hessian (N, k, k) by arguments named by their paths.
+
+        Where there is no density, the log-density is −∞ and its derivatives are zero.
+        """
+        names = tuple(names)
+        paths.refuse_unknown(self, names)
+        paths.refuse_held(self, names)
+        x = np.asarray(value, dtype=float)
+        with np.errstate(all="ignore"):
+            found = self._by_arguments(x, names)
+        has_density = np.isfinite(found.value)
+        if has_density.all():
+            return found
+        return Derivatives(
+            names,
+            found.value,
+            np.where(has_density[..., None], found.gradient, 0.0),
+            np.where(has_density[..., None, None], found.hessian, 0.0),
+        )
+
+    def information(self, names: Sequence[str]) -> np.ndarray:
+        """Return E[s sᵀ] (N, k, k) of one sample, with s = ∂ log p/∂ arguments named by their paths."""
+        names = tuple(names)
+        paths.refuse_unknown(self, names)
+        paths.refuse_held(self, names)
+        with np.errstate(all="ignore"):
+            known = self._information(names)
+        if known is None:
+            from grisaille.laws.information import expected_information
+
+            return expected_information(self, names)
+        shape = paths.shape_of(self)
+        return assembled(names, np.zeros(shape), {}, {k: np.broadcast_to(v, shape) for k, v in known.items()}).hessian
+
+    def distribution_below(self, value: Any) -> np.ndarray:
+        """Return P(Y < y), which is P(Y ≤ y) without the atom at y."""
+        if not self.is_discrete:
+            return np.asarray(self.distribution(value))
+        return np.asarray(self.distribution(np.ceil(np.asarray(value, dtype=float)) - 1.0))
+
+    @property
+    def deviation(self) -> Any:
+        """The standard deviation (N,); infinite where there is none."""
+        from grisaille.laws.moments import deviation_of
+
+        return deviation_of(self)
+
+    def refused_values(self, value: Any) -> tuple[int, str] | None:
+        """Return the index of the first value that cannot be one of this law, with the reason; None without any."""
+        x = np.asarray(value, dtype=float)
+        low, high = self.support
+        is_outside = (x < low) | (x > high)
+        if is_outside.any():
+            at = int(np.argmax(is_outside))
+            ends = (float(np.broadcast_to(e, x.shape).flat[at]) for e in (low, high))
+            return at, f"is {x.flat[at]:g}; {self._says_values(*ends)}"
+        is_broken = np.isfinite(x) & (x != np.round(x)) if self.is_discrete else np.zeros(x.shape, dtype=bool)
+        if is_broken.any():
+            at = int(np.argmax(is_broken))
+            return at, f"is {x.flat[at]:.10g}; counts are whole numbers"
+        return None
+
+    def _says_values(self, low: float, high: float) -> str:
+        """Return what values can be, in words."""
+        values = "counts are whole numbers" if self.is_discrete else f"values of {type(self).__name__} lie"
+        if np.isfinite(high):
+            return f"{values} from {low:g} to {high:g}" if np.isfinite(low) else f"{values} up to {high:g}"
+        return f"{values} from {low:g} up"
+
+    def _by_arguments(self, value: np.ndarray, names: tuple[str, ...]) -> Derivatives:
+        """Return the derivatives where there is a density: closed forms, or those of the formula."""
+        known = self._partials(value, names)
+        if known is None:
+            first, second = differentiate_by(self, value, names)
+            return Derivatives(names, np.broadcast_to(self.log_density(value), first.shape[:-1]), first, second)
+        return assembled(names, self.log_density(value), *known)
+
+    def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials | None:
+        """Return closed forms of the derivatives; None where there are none."""
+        return None
+
+    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any] | None:
+        """Return closed forms of the information, what is zero left out; None where there are none."""
+        return None
