@@ -128,6 +128,11 @@ class Estimator(metaclass=EstimatorType):
         """The names asked for, with those of unknowns that the method adds."""
         return list(wanted)
 
+    @property
+    def takes_laws(self) -> bool:
+        """Whether outputs may declare other laws of their measurements than normal noise."""
+        return False
+
     def names_levels(self, question: Question) -> bool:
         """Return whether levels of noise may be among the unknowns of a model and its data."""
         return self.density.levels.are_unknowns

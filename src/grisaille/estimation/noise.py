@@ -81,15 +81,21 @@ def refuse_noise_alone(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unkn
 
     Least squares renews the formulas until they stay and cannot estimate what moves no prediction.
     """
-    for unknown in unknowns:
-        inside = [n for n, level in levels.items() if unknown.target in level.parameters]
-        if unknown.kind == "parameter" and inside and not _is_felt(structure, unknown.target):
-            raise EstimationError(
-                f"'{unknown.target}' stands in the noise of output '{inside[0]}' and in nothing that is predicted, so "
-                f"least squares cannot estimate it. Leave the noise open (noise=None), which estimates one level for "
-                f"all samples and reports it as noise({inside[0]}), fix '{unknown.target}', or use "
-                f"method=gr.KalmanML(), whose likelihood contains the noise."
-            )
+    for name, output in noise_alone(levels, [u.target for u in unknowns if u.kind == "parameter"], structure):
+        raise EstimationError(
+            f"'{name}' stands in the noise of output '{output}' and in nothing that is predicted, so least squares "
+            f"cannot estimate it. Leave the noise open (noise=None), which estimates one level for all samples and "
+            f"reports it as noise({output}), fix '{name}', or use method=gr.KalmanML(), whose likelihood contains the "
+            f"noise."
+        )
+
+
+def noise_alone(
+    levels: Mapping[str, NoiseLevel], parameters: Sequence[str], structure: Structure
+) -> list[tuple[str, str]]:
+    """Return those of some parameters that stand in the noise of an output, with it, and in nothing predicted."""
+    inside = [(p, next((n for n, level in levels.items() if p in level.parameters), "")) for p in parameters]
+    return [(p, output) for p, output in inside if output and not _is_felt(structure, p)]
 
 
 def _is_felt(structure: Structure, name: str) -> bool:

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 def mapped_law(law: Law, change: Callable[[Any], Any]) -> Law:
     """Return a law with every number and formula changed; what is open stays open."""
-    return replaced(
-        law,
-        **{name: mapped_law(value, change) if isinstance(value, Law) else change(value) for name, value in _given(law)},
-    )
+    changed = {n: mapped_law(v, change) if isinstance(v, Law) else change(v) for n, v in _given(law)}
+    mapped: Law = replaced(law, **changed)
+    return mapped
 
 
 def formulas_of(law: Law, inside: str = "") -> dict[str, Any]:

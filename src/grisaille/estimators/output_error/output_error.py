@@ -23,7 +23,6 @@ from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.cases import build_case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
-from grisaille.estimation.measurements.output_law import have_laws
 from grisaille.estimation.measurements.problem import MeasuredProblem
 from grisaille.estimation.noise import noise_levels, refuse_noise_alone
 from grisaille.estimation.problem import Problem
@@ -34,7 +33,7 @@ from grisaille.estimation.subject import Subject
 from grisaille.estimators.output_error import robust_losses
 from grisaille.estimators.output_error.advice import LeastSquaresAdvice
 from grisaille.estimators.output_error.by_law.fitting import fit_by_law
-from grisaille.estimators.output_error.by_law.posing import open_levels, pose_by_law
+from grisaille.estimators.output_error.by_law.posing import needs_laws, open_levels, pose_by_law
 from grisaille.estimators.output_error.conclusion import conclude
 from grisaille.estimators.output_error.effort import SimulationEffort
 from grisaille.estimators.output_error.errors import Errors
@@ -126,7 +125,8 @@ class OutputError(Estimator):
 
     def pose(self, question: Question) -> Problem:
         """Simulations compared with the data, in units of the noise."""
-        if have_laws(question.structure.model, question.outputs):
+        targets = [u.target for u in question.unknowns if u.kind == "parameter"]
+        if needs_laws(self, question.structure, question.outputs, targets):
             return pose_by_law(self, question)
         noise = noise_levels(question.structure.model, question.outputs)
         if self.shooting == "multiple":
@@ -144,13 +144,18 @@ class OutputError(Estimator):
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
         """Levels of normal noise that are open beside outputs with laws are unknowns of their likelihood."""
         outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
-        if not have_laws(structure.model, outputs):
+        if not needs_laws(self, structure, outputs, [name.partition("@")[0] for name in wanted]):
             return list(wanted)
         said = {name.partition("@")[0] for name in wanted}
         return [*wanted, *(n for n in open_levels(structure.model, outputs) if n not in said)]
 
+    @property
+    def takes_laws(self) -> bool:
+        return True
+
     def names_levels(self, question: Question) -> bool:
-        return have_laws(question.structure.model, question.outputs)
+        targets = [u.target for u in question.unknowns if u.kind == "parameter"]
+        return needs_laws(self, question.structure, question.outputs, targets)
 
     @property
     def redraw(self) -> Redraw:

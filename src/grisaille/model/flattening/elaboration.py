@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.laws import Normal
 from grisaille.model.connectors import (
     Connection,
     Connector,
@@ -152,7 +153,10 @@ def enter_declaration(content: Content, name: str, declaration: Declaration, res
             definition = Name(name)
             content.variables[name] = FlatVariable(name, **labels)
         law = f["distribution"] and mapped_law(f["distribution"], lambda e: resolve(as_expression(e)))
-        content.outputs[name] = FlatOutput(name, definition, f["noise"], distribution=law, **labels)
+        if isinstance(law, Normal):
+            content.outputs[name] = FlatOutput(name, definition, law.std, **labels)  # type: ignore[arg-type]
+        else:
+            content.outputs[name] = FlatOutput(name, definition, f["noise"], distribution=law, **labels)
 
 
 def _is_formula(field: str, value: Any) -> bool:

@@ -11,12 +11,14 @@ import numpy as np
 from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
-from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
+from grisaille.estimation.measurements.output_law import OutputLaw, have_laws, output_laws
 from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
+from grisaille.structure.reduction import Structure
 from grisaille.trial.movement import Kind
 
 if TYPE_CHECKING:
@@ -26,6 +28,15 @@ SIMULATED: tuple[Kind, ...] = ("parameter", "start")
 """Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 LEAST = 1e-12
 """Of the range of the data: the smallest level that a search begins with."""
+
+
+def needs_laws(method: OutputError, structure: Structure, outputs: Sequence[str], parameters: Sequence[str]) -> bool:
+    """Return whether squares are not enough: outputs declare laws, or parameters stand in formulas of noise alone."""
+    if have_laws(structure.model, outputs):
+        return True
+    if method.loss != "linear" or method.shooting != "single" or method.errors != "plain":
+        return False
+    return bool(noise_alone(noise_levels(structure.model, outputs), parameters, structure))
 
 
 def open_levels(model: FlatModel, outputs: Sequence[str]) -> list[str]:
@@ -48,8 +59,10 @@ def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
 
 def refuse_options(method: OutputError, question: Question) -> None:
     """Refuse options that speak of squares."""
-    name = next(n for n in question.outputs if question.structure.model.outputs[n].distribution is not None)
-    law = type(question.structure.model.outputs[name].distribution).__name__
+    named = [n for n in question.outputs if question.structure.model.outputs[n].distribution is not None]
+    if not named:
+        return
+    name, law = named[0], type(question.structure.model.outputs[named[0]].distribution).__name__
     for option, value, plain, instead in (
         ("loss", method.loss, "linear", "gr.laws.Student(df=…, scale=…) is the law of data with outliers"),
         ("shooting", method.shooting, "single", "fit normal noise with shooting='multiple' first, then guess=fit"),
