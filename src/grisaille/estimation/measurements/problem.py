@@ -22,7 +22,11 @@ from grisaille.estimation.measurements.terms import LawTerms, spread_of
 from grisaille.estimation.problem import Problem
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
+from grisaille.trial.movement import Kind
 from grisaille.trial.unknown import Unknown
+
+SIMULATED: tuple[Kind, ...] = ("parameter", "start")
+"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 
 
 @dataclass(frozen=True)

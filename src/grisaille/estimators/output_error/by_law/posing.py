@@ -12,20 +12,17 @@ from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.measurements.output_law import OutputLaw, have_laws, output_laws
-from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.measurements.problem import SIMULATED, MeasuredProblem
 from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure
-from grisaille.trial.movement import Kind
 
 if TYPE_CHECKING:
     from grisaille.estimators.output_error.output_error import OutputError
 
-SIMULATED: tuple[Kind, ...] = ("parameter", "start")
-"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 LEAST = 1e-12
 """Of the range of the data: the smallest level that a search begins with."""
 
