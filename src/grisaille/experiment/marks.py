@@ -85,7 +85,9 @@ def read_marks(given: Any, texts: Mapping[str, Marks], outputs: Mapping[str, Sam
         if name not in outputs:
             raise DataError(f"marks= names '{name}', which is not among outputs=. {suggestion(name, outputs)}")
         if name in texts:
-            raise DataError(f"marks= names '{name}', whose cells are marked themselves, such as '<0.1': give one of both.")
+            raise DataError(
+                f"marks= names '{name}', whose cells are marked themselves, such as '<0.1': give one of both."
+            )
         found[name] = _checked(name, marks, outputs[name].values)
     kept = {n: np.where(np.isfinite(outputs[n].values), m, 0).astype(np.int8) for n, m in found.items()}
     for marks in kept.values():

@@ -18,9 +18,9 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_text
-from grisaille.experiment.marks import is_marked
+from grisaille.experiment.marks import MISSING, is_marked
 from grisaille.experiment.rows import Rows
-from grisaille.experiment.table import DATE, MISSING, Table, is_number
+from grisaille.experiment.table import DATE, Table, is_number
 
 TEXT = "the table"
 SEPARATORS = ("\t", ";", ",")

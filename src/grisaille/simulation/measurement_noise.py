@@ -59,7 +59,9 @@ def bytes_of_noise(model: FlatModel) -> float:
     groups = _tied(model)
     largest = max(map(len, groups), default=0)
     drawn = 2 * largest + (0 if _is_constant(model) else 6 * largest**2)
-    by_law = max((BY_LAW + len(law_formulas(o)) for o in model.outputs.values() if o.distribution is not None), default=0)
+    by_law = max(
+        (BY_LAW + len(law_formulas(o)) for o in model.outputs.values() if o.distribution is not None), default=0
+    )
     return float(8 * (len(model.outputs) + max(drawn, by_law)))
 
 

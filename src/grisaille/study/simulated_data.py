@@ -88,9 +88,7 @@ class Simulated(OtherData):
         result = self._simulate(experiment)
         known = self._parameters(flat, experiment)
         by_law = [n for n in experiment.outputs if flat.outputs[n].distribution is not None]
-        deviations = {
-            n: evaluate_along(result, _noise(flat, n), known) for n in experiment.outputs if n not in by_law
-        }
+        deviations = {n: evaluate_along(result, _noise(flat, n), known) for n in experiment.outputs if n not in by_law}
         return _Clean(
             {n: result[n].values for n in experiment.outputs}, deviations, rows_of(experiment), result["time"].values,
             {n: law_along(result, flat, n, known) for n in by_law},

@@ -112,7 +112,7 @@ class MeasuredProblem(Problem):
         filled = law.filled(prediction.y[s.rows, column], arguments)
         if not sensitive:
             return LawTerms(filled, filled.log_density(s.values)), located
-        return LawTerms.of(filled, s.values, slopes, n), located
+        return LawTerms.of(filled, s.values, slopes, n, law.with_unknown_limits(s)), located
 
     def laws_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> list[Any]:
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
@@ -152,6 +152,7 @@ class MeasuredProblem(Problem):
                     moved = moved + np.einsum("ij,ijk->ik", by_observed, prediction.sy[s.rows][:, columns])
                 slopes[path] = np.zeros((len(times), len(self.unknowns)))
                 slopes[path][:, list(case.unknowns)] = moved
+        found |= law.limits(s, found)
         if law.is_open:
             level = self._level(law.output, case)
             found[LEVEL] = np.full(len(times), theta[level])
