@@ -1,7 +1,7 @@
 """Samples of which only a limit is known: cells such as ``<0.1``, at or below 0.1, and ``>25``, at or above 25.
 
-An experiment keeps the limit as the sample's value, and a mark beside it: −1 at or below, +1 at or above, 0 for what was
-measured. Marks mean something to laws that take limits from the data alone (``gr.laws.Censored``).
+An experiment keeps the limit as the sample's value, and a mark beside it: −1 at or below, +1 at or above, 0 for what
+was measured. Marks mean something to laws that take limits from the data alone (``gr.laws.Censored``).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def marks_kept(record: Record, outputs: Mapping[str, Any]) -> dict[str, np.ndarr
             count = int((marks != 0).sum())
             raise DataError(
                 f"replace(outputs=…) gives other values to '{name}', of which {count} sample{'s' * (count > 1)} are "
-                f"known by a limit alone: say marks=experiment.marks where the new values are limits too, or marks={{}} "
-                f"where all of them were measured."
+                f"known by a limit alone: say marks=experiment.marks where the new values are limits too, or "
+                f"marks={{}} where all of them were measured."
             )
     return kept

@@ -98,13 +98,12 @@ def _check_marks(record: Record, flat: FlatModel) -> None:
             continue
         k = int(np.flatnonzero(marked)[0])
         limit = record.outputs[name].values[compared_rows(record, name)[k]]
-        count, inner = (
-            int((marked != 0).sum()),
-            "gr.Normal(std=…)" if law is None else f"gr.laws.{type(law).__name__}(…)",
-        )
+        count, inner = int((marked != 0).sum()), "gr.Normal(std=…)"
+        inner = inner if law is None else f"gr.laws.{type(law).__name__}(…)"
+        many = f"{'are' if count > 1 else 'is'} known by a limit alone"
         raise DataError(
-            f"{count} sample{'s' * (count > 1)} of output '{name}' {'are' if count > 1 else 'is'} known by a limit alone, "
-            f"such as '{'<' if marked[k] < 0 else '>'}{limit:g}', and {flat.name} takes them to be measured values. "
+            f"{count} sample{'s' * (count > 1)} of output '{name}' {many}, such as "
+            f"'{'<' if marked[k] < 0 else '>'}{limit:g}', and {flat.name} takes them to be measured values. "
             f"Declare {name} = gr.Output(…, distribution=gr.laws.Censored(of={inner})), which counts them with the "
             f"probability of what lies beyond, or make them NaN, which leaves them out."
         )

@@ -94,8 +94,8 @@ def _reduce(experiment: Experiment, name: str, at: np.ndarray, how: str) -> Redu
     if how == "mean" and marks.any():
         count = int((marks != 0).sum())
         raise DataError(
-            f"resample: {count} sample{'s' * (count > 1)} of output '{name}' are known by a limit alone, such as '<0.1', "
-            f"and have no mean: use outputs='nearest', which keeps single samples with their limits."
+            f"resample: {count} sample{'s' * (count > 1)} of output '{name}' are known by a limit alone, such as "
+            f"'<0.1', and have no mean: use outputs='nearest', which keeps single samples with their limits."
         )
     middle = (at[1:] + at[:-1]) / 2 - 1e-9 * np.diff(at)  # a sample halfway goes to the later time, rounding or not
     edges = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
