@@ -209,9 +209,9 @@ def _roles(
         left = [c for c in numeric if wanted_in is None or c not in wanted_in]
         if not left:
             raise DataError("--inputs takes every column: nothing is left as an output. Name fewer.")
-        wanted_out = left if wanted_in is not None else [
-            c for c in left if OUTPUT.match(c.name) or c in limited
-        ] or left[-1:]
+        wanted_out = (
+            left if wanted_in is not None else [c for c in left if OUTPUT.match(c.name) or c in limited] or left[-1:]
+        )
         remarks.append(f"Guessed: {_listed(wanted_out)} measured (outputs). --outputs says otherwise.")
     if wanted_in is None:
         wanted_in = [c for c in numeric if c not in wanted_out and c not in limited]

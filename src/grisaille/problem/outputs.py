@@ -3,8 +3,8 @@
     [outputs.pop]
     distribution = { kind = "negativebinomial", size = "r" }
 
-Numbers of a law are numbers, or names of the model: parameters that may be estimated, inputs such as a column of limits,
-variables.
+Numbers of a law are numbers, or names of the model: parameters, which may be estimated, inputs, such as a column of
+limits, and variables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def with_laws(model: Any, tables: Mapping[str, Any], findings: Findings) -> Any:
                 raise DataError(f"'{output}' is not an output of {flat.name}. {suggestion(output, flat.outputs)}")
             if len(table) != 1:
                 said = "both noise and distribution" if table else "neither noise nor distribution"
-                raise DataError(f"has {said}: noise = 0.1 is normal noise, distribution any other law; give one of them.")
+                raise DataError(
+                    f"has {said}: noise = 0.1 is normal noise, distribution any other law; give one of them."
+                )
             given = {key: _given(value, flat) for key, value in table.items()}
             model = model.with_outputs({output: output}, **given)
     return model
@@ -54,7 +56,7 @@ def make_law(table: Mapping[str, Any], flat: FlatModel) -> Law:
         example = "".join(f", {name} = …" for name in known)
         raise DataError(
             f"a {table['kind']} distribution has {' and '.join(known) or 'no numbers'}, got "
-            f"{', '.join(given) or 'none'}: {{ kind = \"{table['kind']}\"{example} }}."
+            f'{", ".join(given) or "none"}: {{ kind = "{table["kind"]}"{example} }}.'
         )
     return kind(**{n: _given(value, flat) for n, value in given.items()})
 
