@@ -22,7 +22,11 @@ from grisaille.estimation.measurements.terms import LawTerms, spread_of
 from grisaille.estimation.problem import Problem
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
+from grisaille.trial.movement import Kind
 from grisaille.trial.unknown import Unknown
+
+SIMULATED: tuple[Kind, ...] = ("parameter", "start")
+"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class MeasuredProblem(Problem):
             filled = filled.smoothed(self.smoothing)
         if not sensitive:
             return LawTerms(filled, filled.log_density(s.values)), located
-        return LawTerms.of(filled, s.values, slopes, n), located
+        return LawTerms.of(filled, s.values, slopes, n, law.with_unknown_limits(s)), located
 
     def laws_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> list[Any]:
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
@@ -152,6 +156,7 @@ class MeasuredProblem(Problem):
                     moved = moved + np.einsum("ij,ijk->ik", by_observed, prediction.sy[s.rows][:, columns])
                 slopes[path] = np.zeros((len(times), len(self.unknowns)))
                 slopes[path][:, list(case.unknowns)] = moved
+        found |= law.limits(s, found)
         if law.is_open:
             level = self._level(law.output, case)
             found[LEVEL] = np.full(len(times), theta[level])
