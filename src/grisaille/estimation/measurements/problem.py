@@ -49,6 +49,8 @@ class MeasuredProblem(Problem):
         super().__init__(unknowns, cases)
         self.laws = dict(laws)
         estimated = [u.target for u in self.unknowns if u.kind == "parameter"]
+        self.smoothing = 0.0
+        """Over how much of its size a law's kink is rounded while a maximum is sought; zero for the law itself."""
         self._moving = {n: law.moving(estimated) for n, law in self.laws.items()}
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> MeasuredEvaluation:
@@ -110,6 +112,8 @@ class MeasuredProblem(Problem):
             slopes[law.law.location_path] = located
         arguments = self._arguments(law, case, s, prediction, theta, slopes if sensitive else None)
         filled = law.filled(prediction.y[s.rows, column], arguments)
+        if self.smoothing:
+            filled = filled.smoothed(self.smoothing)
         if not sensitive:
             return LawTerms(filled, filled.log_density(s.values)), located
         return LawTerms.of(filled, s.values, slopes, n, law.with_unknown_limits(s)), located

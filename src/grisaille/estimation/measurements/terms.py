@@ -27,7 +27,7 @@ class LawTerms:
     law : with numbers in place of its arguments
     log_density : (N,)
     scores : (N, n) by the unknowns
-    information : (n, n), expected
+    information : (n, n), expected; of laws that are smoothed for a search, what stands for it there
     """
 
     law: Law
@@ -52,7 +52,7 @@ class LawTerms:
         # a prediction may rest at an edge of what the law allows, such as a mean of zero counts, where nothing moves it
         gradient = np.where(felt, found.gradient, 0.0)
         both = felt[:, :, None] & felt[:, None, :]
-        expected = np.where(both, law.information(names), 0.0)
+        expected = np.where(both, law.search_information(values, names), 0.0)
         scores = np.einsum("ik,ikn->in", gradient, jacobian)
         if observed is None:
             return cls(law, found.value, scores, _carried(expected, jacobian))
