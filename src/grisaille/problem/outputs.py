@@ -48,7 +48,7 @@ def _given(value: Any, flat: FlatModel) -> Any:
 
 def make_law(table: Mapping[str, Any], flat: FlatModel) -> Law:
     """Return the law that a table describes, its location left open."""
-    kind = KINDS[table["kind"]]
+    kind: Any = KINDS[table["kind"]]
     known = {f.name: f for f in fields(kind) if f.name != kind.location}
     given = {key: value for key, value in table.items() if key != "kind"}
     needed = [n for n, f in known.items() if f.default is MISSING or n == "of"]
@@ -58,7 +58,8 @@ def make_law(table: Mapping[str, Any], flat: FlatModel) -> Law:
             f"a {table['kind']} distribution has {' and '.join(known) or 'no numbers'}, got "
             f'{", ".join(given) or "none"}: {{ kind = "{table["kind"]}"{example} }}.'
         )
-    return kind(**{n: _given(value, flat) for n, value in given.items()})
+    made: Law = kind(**{n: _given(value, flat) for n, value in given.items()})
+    return made
 
 
 def _argument(value: Any, flat: FlatModel) -> Any:

@@ -77,7 +77,7 @@ def _with_observed(rest: np.ndarray, bend: np.ndarray, scores: np.ndarray) -> np
     outer = scores.T @ scores
     size = np.sqrt(np.maximum(np.diag(rest + outer), np.finfo(float).tiny))
     lowest = np.linalg.eigvalsh((rest + bend) / np.outer(size, size))[0] if len(size) else 0.0
-    return rest + (bend if lowest > -ROUNDING else outer)
+    return np.asarray(rest + (bend if lowest > -ROUNDING else outer))
 
 
 def spread_of(law: Law) -> np.ndarray:
