@@ -20,9 +20,12 @@ from grisaille.laws.formulas import HALF_LOG_TWO_PI
 
 NARROW = 1.0
 """Fall of log p, plus the width, below which an interval is narrow."""
+TINY = 0.1
+"""Of the same, below which five nodes are enough."""
 FAR = 300.0
 """Standard deviations beyond which moments are averaged."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+FEW_NODES, FEW_WEIGHTS = np.polynomial.legendre.leggauss(5)
 TAIL_NODES, TAIL_WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 Moments = tuple[np.ndarray, tuple[np.ndarray, ...]]
@@ -43,7 +46,9 @@ def normal_moments(low: np.ndarray, high: np.ndarray, half: np.ndarray | None = 
         log_p, found = _wide(a, b)
         is_narrow = half * (b + a) + 2 * half < NARROW
         is_far = (a > FAR) & ~is_narrow
-        for chosen, rule, given in ((is_narrow, _narrow, (0.5 * (a + b), half)), (is_far, _tail, (a, b))):
+        is_tiny, cell = half * (b + a) + 2 * half < TINY, (0.5 * (a + b), half)
+        rules = ((is_tiny, _tiny, cell), (is_narrow & ~is_tiny, _narrow, cell), (is_far, _tail, (a, b)))
+        for chosen, rule, given in rules:
             rows = np.flatnonzero(chosen)
             if len(rows):
                 log_p[rows], some = rule(*(g[rows] for g in given))
@@ -79,6 +84,10 @@ def _wide(a: np.ndarray, b: np.ndarray) -> Moments:
     return log_p, (first, second, second - first**2, third - first * second, fourth - second**2)
 
 
+def _tiny(middle: np.ndarray, half: np.ndarray) -> Moments:
+    return _of_nodes(middle, FEW_NODES[:, None] * half, FEW_WEIGHTS[:, None] * half)
+
+
 def _narrow(middle: np.ndarray, half: np.ndarray) -> Moments:
     return _of_nodes(middle, NODES[:, None] * half, WEIGHTS[:, None] * half)
 
@@ -96,9 +105,11 @@ def _of_nodes(start: np.ndarray, u: np.ndarray, weight: np.ndarray) -> Moments:
     total = parts.sum(axis=0)
     log_p = np.log(total) - 0.5 * start * start - HALF_LOG_TWO_PI
     share = parts / total
-    middle = (share * u).sum(axis=0)
+    middle = np.einsum("qn,qn->n", share, u)
     one, away = start + middle, u - middle
-    var, skew, fourth = ((share * away**k).sum(axis=0) for k in (2, 3, 4))
+    square = away * away
+    second = share * square
+    var, skew, fourth = second.sum(axis=0), np.einsum("qn,qn->n", second, away), np.einsum("qn,qn->n", second, square)
     spread = 4 * one * one * var + 4 * one * skew + fourth - var * var
     return log_p, (one, var + one * one, var, 2 * one * var + skew, spread)
 
