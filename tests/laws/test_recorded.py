@@ -68,6 +68,12 @@ def test_information_is_the_sum_over_what_can_be_recorded(name: str) -> None:
             np.testing.assert_allclose(made.mean, (share * np.nan_to_num(values)).sum(axis=0), rtol=1e-8, atol=1e-8)
 
 
+def test_a_kink_inside_a_step_counts() -> None:
+    law = laws.Rounded(0.7, laws.Laplace(scale=0.5)).filled({"of.mean": np.array([0.2, -0.9, 0.1])})
+    assert_derivatives_are_differences(law, np.array([0.0, -0.7, 0.7]))
+    assert law.by_arguments(np.zeros(1), ("of.mean",)).hessian[0, 0, 0] < 0
+
+
 def test_the_information_of_a_cut_law_is_the_mean_of_squares() -> None:
     nodes, weights = np.polynomial.legendre.leggauss(200)
     for name in CONTINUOUS:
