@@ -155,7 +155,8 @@ def coarse_outputs(record: Record) -> list[str]:
     """Remarks on outputs that never change, or that were recorded in steps (an encoder, a converter, rounding)."""
     notes = []
     for name, samples in record.outputs.items():
-        known = samples.values[np.isfinite(samples.values)]
+        is_measured = np.isfinite(samples.values) & (record.marks.get(name, np.zeros(len(samples.values))) == 0)
+        known = samples.values[is_measured]
         step = _step(known)
         if len(known) > 1 and np.ptp(known) == 0:
             notes.append(f"Output {name} is constant ({known[0]:g}): a sensor that hangs, or nothing happened.")

@@ -102,6 +102,15 @@ def test_limits_may_be_columns_and_parameters(fit: gr.Fit) -> None:
     assert again.log_likelihood == pytest.approx(fit.log_likelihood, abs=1e-8)
 
 
+def test_a_sample_knows_its_limit_better_than_the_law() -> None:
+    """At or below 2.5, where the law would have everything from 2 up censored, and at or above −9.5, likewise."""
+    cells = ["<2.5", ">-9.5", 1.0, 2.2]
+    data = gr.Experiment(inputs={"u": np.zeros(4)}, outputs={"y": cells}, name="A")
+    density = gr.log_density(FromColumn(), data, ["a", "s"])
+    expected = norm.logcdf(2.5, 1, 0.4) + norm.logsf(-9.5, 1, 0.4) + norm.logpdf(1, 1, 0.4) + norm.logsf(2, 1, 0.4)
+    assert density(np.array([1.0, 0.4])) == pytest.approx(expected, rel=1e-10)
+
+
 def test_limits_must_not_move() -> None:
     data = gr.Experiment(inputs={"u": U}, outputs={"y": np.clip(Y, LOW, HIGH)})
     with pytest.raises(
