@@ -22,8 +22,8 @@ kept to the accuracy of RK4. Reference: J. Foster, G. dos Reis, C. Strange, SIAM
     k3 = f(t + h/2, x + h/2 k2 + B η3)      k4 = f(t + h, x + h k3 + B ΔW)          η3 = ΔW/2 + (3 − √3)/2 H
     x⁺ = x + h/6 (k1 + 2 k2 + 2 k3 + k4) + B (ΔW/2 + H) + B(t + h, x + h k1) (ΔW/2 − H)
 
-``lamperti``         ``additive-rk4`` in coordinates where the noise is additive (``structure.stochastic.lamperti``); near
-the boundary of a power, where a step might overstep it, Milstein's step instead.
+``lamperti``         ``additive-rk4`` in coordinates where the noise is additive (``stochastic/lamperti.py``); near the
+boundary of a power, where a step might overstep it, Milstein's step instead.
 
 The weights of H follow from two conditions, Σ b_i η_i = ∫(V − V₀)ds/h and Σ b_i E η_i η_iᵀ = (h/2) I: then the terms
 f'BΔZ and ½ f''[B, B] h²/2 of the expansion are met, and what remains is of order h² in mean square and h³ in the mean.
