@@ -110,7 +110,7 @@ class Estimate:
         """Which unknowns are held where their prior has a kink, which leaves room on both sides."""
         values = zip(self.unknowns, self.theta.tolist(), strict=True)
         has_kink = [isinstance(u.prior, Law) and u.lower < v < u.upper and v in u.prior.kinks for u, v in values]
-        return np.array(has_kink, dtype=bool) & ~self.free
+        return np.asarray(np.array(has_kink, dtype=bool) & ~self.free)
 
     @cached_property
     def freedom(self) -> Freedom:
