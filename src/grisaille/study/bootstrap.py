@@ -25,8 +25,8 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.measurements.problem import MeasuredProblem
-from grisaille.estimation.problem import Problem
 from grisaille.estimation.prior import says_more_than_limits
+from grisaille.estimation.problem import Problem
 from grisaille.estimators.fitting import build_problem
 from grisaille.study.bootstrap_intervals import quantile_error
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
