@@ -11,6 +11,7 @@ Reference: H. G. Bock, Recent advances in parameter identification techniques fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +30,7 @@ from grisaille.simulation.runner import Prediction, Runner
 from grisaille.trial import Movement
 from grisaille.trial.unknown import describe_start
 
+Arrays = Sequence[np.ndarray]
 MOST_ITERATIONS = 100
 JOINT = "the step vanished and the pieces join"
 ROUNDING = 1e-12
@@ -243,8 +245,8 @@ class MultipleShooting:
         return np.concatenate([np.array(parameters, dtype=int), n + np.arange(self.size)[piece.nodes]])
 
     def _assemble(
-        self, theta: np.ndarray, courses: list, slopes: list, gaps: list, gap_slopes: list, sizes: list
-    ) -> Shot:  # type: ignore[type-arg]
+        self, theta: np.ndarray, courses: Arrays, slopes: Arrays, gaps: Arrays, gap_slopes: Arrays, sizes: Arrays
+    ) -> Shot:
         problem = self.problem
         errors, jacobians, scales = [], [], []
         predictions = tuple(Prediction(y, np.zeros((0, 0, 0))) for y in courses)
@@ -264,8 +266,8 @@ class MultipleShooting:
         J = np.vstack([np.concatenate(jacobians) * factor[:, None], padded])
         c = np.concatenate(gaps) if gaps else np.zeros(0)
         C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
-        s = np.concatenate(sizes) if sizes else np.zeros(0)
-        return Shot(r, J, c, C, s, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
+        units = np.concatenate(sizes) if sizes else np.zeros(0)
+        return Shot(r, J, c, C, units, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
 
     def _failed(self, theta: np.ndarray, reason: str) -> Shot:
         empty = np.zeros(0)

@@ -129,7 +129,8 @@ class Stages:
 
     def solve(self, search: MeanSearch, start: np.ndarray, search_as: str) -> Finding:
         """Minimise until Λ, noise formulas and steps stay as they are, and assess the minimum."""
-        settled, left, felt = None, ROUNDS, []
+        settled, left = None, ROUNDS
+        felt: list[str] = []
         for _ in range(REFINEMENTS):
             try:
                 ending, spread = self.settle(search, start, search_as)
