@@ -53,13 +53,3 @@ class LawTerms:
         information = jacobian.reshape(rows, count).T @ weighed.reshape(rows, count)
         return cls(law, found.value, scores, information)
 
-
-def spread_of(law: Law) -> np.ndarray:
-    """Return the size of a law's scatter: its standard deviation, or half its middle 68 % where it has none."""
-    deviation = np.asarray(law.deviation, dtype=float)
-    is_there = np.isfinite(deviation) & (deviation > 0)
-    if is_there.all():
-        return deviation
-    low, high = (np.asarray(law.quantile(p), dtype=float) for p in MIDDLE)
-    wide = 0.5 * (high - low)
-    return np.where(is_there, deviation, np.where(np.isfinite(wide) & (wide > 0), wide, 1.0))

@@ -84,7 +84,7 @@ def _conclude(
         is_likelihood=True,
         count=problem.count,
         objective=evaluation.objective,
-        evaluation=evaluation,
+        evaluation=problem.judged(evaluation),
         cases=problem.cases,
         converged=converged,
         status=_sentence(converged, outcome, decrement, journal.evaluations),
