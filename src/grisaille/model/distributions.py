@@ -63,7 +63,7 @@ def check_distribution(name: str, law: Any, noise: Any) -> None:
             f"{name}: distribution must be a law such as gr.laws.Poisson() or gr.laws.Student(df=4, scale=0.1), got "
             f"{law!r}."
         )
-    inner = _innermost(law)
+    inner = innermost(law)
     if not inner.location:
         having = sorted(n for n, kind in Law.known.items() if kind.location and kind.__module__.startswith("grisaille"))
         raise ModelError(
@@ -84,7 +84,8 @@ def _given(law: Law) -> Iterator[tuple[str, Any]]:
     yield from ((f.name, v) for f in fields(described) if (v := getattr(law, f.name)) is not None)
 
 
-def _innermost(law: Law) -> Law:
+def innermost(law: Law) -> Law:
+    """Return the law inside of all wrappers; the law itself where it wraps none."""
     inner: Any = law
     while isinstance(getattr(inner, "of", None), Law):
         inner = inner.of

@@ -14,6 +14,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.output_law import OutputLaw
 from grisaille.laws import Law, NegativeBinomial, Student
+from grisaille.model.distributions import innermost
 
 
 def laws_of(estimate: Estimate) -> dict[str, Law]:
@@ -54,9 +55,7 @@ def heavier(law: Law | None) -> str:
 
     law : None for normal noise
     """
-    inner = law
-    while isinstance(getattr(inner, "of", None), Law):
-        inner = inner.of  # type: ignore[union-attr]
+    inner = None if law is None else innermost(law)
     if inner is not None and inner.is_discrete:
         same = isinstance(inner, NegativeBinomial)
         return "a smaller size of gr.laws.NegativeBinomial" if same else "gr.laws.NegativeBinomial(size=…)"
