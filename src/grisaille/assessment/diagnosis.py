@@ -86,6 +86,8 @@ class Series:
     outliers: np.ndarray
     clock: Clock | None = None
     """Of the times; None where rows are numbered."""
+    by_law: bool = False
+    """Whether they are randomised quantile residuals of a law."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,7 @@ class _Part:
             tests.autocorrelation(self.r, lags) if self.enough else np.zeros(0),
             tests.cumulated_periodogram(self.r, self.q) if self.enough else empty,
             {n: tests.cross_correlation(self.r, u) for n, u in self._regressors() if self.enough},
-            np.asarray(found, dtype=int), clock_of(self.case.experiment),
+            np.asarray(found, dtype=int), clock_of(self.case.experiment), self.law is not None,
         )  # fmt: skip
 
     def _verdict(self, test: str, found: tests.Test, good: str, bad: str) -> Verdict:

@@ -334,7 +334,9 @@ class Fitted:
 
         Parameters
         ----------
-        standardized : in units of the noise, weights included
+        standardized : in units of the noise, weights included; of outputs with ``distribution=`` randomised quantile
+            residuals Φ⁻¹(F(y−) + u (F(y) − F(y−))), u a function of output and sample, which are standard normal if
+            the law holds. Otherwise ``residual`` is measured less predicted, the location of the law
 
         Returns
         -------
@@ -371,7 +373,8 @@ class Fitted:
     def quality(self) -> pd.DataFrame:
         """Per output: samples, RMS residual, R², and the fit percentage 100 (1 − |e| / |y − mean|).
 
-        Of robust losses with residuals as large as the loss counts them, not as a few outliers make them.
+        Of robust losses with residuals as large as the loss counts them, not as a few outliers make them. Beside a law
+        errors are measured less predicted, the location of the law: a size of errors, not what was maximised.
         """
         return quality_of(self.residuals(), self.method.score)
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +64,7 @@ class Validation:
     """Why these horizons and no others."""
     notes: tuple[str, ...] = ()
     """What the record is remarked on, alone and beside the model, as in ``fit.notes``."""
-    log_scores: Mapping[str, float] = MappingProxyType({})
+    log_scores: Mapping[str, float] = field(default_factory=dict)
     """Mean log-density of the samples of each output; empty where it is not computed (filters, robust losses)."""
 
     @property
@@ -183,7 +182,8 @@ def validate(
     )
     fitted = type(fit)(model, [c.experiment for c in problem.cases], method, estimate, fit.why)
     found = _predictions(fit, fitted, begun, horizon)
-    notes = tuple(dict.fromkeys((*experiment._remarks, *experiment.check(fit.initial_model))))
+    remarks = experiment._remarks_beside(fit.initial_model)
+    notes = tuple(dict.fromkeys((*remarks, *experiment.check(fit.initial_model))))
     scores = log_scores(method, problem, at)
     return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon), notes, scores)
 

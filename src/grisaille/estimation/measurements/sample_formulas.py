@@ -60,6 +60,12 @@ class SampleFormula:
         """Return whether values depend on predictions or on parameters of these names."""
         return bool(self.needs) or not set(names).isdisjoint(self.parameters)
 
+    @property
+    def follows_time(self) -> bool:
+        """Whether time stands in the formula."""
+        p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
+        return bool(ca.depends_on(self.function(p, y, t), t))
+
     @cached_property
     def _slopes(self) -> ca.Function:
         p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
