@@ -208,8 +208,8 @@ def _notes(fits: Mapping[str, Fitted], same: bool) -> Iterator[str]:
             yield f"{label}: {', '.join(at)} at {where}, not counted among the parameters."
     if same and len(_measures(fits)) > 1:
         yield (
-            "counts have probabilities where laws are discrete and densities elsewhere: their log-likelihoods are compared "
-            "as if a density held over a whole count, which is close where the counts scatter by several."
+            "counts have probabilities where laws are discrete and densities elsewhere: their log-likelihoods are "
+            "compared as if a density held over a whole count, which is close where the counts scatter by several."
         )
     if not same:
         yield "the fits are of different measurements: their AIC, BIC and log-likelihoods cannot be compared."

@@ -222,13 +222,21 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
         found, ratio = size_of(s.r if s.robust is None else s.robust, s.q, s.robust is not None)
         if found.p * len(known) < LEVEL and ratio > NOTABLE:
             yield (
-                f"residuals of {s.where} are {scatter_beside(s.law, ratio)}. Standard errors, which take the law as "
-                f"declared, are too small if the model is right; fit.diagnose() looks for what it lacks."
-                if s.law is not None else
-                f"residuals of {s.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
-                f"declared, are too small if the model is right. Leave the noise open (noise=None), or look for what "
-                f"the model lacks: fit.diagnose()."
+                _law_sentence(s, s.law, ratio)
+                if s.law is not None
+                else (
+                    f"residuals of {s.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
+                    f"declared, are too small if the model is right. Leave the noise open (noise=None), or look for what "
+                    f"the model lacks: fit.diagnose()."
+                )
             )
+
+
+def _law_sentence(series: _Series, law: Law, ratio: float) -> str:
+    return (
+        f"{series.where} is {scatter_beside(law, ratio)}. Standard errors, which take the law as declared, are too "
+        f"small if the model is right; fit.diagnose() looks for what it lacks."
+    )
 
 
 def _unlike_simulated(fit: Fitted) -> Iterator[str]:

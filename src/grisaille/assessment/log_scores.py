@@ -15,7 +15,7 @@ import numpy as np
 from grisaille.estimation.estimator import SIMULATION, Estimator
 from grisaille.estimation.measurements.problem import MeasuredProblem
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.laws.normal import HALF_LOG_TWO_PI
+from grisaille.laws.formulas import HALF_LOG_TWO_PI
 
 Scored = Iterator[tuple[str, np.ndarray]]
 

@@ -4,8 +4,8 @@
     δ_j = √( mean over samples of (s_j / scale of y)² )              which parameters matter
     γ = 1 / √( smallest eigenvalue of S̃ᵀS̃ ),  S̃ = S, columns normalised  whether they can be told apart
 
-Scales of outputs are their declared noise, of outputs with a law 1/√I with the information I that one sample has about its
-location, or else their spread over the run. γ is the collinearity index of R. Brun,
+Scales of outputs are their declared noise, of outputs with a law 1/√I with the information I that one sample has about
+its location, or else their spread over the run. γ is the collinearity index of R. Brun,
 P. Reichert, H. Künsch, Water Resour. Res. 37 (2001) 1015: above 10 to 15, a change of one parameter can be made up for
 by the others. Derivatives are those of the simulation, not differences.
 """

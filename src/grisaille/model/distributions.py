@@ -51,7 +51,8 @@ def stepped_outputs(model: FlatModel) -> tuple[str, ...]:
 def law_text(law: Law, render: Callable[[Any], str]) -> str:
     """Return a law as it is written, ``Student(df=4, scale=sigma)``."""
     parts = (
-        f"{name}={law_text(value, render) if isinstance(value, Law) else render(value)}" for name, value in given_arguments(law)
+        f"{name}={law_text(value, render) if isinstance(value, Law) else render(value)}"
+        for name, value in given_arguments(law)
     )
     return f"{type(law).__name__}({', '.join(parts)})"
 

@@ -29,7 +29,7 @@ MEANINGS = (
      "a bad measurement or an event that the model does not know; look at the raw data there"),
     ("between outputs", "cross-correlation, Student's t, Bonferroni", "do outputs know of each other, beyond what the "
      "model says?", "noise that sensors share, or a disturbance that is missing; standard errors are too small"),
-    ("size", "χ²", "are they as large as the declared noise, or the law, says?", "the noise is declared wrongly, or the "
+    ("size", "χ²", "are they as large as declared noise or a law says?", "the noise is declared wrongly, or the "
      "model is wrong"),
 )  # fmt: skip
 
@@ -99,7 +99,9 @@ def _row(v: Verdict) -> tuple[object, ...]:
 
 
 def _over_time(s: Tested, experiment: Any) -> Chart:
-    shown = [Series("quantile residual" if s.by_law else "standardized residual", "points", s.times, s.residuals, color=1)]
+    shown = [
+        Series("quantile residual" if s.by_law else "standardized residual", "points", s.times, s.residuals, color=1)
+    ]
     if len(s.outliers):
         shown.append(Series("outlier", "points", s.times[s.outliers], s.residuals[s.outliers], color=6))
     what = "Randomised quantile residuals" if s.by_law else "Residuals divided by their standard deviation"

@@ -1,4 +1,4 @@
-"""What the outputs of a fit declare of their scatter: a law, a level of normal noise, or nothing; and what is estimated.
+"""What the outputs of a fit declare of their scatter: a law, a level of noise, or nothing; and what is estimated.
 
 Sentences on residuals speak of the law that was declared, and tests of their size ask whether anything was estimated
 that makes them as large as they are.
@@ -73,7 +73,9 @@ def scatter_beside(law: Law, ratio: float) -> str:
     """
     name = name_of(law)
     if not ratio > 1:
-        return f"under-dispersed: the scatter is {ratio:.2g} times that of the law {name}: standard errors are too large"
+        return (
+            f"under-dispersed: the scatter is {ratio:.2g} times that of the law {name}: standard errors are too large"
+        )
     said = f"over-dispersed: the scatter is {ratio:.2g} times that of the law {name}"
     if law.is_discrete and not isinstance(law, NegativeBinomial):
         return f"{said}: gr.laws.NegativeBinomial(size=…) has a size of its own"

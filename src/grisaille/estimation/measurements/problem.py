@@ -30,7 +30,7 @@ from grisaille.trial.unknown import Unknown
 class MeasuredEvaluation(LikelihoodEvaluation):
     """An evaluation with the log-likelihood of each experiment and the score of each sample.
 
-    Its residuals are those of predictions, in the units of outputs; ``MeasuredProblem.judged`` has those that are tested.
+    Its residuals are errors of predictions, in the units of outputs; ``MeasuredProblem.judged`` has those to be tested.
     """
 
     parts: tuple[float, ...] = ()

@@ -52,4 +52,3 @@ class LawTerms:
         rows = len(values) * len(names)
         information = jacobian.reshape(rows, count).T @ weighed.reshape(rows, count)
         return cls(law, found.value, scores, information)
-

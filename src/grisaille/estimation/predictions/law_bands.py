@@ -127,7 +127,7 @@ def _inside(law: Law, here: np.ndarray, location: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         low = np.where(np.isfinite(low), low + NEAREST * (here - low), low)
         high = np.where(np.isfinite(high), high - NEAREST * (high - here), high)
-    return np.clip(location, low, high)
+    return np.asarray(np.clip(location, low, high))
 
 
 def _at_estimates(fit: Fitted, experiment: Experiment, flat: FlatModel) -> Draws:

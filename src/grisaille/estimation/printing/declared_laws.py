@@ -10,7 +10,7 @@ import numpy as np
 from grisaille.estimation.measurements.declared import laws_of
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.model.distributions import law_text
-from grisaille.model.notation.printing import render
+from grisaille.model.notation.text import render
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 

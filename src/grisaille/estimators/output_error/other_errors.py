@@ -48,8 +48,8 @@ class ErrorsByOption(OtherErrors):
     def by(self, estimate: Estimate, errors: Any) -> Reviewed:
         if not estimate.evaluation.is_least_squares:
             raise EstimationError(
-                f"fit.with_errors({errors!r}) is made for squares of errors, and this fit maximised a likelihood by the "
-                f"laws of outputs. gr.OutputError(covariance='sandwich') has standard errors that hold where samples "
+                f"fit.with_errors({errors!r}) is made for squares of errors, and this fit maximised a likelihood by "
+                f"the laws of outputs. gr.OutputError(covariance='sandwich') has standard errors that hold where samples "
                 f"scatter otherwise than the laws say; what holds under correlation is not available for laws."
             )
         method = replace(self.method, errors=errors)

@@ -53,7 +53,12 @@ def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress
 
 
 def _conclude(
-    method: OutputError, problem: MeasuredProblem, search: Likely, outcome: Outcome[MeasuredEvaluation], free: np.ndarray, seconds: float
+    method: OutputError,
+    problem: MeasuredProblem,
+    search: Likely,
+    outcome: Outcome[MeasuredEvaluation],
+    free: np.ndarray,
+    seconds: float,
 ) -> Estimate:
     evaluation, journal = outcome.evaluation, search.journal
     prior = evaluation.prior
@@ -108,7 +113,7 @@ def _decrement(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.
     known = told & np.isfinite(np.diag(covariance))
     slope = np.where(known, evaluation.slope, 0.0)
     inner = np.where(np.outer(known, known), covariance, 0.0)
-    return float(np.sqrt(max(slope @ inner @ slope, 0.0)))
+    return float(np.sqrt(max(float(slope @ inner @ slope), 0.0)))
 
 
 def _sandwich(evaluation: MeasuredEvaluation, inverse: np.ndarray, told: np.ndarray) -> np.ndarray:
