@@ -221,15 +221,15 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
     for s in known:
         found, ratio = size_of(s.r if s.robust is None else s.robust, s.q, s.robust is not None)
         if found.p * len(known) < LEVEL and ratio > NOTABLE:
-            yield (
-                _law_sentence(s, s.law, ratio)
-                if s.law is not None
-                else (
-                    f"residuals of {s.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
-                    f"declared, are too small if the model is right. Leave the noise open (noise=None), or look for what "
-                    f"the model lacks: fit.diagnose()."
-                )
-            )
+            yield _declared_sentence(s, ratio) if s.law is None else _law_sentence(s, s.law, ratio)
+
+
+def _declared_sentence(series: _Series, ratio: float) -> str:
+    return (
+        f"residuals of {series.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
+        f"declared, are too small if the model is right. Leave the noise open (noise=None), or look for what the model "
+        f"lacks: fit.diagnose()."
+    )
 
 
 def _law_sentence(series: _Series, law: Law, ratio: float) -> str:

@@ -27,6 +27,8 @@ SEED = 0
 """Of the random numbers by which counts and values at limits are spread over their probability."""
 NEAR_ONE, NEAR_ZERO = 1e-13, 1e-300
 """Probabilities above and below a value that are found from its density when they are smaller."""
+ATOM = 1e-6
+"""Range of r over which the residuals of one value are spread, from which on it has a probability of its own."""
 FARTHEST, MOST_CELLS, FEWEST_CELLS, MOST_NODES = 6.0, 60, 16, 2_000_000
 """Of averages over a law: the range of r, and into how many cells it is cut."""
 
@@ -57,7 +59,7 @@ def quantile_residuals(law: Law, values: np.ndarray, output: str, experiment: st
 def scores_along(law: Law, names: Sequence[str]) -> np.ndarray:
     """Return E[r s] (N, k), s the scores by arguments of a filled law.
 
-    The range of r is cut into cells with one value each; where values are discrete, cells end between them.
+    The range of r is cut into cells with one value each, which end where values with a probability of their own do.
     """
     filled: Any = law
     count = len(np.ravel(filled.arguments[law.location_path]))
@@ -74,8 +76,10 @@ def scores_along(law: Law, names: Sequence[str]) -> np.ndarray:
         y = np.asarray(nodes.quantile(ndtr(middle)))
         slopes = nodes.by_arguments(y, names).gradient.reshape(cells, count, -1)
         upto, below = (ndtri(f(y)).reshape(cells, count) for f in (nodes.distribution, nodes.distribution_below))
-    at = middle.reshape(cells, count)
-    ends = np.clip((upto[:-1] + below[1:]) / 2, at[:-1], at[1:])
+    at, is_atom = middle.reshape(cells, count), upto - below > ATOM
+    ends = (upto[:-1] + below[1:]) / 2
+    ends = np.where(is_atom[:-1] & ~is_atom[1:], upto[:-1], np.where(is_atom[1:] & ~is_atom[:-1], below[1:], ends))
+    ends = np.clip(ends, at[:-1], at[1:])
     height = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi)
     rest = np.zeros((1, count))
     weight = np.concatenate([rest, height]) - np.concatenate([height, rest])

@@ -49,8 +49,8 @@ class ErrorsByOption(OtherErrors):
         if not estimate.evaluation.is_least_squares:
             raise EstimationError(
                 f"fit.with_errors({errors!r}) is made for squares of errors, and this fit maximised a likelihood by "
-                f"the laws of outputs. gr.OutputError(covariance='sandwich') has standard errors that hold where samples "
-                f"scatter otherwise than the laws say; what holds under correlation is not available for laws."
+                f"the laws of outputs. gr.OutputError(covariance='sandwich') has standard errors that hold where "
+                f"samples scatter otherwise than the laws say; none hold under correlation beside laws."
             )
         method = replace(self.method, errors=errors)
         evaluation, free = estimate.evaluation, estimate.free
