@@ -23,7 +23,11 @@ from grisaille.estimation.measurements.terms import LawTerms
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
+from grisaille.trial.movement import Kind
 from grisaille.trial.unknown import Unknown
+
+SIMULATED: tuple[Kind, ...] = ("parameter", "start")
+"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class MeasuredProblem(Problem):
         super().__init__(unknowns, cases)
         self.laws = dict(laws)
         estimated = [u.target for u in self.unknowns if u.kind == "parameter"]
+        self.smoothing = 0.0
+        """Over how much of its size a law's kink is rounded while a maximum is sought; zero for the law itself."""
         self._moving = {n: law.moving(estimated) for n, law in self.laws.items()}
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> MeasuredEvaluation:
@@ -103,7 +109,9 @@ class MeasuredProblem(Problem):
         filled, slopes = self._filled(case, s, prediction, theta, sensitive)
         if not sensitive:
             return LawTerms(filled, filled.log_density(s.values)), np.zeros((len(s.rows), len(self.unknowns)))
-        return LawTerms.of(filled, s.values, slopes, len(self.unknowns)), slopes[filled.location_path]
+        unknown_limits = self.laws[s.output].with_unknown_limits(s)
+        terms = LawTerms.of(filled, s.values, slopes, len(self.unknowns), unknown_limits)
+        return terms, slopes[filled.location_path]
 
     def laws_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> list[Any]:
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
@@ -143,7 +151,8 @@ class MeasuredProblem(Problem):
                 located[:, list(case.unknowns)] = prediction.sy[s.rows, column]
             slopes[law.law.location_path] = located
         arguments = self._arguments(law, case, s, prediction, theta, slopes if sensitive else None)
-        return law.filled(prediction.y[s.rows, column], arguments), slopes
+        filled: Any = law.filled(prediction.y[s.rows, column], arguments)
+        return filled.smoothed(self.smoothing) if self.smoothing else filled, slopes
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""
@@ -179,6 +188,7 @@ class MeasuredProblem(Problem):
                     moved = moved + np.einsum("ij,ijk->ik", by_observed, prediction.sy[s.rows][:, columns])
                 slopes[path] = np.zeros((len(times), len(self.unknowns)))
                 slopes[path][:, list(case.unknowns)] = moved
+        found |= law.limits(s, found)
         if law.is_open:
             level = self._level(law.output, case)
             found[LEVEL] = np.full(len(times), theta[level])

@@ -25,7 +25,7 @@ class LawTerms:
     law : with numbers in place of its arguments
     log_density : (N,)
     scores : (N, n) by the unknowns
-    information : (n, n), expected
+    information : (n, n), expected; of laws that are smoothed for a search, what stands for it there
     """
 
     law: Law
@@ -34,10 +34,14 @@ class LawTerms:
     information: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
-    def of(cls, law: Law, values: np.ndarray, slopes: Mapping[str, np.ndarray], count: int) -> LawTerms:
+    def of(
+        cls, law: Law, values: np.ndarray, slopes: Mapping[str, np.ndarray], count: int,
+        observed: np.ndarray | None = None,
+    ) -> LawTerms:  # fmt: skip
         """Return values and derivatives.
 
         slopes : ∂η/∂θ, (N, count) for each argument that moves, by path
+        observed : which samples add −∂²ℓ, where nobody knows what others of their kind could have been
         """
         names = list(slopes)
         found = law.by_arguments(values, names)
@@ -46,9 +50,17 @@ class LawTerms:
         # a prediction may rest at an edge of what the law allows, such as a mean of zero counts, where nothing moves it
         gradient = np.where(felt, found.gradient, 0.0)
         both = felt[:, :, None] & felt[:, None, :]
-        expected = np.where(both, law.information(names), 0.0)
+        expected = np.where(both, law.search_information(values, names), 0.0)
+        if observed is not None:
+            expected[observed] = _positive_part(np.where(both, -found.hessian, 0.0)[observed])
         scores = np.einsum("ik,ikn->in", gradient, jacobian)
         weighed = np.einsum("ikl,iln->ikn", expected, jacobian)
         rows = len(values) * len(names)
         information = jacobian.reshape(rows, count).T @ weighed.reshape(rows, count)
         return cls(law, found.value, scores, information)
+
+
+def _positive_part(matrices: np.ndarray) -> np.ndarray:
+    """Return the nearest matrices (N, k, k) without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(0.5 * (matrices + np.swapaxes(matrices, 1, 2)))
+    return np.asarray(np.einsum("ijk,ik,ilk->ijl", vectors, np.maximum(values, 0.0), vectors))

@@ -245,5 +245,10 @@ def _covariance(scope: Scope, content: Content, given: dict[Any, Any]) -> dict[t
                     f"{scope.owner}.noise_covariance: '{name}' is not an output; outputs are "
                     f"{', '.join(content.outputs) or 'none'}."
                 )
+            if (law := content.outputs[name].distribution) is not None:
+                raise ModelError(
+                    f"{scope.owner}.noise_covariance: '{name}' is measured by the law {type(law).__name__}, and a "
+                    f"covariance is one of normal noise: give it noise= in place of distribution=, or leave it out."
+                )
         result[(str(names[0]), str(names[1]))] = scope.resolve(as_expression(value))
     return result

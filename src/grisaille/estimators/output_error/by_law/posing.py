@@ -12,22 +12,22 @@ from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.measurements.output_law import OutputLaw, have_laws, output_laws
-from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.measurements.problem import SIMULATED, MeasuredProblem
 from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
+from grisaille.laws import Law
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure
-from grisaille.trial.movement import Kind
+from grisaille.trial.data_matrix import Samples
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimators.output_error.output_error import OutputError
 
-SIMULATED: tuple[Kind, ...] = ("parameter", "start")
-"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 LEAST = 1e-12
-"""Of the range of the data: the smallest level that a search begins with."""
+"""Of the scatter of neighbouring samples: the smallest level that a search begins with."""
 
 
 def needs_laws(method: OutputError, structure: Structure, outputs: Sequence[str], parameters: Sequence[str]) -> bool:
@@ -47,14 +47,13 @@ def open_levels(model: FlatModel, outputs: Sequence[str]) -> list[str]:
 def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
     """Return the likelihood of a model and its data."""
     refuse_options(method, question)
+    refuse_moving_limits(question)
     laws = output_laws(question.structure.model, question.outputs)
     unknowns = tuple(level_guess(question.structure, question.data, u, question.unknowns) for u in question.unknowns)
     cases = [_case(method, question, e, laws) for e in question.data]
     for case in cases:
-        _refuse_values(case, laws)
         _refuse_weights(case, laws)
-    problem = MeasuredProblem(unknowns, cases, laws)
-    return problem if all(u.kind != "noise" for u in unknowns) else _with_levels_of_residuals(problem)
+    return _looked_at(MeasuredProblem(unknowns, cases, laws))
 
 
 def refuse_options(method: OutputError, question: Question) -> None:
@@ -76,6 +75,27 @@ def refuse_options(method: OutputError, question: Question) -> None:
             )
 
 
+def refuse_moving_limits(question: Question) -> None:
+    """Refuse estimated unknowns and predictions in what says where values can lie: limits, steps, numbers of trials."""
+    flat = question.structure.model
+    estimated = {u.target for u in question.unknowns if u.kind == "parameter"}
+    for output, law in output_laws(flat, question.outputs).items():
+        for path in law.law.held_arguments:
+            if path not in law.formulas:
+                continue
+            formula = law.formulas[path]
+            moving = [n for n in formula.parameters if n in estimated] + [
+                n for n in formula.needs if n not in flat.inputs
+            ]
+            if moving:
+                what = "is estimated" if moving[0] in estimated else "is predicted"
+                raise EstimationError(
+                    f"'{path}' of the law {type(law.law).__name__} of output '{output}' contains '{moving[0]}', which "
+                    f"{what}, and where values can lie is known before a fit: give a number, or a column of the data "
+                    f"through an input, {path.rpartition('.')[2]}=gr.Input()."
+                )
+
+
 def _case(method: OutputError, question: Question, experiment: object, laws: dict[str, OutputLaw]) -> Case:
     trial, mine = trial_of(question.model, experiment, question.unknowns, SIMULATED)
     measured = trial.data.outputs
@@ -88,17 +108,36 @@ def _case(method: OutputError, question: Question, experiment: object, laws: dic
     return Case(experiment, trial, Ready(runner), outputs, mine)
 
 
-def _refuse_values(case: Case, laws: dict[str, OutputLaw]) -> None:
+def _looked_at(problem: MeasuredProblem) -> MeasuredProblem:
+    """Refuse measurements that a law cannot give; begin open levels of noise with what the guess leaves."""
+    problem = problem.begun
+    left: dict[str, list[np.ndarray]] = {}
+    for case in problem.cases:
+        prediction = case.predict(problem.guess, sensitive=False)
+        if not prediction.completed:
+            return problem
+        for s, law in zip(case.samples, problem.laws_at(case, prediction, problem.guess), strict=True):
+            _refuse_values(case, s, law)
+            left.setdefault(s.output, []).append(s.values - prediction.y[s.rows, case.column(s.output)])
+    unknowns = [_begun_level(u, left) if u.kind == "noise" else u for u in problem.unknowns]
+    return MeasuredProblem(unknowns, problem.cases, problem.laws)
+
+
+def _begun_level(level: Unknown, left: dict[str, list[np.ndarray]]) -> Unknown:
+    """Return a level of noise that begins with the size of what the guess leaves of its output."""
+    size = float(np.sqrt(np.mean(np.concatenate(left.get(level.target, [np.zeros(1)])) ** 2)))
+    return replace(level, guess=size) if size > LEAST * level.guess and level.lower < size < level.upper else level
+
+
+def _refuse_values(case: Case, s: Samples, law: Law) -> None:
     """Refuse measurements that a law cannot have given."""
-    for s in case.samples:
-        law = laws[s.output].law
-        found = law.refused_values(s.values)
-        if found is not None:
-            k, why = found
-            raise DataError(
-                f"Experiment '{case.name}': the sample of '{s.output}' at t = {case.grid[s.rows[k]]:g} {why}, as the "
-                f"law {type(law).__name__} has it. Mend the data, or give the output another distribution."
-            )
+    found = law.refused_values(s.values)
+    if found is not None:
+        k, why = found
+        raise DataError(
+            f"Experiment '{case.name}': the sample of '{s.output}' at t = {case.grid[s.rows[k]]:g} {why}, as the law "
+            f"{type(law).__name__} has it. Mend the data, or give the output another distribution."
+        )
 
 
 def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
@@ -110,16 +149,3 @@ def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
                 f"by laws ({type(laws[s.output].law).__name__}) has none: leave samples out as NaN, or write what you "
                 f"know of their scatter into the law, e.g. gr.laws.Student(df=4, scale=formula)."
             )
-
-
-def _with_levels_of_residuals(problem: MeasuredProblem) -> MeasuredProblem:
-    """Return the problem with open levels begun at what simulations at the guess leave."""
-    found = problem.begun.evaluate(problem.guess, sensitive=False)
-    if not found.completed:
-        return problem
-    unknowns = []
-    for u in problem.unknowns:
-        mine = problem.output_of == (problem.outputs.index(u.target) if u.kind == "noise" else -1)
-        left = float(np.sqrt(np.mean(found.errors[mine] ** 2))) if mine.any() else 0.0
-        unknowns.append(replace(u, guess=left) if left > LEAST and u.lower < left < u.upper else u)
-    return MeasuredProblem(unknowns, problem.begun.cases, problem.laws)
