@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from grisaille.estimation.estimator import SIMULATION, Estimator
 from grisaille.estimation.measurements.problem import MeasuredProblem
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.laws.formulas import HALF_LOG_TWO_PI
@@ -20,14 +19,15 @@ from grisaille.laws.formulas import HALF_LOG_TWO_PI
 Scored = Iterator[tuple[str, np.ndarray]]
 
 
-def log_scores(method: Estimator, problem: Problem, at: Evaluation) -> dict[str, float]:
-    """Return the score of each output; empty where samples have no density given simulations alone.
+def log_scores(problem: Problem, at: Evaluation) -> dict[str, float]:
+    """Return the score of each output; empty of filters, whose predictions depend on samples before.
 
     at : of the problem at the values that are scored
+    Not checked: that what is fitted is the likelihood of simulations.
     """
     if isinstance(problem, MeasuredProblem):
         found = _by_law(problem, at)
-    elif problem.is_least_squares and method.predictions_are == SIMULATION and method.score is None and problem.noise:
+    elif problem.is_least_squares and problem.noise:
         found = _by_noise(problem, at)
     else:
         return {}

@@ -184,7 +184,8 @@ def validate(
     found = _predictions(fit, fitted, begun, horizon)
     remarks = experiment._remarks_beside(fit.initial_model)
     notes = tuple(dict.fromkeys((*remarks, *experiment.check(fit.initial_model))))
-    scores = log_scores(method, problem, at)
+    by_own = on.method.validator is on.method and fit.estimate.is_likelihood and ensemble is None
+    scores = log_scores(problem, at) if by_own else {}
     return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon), notes, scores)
 
 
