@@ -172,3 +172,40 @@ def test_the_law_is_shown_with_its_estimates(tmp_path: Path) -> None:
     assert re.search(r"Student\(df = <math><mn>4</mn></math>, scale = <math><mi[^>]*>scale</mi>", Heavy()._repr_html_())
     figure = HEAVY.plot()
     assert figure.axes[1].get_ylabel() == "quantile residual"
+
+
+class Source(gr.Model):
+    """A decay whose start is declared."""
+
+    k = gr.Parameter(0.3, bounds=(0.01, 3.0))
+    x = gr.Variable(start=100.0)
+    y = gr.Output(x, distribution=gr.laws.Poisson())
+    equations = [gr.der(x) == -k * x]
+
+
+def test_a_declared_start_that_counts_contradict_is_named() -> None:
+    t = np.linspace(0.0, 6.0, 40)
+    y = np.random.default_rng(0).poisson(150.0 * np.exp(-0.3 * t)).astype(float)
+    wrong = gr.fit(Source(), gr.Experiment(t, outputs={"y": y}), ["k"], gr.OutputError(compiled=False))
+    right = gr.fit(Source(), gr.Experiment(t, outputs={"y": np.round(100.0 * np.exp(-0.3 * t))}), ["k"],
+                   gr.OutputError(compiled=False))  # fmt: skip
+    assert wrong.notes[0].startswith("start: the record does not begin where x was declared to")
+    assert not any(n.startswith("start:") for n in right.notes)
+
+
+def test_limits_that_differ_from_sample_to_sample_are_judged_and_drawn() -> None:
+
+    class Limited(Counts):
+        low = gr.Input()
+        y = gr.Output(Counts.b * gr.exp(-Counts.k * Counts.t),
+                      distribution=gr.laws.Censored(below=low, of=gr.laws.LogNormal(log_std=0.3)))  # fmt: skip
+
+    low = np.where(T < 3.0, 0.5, 1.5)
+    y = np.maximum(MEAN * np.exp(0.3 * np.random.default_rng(8).standard_normal(len(T))), low)
+    fit = gr.fit(Limited(), gr.Experiment(inputs={"t": T, "low": low}, outputs={"y": y}, name="A"), ["k", "b"])
+    assert fit.diagnose(), str(fit.diagnose())
+    _, _, lower, upper = fit.predict("A", bands="noise")["y"].values
+    location = float(fit["b"]) * np.exp(-float(fit["k"]) * T)
+    assert np.allclose(lower, np.maximum(low, location * np.exp(-1.959964 * 0.3)), rtol=1e-5)
+    assert np.allclose(upper, np.maximum(low, location * np.exp(1.959964 * 0.3)), rtol=1e-5)
+    assert "Censored(below=low, of=LogNormal(log_std=0.3))" in str(fit)

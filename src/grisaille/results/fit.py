@@ -264,8 +264,9 @@ class Fit(Fitted):
 
         Returns
         -------
-        ``table`` has a row per output and horizon (horizon, samples, rms, fit, r2), ``diagnosis`` the residual tests,
-        of filters of predictions one sample ahead; ``plot()``, ``report(path)``. True where every test is healthy.
+        ``table`` has a row per output and horizon (horizon, samples, rms, fit, r2, and of likelihoods of simulations
+        log_score, the mean log-density of the samples), ``diagnosis`` the residual tests, of filters of predictions one
+        sample ahead; ``plot()``, ``report(path)``. True where every test is healthy.
         """
         from grisaille.results.validation import validate
 
@@ -334,7 +335,8 @@ class Fit(Fitted):
             declare, whatever was estimated; or values by name. ``attrs["start"]`` says what was done.
         bands : ``"all"`` puts the uncertainty of the estimates into 95 % bands, beside measurement noise and, for
             filters, that of the state; ``"noise"`` leaves it out. Simulations, which have none otherwise, get bands,
-            too. None: as said above, and bands of noise alone; ``attrs["bands"]`` says which they are.
+            too. None: as said above, and bands of noise alone; ``attrs["bands"]`` says which they are. Outputs with
+            ``distribution=`` have quantiles of their law, or of its mixture over draws of the unknowns.
 
         Returns
         -------
