@@ -34,6 +34,16 @@ def test_residuals_are_those_of_the_law_and_normal_outputs_stay() -> None:
     assert np.allclose(y["residual"], y["measured"] - y["predicted"])
 
 
+def test_another_seed_spreads_counts_otherwise_and_nothing_else() -> None:
+    first, other = (COUNTED.residuals(standardized=True, seed=k) for k in (0, 1))
+    is_count = (first["output"] == "y").to_numpy()
+    assert np.array_equal(first["residual"], COUNTED.residuals(standardized=True)["residual"])
+    assert not np.isclose(first["residual"], other["residual"])[is_count].any()
+    assert np.array_equal(first["residual"][~is_count], other["residual"][~is_count])
+    found = COUNTED.diagnose(seed=1)
+    assert found and np.array_equal(found.series[0].residuals, other["residual"][is_count])
+
+
 def test_a_right_law_is_healthy_and_nothing_false_is_noted() -> None:
     for fit in (COUNTED, HEAVY):
         assert fit.diagnose(), str(fit.diagnose())

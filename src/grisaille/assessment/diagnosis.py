@@ -22,6 +22,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.measurements.declared import has_declared_size, heavier, laws_of, name_of, scatter_beside
+from grisaille.estimation.measurements.reseeding import reseeded
 from grisaille.estimation.predictions.horizons import told
 from grisaille.estimation.residuals.counted import counted
 from grisaille.experiment.clock import Clock
@@ -143,9 +144,14 @@ class Diagnosis:
     __repr__ = __str__
 
 
-def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
-    """Test the residuals of every output and experiment, each test at this level."""
+def diagnose(fit: Fitted, level: float = 0.01, seed: int = 0) -> Diagnosis:
+    """Test the residuals of every output and experiment, each test at this level.
+
+    seed : of what is random in the residuals of counts and of values at limits
+    """
     check_level(level)
+    estimate = reseeded(fit.estimate, seed)
+    fit = fit if estimate is fit.estimate else Fitted(fit.initial_model, fit.experiments, fit.method, estimate, fit.why)
     parts = list(_parts(fit, level))
     verdicts = [v for part in parts for v in part.verdicts()]
     return Diagnosis((*verdicts, *_between(fit, level)), tuple(part.series() for part in parts), level)

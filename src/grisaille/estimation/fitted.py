@@ -19,6 +19,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
+from grisaille.estimation.measurements.reseeding import reseeded
 from grisaille.estimation.predictions.asked import predicted
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
 from grisaille.estimation.printing.summary import summarize, summarize_html
@@ -167,8 +168,8 @@ class Fitted:
         found = self.limits()
         t, p = t_test(e.theta, self.std_errors, self.student)
         status = [
-            "free" if f else "zero" if _is_zero(u, v) else "at bound"
-            for f, (u, v) in zip(e.free, self._pairs(), strict=True)
+            "free" if f else "at kink" if kink else "zero" if _is_zero(u, v) else "at bound"
+            for f, kink, (u, v) in zip(e.free, e.at_kink, self._pairs(), strict=True)
         ]
         table = pd.DataFrame(
             {
@@ -329,7 +330,7 @@ class Fitted:
 
     # predictions and residuals
 
-    def residuals(self, *, standardized: bool = False) -> pd.DataFrame:
+    def residuals(self, *, standardized: bool = False, seed: int = 0) -> pd.DataFrame:
         """What the model leaves of each measurement.
 
         Parameters
@@ -337,6 +338,7 @@ class Fitted:
         standardized : in units of the noise, weights included; of outputs with ``distribution=`` randomised quantile
             residuals Φ⁻¹(F(y−) + u (F(y) − F(y−))), u a function of output and sample, which are standard normal if
             the law holds. Otherwise ``residual`` is measured less predicted, the location of the law
+        seed : of u
 
         Returns
         -------
@@ -346,7 +348,7 @@ class Fitted:
         import pandas as pd
 
         rows, parts, at = [], [], 0
-        r, e = self.estimate.evaluation.residuals, self.estimate.evaluation.errors
+        r, e = reseeded(self.estimate, seed).evaluation.residuals, self.estimate.evaluation.errors
         for case in self.estimate.cases:
             for s in case.samples:
                 part = slice(at, at + len(s.values))

@@ -220,7 +220,7 @@ class Fit(Fitted):
 
         return test(self, hypothesis)
 
-    def diagnose(self, level: float = 0.01) -> Diagnosis:
+    def diagnose(self, level: float = 0.01, *, seed: int = 0) -> Diagnosis:
         """Test the residuals of every output and experiment: whiteness, spectrum, inputs, normality, outliers, size.
 
         Outputs that were measured at the same instants are also compared with each other.
@@ -228,6 +228,8 @@ class Fit(Fitted):
         Parameters
         ----------
         level : probability of calling a healthy series unhealthy, for each test
+        seed : of the random numbers by which residuals of counts and of values at limits are spread; verdicts of another
+            seed differ a little, and should not where p is far from ``level``
 
         Returns
         -------
@@ -235,7 +237,7 @@ class Fit(Fitted):
         """
         from grisaille.assessment.diagnosis import diagnose
 
-        return diagnose(self, level)
+        return diagnose(self, level, seed)
 
     def validate(
         self,

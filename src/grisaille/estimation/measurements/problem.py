@@ -18,7 +18,7 @@ import numpy as np
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.measurements.output_law import LEVEL, OutputLaw
-from grisaille.estimation.measurements.quantile_residuals import quantile_residuals, scores_along
+from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_residuals, scores_along
 from grisaille.estimation.measurements.terms import LawTerms
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.simulation.runner import Prediction
@@ -122,22 +122,26 @@ class MeasuredProblem(Problem):
         if not evaluation.completed:
             return evaluation
         prior, theta, n = self.prior(evaluation.theta), evaluation.theta, len(self.unknowns)
-        residuals, rows = [], []
+        rows = []
         for case, prediction in zip(self.begun.cases, evaluation.predictions, strict=True):
             is_sensitive = bool(prediction.sy.size)
             for s in case.samples:
                 filled, slopes = self._filled(case, s, prediction, theta, is_sensitive)
-                residuals.append(quantile_residuals(filled, s.values, s.output, case.name))
                 along = scores_along(filled, list(slopes)) if is_sensitive else np.zeros((len(s.rows), 0))
                 row = np.zeros((len(s.rows), n))
                 for k, moved in enumerate(slopes.values() if along.size else ()):
                     row -= along[:, [k]] * moved
                 rows.append(row)
-        return replace(
-            evaluation,
-            residuals=np.concatenate([*residuals, prior.residuals]),
-            jacobian=np.concatenate([*rows, prior.slopes]),
-        )
+        return replace(self.with_residuals(evaluation, SEED), jacobian=np.concatenate([*rows, prior.slopes]))
+
+    def with_residuals(self, evaluation: Evaluation, seed: int) -> Evaluation:
+        """Return an evaluation with quantile residuals whose random numbers have a seed."""
+        residuals = [
+            quantile_residuals(law, s.values, s.output, case.name, seed)
+            for case, prediction in zip(self.begun.cases, evaluation.predictions, strict=True)
+            for s, law in zip(case.samples, self.laws_at(case, prediction, evaluation.theta), strict=True)
+        ]
+        return replace(evaluation, residuals=np.concatenate([*residuals, self.prior(evaluation.theta).residuals]))
 
     def _filled(
         self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool

@@ -127,7 +127,7 @@ def _conclude(
         is_likelihood=True,
         count=problem.count,
         objective=evaluation.objective,
-        evaluation=problem.judged(evaluation),
+        evaluation=problem.judged(replace(evaluation, curvature=information)),
         cases=problem.cases,
         converged=converged,
         status=_sentence(converged, outcome, decrement, journal.evaluations),
