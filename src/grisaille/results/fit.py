@@ -228,8 +228,8 @@ class Fit(Fitted):
         Parameters
         ----------
         level : probability of calling a healthy series unhealthy, for each test
-        seed : of the random numbers by which residuals of counts and of values at limits are spread; verdicts of another
-            seed differ a little, and should not where p is far from ``level``
+        seed : of the random numbers by which residuals of counts and of values at limits are spread: p of another seed
+            is another one, and a verdict that hangs on it is none
 
         Returns
         -------
