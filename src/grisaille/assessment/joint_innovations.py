@@ -56,7 +56,9 @@ def _declared(fit: Fitted, case: Case) -> np.ndarray | None:
     for k, name in enumerate(outputs):
         noise = flat.outputs[name].noise
         covariance[:, k, k] = (
-            fit.estimate.noise[name] ** 2 if noise is None else evaluate_along(along, noise, values) ** 2
+            fit.estimates.get(f"noise({name})", 1.0) ** 2
+            if noise is None
+            else evaluate_along(along, noise, values) ** 2
         )
     for (a, b), formula in pairs.items():
         i, j = outputs.index(a), outputs.index(b)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -294,12 +293,14 @@ class Experiment(Record):
             known = vars(self)["_matched"] = ref(flat), match_model(self, flat)
         return known[1]
 
-    @cached_property
-    def _remarks(self) -> tuple[str, ...]:
-        """On outputs that were recorded in steps, and on inputs that were not recorded for long."""
+    def _remarks_beside(self, model: Model) -> tuple[str, ...]:
+        """On outputs that were recorded in steps of which their law does not know, and on inputs that were not recorded
+        for long."""
         from grisaille.experiment.summary import coarse_outputs, held_gaps
+        from grisaille.model.distributions import stepped_outputs
+        from grisaille.model.flattening.flatten import flatten
 
-        return *coarse_outputs(self), *held_gaps(self)
+        return *coarse_outputs(self, stepped_outputs(flatten(model))), *held_gaps(self)
 
     def split(
         self,

@@ -10,7 +10,7 @@ of least squares do (``estimation.problem``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +18,9 @@ import numpy as np
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.measurements.output_law import LEVEL, OutputLaw
-from grisaille.estimation.measurements.terms import LawTerms, spread_of
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_residuals, scores_along
+from grisaille.estimation.measurements.terms import LawTerms
+from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
 from grisaille.trial.movement import Kind
@@ -31,7 +32,10 @@ SIMULATED: tuple[Kind, ...] = ("parameter", "start")
 
 @dataclass(frozen=True)
 class MeasuredEvaluation(LikelihoodEvaluation):
-    """An evaluation with the log-likelihood of each experiment and the score of each sample."""
+    """An evaluation with the log-likelihood of each experiment and the score of each sample.
+
+    Its residuals are errors of predictions, in the units of outputs; ``MeasuredProblem.judged`` has those to be tested.
+    """
 
     parts: tuple[float, ...] = ()
     slopes: np.ndarray | None = None
@@ -57,7 +61,7 @@ class MeasuredProblem(Problem):
         """Return −log L with its gradient and expected information at θ."""
         n, prior = len(self.unknowns), self.prior(theta)
         parts, slopes, information = [], [], np.zeros((n, n))
-        predictions, errors, spreads, rows, scores = [], [], [], [], []
+        predictions, errors, rows, scores = [], [], [], []
         for case in self.begun.cases:
             prediction = case.predict(theta, sensitive=sensitive)
             predictions.append(prediction)
@@ -72,12 +76,11 @@ class MeasuredProblem(Problem):
                 total += float(terms.log_density.sum())
                 location = prediction.y[s.rows, case.column(s.output)]
                 errors.append(s.values - location)
-                spreads.append(spread_of(terms.law))
                 if sensitive:
                     slope += terms.scores.sum(axis=0)
                     information += terms.information
                     scores.append(terms.scores)
-                    rows.append(-moved / spreads[-1][:, None])
+                    rows.append(-moved)
             parts.append(total)
             slopes.append(slope)
         if prior.failure:
@@ -85,7 +88,7 @@ class MeasuredProblem(Problem):
         e, log_likelihood = np.concatenate(errors), float(sum(parts))
         return MeasuredEvaluation(
             theta,
-            np.concatenate([e / np.concatenate(spreads), prior.residuals]),
+            np.concatenate([e, prior.residuals]),
             np.concatenate([*rows, prior.slopes]) if sensitive else np.zeros((0, n)),
             e,
             tuple(predictions),
@@ -103,24 +106,57 @@ class MeasuredProblem(Problem):
         self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool
     ) -> tuple[LawTerms, np.ndarray]:
         """Return what the samples of an output add, and the derivatives of their locations by all unknowns."""
-        law, n, count = self.laws[s.output], len(self.unknowns), len(s.rows)
-        column, mine = case.column(s.output), list(case.unknowns)
-        slopes: dict[str, np.ndarray] = {}
-        located = np.zeros((count, n))
-        if sensitive:
-            located[:, mine] = prediction.sy[s.rows, column]
-            slopes[law.law.location_path] = located
-        arguments = self._arguments(law, case, s, prediction, theta, slopes if sensitive else None)
-        filled = law.filled(prediction.y[s.rows, column], arguments)
-        if self.smoothing:
-            filled = filled.smoothed(self.smoothing)
+        filled, slopes = self._filled(case, s, prediction, theta, sensitive)
         if not sensitive:
-            return LawTerms(filled, filled.log_density(s.values)), located
-        return LawTerms.of(filled, s.values, slopes, n, law.with_unknown_limits(s)), located
+            return LawTerms(filled, filled.log_density(s.values)), np.zeros((len(s.rows), len(self.unknowns)))
+        unknown_limits = self.laws[s.output].with_unknown_limits(s)
+        terms = LawTerms.of(filled, s.values, slopes, len(self.unknowns), unknown_limits)
+        return terms, slopes[filled.location_path]
 
     def laws_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> list[Any]:
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
-        return [self.terms(case, s, prediction, theta, False)[0].law for s in case.samples]
+        return [self._filled(case, s, prediction, theta, False)[0] for s in case.samples]
+
+    def judged(self, evaluation: Evaluation) -> Evaluation:
+        """Return an evaluation with randomised quantile residuals, and what unknowns take from them as Jacobian."""
+        if not evaluation.completed:
+            return evaluation
+        prior, theta, n = self.prior(evaluation.theta), evaluation.theta, len(self.unknowns)
+        rows = []
+        for case, prediction in zip(self.begun.cases, evaluation.predictions, strict=True):
+            is_sensitive = bool(prediction.sy.size)
+            for s in case.samples:
+                filled, slopes = self._filled(case, s, prediction, theta, is_sensitive)
+                along = scores_along(filled, list(slopes)) if is_sensitive else np.zeros((len(s.rows), 0))
+                row = np.zeros((len(s.rows), n))
+                for k, moved in enumerate(slopes.values() if along.size else ()):
+                    row -= along[:, [k]] * moved
+                rows.append(row)
+        return replace(self.with_residuals(evaluation, SEED), jacobian=np.concatenate([*rows, prior.slopes]))
+
+    def with_residuals(self, evaluation: Evaluation, seed: int) -> Evaluation:
+        """Return an evaluation with quantile residuals whose random numbers have a seed."""
+        residuals = [
+            quantile_residuals(law, s.values, s.output, case.name, seed)
+            for case, prediction in zip(self.begun.cases, evaluation.predictions, strict=True)
+            for s, law in zip(case.samples, self.laws_at(case, prediction, evaluation.theta), strict=True)
+        ]
+        return replace(evaluation, residuals=np.concatenate([*residuals, self.prior(evaluation.theta).residuals]))
+
+    def _filled(
+        self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool
+    ) -> tuple[Any, dict[str, np.ndarray]]:
+        """Return the law of each sample, and where asked for the derivatives of its location and arguments."""
+        law, column = self.laws[s.output], case.column(s.output)
+        slopes: dict[str, np.ndarray] = {}
+        if sensitive:
+            located = np.zeros((len(s.rows), len(self.unknowns)))
+            if case.unknowns:
+                located[:, list(case.unknowns)] = prediction.sy[s.rows, column]
+            slopes[law.law.location_path] = located
+        arguments = self._arguments(law, case, s, prediction, theta, slopes if sensitive else None)
+        filled: Any = law.filled(prediction.y[s.rows, column], arguments)
+        return filled.smoothed(self.smoothing) if self.smoothing else filled, slopes
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""

@@ -44,9 +44,11 @@ class SampleFormula:
         return cls(ca.Function("formula", columns, [value]), needs, parameters_in(model, formula))
 
     def values(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return one value for each sample; ``observed`` is (samples, needs)."""
+        """Return one value for each sample; ``observed`` is (samples, needs), ``p`` (parameters,) or (…, samples)."""
         n = len(t)
-        values = self.function(np.repeat(p[:, None], n, axis=1), observed.T.reshape(-1, n), t[None, :])
+        values = self.function(
+            np.repeat(p[:, None], n, axis=1) if p.ndim == 1 else p, observed.T.reshape(-1, n), t[None, :]
+        )
         return np.array(values.full()).ravel()
 
     def slopes(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -59,6 +61,12 @@ class SampleFormula:
     def depends_on(self, names: Sequence[str]) -> bool:
         """Return whether values depend on predictions or on parameters of these names."""
         return bool(self.needs) or not set(names).isdisjoint(self.parameters)
+
+    @property
+    def follows_time(self) -> bool:
+        """Whether time stands in the formula."""
+        p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
+        return bool(ca.depends_on(self.function(p, y, t), t))
 
     @cached_property
     def _slopes(self) -> ca.Function:

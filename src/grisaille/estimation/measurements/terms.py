@@ -61,6 +61,12 @@ class LawTerms:
         return cls(law, found.value, scores, _with_observed(rest, bend, scores[observed]))
 
 
+<<<<<<< HEAD
+def _positive_part(matrices: np.ndarray) -> np.ndarray:
+    """Return the nearest matrices (N, k, k) without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(0.5 * (matrices + np.swapaxes(matrices, 1, 2)))
+    return np.asarray(np.einsum("ijk,ik,ilk->ijl", vectors, np.maximum(values, 0.0), vectors))
+=======
 def _carried(information: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
     """Return Σ Jᵀ I J over samples, (n, n), of information (N, k, k) and slopes (N, k, n)."""
     samples, names, count = jacobian.shape
@@ -89,3 +95,4 @@ def spread_of(law: Law) -> np.ndarray:
     low, high = (np.asarray(law.quantile(p), dtype=float) for p in MIDDLE)
     wide = 0.5 * (high - low)
     return np.where(is_there, deviation, np.where(np.isfinite(wide) & (wide > 0), wide, 1.0))
+>>>>>>> lawcore
