@@ -61,6 +61,11 @@ class SampleFormula:
         return bool(self.needs) or not set(names).isdisjoint(self.parameters)
 
     @cached_property
+    def is_constant(self) -> bool:
+        """Return whether all samples have the same value."""
+        return not self.needs and not self.function.jac_sparsity(0, 2).nnz()
+
+    @cached_property
     def _slopes(self) -> ca.Function:
         p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
         slopes = ca.jacobian(self.function(p, y, t), ca.vertcat(p, y))

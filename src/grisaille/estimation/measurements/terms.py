@@ -19,6 +19,37 @@ MIDDLE = (0.15865525393145707, 0.8413447460685429)
 
 
 @dataclass(frozen=True, eq=False)
+class Seen:
+    """The samples of one output beside their law at a point.
+
+    rows : of the grid
+    slopes : ∂η/∂θ, (N, n) for each argument of the law that moves, by path; empty where derivatives are not wanted
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+    law: Law
+    location: np.ndarray
+    slopes: Mapping[str, np.ndarray]
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Return y − ŷ."""
+        return self.values - self.location
+
+    @property
+    def located(self) -> np.ndarray:
+        """Return ∂ŷ/∂θ."""
+        return self.slopes[self.law.location_path]
+
+    def terms(self, count: int) -> LawTerms:
+        """Return what the samples add where outputs are independent; ``count`` of unknowns, or 0 for values alone."""
+        if not count:
+            return LawTerms(self.law, self.law.log_density(self.values))
+        return LawTerms.of(self.law, self.values, self.slopes, count)
+
+
+@dataclass(frozen=True, eq=False)
 class LawTerms:
     """Of the samples of one output.
 

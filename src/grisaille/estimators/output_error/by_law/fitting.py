@@ -16,6 +16,7 @@ from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.problem import MeasuredEvaluation, MeasuredProblem
 from grisaille.estimation.uncertainty import inverse_information, root_of, without_undetermined
+from grisaille.estimators.output_error.by_law.correlated import begin_beside_independent
 from grisaille.estimators.output_error.differences import has_jumps
 from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
@@ -38,6 +39,7 @@ def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress
     begin, problem = time.perf_counter(), problem.begun
     _refuse_jumps(problem)
     search: Likely = Search(problem, Journal.of(progress), method.max_evaluations)
+    begin_beside_independent(search, problem)
     outcome = scoring.minimize(search, tolerance=method.tolerance)
     for _ in range(ROUNDS):
         if outcome.evaluation.discretisation <= TOO_LONG or not search.left:

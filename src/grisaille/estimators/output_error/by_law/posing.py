@@ -1,4 +1,4 @@
-"""The likelihood of a model and its data where outputs declare laws, and what does not go with them."""
+"""The likelihood of a model and its data where outputs declare laws or share noise, and what does not go with them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.measurements.output_law import OutputLaw, have_laws, output_laws
 from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.measurements.sample_formulas import parameters_in
+from grisaille.estimation.measurements.shared_noise import shared_noises
 from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
 from grisaille.model.flat import FlatModel
+from grisaille.model.shared_noise import Pair, correlations_of, level_name, shared_covariances
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure
@@ -31,17 +34,30 @@ LEAST = 1e-12
 
 
 def needs_laws(method: OutputError, structure: Structure, outputs: Sequence[str], parameters: Sequence[str]) -> bool:
-    """Return whether squares are not enough: outputs declare laws, or parameters stand in formulas of noise alone."""
-    if have_laws(structure.model, outputs):
+    """Return whether squares are not enough.
+
+    They are not where outputs declare laws, where they share noise, and where parameters stand in formulas of noise
+    alone. Options that are made for squares leave declared covariances aside (``notes.correlation_notes``).
+    """
+    flat = structure.model
+    if have_laws(flat, outputs) or unknown_covariances(flat, outputs, parameters):
         return True
     if method.loss != "linear" or method.shooting != "single" or method.errors != "plain":
         return False
-    return bool(noise_alone(noise_levels(structure.model, outputs), parameters, structure))
+    return bool(shared_covariances(flat, outputs) or noise_alone(noise_levels(flat, outputs), parameters, structure))
+
+
+def unknown_covariances(model: FlatModel, outputs: Sequence[str], parameters: Sequence[str]) -> list[Pair]:
+    """Return the pairs of outputs whose covariance contains unknowns."""
+    unknown = {*parameters, *correlations_of(model, outputs)}
+    pairs = shared_covariances(model, outputs).items()
+    return [pair for pair, formula in pairs if not unknown.isdisjoint(parameters_in(model, formula))]
 
 
 def open_levels(model: FlatModel, outputs: Sequence[str]) -> list[str]:
-    """Return the names of levels of normal noise that are estimated beside laws."""
-    return [f"noise({n})" for n in outputs if model.outputs[n].noise is None and model.outputs[n].distribution is None]
+    """Return the names of unknowns that are estimated beside laws: open levels of normal noise, and correlations."""
+    levels = [n for n in outputs if model.outputs[n].noise is None and model.outputs[n].distribution is None]
+    return [*map(level_name, levels), *correlations_of(model, outputs)]
 
 
 def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
@@ -59,10 +75,9 @@ def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
 
 def refuse_options(method: OutputError, question: Question) -> None:
     """Refuse options that speak of squares."""
-    named = [n for n in question.outputs if question.structure.model.outputs[n].distribution is not None]
-    if not named:
+    why = _no_squares(question)
+    if not why:
         return
-    name, law = named[0], type(question.structure.model.outputs[named[0]].distribution).__name__
     for option, value, plain, instead in (
         ("loss", method.loss, "linear", "gr.laws.Student(df=…, scale=…) is the law of data with outliers"),
         ("shooting", method.shooting, "single", "fit normal noise with shooting='multiple' first, then guess=fit"),
@@ -71,15 +86,31 @@ def refuse_options(method: OutputError, question: Question) -> None:
     ):
         if value != plain:
             raise EstimationError(
-                f"gr.OutputError({option}={value!r}) is made for squares of errors, and output '{name}' is measured "
-                f"by the law {law}: leave {option} out. ({instead[0].upper()}{instead[1:]}.)"
+                f"gr.OutputError({option}={value!r}) is made for squares of errors, and {why}: leave {option} out. "
+                f"({instead[0].upper()}{instead[1:]}.)"
             )
+
+
+def _no_squares(question: Question) -> str:
+    """Say what makes the criterion another one than squares of errors; empty where nothing does."""
+    flat = question.structure.model
+    named = [n for n in question.outputs if flat.outputs[n].distribution is not None]
+    if named:
+        return f"output '{named[0]}' is measured by the law {type(flat.outputs[named[0]].distribution).__name__}"
+    estimated = [u.target for u in question.unknowns if u.kind == "parameter"]
+    unknown = unknown_covariances(flat, question.outputs, estimated)
+    tied = unknown or list(shared_covariances(flat, question.outputs))
+    if not tied:
+        return ""
+    return f"the noise of {' and '.join(tied[0])} has {'an unknown' if unknown else 'a'} covariance"
 
 
 def _case(method: OutputError, question: Question, experiment: object, laws: dict[str, OutputLaw]) -> Case:
     trial, mine = trial_of(question.model, experiment, question.unknowns, SIMULATED)
     measured = trial.data.outputs
-    outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in laws[m].needs)]))
+    needed = [n for m in measured for n in laws[m].needs]
+    needed += [n for shared in shared_noises(trial.flat, tuple(laws)) for n in shared.needs]
+    outputs = tuple(dict.fromkeys([*measured, *needed]))
     runner: Runner | RowRunner = (
         RowRunner(trial, outputs)
         if trial.is_static
@@ -107,19 +138,24 @@ def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
         if (s.weights != 1.0).any():
             raise EstimationError(
                 f"Experiment '{case.name}' gives weights to '{s.output}', which multiply residuals, and a likelihood "
-                f"by laws ({type(laws[s.output].law).__name__}) has none: leave samples out as NaN, or write what you "
-                f"know of their scatter into the law, e.g. gr.laws.Student(df=4, scale=formula)."
+                f"by laws ({type(laws[s.output].law).__name__}) or of noise that outputs share has none: leave samples "
+                f"out as NaN, or write what you know of their scatter into the law, e.g. "
+                f"gr.laws.Student(df=4, scale=formula), noise=formula."
             )
 
 
 def _with_levels_of_residuals(problem: MeasuredProblem) -> MeasuredProblem:
     """Return the problem with open levels begun at what simulations at the guess leave."""
-    found = problem.begun.evaluate(problem.guess, sensitive=False)
-    if not found.completed:
-        return problem
+    cases, left = problem.begun.cases, dict[str, list[np.ndarray]]()
+    for case in cases:
+        prediction = case.predict(problem.guess, sensitive=False)
+        if not prediction.completed:
+            return problem
+        for s in case.samples:
+            left.setdefault(s.output, []).append(s.values - prediction.y[s.rows, case.column(s.output)])
     unknowns = []
     for u in problem.unknowns:
-        mine = problem.output_of == (problem.outputs.index(u.target) if u.kind == "noise" else -1)
-        left = float(np.sqrt(np.mean(found.errors[mine] ** 2))) if mine.any() else 0.0
-        unknowns.append(replace(u, guess=left) if left > LEAST and u.lower < left < u.upper else u)
-    return MeasuredProblem(unknowns, problem.begun.cases, problem.laws)
+        mine = left.get(u.target, []) if u.kind == "noise" else []
+        size = float(np.sqrt(np.mean(np.concatenate(mine) ** 2))) if mine else 0.0
+        unknowns.append(replace(u, guess=size) if size > LEAST and u.lower < size < u.upper else u)
+    return MeasuredProblem(unknowns, cases, problem.laws)
