@@ -9,6 +9,7 @@ derives from ``Law`` and gives a ``formula`` and a ``support`` (``laws.law``).
 """
 
 from grisaille.laws.bounded import Beta, Uniform
+from grisaille.laws.censored import Censored
 from grisaille.laws.counts import Binomial, NegativeBinomial, Poisson
 from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.heavy_tails import Laplace, Student
@@ -16,6 +17,7 @@ from grisaille.laws.joint import JointLaw, MultivariateNormal, SmoothCurve, Smoo
 from grisaille.laws.law import Law
 from grisaille.laws.normal import LogNormal, Normal
 from grisaille.laws.positive import Gamma, HalfCauchy, HalfNormal
+from grisaille.laws.rounded import Rounded
 from grisaille.laws.truncated import Truncated
 
 Prior = Law | MultivariateNormal | Smoothness
@@ -24,6 +26,7 @@ Prior = Law | MultivariateNormal | Smoothness
 __all__ = [
     "Beta",
     "Binomial",
+    "Censored",
     "Derivatives",
     "Gamma",
     "HalfCauchy",
@@ -37,6 +40,7 @@ __all__ = [
     "Normal",
     "Poisson",
     "Prior",
+    "Rounded",
     "SmoothCurve",
     "Smoothness",
     "Student",

@@ -87,5 +87,25 @@ def shape_of(law: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*(np.shape(v) for v in law.arguments.values()))
 
 
+def is_filled(law: Any) -> bool:
+    """Return whether an argument has been filled in by an array, which may be that of one number."""
+    return any(isinstance(v, np.ndarray) for v in law.arguments.values())
+
+
+def for_each(law: Any, low: Any, high: Any, half: Any = None) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return ends and half widths of intervals, if given, with an entry for each sample of a law."""
+    shape = np.broadcast_shapes(shape_of(law), np.shape(low), np.shape(high))
+    low, high = (np.broadcast_to(np.asarray(v, dtype=float), shape) for v in (low, high))
+    return low, high, None if half is None else np.broadcast_to(np.asarray(half, dtype=float), shape)
+
+
+def together(law: Any, value: Any) -> tuple[Any, np.ndarray, tuple[int, ...]]:
+    """Return a law and values, flat and of one length, and the shape that they have together."""
+    value = np.asarray(value, dtype=float)
+    shape = np.broadcast_shapes(value.shape, shape_of(law))
+    arrays = {p: np.ravel(np.broadcast_to(v, shape)) for p, v in law.arguments.items() if np.ndim(v)}
+    return law.filled(arrays) if arrays else law, np.ravel(np.broadcast_to(value, shape)), shape
+
+
 def _number(value: Any) -> Any:
     return value if value is None or is_formula(value) else np.asarray(value, dtype=float)

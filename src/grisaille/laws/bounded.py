@@ -47,6 +47,10 @@ class Uniform(Law):
         return 0.5 * (self.low + self.high)
 
     @property
+    def peak(self) -> Any:
+        return 0.5 * (self.low + self.high)
+
+    @property
     def central(self) -> tuple[float, float]:
         return self.low, self.high
 
@@ -114,6 +118,13 @@ class Beta(Law):
         from scipy.special import betaincinv
 
         return np.asarray(betaincinv(*self._exponents, probability))
+
+    @property
+    def peak(self) -> Any:
+        a, b = self._exponents
+        with np.errstate(all="ignore"):
+            inside = (a - 1) / (a + b - 2)
+        return np.where((a > 1) & (b > 1), inside, np.where(np.less(a, b), 0.0, 1.0))
 
     @property
     def deviation(self) -> Any:

@@ -120,6 +120,10 @@ class NegativeBinomial(_Counts):
         return np.where(k < 0, 0.0, betaincc(np.maximum(k, 0) + 1, self.size, m / (self.size + m)))
 
     @property
+    def peak(self) -> Any:
+        return self._mean * np.maximum(1 - 1 / np.asarray(self.size), 0.0)
+
+    @property
     def deviation(self) -> Any:
         return np.sqrt(self._mean * (1 + self._mean / self.size))
 

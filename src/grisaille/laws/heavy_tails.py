@@ -45,6 +45,10 @@ class Student(Law):
         return constant - half * log1p(z**2 / self.df)
 
     @property
+    def peak(self) -> Any:
+        return self._mean
+
+    @property
     def mode(self) -> float:
         return float(self._mean)
 
@@ -142,6 +146,10 @@ class Laplace(Law):
     @property
     def kinks(self) -> tuple[float, ...]:
         return (float(self._mean),)
+
+    @property
+    def peak(self) -> Any:
+        return self._mean
 
     @property
     def mode(self) -> float:

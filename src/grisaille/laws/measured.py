@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from grisaille.laws import arguments as paths
+from grisaille.laws import interval_averages
 from grisaille.laws.derivatives import Derivatives, assembled, differentiate_by
+from grisaille.laws.information import expected_information
+from grisaille.laws.moments import deviation_of, mean_of
 
 Partials = tuple[dict[str, Any], dict[tuple[str, str], Any]]
 """First and second derivatives of a log-density that are not zero, by the names of arguments."""
@@ -25,6 +28,8 @@ class Measured:
 
     is_discrete: ClassVar[bool] = False
     """Whether values are whole numbers."""
+    has_steps: ClassVar[bool] = False
+    """Whether the formula of a discrete law jumps between whole numbers."""
     has_atoms: ClassVar[bool] = False
     """Whether single values of a continuous law have a probability, as at limits of detection."""
     location: ClassVar[str] = ""
@@ -42,8 +47,6 @@ class Measured:
             """Compute the mean of a law without a field of that name; a property would become that field's default."""
             if name != "mean":
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            from grisaille.laws.moments import mean_of
-
             return mean_of(self)
 
     @property
@@ -75,8 +78,7 @@ class Measured:
         paths.refuse_unknown(self, names)
         paths.refuse_held(self, names)
         x = np.asarray(value, dtype=float)
-        with np.errstate(all="ignore"):
-            found = self._by_arguments(x, names)
+        found = self.by_arguments_between(x, names)
         has_density = np.isfinite(found.value)
         if has_density.all():
             return found
@@ -95,23 +97,54 @@ class Measured:
         with np.errstate(all="ignore"):
             known = self._information(names)
         if known is None:
-            from grisaille.laws.information import expected_information
-
             return expected_information(self, names)
         shape = paths.shape_of(self)
         return assembled(names, np.zeros(shape), {}, {k: np.broadcast_to(v, shape) for k, v in known.items()}).hessian
+
+    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+        """Return log P(low ≤ Y ≤ high) (N,), of any interval, as unlikely as it may be.
+
+        half : half the widths, where they are known better than from the ends
+        """
+        return interval_averages.log_mass(self, *paths.for_each(self, low, high, half))
+
+    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+        """Return log P(low ≤ Y ≤ high) (N,) with its gradient and Hessian by arguments."""
+        low, high, half = paths.for_each(self, low, high, half)
+        return interval_averages.mass_by_arguments(self, low, high, tuple(names), half)
+
+    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return log P(low ≤ Y ≤ high) (N,), and E[s sᵀ] (N, k, k) of the values that lie there."""
+        low, high, _ = paths.for_each(self, low, high)
+        return interval_averages.squared_scores(self, low, high, tuple(names))
+
+    def moments_within(self, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return log P(low ≤ Y ≤ high) (N,), and E y and E y² of the values that lie there."""
+        low, high, _ = paths.for_each(self, low, high)
+        return interval_averages.moments(self, low, high)
+
+    def after(self, limit: Any) -> Any:
+        """Return the smallest value above a limit: the next count, or the limit itself of a continuous law."""
+        return np.floor(limit) + 1.0 if self.is_discrete else limit
+
+    def before(self, limit: Any) -> Any:
+        """Return the largest value below a limit."""
+        return np.ceil(limit) - 1.0 if self.is_discrete else limit
 
     def distribution_below(self, value: Any) -> np.ndarray:
         """Return P(Y < y), which is P(Y ≤ y) without the atom at y."""
         if not self.is_discrete:
             return np.asarray(self.distribution(value))
-        return np.asarray(self.distribution(np.ceil(np.asarray(value, dtype=float)) - 1.0))
+        return np.asarray(self.distribution(self.before(np.asarray(value, dtype=float))))
+
+    @property
+    def peak(self) -> Any:
+        """Where the density per unit of value is largest (N,); None where a law does not say."""
+        return None
 
     @property
     def deviation(self) -> Any:
         """The standard deviation (N,); infinite where there is none."""
-        from grisaille.laws.moments import deviation_of
-
         return deviation_of(self)
 
     def refused_values(self, value: Any) -> tuple[int, str] | None:
@@ -136,13 +169,14 @@ class Measured:
             return f"{values} from {low:g} to {high:g}" if np.isfinite(low) else f"{values} up to {high:g}"
         return f"{values} from {low:g} up"
 
-    def _by_arguments(self, value: np.ndarray, names: tuple[str, ...]) -> Derivatives:
-        """Return the derivatives where there is a density: closed forms, or those of the formula."""
-        known = self._partials(value, names)
-        if known is None:
+    def by_arguments_between(self, value: np.ndarray, names: tuple[str, ...]) -> Derivatives:
+        """Return the derivatives of the formula, of counts also between whole numbers; nothing is checked."""
+        with np.errstate(all="ignore"):
+            density, known = self.log_density(value), self._partials(value, names)
+            if known is not None:
+                return assembled(names, density, *known)
             first, second = differentiate_by(self, value, names)
-            return Derivatives(names, np.broadcast_to(self.log_density(value), first.shape[:-1]), first, second)
-        return assembled(names, self.log_density(value), *known)
+        return Derivatives(names, np.broadcast_to(density, first.shape[:-1]), first, second)
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials | None:
         """Return closed forms of the derivatives; None where there are none."""

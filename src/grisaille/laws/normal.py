@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from grisaille.laws import checks
+from grisaille.laws.arguments import for_each
+from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.formulas import HALF_LOG_TWO_PI, log
 from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
+from grisaille.laws.normal_intervals import Moments, derivatives_of_moments, normal_moments, squares_of_moments
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,10 @@ class Normal(Law):
 
     def formula(self, value: Any) -> Any:
         return -0.5 * ((value - self.mean) / self.std) ** 2 - log(self.std) - HALF_LOG_TWO_PI
+
+    @property
+    def peak(self) -> Any:
+        return _given(self, self.mean)
 
     @property
     def mode(self) -> float:
@@ -72,6 +80,23 @@ class Normal(Law):
         }
         return first, second
 
+    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+        return self._inside(low, high, half)[0]
+
+    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+        return derivatives_of_moments(*self._inside(low, high, half), self.std, tuple(names))
+
+    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        log_p, moments = self._inside(low, high)
+        return log_p, squares_of_moments(moments, self.std, tuple(names))
+
+    def _inside(self, low: Any, high: Any, half: Any = None) -> Moments:
+        """Return log P and moments of standardised intervals."""
+        low, high, half = for_each(self, low, high, half)
+        return normal_moments(
+            self.standardised(low), self.standardised(high), None if half is None else half / self.std
+        )
+
     def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
         return {("mean", "mean"): 1 / self.std**2, ("std", "std"): 2 / self.std**2}
 
@@ -103,6 +128,10 @@ class LogNormal(Law):
     @property
     def support(self) -> tuple[float, float]:
         return 0.0, np.inf
+
+    @property
+    def peak(self) -> Any:
+        return _given(self, self.median) * np.exp(-np.square(self.log_std))
 
     @property
     def mode(self) -> float:

@@ -49,6 +49,10 @@ class Gamma(_Positive):
         return times_log(self.shape - 1, value) - rate * value + self.shape * log(rate) - log_gamma(self.shape)
 
     @property
+    def peak(self) -> Any:
+        return self._mean * np.maximum(1 - 1 / np.asarray(self.shape), 0.0)
+
+    @property
     def mode(self) -> float:
         return float(self._mean * max(1 - 1 / self.shape, 0.0))
 
@@ -112,6 +116,10 @@ class HalfNormal(_Positive):
         return -0.5 * (value / self.scale) ** 2 - log(self.scale) + 0.5 * LOG_TWO_OVER_PI
 
     @property
+    def peak(self) -> Any:
+        return 0.0
+
+    @property
     def mode(self) -> float:
         return 0.0
 
@@ -146,6 +154,10 @@ class HalfCauchy(_Positive):
 
     def formula(self, value: Any) -> Any:
         return LOG_TWO_OVER_PI - log(self.scale) - log1p((value / self.scale) ** 2)
+
+    @property
+    def peak(self) -> Any:
+        return 0.0
 
     @property
     def mode(self) -> float:

@@ -71,7 +71,8 @@ def deviance(count: Any, expected: Any, difference: Any) -> np.ndarray:
     """Return count · log(count / expected) − (count − expected) ≥ 0, given count − expected."""
     with np.errstate(all="ignore"):
         x = difference / expected
-        found = expected * ((1 + x) * log1p_minus(x) + x * x)
+        near = (1 + x) * log1p_minus(x) + x * x
+        found = expected * np.where(np.abs(x) < SMALL, near, (1 + x) * np.log1p(x) - x)
     return np.where(np.asarray(count) == 0, expected, found)
 
 

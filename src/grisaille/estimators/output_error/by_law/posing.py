@@ -17,12 +17,15 @@ from grisaille.estimation.measurements.sample_formulas import parameters_in
 from grisaille.estimation.measurements.shared_noise import shared_noises
 from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
+from grisaille.laws import Law
 from grisaille.model.flat import FlatModel
 from grisaille.model.shared_noise import Pair, correlations_of, level_name, shared_covariances
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure
+from grisaille.trial.data_matrix import Samples
 from grisaille.trial.movement import Kind
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimators.output_error.output_error import OutputError
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 SIMULATED: tuple[Kind, ...] = ("parameter", "start")
 """Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 LEAST = 1e-12
-"""Of the range of the data: the smallest level that a search begins with."""
+"""Of the scatter of neighbouring samples: the smallest level that a search begins with."""
 
 
 def needs_laws(method: OutputError, structure: Structure, outputs: Sequence[str], parameters: Sequence[str]) -> bool:
@@ -67,10 +70,8 @@ def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
     unknowns = tuple(level_guess(question.structure, question.data, u, question.unknowns) for u in question.unknowns)
     cases = [_case(method, question, e, laws) for e in question.data]
     for case in cases:
-        _refuse_values(case, laws)
         _refuse_weights(case, laws)
-    problem = MeasuredProblem(unknowns, cases, laws)
-    return problem if all(u.kind != "noise" for u in unknowns) else _with_levels_of_residuals(problem)
+    return _looked_at(MeasuredProblem(unknowns, cases, laws))
 
 
 def refuse_options(method: OutputError, question: Question) -> None:
@@ -119,17 +120,36 @@ def _case(method: OutputError, question: Question, experiment: object, laws: dic
     return Case(experiment, trial, Ready(runner), outputs, mine)
 
 
-def _refuse_values(case: Case, laws: dict[str, OutputLaw]) -> None:
+def _looked_at(problem: MeasuredProblem) -> MeasuredProblem:
+    """Refuse measurements that a law cannot give; begin open levels of noise with what the guess leaves."""
+    problem = problem.begun
+    left: dict[str, list[np.ndarray]] = {}
+    for case in problem.cases:
+        prediction = case.predict(problem.guess, sensitive=False)
+        if not prediction.completed:
+            return problem
+        for s, law in zip(case.samples, problem.laws_at(case, prediction, problem.guess), strict=True):
+            _refuse_values(case, s, law)
+            left.setdefault(s.output, []).append(s.values - prediction.y[s.rows, case.column(s.output)])
+    unknowns = [_begun_level(u, left) if u.kind == "noise" else u for u in problem.unknowns]
+    return MeasuredProblem(unknowns, problem.cases, problem.laws)
+
+
+def _begun_level(level: Unknown, left: dict[str, list[np.ndarray]]) -> Unknown:
+    """Return a level of noise that begins with the size of what the guess leaves of its output."""
+    size = float(np.sqrt(np.mean(np.concatenate(left.get(level.target, [np.zeros(1)])) ** 2)))
+    return replace(level, guess=size) if size > LEAST * level.guess and level.lower < size < level.upper else level
+
+
+def _refuse_values(case: Case, s: Samples, law: Law) -> None:
     """Refuse measurements that a law cannot have given."""
-    for s in case.samples:
-        law = laws[s.output].law
-        found = law.refused_values(s.values)
-        if found is not None:
-            k, why = found
-            raise DataError(
-                f"Experiment '{case.name}': the sample of '{s.output}' at t = {case.grid[s.rows[k]]:g} {why}, as the "
-                f"law {type(law).__name__} has it. Mend the data, or give the output another distribution."
-            )
+    found = law.refused_values(s.values)
+    if found is not None:
+        k, why = found
+        raise DataError(
+            f"Experiment '{case.name}': the sample of '{s.output}' at t = {case.grid[s.rows[k]]:g} {why}, as the law "
+            f"{type(law).__name__} has it. Mend the data, or give the output another distribution."
+        )
 
 
 def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
@@ -142,20 +162,3 @@ def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
                 f"out as NaN, or write what you know of their scatter into the law, e.g. "
                 f"gr.laws.Student(df=4, scale=formula), noise=formula."
             )
-
-
-def _with_levels_of_residuals(problem: MeasuredProblem) -> MeasuredProblem:
-    """Return the problem with open levels begun at what simulations at the guess leave."""
-    cases, left = problem.begun.cases, dict[str, list[np.ndarray]]()
-    for case in cases:
-        prediction = case.predict(problem.guess, sensitive=False)
-        if not prediction.completed:
-            return problem
-        for s in case.samples:
-            left.setdefault(s.output, []).append(s.values - prediction.y[s.rows, case.column(s.output)])
-    unknowns = []
-    for u in problem.unknowns:
-        mine = left.get(u.target, []) if u.kind == "noise" else []
-        size = float(np.sqrt(np.mean(np.concatenate(mine) ** 2))) if mine else 0.0
-        unknowns.append(replace(u, guess=size) if size > LEAST and u.lower < size < u.upper else u)
-    return MeasuredProblem(unknowns, cases, problem.laws)

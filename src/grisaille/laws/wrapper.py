@@ -1,0 +1,85 @@
+"""Laws made of another one, ``of``: what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.laws import checks
+from grisaille.laws.arguments import is_law
+from grisaille.laws.law import Law
+
+
+class _Wrapper(Law):
+    """A law made of another one."""
+
+    of: Law
+
+    @property
+    def measure(self) -> Literal["value", "log"]:  # type: ignore[override]
+        return self.of.measure
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return self.of.is_discrete
+
+    @property
+    def has_atoms(self) -> bool:  # type: ignore[override]
+        return self.of.has_atoms
+
+    @property
+    def is_open(self) -> bool:
+        return self.of.is_open
+
+    @property
+    def location_path(self) -> str:
+        inside = self.of.location_path
+        return f"of.{inside}" if inside else ""
+
+    @property
+    def held_arguments(self) -> tuple[str, ...]:
+        own: Any = self
+        held = tuple(f.name for f in fields(own) if f.name != "of")
+        return (*held, *(f"of.{path}" for path in self.of.held_arguments))
+
+    def refuse_open(self) -> None:
+        self.of.refuse_open()
+
+    def at(self, location: Any) -> Self:
+        if location is None:
+            return self
+        if np.ndim(location):
+            return self.filled({self.location_path: location})
+        return type(self)(**{**self.parameters, "of": self.of.at(location)})
+
+
+def inner_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return paths as the inner law has them."""
+    return tuple(name.removeprefix("of.") for name in names)
+
+
+def check_of(law: Any, *refused: tuple[str, str]) -> None:
+    """Refuse what is no law in ``of``, and laws (name, what to do instead) that mean nothing there."""
+    name = type(law).__name__
+    if not is_law(law.of):
+        raise ModelError(f"{name}: of must be a law such as gr.Normal(std=0.1), got {law.of!r}.")
+    for kind, remedy in refused:
+        if type(law.of).__name__ == kind:
+            raise ModelError(f"{name}: of is {law.of!r}; {remedy}")
+
+
+def check_limits(law: Any) -> None:
+    """Check the limits of a law, which may be left out."""
+    for side in ("below", "above"):
+        checks.location(law, side)
+
+
+def limit(value: Any, none: float) -> Any:
+    """Return a limit, or one that nothing is beyond where there is none: None, or NaN in an array."""
+    if value is None:
+        return none
+    return np.where(np.isnan(value), none, value) if np.ndim(value) else value
