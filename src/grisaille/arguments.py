@@ -224,6 +224,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "Fitted.predict": {"start": BEGIN},
     "Experiment": {
         "time": ANYTHING, "outputs": ANYTHING, "name": ANYTHING, "t0": ANYTHING, "weights": ANYTHING, "skip": ANYTHING,
+        "marks": ANYTHING,
         "unit": TEXT, "units": ANYTHING, "fill": ANYTHING, "hold": TEXT | DICT,
     },
     "Experiment.from_csv": {

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from grisaille.experiment.experiment import Experiment
 
-FORMAT = 1
+FORMAT, MARKED = 1, 2
+"""Of datasets without marks, which older versions read as well, and of those with them."""
 
 
 def to_dataset(experiment: Experiment) -> xr.Dataset:
@@ -45,6 +46,9 @@ def to_dataset(experiment: Experiment) -> xr.Dataset:
     for name, weight in experiment.weights.items():
         dimension: Any = axes.dimension(name, experiment.outputs[name].times) if isinstance(weight, np.ndarray) else ()
         variables[f"weight({name})"] = (dimension, weight, {"role": "weight", "of": name})
+    for name, marks in experiment.marks.items():
+        times = experiment.outputs[name].times
+        variables[f"mark({name})"] = (axes.dimension(name, times), marks, {"role": "mark", "of": name})
     return xr.Dataset(variables, axes.coordinates(experiment.clock.unit), {"experiment": json.dumps(_rest(experiment))})
 
 
@@ -72,7 +76,7 @@ def _rest(experiment: Experiment) -> dict[str, Any]:
     origin = experiment.clock.origin
     zone = None if origin is None or origin.tz is None else str(origin.tz)
     return {
-        "format": FORMAT,
+        "format": MARKED if experiment.marks else FORMAT,
         "name": experiment.name,
         "static": experiment.is_static,
         "constants": dict(experiment.constants),
@@ -101,13 +105,15 @@ def restore_dataset(cls: type[Experiment], dataset: xr.Dataset, changes: Mapping
             "inputs=['u'], outputs=['y'])."
         )
     rest = json.loads(dataset.attrs["experiment"])
-    if rest["format"] != FORMAT:
-        raise DataError(f"The dataset has the format {rest['format']}; this version reads {FORMAT}.")
+    if rest["format"] not in (FORMAT, MARKED):
+        raise DataError(f"The dataset has the format {rest['format']}; this version reads {FORMAT} and {MARKED}.")
     roles = {str(name): variable for name, variable in dataset.data_vars.items()}
     inputs = {n: v for n, v in roles.items() if v.attrs["role"] == "input"}
     outputs = {n: v for n, v in roles.items() if v.attrs["role"] == "output"}
     weights = {v.attrs["of"]: v.values for v in roles.values() if v.attrs["role"] == "weight"}
+    marks = {v.attrs["of"]: v.values for v in roles.values() if v.attrs["role"] == "mark"}
     arguments = {
+        "marks": marks,
         "inputs": {n: _signal(v, rest["static"]) for n, v in inputs.items()},
         "outputs": {n: _signal(v, rest["static"]) for n, v in outputs.items()},
         "hold": {n: v.attrs["hold"] for n, v in inputs.items()},

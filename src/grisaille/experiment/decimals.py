@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from grisaille.errors import DataError
+from grisaille.experiment.marks import is_marked, limit_of
 from grisaille.experiment.reading import read_table
 from grisaille.experiment.table import DATE, Table
 
@@ -25,7 +26,10 @@ def table_with_decimal(
     table = read_table(path, separator, decimal or ".", "#", encoding, None)
     if decimal is not None:
         return table
-    columns = {name: [c for c in cells if not DATE.match(c)] for name, cells in table.columns.items()}
+    columns = {
+        name: [limit_of(c)[0] if is_marked(c) else c for c in cells if not DATE.match(c)]
+        for name, cells in table.columns.items()
+    }
     comma = [cell for cells in columns.values() for cell in cells if COMMA.fullmatch(cell)]
     if any(not THOUSANDS.fullmatch(cell) for cell in comma):
         return read_table(path, separator, ",", "#", encoding, None)

@@ -17,7 +17,8 @@ from grisaille.errors import DataError
 from grisaille.experiment import record as _record
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.intake import read_experiment
-from grisaille.experiment.record import Record
+from grisaille.experiment.marks import marks_kept
+from grisaille.experiment.record import Record, compared_rows
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples
 from grisaille.model.names import suggestion
@@ -49,7 +50,9 @@ class Experiment(Record):
     time : increasing times for signals without their own: numbers, a ``DatetimeIndex`` or ISO texts. None: signals have
         their own times, or none at all; then rows are independent samples, for models without derivatives.
     inputs, outputs : by name: a number, an array on ``time``, ``(t, values)`` or a Series indexed by time. NaN in an
-        output: not measured. Inputs must be known everywhere.
+        output: not measured. Inputs must be known everywhere. A text such as ``"<0.1"`` or ``">25"`` in an output is a
+        sample that is known by a limit alone, at or below 0.1, at or above 25, for laws that take limits from the data
+        (``gr.laws.Censored``).
     name : what per-experiment parameters are called after, as in ``"start(x)@A"``.
     hold : ``"zoh"``, ``"foh"`` or ``"spline"``, for all inputs or by input: what they are between samples.
     constants : values of parameters in this run.
@@ -65,6 +68,8 @@ class Experiment(Record):
     fill : what inputs are where nothing was recorded, in empty cells and in gaps much longer than the usual interval:
         ``"hold"``, ``"interpolate"`` or a number, for all of them or by input. None: empty cells are refused, and a
         held input goes on through a gap, which the summary remarks.
+    marks : by output −1 for each sample at or below its value, 1 for one at or above it, 0 for one that was measured:
+        what cells such as ``"<0.1"`` say, for values that are numbers.
 
     Examples
     --------
@@ -93,10 +98,11 @@ class Experiment(Record):
         unit: str = "s",
         units: Mapping[str, str] = MappingProxyType({}),
         fill: Any = None,
+        marks: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         read = read_experiment(
             time, inputs, outputs, name=name, hold=hold, constants=constants, start=start, t0=t0, weights=weights,
-            skip=skip, unit=unit, units=units, fill=fill,
+            skip=skip, unit=unit, units=units, fill=fill, marks=marks,
         )  # fmt: skip
         super().__init__(**vars(read))
 
@@ -129,7 +135,7 @@ class Experiment(Record):
         time : name of the column of times: numbers, or dates in ISO 8601, 26.03.2025 or 03/26/2025. None: rows are
             independent samples.
         inputs, outputs : names of columns, or a dict from names in the model to columns. Empty cells, ``NA``, ``NaN``,
-            ``null`` and ``-`` are not measured.
+            ``null`` and ``-`` are not measured; ``<0.1`` and ``>25`` in an output are limits.
         by : column that tells runs apart; each becomes an experiment named by its value, in order of appearance.
         constants : names of columns that are constant in each run, or a dict to columns or numbers. ``start`` and
             ``weights`` may name columns in the same way: ``start={"x": "x0"}``.
@@ -259,8 +265,7 @@ class Experiment(Record):
         if not isinstance(name, str) or name not in self.outputs:
             raise DataError(f"{self._who()} has no output '{name}'. {suggestion(str(name), self.outputs)}")
         times, values = self.outputs[name]
-        weights = np.broadcast_to(self.weights[name], values.shape)
-        kept = np.flatnonzero((np.isfinite(values) & (weights > 0))[self.skip :]) + self.skip
+        weights, kept = np.broadcast_to(self.weights[name], values.shape), compared_rows(self, name)
         return Measurements(times[kept], values[kept], weights[kept].astype(float))
 
     def input_signals(self, model_inputs: Iterable[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -352,6 +357,8 @@ class Experiment(Record):
         kept = self._arguments()
         if isinstance(outputs := changes.get("outputs"), Mapping) and isinstance(kept["weights"], Mapping):
             kept["weights"] = {n: w for n, w in kept["weights"].items() if n in outputs}
+        if isinstance(outputs, Mapping) and "marks" not in changes:
+            kept["marks"] = marks_kept(self, outputs)
         return self._remade(self.clock, PLAIN, **{**kept, **changes})
 
     def _timed(self, signals: Any) -> Any:
@@ -375,7 +382,7 @@ class Experiment(Record):
         """As the constructor, with a clock already set or rows that have names."""
         known: dict[str, Any] = dict(
             time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
-            skip=0, unit="s", units={}, fill=None,
+            skip=0, unit="s", units={}, fill=None, marks={},
         )  # fmt: skip
         for key in arguments:
             if key not in known:

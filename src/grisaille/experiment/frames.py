@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_text
 from grisaille.experiment.clock import UNITS, is_calendar
+from grisaille.experiment.marks import with_marks
 from grisaille.experiment.rows import Rows
 from grisaille.experiment.signals import Samples, evaluate
 from grisaille.experiment.table import Table
@@ -84,8 +85,8 @@ def _make(
         None,
         table.rows,
         time=times,
-        inputs=_signals(table, signals["inputs"], "input"),
-        outputs=_signals(table, signals["outputs"], "output"),
+        inputs=_signals(signals["inputs"], "input", table.numbers),
+        outputs=_signals(signals["outputs"], "output", table.measurements),
         name=name,
         unit=unit or _time_unit(table.units.get(time, "") if time is not None else "", times),
         **arguments,
@@ -108,8 +109,8 @@ def _wanted(columns: Any, what: str) -> dict[str, Any]:
     return {column: column for column in columns}
 
 
-def _signals(table: Table, wanted: Mapping[str, Any], one: str) -> dict[str, Any]:
-    return {n: table.numbers(c, f"{one} '{n}'") if isinstance(c, str) else c for n, c in wanted.items()}
+def _signals(wanted: Mapping[str, Any], one: str, read: Callable[[Any, str], np.ndarray]) -> dict[str, Any]:
+    return {n: read(c, f"{one} '{n}'") if isinstance(c, str) else c for n, c in wanted.items()}
 
 
 def _constants(table: Table, wanted: Mapping[str, Any], role: str) -> dict[str, Any]:
@@ -125,13 +126,17 @@ def _weights(table: Table, weights: Any) -> Any:
 
 
 def to_frame(record: Record) -> Any:
-    """Signals side by side at every time some of them has a sample, between t0 and the last output."""
+    """Signals side by side at every time some of them has a sample, between t0 and the last output; limits as texts."""
     times = _all_times(record)
     columns: dict[str, Any] = {n: evaluate(s, record.hold[n], times) for n, s in record.inputs.items()}
     for name, samples in record.outputs.items():
         column = np.full(len(times), np.nan)
-        column[np.searchsorted(times, samples.times)] = samples.values
+        rows = np.searchsorted(times, samples.times)
+        column[rows] = samples.values
         columns[name] = column
+        if name in record.marks:
+            columns[name] = column.astype(object)
+            columns[name][rows] = with_marks(samples.values, record.marks[name])
     index = pd.RangeIndex(len(times)) if record.is_static else pd.Index(times, name="time")
     return pd.DataFrame(columns, index=index)
 

@@ -18,6 +18,7 @@ from grisaille.errors import DataError
 from grisaille.experiment import checks
 from grisaille.experiment.clock import Clock, is_length, make_clock
 from grisaille.experiment.filling import Fill, filled, read_fills
+from grisaille.experiment.marks import Marks, read_marks, without_marks
 from grisaille.experiment.record import EVERY, Record, Start
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples, Signal, frozen, read_only
@@ -72,12 +73,13 @@ class Axis:
 
 def read_experiment(
     time: Any, inputs: Any, outputs: Any, *, name: Any, hold: Any, constants: Any, start: Any, t0: Any, weights: Any,
-    skip: Any, unit: Any, units: Any, fill: Any = None, clock: Clock | None = None, rows: Rows = PLAIN,
+    skip: Any, unit: Any, units: Any, fill: Any = None, marks: Any = MappingProxyType({}), clock: Clock | None = None,
+    rows: Rows = PLAIN,
 ) -> Record:  # fmt: skip
     """The checked record; ``rows`` names the rows of ``time`` in messages."""
     with checks.naming(checks.check_label(name)):
         given_inputs = _raw_signals(inputs, "inputs", time)
-        given_outputs = _raw_signals(outputs, "outputs", time)
+        given_outputs, marked = _without_marks(_raw_signals(outputs, "outputs", time))
         _check_names(given_inputs, given_outputs)
         axis = _read_axis(time, given_inputs, given_outputs, unit, clock, rows)
         read_outputs = {n: _read_output(n, raw, axis) for n, raw in given_outputs.items()}
@@ -99,6 +101,7 @@ def read_experiment(
             skip=checks.check_skip(_read_skip(skip, axis, begin, read_outputs), read_outputs),
             units=MappingProxyType(_read_units(units, {*read_inputs, *read_outputs})),
             clock=axis.clock,
+            marks=MappingProxyType(read_marks(marks, marked, read_outputs)),
         )
 
 
@@ -106,6 +109,17 @@ def _raw_signals(signals: Any, what: str, time: Any) -> dict[str, Raw]:
     one = what[:-1]
     given = checks.check_mapping(signals, what, f"{{'{one[0]}': values}}")
     return {name: _raw(value, f"{one} '{name}'", time) for name, value in given.items()}
+
+
+def _without_marks(outputs: Mapping[str, Raw]) -> tuple[dict[str, Raw], dict[str, Marks]]:
+    """Return outputs with numbers for cells such as ``<0.1``, and the marks of those that have any."""
+    found, marks = {}, {}
+    for name, raw in outputs.items():
+        values, marked = without_marks(raw.values)
+        found[name] = raw if marked is None else Raw(raw.times, values)
+        if marked is not None:
+            marks[name] = marked
+    return found, marks
 
 
 def _raw(value: Any, what: str, time: Any) -> Raw:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from grisaille.errors import DataError
 from grisaille.experiment.checks import naming
-from grisaille.experiment.record import EVERY, Record
+from grisaille.experiment.marks import compared_marks
+from grisaille.experiment.record import EVERY, Record, compared_rows
 from grisaille.experiment.summary import held_gaps
 from grisaille.experiment.time_units import time_remarks
+from grisaille.laws.censored import censored_path
 from grisaille.model.expression import Call, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
@@ -26,6 +30,7 @@ def match_model(record: Record, flat: FlatModel) -> tuple[str, ...]:
         _check_inputs_complete(record, flat)
         _check_rows(record, flat)
         _check_bounds(record, flat)
+        _check_marks(record, flat)
     remarks = (*_unmeasured(record, flat), *_unit_remarks(record, flat), *time_remarks(record, flat))
     return (*remarks, *held_gaps(record))
 
@@ -82,6 +87,25 @@ def _check_rows(record: Record, flat: FlatModel) -> None:
         raise DataError(
             f"the experiment has no times, so its rows are independent samples, but {flat.name} has {what}. "
             f"Give time=, as in Experiment(time, …) or from_csv(…, time='t')."
+        )
+
+
+def _check_marks(record: Record, flat: FlatModel) -> None:
+    """Samples that are known by a limit alone need a law that knows what a limit is."""
+    for name in record.marks:
+        marked, law = compared_marks(record, name), flat.outputs[name].distribution
+        if not marked.any() or censored_path(law) is not None:
+            continue
+        k = int(np.flatnonzero(marked)[0])
+        limit = record.outputs[name].values[compared_rows(record, name)[k]]
+        count, inner = int((marked != 0).sum()), "gr.Normal(std=…)"
+        inner = inner if law is None else f"gr.laws.{type(law).__name__}(…)"
+        many = f"{'are' if count > 1 else 'is'} known by a limit alone"
+        raise DataError(
+            f"{count} sample{'s' * (count > 1)} of output '{name}' {many}, such as "
+            f"'{'<' if marked[k] < 0 else '>'}{limit:g}', and {flat.name} takes them to be measured values. "
+            f"Declare {name} = gr.Output(…, distribution=gr.laws.Censored(of={inner})), which counts them with the "
+            f"probability of what lies beyond, or make them NaN, which leaves them out."
         )
 
 

@@ -21,7 +21,7 @@ FINE = 2000
 
 
 def draw(record: Record, signals: Iterable[str] | None, ax: Any = None) -> Figure:
-    """One panel per signal; skipped samples are hollow, inputs end with the last output."""
+    """One panel per signal; skipped samples are hollow, limits triangles, inputs end with the last output."""
     names = _chosen(record, signals)
     size = (8, 1.6 * len(names) + 0.8)
     figure, column = panels(ax, len(names), size=size, title=record.name or "", sharex=True)
@@ -50,6 +50,10 @@ def _draw_output(axes: Any, record: Record, name: str) -> None:
     values = record.outputs[name].values
     times = abscissae(clock_of(record), record.outputs[name].times)
     axes.plot(times[record.skip :], values[record.skip :], ".", color="C0", markersize=4)
+    marks = record.marks.get(name, np.zeros(len(times)))
+    for side, shape in ((-1, "v"), (1, "^")):
+        if (marks == side).any():
+            axes.plot(times[marks == side], values[marks == side], shape, color="C0", markersize=6, fillstyle="none")
     if record.skip:
         axes.plot(times[: record.skip], values[: record.skip], ".", color="C0", markersize=4, fillstyle="none")
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_text
+from grisaille.experiment.marks import MISSING, is_marked
 from grisaille.experiment.rows import Rows
-from grisaille.experiment.table import DATE, MISSING, Table, is_number
+from grisaille.experiment.table import DATE, Table, is_number
 
 TEXT = "the table"
 SEPARATORS = ("\t", ";", ",")
@@ -149,7 +150,9 @@ def _has_units(body: list[Line], decimal: str) -> bool:
 def _looks_like_units(cells: list[str], decimal: str) -> bool:
     """Text, and neither a number nor a date among it; empty cells and dashes are units of pure numbers."""
     telling = [cell for cell in cells if cell.lower() not in MISSING]
-    return bool(telling) and not any(is_number(cell, decimal) or DATE.match(cell) for cell in telling)
+    return bool(telling) and not any(
+        is_number(cell, decimal) or is_marked(cell) or DATE.match(cell) for cell in telling
+    )
 
 
 def _refuse_title(header: Line, body: list[Line], source: str, comment: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,12 +48,22 @@ class Record:
     """Units of signals, as far as they were given."""
     clock: Clock
     """Unit of time, and the date of time zero when times were given as dates."""
+    marks: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
+    """Of outputs with samples that are known by a limit alone: −1 at or below the value, 1 at or above, 0 measured."""
 
 
 def content(record: Record) -> dict[str, Any]:
     """The fields as plain dicts and arrays, to be copied or packed."""
     values = {f.name: getattr(record, f.name) for f in fields(Record)}
     return {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
+
+
+def compared_rows(record: Record, output: str) -> np.ndarray:
+    """Return the rows of an output that are compared with a model: measured, not skipped, of a weight above zero."""
+    values = record.outputs[output].values
+    weights = np.broadcast_to(record.weights[output], values.shape)
+    compared = np.isfinite(values) & (weights > 0)
+    return np.asarray(np.flatnonzero(compared[record.skip :]) + record.skip)
 
 
 def digest(record: Record) -> str:
@@ -74,5 +85,5 @@ def digest(record: Record) -> str:
         else:
             sha.update(f"{type(value).__name__}:{value!r};".encode())
 
-    add(content(record))
+    add({k: v for k, v in content(record).items() if k != "marks" or v})
     return sha.hexdigest()

@@ -16,6 +16,7 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import as_array, check_times
+from grisaille.experiment.marks import compared_marks
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples, evaluate
 
@@ -41,8 +42,9 @@ def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Exp
     reduced = {name: _reduce(experiment, name, at, outputs) for name in experiment.outputs}
     return experiment.replace(
         inputs={name: _sampled(experiment, name, at) for name in experiment.inputs},
-        outputs={name: (times, values) for name, (times, values, _) in reduced.items()},
-        weights={name: weights for name, (_, _, weights) in reduced.items()},
+        outputs={name: (times, values) for name, (times, values, _, _) in reduced.items()},
+        weights={name: weights for name, (_, _, weights, _) in reduced.items()},
+        marks={name: marks for name, (_, _, _, marks) in reduced.items() if name in experiment.marks},
         skip=0,
     )
 
@@ -81,37 +83,51 @@ def _sampled(experiment: Experiment, name: str, at: np.ndarray) -> Any:
     return (points, evaluate(signal, experiment.hold[name], points))
 
 
-Reduced = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Times, values and weights."""
+Reduced = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Times, values, weights and marks."""
 
 
 def _reduce(experiment: Experiment, name: str, at: np.ndarray, how: str) -> Reduced:
     """Return one output near the new times, each value at the time of the samples that it comes from."""
     times, values, weights = experiment.measurements(name)
+    marks = compared_marks(experiment, name)
+    if how == "mean" and marks.any():
+        count = int((marks != 0).sum())
+        raise DataError(
+            f"resample: {count} sample{'s' * (count > 1)} of output '{name}' are known by a limit alone, such as "
+            f"'<0.1', and have no mean: use outputs='nearest', which keeps single samples with their limits."
+        )
     middle = (at[1:] + at[:-1]) / 2 - 1e-9 * np.diff(at)  # a sample halfway goes to the later time, rounding or not
     edges = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
     window = np.searchsorted(edges, times, side="right") - 1
     inside = (window >= 0) & (window < len(at))
     chosen = _mean if how == "mean" else _nearest
-    own, new_values, new_weights = chosen(times[inside], values[inside], weights[inside], window[inside], at)
+    picked = chosen(times[inside], values[inside], weights[inside], marks[inside], window[inside], at)
+    own, new_values, new_weights, new_marks = picked
     if not np.isfinite(new_values).any():
         raise DataError(f"resample: no measured sample of output '{name}' lies near the new times.")
     is_same = np.abs(own - at) < ROUNDING * np.diff(edges)
-    return np.where(is_same, at, own), new_values, new_weights
+    return np.where(is_same, at, own), new_values, new_weights, new_marks
 
 
-def _mean(times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray) -> Reduced:
+def _mean(
+    times: np.ndarray, values: np.ndarray, weights: np.ndarray, marks: np.ndarray, window: np.ndarray, at: np.ndarray
+) -> Reduced:
     square = np.bincount(window, weights**2, minlength=len(at))
     total = np.bincount(window, weights**2 * values, minlength=len(at))
     away = np.bincount(window, weights**2 * (times - at[window]), minlength=len(at))
     own = at + np.divide(away, square, out=np.zeros(len(at)), where=square > 0)
-    return own, np.divide(total, square, out=np.full(len(at), np.nan), where=square > 0), np.sqrt(square)
+    means = np.divide(total, square, out=np.full(len(at), np.nan), where=square > 0)
+    return own, means, np.sqrt(square), np.zeros(len(at))
 
 
-def _nearest(times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray) -> Reduced:
-    own, new_values, new_weights = at.copy(), np.full(len(at), np.nan), np.zeros(len(at))
+def _nearest(
+    times: np.ndarray, values: np.ndarray, weights: np.ndarray, marks: np.ndarray, window: np.ndarray, at: np.ndarray
+) -> Reduced:
+    own, new_values, new_weights, new_marks = at.copy(), np.full(len(at), np.nan), np.zeros(len(at)), np.zeros(len(at))
     far_first = np.argsort(-np.abs(times - at[window]), kind="stable")  # the last to be written is the nearest
     own[window[far_first]] = times[far_first]
     new_values[window[far_first]] = values[far_first]
     new_weights[window[far_first]] = weights[far_first]
-    return own, new_values, new_weights
+    new_marks[window[far_first]] = marks[far_first]
+    return own, new_values, new_weights, new_marks

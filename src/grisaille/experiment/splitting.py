@@ -81,14 +81,18 @@ def _part(experiment: Experiment, chosen: Callable[[np.ndarray], Any], suffix: s
     skip = changes.get("skip", experiment.skip)
     outputs: dict[str, Any] = {}
     weights: dict[str, Any] = {}
+    marks: dict[str, Any] = {}
     for name, (times, values) in experiment.outputs.items():
         kept = chosen(times)
         if np.isfinite(values[kept][skip:]).any():
             outputs[name] = (times[kept], values[kept])
             weight = experiment.weights[name]
             weights[name] = weight[kept] if isinstance(weight, np.ndarray) else weight
+            if name in experiment.marks:
+                marks[name] = experiment.marks[name][kept]
     units = {n: u for n, u in experiment.units.items() if n in outputs or n in experiment.inputs}
     label = f"{experiment.name} ({suffix})" if experiment.name else None
+    changes = {"marks": marks, **changes}
     return experiment.replace(**{"outputs": outputs, "weights": weights, "units": units, "name": label, **changes})
 
 
@@ -125,5 +129,6 @@ def _rows(experiment: Experiment, rows: np.ndarray, suffix: str) -> Experiment:
     inputs = {n: s.values[rows] if isinstance(s, Samples) else s for n, s in experiment.inputs.items()}
     outputs = {n: y.values[rows] for n, y in experiment.outputs.items()}
     weights = {n: w[rows] if isinstance(w, np.ndarray) else w for n, w in experiment.weights.items()}
+    marks = {n: m[rows] for n, m in experiment.marks.items()}
     name = f"{experiment.name} ({suffix})" if experiment.name else None
-    return experiment.replace(inputs=inputs, outputs=outputs, weights=weights, name=name, skip=0)
+    return experiment.replace(inputs=inputs, outputs=outputs, weights=weights, marks=marks, name=name, skip=0)

@@ -108,7 +108,7 @@ def _gap_count(record: Record, name: str, signal: Samples) -> str:
 
 
 def _notes(record: Record) -> list[str]:
-    notes = [*_input_notes(record), *coarse_outputs(record), *_gap_notes(record)]
+    notes = [*_input_notes(record), *_limit_notes(record), *coarse_outputs(record), *_gap_notes(record)]
     if record.t0 is not None and record.t0 < min(float(y.times[0]) for y in record.outputs.values()):
         notes.append(f"The start holds at {record.clock.show(record.t0)}, before the first row.")
     if record.skip:
@@ -138,6 +138,16 @@ def _input_notes(record: Record) -> list[str]:
             notes.append(
                 f"Input {name} is held from its last sample, {record.clock.show(signal.times[-1])}, to the end."
             )
+    return notes
+
+
+def _limit_notes(record: Record) -> list[str]:
+    notes = []
+    for name, marks in record.marks.items():
+        sides = [(int((marks < 0).sum()), "at or below"), (int((marks > 0).sum()), "at or above")]
+        said = " and ".join(f"{count} {where}" for count, where in sides if count)
+        total = int(np.isfinite(record.outputs[name].values).sum())
+        notes.append(f"Output {name}: of {total} samples {said} a limit, which stands as their value.")
     return notes
 
 

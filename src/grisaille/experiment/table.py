@@ -13,11 +13,10 @@ from grisaille.errors import DataError
 from grisaille.experiment.checks import read_numbers
 from grisaille.experiment.clock import is_calendar, localize
 from grisaille.experiment.date_texts import as_calendar, day_comes_first, refuse_disguised_dates
+from grisaille.experiment.marks import MISSING, is_marked, limit_of, with_marks, without_marks
 from grisaille.experiment.rows import Rows
 from grisaille.model.names import suggestion
 
-MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none", "missing"})
-"""Cells of text files that mean: not measured. Compared in lower case."""
 DATE = re.compile(
     r"\d{4}-\d{2}|\d{4}(?P<a>[/.])\d{1,2}(?P=a)\d{1,2}(?!\d)|\d{1,2}(?P<b>[./-])\d{1,2}(?P=b)(\d{4}|\d{2})(?!\d)"
 )
@@ -74,6 +73,19 @@ class Table:
             return np.array(texts, dtype=float)
         except ValueError:
             raise self._wrong_cell(name, role, cells) from None
+
+    def measurements(self, name: Any, role: str) -> np.ndarray:
+        """A column as floats, with texts such as ``<0.1`` for cells that are limits."""
+        cells = self.column(name, role)
+        if self.decimal is None:
+            plain, marks = without_marks(cells)
+        else:
+            marked = [is_marked(cell) for cell in cells]
+            plain = [limit_of(c)[0] if m else c for c, m in zip(cells, marked, strict=True)]
+            marks = np.array([limit_of(c)[1] if m else 0 for c, m in zip(cells, marked, strict=True)])
+        if marks is None or not marks.any():
+            return self.numbers(name, role)
+        return with_marks(replace(self, columns={name: plain}, repeated=frozenset()).numbers(name, role), marks)
 
     def _wrong_cell(self, name: Any, role: str, cells: Any) -> DataError:
         bad = [k for k, cell in enumerate(cells) if not is_number(cell, self.decimal or ".")]
@@ -137,6 +149,8 @@ class Table:
 
 def _hint_on(cell: str, decimal: str) -> str:
     """What to do about a cell that is no number."""
+    if is_marked(cell):
+        return "Only outputs have samples that are known by a limit alone: an input must be known, and so must times."
     if "_" in cell and is_number(cell.replace("_", ""), decimal):
         return "Drop the underscores, which separate thousands in programs, not in tables."
     if DATE.match(cell):

@@ -22,8 +22,13 @@ class Censored(wrapper._Wrapper):
     A value at or below ``below`` counts with log F(below), one at or above ``above`` with log(1 − F(above)), all others
     with their log-density.
 
+    Samples that are marked in the data, such as a cell ``<0.1``, count with the limit that stands there in place of the
+    law's own. ``Censored(of=…)`` takes all limits from the data; what the limits of the other samples would have been
+    is not known then, so that a marked sample adds the information that is observed in it, and the others that of the
+    law inside.
+
     below, above : the limits, in the unit of the values; numbers, columns of the data (NaN where there is none), or
-        None for none
+        None for none but those of marked samples
     of : the law of what would have been measured without limits, such as ``gr.LogNormal(log_std=0.2)``; its location is
         that of this law
     """
@@ -37,8 +42,6 @@ class Censored(wrapper._Wrapper):
     def __post_init__(self) -> None:
         wrapper.check_limits(self)
         wrapper.check_of(self, ("Censored", "give all limits to one gr.laws.Censored(below, above, of)."))
-        if self.below is None and self.above is None:
-            raise ModelError(f"Censored: give a limit, below= or above=, or use {self.of!r} alone.")
         if checks.is_number(self.below) and checks.is_number(self.above) and not self.below < self.above:  # type: ignore[operator]
             raise ModelError(f"Censored: below = {self.below:g} must be smaller than above = {self.above:g}.")
 
@@ -156,3 +159,13 @@ def _times(share: np.ndarray, value: Any) -> np.ndarray:
     """Return share · value, zero where the share is."""
     with np.errstate(invalid="ignore"):
         return np.where(share == 0, 0.0, share * value)
+
+
+def censored_path(law: Any) -> str | None:
+    """Return where in a law, ``""`` or ``"of."``, limits stand that samples may have of their own; None for nowhere."""
+    path = ""
+    while isinstance(law, Law):
+        if isinstance(law, Censored):
+            return path
+        law, path = getattr(law, "of", None), f"{path}of."
+    return None

@@ -33,6 +33,8 @@ class Measured:
     has_atoms: ClassVar[bool] = False
     """Whether single values of a continuous law have a probability, as at limits of detection."""
     location: ClassVar[str] = ""
+    is_smooth: bool = True
+    """Whether log-densities have a slope by the location everywhere; a class attribute, or a property of wrappers."""
 
     if TYPE_CHECKING:
         support: Any
@@ -100,6 +102,17 @@ class Measured:
             return expected_information(self, names)
         shape = paths.shape_of(self)
         return assembled(names, np.zeros(shape), {}, {k: np.broadcast_to(v, shape) for k, v in known.items()}).hessian
+
+    def smoothed(self, width: float) -> Any:
+        """Return a law without kinks, that differs within ``width`` times the law's size of a kink; itself if smooth.
+
+        It is what a search for the largest likelihood follows, with ever smaller widths.
+        """
+        return self
+
+    def search_information(self, value: Any, names: Sequence[str]) -> np.ndarray:
+        """Return what stands for the curvature of −log p in a search (N, k, k): of smooth laws, the information."""
+        return self.information(names)
 
     def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
         """Return log P(low ≤ Y ≤ high) (N,), of any interval, as unlikely as it may be.

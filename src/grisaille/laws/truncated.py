@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.laws import checks, wrapper
+from grisaille.laws import wrapper
 from grisaille.laws.arguments import is_filled, is_formula, rows_of, together
 from grisaille.laws.count_quantiles import count_quantile
 from grisaille.laws.derivatives import Derivatives

@@ -11,6 +11,7 @@ import numpy as np
 from grisaille.errors import ModelError
 from grisaille.laws import checks
 from grisaille.laws.arguments import is_law
+from grisaille.laws.derivatives import replaced
 from grisaille.laws.law import Law
 
 
@@ -30,6 +31,13 @@ class _Wrapper(Law):
     @property
     def has_atoms(self) -> bool:  # type: ignore[override]
         return self.of.has_atoms
+
+    @property
+    def is_smooth(self) -> bool:  # type: ignore[override]
+        return self.of.is_smooth
+
+    def smoothed(self, width: float) -> Any:
+        return self if self.is_smooth else replaced(self, of=self.of.smoothed(width))
 
     @property
     def is_open(self) -> bool:

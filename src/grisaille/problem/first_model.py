@@ -25,7 +25,8 @@ from grisaille.experiment.clock import UNITS
 from grisaille.experiment.date_texts import as_calendar, refuse_disguised_dates
 from grisaille.experiment.decimals import table_with_decimal
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.table import DATE, MISSING, Table, is_number
+from grisaille.experiment.marks import MISSING
+from grisaille.experiment.table import DATE, Table, is_number
 from grisaille.model.names import RESERVED, suggestion
 
 TIMES = (

@@ -43,7 +43,8 @@ def bootstrap(
     ----------
     fit : what to judge
     runs : how many data sets
-    kind : ``"parametric"`` draws normal noise; ``"residual"`` draws the residuals of an output-error fit, in blocks
+    kind : ``"parametric"`` draws normal noise, or by the laws of outputs with ``distribution=``; ``"residual"`` draws
+        the residuals of an output-error fit with normal noise, in blocks
     block : length of the blocks; the cube root of the number of samples unless given, 1 for independent residuals
     seed : from which each run's own is derived
     store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.

@@ -19,8 +19,11 @@ from grisaille.model.classes import Model
 from grisaille.results.runs import Runs
 from grisaille.study.engine import run_task
 from grisaille.study.monte_carlo import MonteCarloRuns, true_values
-from grisaille.study.simulated_data import Simulated
+from grisaille.study.simulated_data import Simulated, drawn_plan
 from grisaille.study.task import make_task
+
+RTOL = 1e-7
+"""Of simulations from which the measurements of a plan are drawn, where its outputs declare laws."""
 
 
 @checked_methods
@@ -59,7 +62,8 @@ def monte_carlo(
         not matter
     estimate, method, guess, bounds, priors, local : as in ``gr.fit``; the guess is the truth unless given
     runs, seed : how many data sets, and the seed from which each run's own is derived
-    noise : standard deviations by output, for those whose noise the model leaves unknown
+    noise : standard deviations by output, for those whose noise the model leaves unknown; outputs with
+        ``distribution=`` are drawn by their law
     step : largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``
     store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.
 
@@ -82,6 +86,7 @@ def monte_carlo(
         "bounds": bounds, "priors": priors, "local": tuple(local),
     }  # fmt: skip
     candidates = find_candidates(method, model, data, options["estimate"])
+    data = drawn_plan(Simulated(model, dict(noise or {}), RTOL, None, step), checked_experiments(model, data))
     posed, chosen, _ = pose_first(candidates, model, checked_experiments(model, data), **options)
     truth = true_values(model, posed.unknowns, posed.guess, dict(noise or {}))
     if isinstance(guess, Fitted):  # which may have estimated more than this study does

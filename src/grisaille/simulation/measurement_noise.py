@@ -2,7 +2,8 @@
 
 z is drawn under (seed, purpose "noise", name of the output; realization, position of the instant). Outputs that
 ``noise_covariance`` ties together are drawn together, under the name of the first, through the Cholesky factor of their
-covariance. Formulas for σ may contain anything that has a value on the trajectory.
+covariance. Outputs with another law are drawn by its quantiles at Φ(z) (``measurement_draws``). Formulas for σ may
+contain anything that has a value on the trajectory.
 """
 
 from __future__ import annotations
@@ -16,27 +17,37 @@ from numpy.typing import NDArray
 
 from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.errors import DataError
+from grisaille.laws import Law
+from grisaille.model.distributions import formulas_of, law_formulas
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
 from grisaille.model.shared_noise import covariance_formulas, groups_of
+from grisaille.simulation.measurement_draws import draw_by_law
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Floats = NDArray[np.float64]
+BY_LAW = 12
+"""Numbers for each point that a quantile of a law takes beside its arguments."""
 
 
 def with_noise(
     trajectories: xr.Dataset, model: FlatModel, parameters: Mapping[str, float], seed: int, antithetic: bool = False
 ) -> xr.Dataset:
     """The trajectories with noise on every output."""
-    unknown = [n for n, o in model.outputs.items() if o.noise is None]
+    unknown = [n for n, o in model.outputs.items() if o.noise is None and o.distribution is None]
     if unknown or not model.outputs:
         what = f"output {', '.join(unknown)} has no known noise" if unknown else f"{model.name} has no outputs"
         raise DataError(f"noise=True: {what}. Declare it, y = gr.Output(…, noise=0.1), or leave noise=False.")
     noisy = trajectories.copy()
     for group in _tied(model):
+        if model.outputs[group[0]].distribution is not None:
+            name = group[0]
+            drawn = _draw_by_law(noisy, model, name, parameters, seed, antithetic)
+            noisy[name] = noisy[name].copy(data=drawn)
+            continue
         deviations = _draw(noisy, model, group, parameters, seed, antithetic)
         for k, name in enumerate(group):
             noisy[name] = noisy[name] + deviations[..., k]
@@ -49,7 +60,10 @@ def bytes_of_noise(model: FlatModel) -> float:
     groups = _tied(model)
     largest = max(map(len, groups), default=0)
     drawn = 2 * largest + (0 if _is_constant(model) else 6 * largest**2)
-    return float(8 * (len(model.outputs) + drawn))
+    by_law = max(
+        (BY_LAW + len(law_formulas(o)) for o in model.outputs.values() if o.distribution is not None), default=0
+    )
+    return float(8 * (len(model.outputs) + max(drawn, by_law)))
 
 
 def _is_constant(model: FlatModel) -> bool:
@@ -64,6 +78,29 @@ def _tied(model: FlatModel) -> list[list[str]]:
     return groups_of(model.noise_covariance, list(model.outputs))
 
 
+def standard_normals(seed: int, name: str, shape: tuple[int, ...], components: int, antithetic: bool) -> Floats:
+    """Return z of every realization and instant, (*shape, components)."""
+    paths = np.arange(shape[0])[:, None] if len(shape) == 2 else np.zeros(1, dtype=np.int64)
+    stream = Stream.of(seed, Purpose.NOISE, name, antithetic)
+    return stream.normals(paths, np.arange(shape[-1]), components).reshape(*shape, components)
+
+
+def law_along(data: xr.Dataset, model: FlatModel, output: str, parameters: Mapping[str, float]) -> Law:
+    """Return the law of an output with a number in place of every argument at every point of trajectories, in a row."""
+    law = model.outputs[output].distribution
+    assert law is not None
+    arguments = {path: evaluate_along(data, e, parameters).ravel() for path, e in formulas_of(law).items()}
+    return law.filled({law.location_path: data[output].values.ravel(), **arguments})
+
+
+def _draw_by_law(
+    data: xr.Dataset, model: FlatModel, name: str, parameters: Mapping[str, float], seed: int, antithetic: bool
+) -> Floats:
+    shape = data[name].shape
+    z = standard_normals(seed, name, shape, 1, antithetic)[..., 0]
+    return draw_by_law(law_along(data, model, name, parameters), z.ravel(), name, data["time"].values).reshape(shape)
+
+
 def _draw(
     data: xr.Dataset, model: FlatModel, group: list[str], parameters: Mapping[str, float], seed: int, antithetic: bool
 ) -> Floats:
@@ -72,8 +109,7 @@ def _draw(
     finite = np.asarray(np.isfinite(covariance).all(axis=(-2, -1)))
     roots = factorize(np.where(finite[..., None, None], covariance, np.eye(n)))
     roots[~finite] = np.nan
-    paths = np.arange(shape[0])[:, None] if len(shape) == 2 else np.zeros(1, dtype=np.int64)
-    z = Stream.of(seed, Purpose.NOISE, group[0], antithetic).normals(paths, np.arange(shape[-1]), n).reshape(*shape, n)
+    z = standard_normals(seed, group[0], shape, n, antithetic)
     return roots[..., 0] * z if n == 1 else np.asarray((roots @ z[..., None])[..., 0])
 
 

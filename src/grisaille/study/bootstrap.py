@@ -1,7 +1,8 @@
 """How far estimates would move with other noise, from one fit.
 
     parametric   y* = ŷ + (σ/w) z                      noise as the model has it, z standard normal; for fits by Kalman
-                                                       filters new starts, disturbances and noise
+                                                       filters new starts, disturbances and noise; by their laws
+                                                       (``redrawn_by_law``) where outputs declare some
     residual     y* = ŷ + (σ/w) √(N/(N − n)) (r − r̄)*   the fit's own standardised residuals, drawn in blocks
 
 Blocks of consecutive residuals (with the end joined to the beginning) keep the correlation that one residual has with
@@ -23,11 +24,14 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.problem import Problem
 from grisaille.estimators.fitting import build_problem
 from grisaille.study.bootstrap_intervals import quantile_error
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.filter_records import filter_records, is_exact
 from grisaille.study.monte_carlo import MonteCarloRuns
+from grisaille.study.redrawn_by_law import RedrawnByLaw, sample_laws
 from grisaille.study.seeds import experiment_seed, uniforms
 from grisaille.study.task import Task, make_task
 from grisaille.study.uncertain_starts import simulated_records
@@ -51,10 +55,26 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
     if redraw.what == "model":
         drawn = filter_records(fit) if is_exact(fit) else simulated_records(fit, fit.estimate.theta)
         return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
+    problem = build_problem(fit.initial_model, list(fit.experiments), method=fit.method, **options)
+    if isinstance(problem, MeasuredProblem):
+        _refuse_residuals(kind, problem)
+        by_law = RedrawnByLaw(sample_laws(problem, fit.estimate.theta))
+        return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, by_law, seed, **options)
     if fit.estimate.student is not None:
         block = _block_of(fit, block)
-    redrawn = Redrawn(_series(fit, options), kind, block)
+    redrawn = Redrawn(_series(fit, problem), kind, block)
     return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, redrawn, seed, **options)
+
+
+def _refuse_residuals(kind: str, problem: MeasuredProblem) -> None:
+    """Refuse to add residuals to predictions where measurements are not prediction plus error."""
+    if kind == "residual":
+        output, law = next((n, type(o.law).__name__) for n, o in problem.laws.items())
+        raise EstimationError(
+            f"kind='residual' adds the residuals of a fit to its predictions, and output '{output}' is measured by the "
+            f"law {law}, in which a residual of one prediction is none of another: use kind='parametric', which draws "
+            f"by the laws at the estimates."
+        )
 
 
 def _block_of(fit: Fitted, block: int | None) -> int:
@@ -171,8 +191,7 @@ def _options(fit: Fitted) -> dict[str, Any]:
     }
 
 
-def _series(fit: Fitted, options: dict[str, Any]) -> tuple[dict[str, Series], ...]:
-    problem = build_problem(fit.initial_model, list(fit.experiments), method=fit.method, **options)
+def _series(fit: Fitted, problem: Problem) -> tuple[dict[str, Series], ...]:
     problem = problem.but(sigma=fit.estimate.noise)
     evaluation = problem.evaluate(fit.estimate.theta)
     if not evaluation.completed:

@@ -14,6 +14,7 @@ import numpy as np
 
 from grisaille.errors import GrisailleError, InsufficientMemoryError
 from grisaille.estimation.problem import Problem
+from grisaille.experiment.record import compared_rows
 from grisaille.study.task import DataFailure
 
 DataSet = list[dict[str, np.ndarray]]
@@ -61,16 +62,20 @@ class OtherData(ABC):
 
 def kept_rows(experiment: Any, output: str) -> np.ndarray:
     """Rows of an output that are compared with the model."""
-    values = experiment.outputs[output].values
-    weights = np.broadcast_to(experiment.weights[output], values.shape)
-    compared = np.isfinite(values) & (weights > 0)
-    return np.asarray(np.flatnonzero(compared[experiment.skip :]) + experiment.skip)
+    return compared_rows(experiment, output)
 
 
 def with_data(experiment: Any, data: dict[str, np.ndarray]) -> Any:
-    """The experiment with other values at its measured rows."""
+    """The experiment with other values at its measured rows; limits that a value has passed are none of it."""
     outputs = {}
     for name, samples in experiment.outputs.items():
         values = np.where(np.isfinite(samples.values), data[name], np.nan)
         outputs[name] = values if experiment.is_static else (samples.times, values)
-    return experiment.replace(outputs=outputs)
+    marks = {n: _marks_of(experiment, n, m, data[n]) for n, m in experiment.marks.items()}
+    return experiment.replace(outputs=outputs, marks=marks)
+
+
+def _marks_of(experiment: Any, output: str, marks: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the marks of other values of samples with limits: of those that are still at or beyond them."""
+    limits = experiment.outputs[output].values
+    return np.where(marks < 0, -1 * (values <= limits), np.where(marks > 0, 1 * (values >= limits), 0))

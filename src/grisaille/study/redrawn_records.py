@@ -2,7 +2,7 @@
 
     exact filter     from the filter's own matrices (``filter_records``)
     other filters    a simulation of disturbances and noise from starts x₀ ~ N(x̂₀, P₀) (``simulated_data``)
-    output error     y = ŷ(θ) + (σ/w) z
+    output error     y = ŷ(θ) + (σ/w) z, or by the laws of outputs at θ (``redrawn_by_law``)
 
 All draws depend on the seed and their number alone, so that records at other values differ by these values only.
 """
@@ -17,8 +17,10 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.density.least_squares import ConcentratedDensity
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.measurements.density import MeasuredDensity
 from grisaille.study.data_sets import kept_rows
 from grisaille.study.filter_records import discrete_model, draw_outputs, is_exact
+from grisaille.study.redrawn_by_law import sample_laws
 from grisaille.study.seeds import run_seed
 from grisaille.study.uncertain_starts import simulated_records
 
@@ -53,6 +55,13 @@ def _simulated(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterato
 
 
 def _with_noise(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
+    if not fit.estimate.evaluation.is_least_squares:
+        laws = sample_laws(MeasuredDensity.around(fit.estimate).problem, theta)
+        streams = [
+            (s, Stream.of(run_seed(seed, k), Purpose.BOOTSTRAP, s.output)) for k, own in enumerate(laws) for s in own
+        ]
+        yield from ([s.drawn(stream, m) for s, stream in streams] for m in range(count))
+        return
     density = ConcentratedDensity.around(fit.initial_model, fit.estimate)
     problem = density.problem
     found = problem.evaluate(theta, sensitive=False)

@@ -17,21 +17,27 @@ import numpy as np
 
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
+from grisaille.estimation.measurements.output_law import have_laws
+from grisaille.laws import Law
 from grisaille.model.classes import Model
 from grisaille.model.expression import as_expression
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
-from grisaille.simulation.measurement_noise import evaluate_along, with_noise
+from grisaille.simulation.measurement_draws import draw_by_law
+from grisaille.simulation.measurement_noise import evaluate_along, law_along, with_noise
 from grisaille.simulation.posing import pose
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
-from grisaille.study.data_sets import DataSet, OtherData
+from grisaille.study.data_sets import DataSet, OtherData, with_data
 from grisaille.study.seeds import experiment_seed
 from grisaille.trial.trial import known_starts
 
 if TYPE_CHECKING:
     import xarray as xr
+
+FIRST = 0
+"""Seed of the measurements with which a problem is posed whose plan has none."""
 
 
 @dataclass
@@ -81,10 +87,12 @@ class Simulated(OtherData):
     def _trajectory(self, flat: FlatModel, experiment: Any) -> _Clean:
         result = self._simulate(experiment)
         known = self._parameters(flat, experiment)
-        deviations = {n: evaluate_along(result, _noise(flat, n), known) for n in experiment.outputs}
+        by_law = [n for n in experiment.outputs if flat.outputs[n].distribution is not None]
+        deviations = {n: evaluate_along(result, _noise(flat, n), known) for n in experiment.outputs if n not in by_law}
         return _Clean(
-            {n: result[n].values for n in experiment.outputs}, deviations, rows_of(experiment), result.sizes["time"]
-        )
+            {n: result[n].values for n in experiment.outputs}, deviations, rows_of(experiment), result["time"].values,
+            {n: law_along(result, flat, n, known) for n in by_law},
+        )  # fmt: skip
 
     def _drawn(self, flat: FlatModel, experiment: Any, seed: int, k: int) -> dict[str, np.ndarray]:
         chosen = {"realizations": 1, "seed": seed, "step": self.step} if flat.disturbances else {}
@@ -121,19 +129,33 @@ class Simulated(OtherData):
 
 @dataclass(frozen=True)
 class _Clean:
-    """A trajectory without noise, and the noise it is to get, on the grid of its experiment."""
+    """A trajectory without noise, and the noise it is to get, on the grid of its experiment.
+
+    laws : filled, of outputs that declare a distribution
+    """
 
     values: dict[str, np.ndarray]
     deviations: dict[str, np.ndarray]
     rows: dict[str, np.ndarray]
-    instants: int
+    times: np.ndarray
+    laws: dict[str, Law]
 
     def with_noise(self, seed: int) -> dict[str, np.ndarray]:
-        noisy = {}
-        for name, clean in self.values.items():
-            z = Stream.of(seed, Purpose.NOISE, name).normals(0, np.arange(self.instants), 1)[:, 0]
-            noisy[name] = (clean + self.deviations[name] * z)[self.rows[name]]
-        return noisy
+        return {name: self._drawn(name, seed)[self.rows[name]] for name in self.values}
+
+    def _drawn(self, name: str, seed: int) -> np.ndarray:
+        z = Stream.of(seed, Purpose.NOISE, name).normals(0, np.arange(len(self.times)), 1)[:, 0]
+        if name in self.laws:
+            return draw_by_law(self.laws[name], z, name, self.times)
+        return np.asarray(self.values[name] + self.deviations[name] * z)
+
+
+def drawn_plan(variation: Simulated, plan: Sequence[Any]) -> list[Any]:
+    """Return a plan with measurements of its own where outputs declare laws, which cannot have given any values."""
+    flat = structure_of(variation.model).model
+    if not have_laws(flat, [n for e in plan for n in e.outputs if n in flat.outputs]):
+        return list(plan)
+    return [with_data(e, d) for e, d in zip(plan, variation.data_set(plan, FIRST), strict=True)]
 
 
 def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]) -> FlatModel:
@@ -142,19 +164,30 @@ def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]
     strangers = [n for n in noise if n not in flat.outputs]
     if strangers:
         raise EstimationError(f"noise= names '{strangers[0]}'; the outputs are {', '.join(flat.outputs)}.")
+    by_law = [n for n in given if flat.outputs[n].distribution is not None]
+    if by_law:
+        law = type(flat.outputs[by_law[0]].distribution).__name__
+        raise EstimationError(
+            f"noise= gives a standard deviation to output '{by_law[0]}', which is measured by the law {law}: leave it "
+            f"out; data are drawn by the law."
+        )
     outputs = {**flat.outputs, **given}
-    unknown = [n for e in plan for n in e.outputs if outputs[n].noise is None]
+    unknown = [n for e in plan for n in e.outputs if outputs[n].noise is None and outputs[n].distribution is None]
     if unknown:
         raise EstimationError(
             f"The noise of output '{unknown[0]}' is unknown, so no data can be drawn: give "
             f"noise={{'{unknown[0]}': …}}, or declare it, gr.Output(…, noise=0.1)."
         )
+    measured = {n for e in plan for n in e.outputs}
     static = [e.name for e in plan if e.is_static and flat.disturbances]
     if static:
         raise EstimationError(
             f"Experiment '{static[0]}' is static: rows without times have no realization of the disturbances."
         )
-    silent = {n: replace(o, noise=as_expression(0.0)) for n, o in outputs.items() if o.noise is None}
+    silent = {
+        n: replace(o, noise=as_expression(0.0), distribution=None) for n, o in outputs.items()
+        if n not in measured and (o.noise is None or o.distribution is not None)
+    }  # fmt: skip
     return replace(flat, outputs={**outputs, **silent})
 
 

@@ -9,18 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.marks import compared_marks
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """The measurements of one output: rows of the grid they belong to, values and weights."""
+    """The measurements of one output: rows of the grid they belong to, values and weights.
+
+    below, above : limits that samples have of their own, where their marks say so; NaN for all others
+    """
 
     output: str
     rows: NDArray[np.int64]
     values: Floats
     weights: Floats
+    below: Floats | None = None
+    above: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +48,8 @@ class DataMatrix:
         for output in experiment.outputs:
             times, values, weights = experiment.measurements(output)
             if len(times):
-                found.append(Samples(output, np.searchsorted(grid, times), values, weights))
+                limits = _limits(values, compared_marks(experiment, output))
+                found.append(Samples(output, np.searchsorted(grid, times), values, weights, *limits))
         return cls._filled(tuple(experiment.outputs), tuple(found), len(grid))
 
     @classmethod
@@ -74,6 +81,12 @@ class DataMatrix:
         others = [name not in self.outputs for name in outputs]
         there[:, others] = np.isfinite(self.y).any(axis=1, keepdims=True)
         return there
+
+
+def _limits(values: Floats, marks: NDArray[np.int8]) -> tuple[Floats | None, Floats | None]:
+    """Return the limits of marked samples, below and above; None where no sample has one."""
+    below, above = (np.where(marks == side, values, np.nan) if (marks == side).any() else None for side in (-1, 1))
+    return below, above
 
 
 def measured(experiment: Experiment) -> tuple[Floats, DataMatrix]:

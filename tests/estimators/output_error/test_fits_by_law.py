@@ -270,3 +270,27 @@ def _differences(function: Callable[[np.ndarray], float], theta: np.ndarray) -> 
         return (function(theta + step) - function(theta - step)) / (2 * step[k])
 
     return np.array([(4 * slope(k, 5e-4) - slope(k, 1e-3)) / 3 for k in range(len(theta))])
+
+
+def test_a_law_with_a_kink_ends_in_the_least_absolute_errors() -> None:
+    class Line(gr.Model):
+        a, b, s = gr.Parameter(0.0), gr.Parameter(1.0), gr.Parameter(1.0, bounds=(1e-3, 100.0))
+        u = gr.Input()
+        v = gr.Variable()
+        y = gr.Output(v, distribution=gr.laws.Laplace(scale=s))
+        equations = [v == a + b * u]
+
+    u = np.linspace(0.0, 3.0, 45)
+    y = 1 + 2 * u + rng.laplace(scale=0.3, size=45)
+    fit = gr.fit(Line(), gr.Experiment(inputs={"u": u}, outputs={"y": y}), ["a", "b", "s"], gr.OutputError())
+    assert fit.converged, fit.status
+    pairs = [(i, j) for i in range(45) for j in range(i)]  # the best line passes through two of the samples
+    lines = [((y[i] - y[j]) / (u[i] - u[j]), y[i], u[i]) for i, j in pairs]
+    sums = [np.sum(np.abs(y - (c + slope * (u - at)))) for slope, c, at in lines]
+    slope, c, at = lines[int(np.argmin(sums))]
+    scale = min(sums) / 45
+    errors = fit.parameters["std_error"].to_numpy(dtype=float)
+    found = np.array([float(fit[n]) for n in ("a", "b", "s")])
+    assert np.abs((found - [c - slope * at, slope, scale]) / errors).max() < 1e-4
+    J = np.stack([np.ones(45), u], axis=1)
+    assert errors == pytest.approx([*np.sqrt(np.diag(np.linalg.inv(J.T @ J))) * scale, scale / 45**0.5], rel=1e-4)

@@ -17,7 +17,7 @@ import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.estimation.approximation import ApproximationCheck
-from grisaille.estimation.cases import Case
+from grisaille.estimation.cases import Case, trial_of
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
@@ -26,6 +26,8 @@ from grisaille.estimation.keeping.findings import restored_findings
 from grisaille.estimation.keeping.netcdf import read_groups
 from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest, seal
 from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.measurements.output_law import have_laws, output_laws
+from grisaille.estimation.measurements.problem import SIMULATED
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.prior import prior_term
 from grisaille.estimation.problem import Evaluation
@@ -198,10 +200,13 @@ def _case(
 ) -> Case:
     """The experiment with its samples at hand and its simulation prepared later."""
     flat = structure_of(model).model
-    noise = noise_levels(flat, tuple(experiment.outputs))
-    outputs = tuple(dict.fromkeys([*experiment.outputs, *(n for o in experiment.outputs for n in noise[o].needs)]))
+    measured = tuple(experiment.outputs)
+    known = output_laws(flat, measured) if have_laws(flat, measured) else noise_levels(flat, measured)
+    outputs = tuple(dict.fromkeys([*measured, *(n for o in measured for n in known[o].needs)]))
     question = Question.of(model, [experiment], unknowns)
     trial, mine = question.trials[0]
+    if not method.density.levels.are_unknowns:  # those that laws name are no part of what is simulated
+        trial, mine = trial_of(model, experiment, unknowns, SIMULATED)
 
     @cache
     def later() -> Any:

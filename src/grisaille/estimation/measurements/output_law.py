@@ -13,10 +13,12 @@ import numpy as np
 
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.laws import Law, Normal
+from grisaille.laws.censored import censored_path
 from grisaille.laws.derivatives import replaced
 from grisaille.model.distributions import formulas_of
 from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatModel, FlatOutput
+from grisaille.trial.data_matrix import Samples
 
 LEVEL = "std"
 """The argument of a normal law that an open level of noise is."""
@@ -54,6 +56,26 @@ class OutputLaw:
         """Return the arguments by which the density is differentiated where parameters of these names are estimated."""
         held = self.law.held_arguments
         return tuple(p for p, f in self.formulas.items() if p not in held and f.depends_on(estimated))
+
+    def limits(self, samples: Samples, arguments: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the limits of samples, where some have one of their own: those in place of the law's."""
+        found = {}
+        for side, own in self._own_limits(samples):
+            path = f"{censored_path(self.law)}{side}"
+            found[path] = np.where(np.isnan(own), arguments.get(path, np.nan), own)
+        return found
+
+    def with_unknown_limits(self, samples: Samples) -> np.ndarray | None:
+        """Return which samples have limits that are not known for the others; None where there are none."""
+        path, found = censored_path(self.law), None
+        for side, own in self._own_limits(samples):
+            if f"{path}{side}" not in self.formulas:
+                found = np.isfinite(own) | (False if found is None else found)
+        return found
+
+    @staticmethod
+    def _own_limits(samples: Samples) -> list[tuple[str, np.ndarray]]:
+        return [(side, own) for side in ("below", "above") if (own := getattr(samples, side)) is not None]
 
     def filled(self, location: np.ndarray, arguments: Mapping[str, np.ndarray]) -> Law:
         """Return the law with a number for each sample in place of every argument."""

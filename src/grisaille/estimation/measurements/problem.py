@@ -27,7 +27,11 @@ from grisaille.estimation.problem import Problem
 from grisaille.model.shared_noise import level_name
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
+from grisaille.trial.movement import Kind
 from grisaille.trial.unknown import Unknown
+
+SIMULATED: tuple[Kind, ...] = ("parameter", "start")
+"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class MeasuredProblem(Problem):
         super().__init__(unknowns, cases)
         self.laws = dict(laws)
         estimated = [u.target for u in self.unknowns if u.kind == "parameter"]
+        self.smoothing = 0.0
+        """Over how much of its size a law's kink is rounded while a maximum is sought; zero for the law itself."""
         self._moving = {n: law.moving(estimated) for n, law in self.laws.items()}
         self.shared = shared_noises(self.cases[0].trial.flat, tuple(self.laws))
 
@@ -101,7 +107,7 @@ class MeasuredProblem(Problem):
 
     def laws_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> list[Any]:
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
-        return [self._seen(case, s, prediction, theta, False).law for s in case.samples]
+        return [self._filled(case, s, prediction, theta, False)[0] for s in case.samples]
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""
@@ -117,12 +123,19 @@ class MeasuredProblem(Problem):
 
     def _seen(self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool) -> Seen:
         """Return the samples of an output beside their law."""
+        return Seen(s, *self._filled(case, s, prediction, theta, sensitive), self.laws[s.output].with_unknown_limits(s))
+
+    def _filled(
+        self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool
+    ) -> tuple[Any, dict[str, np.ndarray]]:
+        """Return the law of each sample, and where asked for the derivatives of its location and arguments."""
         law, slopes = self.laws[s.output], dict[str, np.ndarray]()
-        location = prediction.y[s.rows, case.column(s.output)]
         if sensitive:
             slopes[law.law.location_path] = self._moved(case, prediction.sy[s.rows, case.column(s.output)])
         arguments = self._arguments(law, case, s.rows, prediction, theta, slopes if sensitive else None)
-        return Seen(s.rows, s.values, law.filled(location, arguments), location, slopes)
+        arguments |= law.limits(s, arguments)
+        filled = law.filled(prediction.y[s.rows, case.column(s.output)], arguments)
+        return filled.smoothed(self.smoothing) if self.smoothing else filled, slopes
 
     def _terms(
         self, case: Case, seen: Sequence[Seen], prediction: Prediction, theta: np.ndarray, sensitive: bool
@@ -134,7 +147,7 @@ class MeasuredProblem(Problem):
             if len(tied) < 2:
                 continue
             places = [shared.outputs.index(case.samples[k].output) for k in tied]
-            instants = np.unique(np.concatenate([seen[k].rows for k in tied]))
+            instants = np.unique(np.concatenate([case.samples[k].rows for k in tied]))
             entries = self._entries(shared, places, case, instants, prediction, theta, sensitive)
             found.update(zip(tied, joint_terms([seen[k] for k in tied], places, entries, count), strict=True))
         return [found.get(k) or one.terms(count) for k, one in enumerate(seen)]

@@ -61,9 +61,15 @@ class SampleFormula:
         return bool(self.needs) or not set(names).isdisjoint(self.parameters)
 
     @cached_property
+    def follows_time(self) -> bool:
+        """Whether time stands in the formula."""
+        p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
+        return bool(ca.depends_on(self.function(p, y, t), t))
+
+    @property
     def is_constant(self) -> bool:
-        """Return whether all samples have the same value."""
-        return not self.needs and not self.function.jac_sparsity(0, 2).nnz()
+        """Whether all samples have the same value."""
+        return not self.needs and not self.follows_time
 
     @cached_property
     def _slopes(self) -> ca.Function:

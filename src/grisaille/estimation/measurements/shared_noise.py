@@ -51,7 +51,7 @@ class SharedNoise:
     @cached_property
     def is_constant(self) -> bool:
         """Whether covariances are the same at all instants where levels of noise are."""
-        return not self.needs and not any(f.function.jac_sparsity(0, 2).nnz() for f in self.covariances.values())
+        return not self.needs and not any(f.follows_time for f in self.covariances.values())
 
 
 def shared_noises(model: FlatModel, outputs: Sequence[str]) -> tuple[SharedNoise, ...]:
@@ -110,8 +110,8 @@ def joint_terms(seen: Sequence[Seen], places: Sequence[int], entries: Covariance
     entries : on rows 0, 1, … of the instants of ``seen``
     count : of unknowns, or 0 where derivatives are not wanted
     """
-    instants = np.unique(np.concatenate([s.rows for s in seen]))
-    at = [np.searchsorted(instants, s.rows) for s in seen]
+    instants = np.unique(np.concatenate([s.samples.rows for s in seen]))
+    at = [np.searchsorted(instants, s.samples.rows) for s in seen]
     errors = np.full((len(instants), len(seen)), np.nan)
     located = np.zeros((len(instants), len(seen), count))
     for k, (s, rows) in enumerate(zip(seen, at, strict=True)):

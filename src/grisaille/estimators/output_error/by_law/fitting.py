@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,16 +31,46 @@ if TYPE_CHECKING:
 Likely = Search[MeasuredEvaluation]
 TOO_LONG, ROUNDS = 3.0, 4
 """Error estimate of simulations, in tolerances, from which on steps are shortened, and how often."""
+WIDTHS = (0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+"""Of a law's size, over which its kink is rounded in turn."""
 SAME = 1e-7
 """Of the objective, relative to 1 + its size."""
 
 
 def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress | None) -> Estimate:
-    """Return the largest likelihood, on steps that are short enough there."""
+    """Return the largest likelihood, on steps that are short enough there.
+
+    Where laws have kinks, these are rounded over ever smaller shares of the law's size, each search beginning where the
+    last one ended.
+    """
     begin, problem = time.perf_counter(), problem.begun
     _refuse_jumps(problem)
+    has_kinks = any(not law.law.is_smooth for law in problem.laws.values())
+    widths = WIDTHS if has_kinks else (0.0,)
+    problem = problem.but(smoothing=widths[0])
     search: Likely = Search(problem, Journal.of(progress), method.max_evaluations)
     begin_beside_independent(search, problem)
+    problem, outcome = _on_fine_steps(method, problem, search)
+    for width in widths[1:]:
+        if not search.left:
+            break
+        problem = problem.but(smoothing=width)
+        search.restart(outcome.evaluation.theta, problem)
+        outcome = scoring.minimize(search, tolerance=method.tolerance)
+    near = outcome.evaluation
+    if has_kinks:
+        problem = problem.but(smoothing=0.0)
+        search.restart(near.theta, problem)
+        outcome = replace(outcome, evaluation=search.evaluate(near.theta))
+    search.journal.kept = problem
+    free = scoring.free_unknowns(search, outcome.evaluation)
+    return _conclude(problem, search, outcome, near, free, time.perf_counter() - begin)
+
+
+def _on_fine_steps(
+    method: OutputError, problem: MeasuredProblem, search: Likely
+) -> tuple[MeasuredProblem, Outcome[MeasuredEvaluation]]:
+    """Return a maximum where simulations keep their tolerance, and the problem with the steps that they take there."""
     outcome = scoring.minimize(search, tolerance=method.tolerance)
     for _ in range(ROUNDS):
         if outcome.evaluation.discretisation <= TOO_LONG or not search.left:
@@ -48,13 +79,18 @@ def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress
         search.journal.kept = problem
         search.restart(outcome.evaluation.theta, problem)
         outcome = scoring.minimize(search, tolerance=method.tolerance)
-    free = scoring.free_unknowns(search, outcome.evaluation)
-    return _conclude(problem, search, outcome, free, time.perf_counter() - begin)
+    return problem, outcome
 
 
 def _conclude(
-    problem: MeasuredProblem, search: Likely, outcome: Outcome[MeasuredEvaluation], free: np.ndarray, seconds: float
+    problem: MeasuredProblem,
+    search: Likely,
+    outcome: Outcome[MeasuredEvaluation],
+    near: MeasuredEvaluation,
+    free: np.ndarray,
+    seconds: float,
 ) -> Estimate:
+    """Return the estimate; ``near``: the evaluation whose slope says how far from a maximum it is."""
     evaluation, journal = outcome.evaluation, search.journal
     prior = evaluation.prior
     information = evaluation.curvature
@@ -63,7 +99,7 @@ def _conclude(
     seen = np.abs(evaluation.curvature).max(axis=0, initial=0.0) > 0
     covariance = without_undetermined(*inverse_information(information, free & seen))
     covariance = without_undetermined(covariance, free & ~seen)
-    decrement = _decrement(evaluation, covariance, free & seen)
+    decrement = _decrement(near, covariance, free & seen)
     converged = decrement < NEAR and evaluation.discretisation < COARSE
     notes = describe_determination(
         search.unknowns, evaluation.theta, root_of(evaluation.curvature), covariance, free,

@@ -12,7 +12,7 @@ from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.measurements.output_law import OutputLaw, have_laws, output_laws
-from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.measurements.problem import SIMULATED, MeasuredProblem
 from grisaille.estimation.measurements.sample_formulas import parameters_in
 from grisaille.estimation.measurements.shared_noise import shared_noises
 from grisaille.estimation.noise import noise_alone, noise_levels
@@ -24,14 +24,11 @@ from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure
 from grisaille.trial.data_matrix import Samples
-from grisaille.trial.movement import Kind
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimators.output_error.output_error import OutputError
 
-SIMULATED: tuple[Kind, ...] = ("parameter", "start")
-"""Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
 LEAST = 1e-12
 """Of the scatter of neighbouring samples: the smallest level that a search begins with."""
 
@@ -66,6 +63,7 @@ def open_levels(model: FlatModel, outputs: Sequence[str]) -> list[str]:
 def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
     """Return the likelihood of a model and its data."""
     refuse_options(method, question)
+    refuse_moving_limits(question)
     laws = output_laws(question.structure.model, question.outputs)
     unknowns = tuple(level_guess(question.structure, question.data, u, question.unknowns) for u in question.unknowns)
     cases = [_case(method, question, e, laws) for e in question.data]
@@ -104,6 +102,27 @@ def _no_squares(question: Question) -> str:
     if not tied:
         return ""
     return f"the noise of {' and '.join(tied[0])} has {'an unknown' if unknown else 'a'} covariance"
+
+
+def refuse_moving_limits(question: Question) -> None:
+    """Refuse estimated unknowns and predictions in what says where values can lie: limits, steps, numbers of trials."""
+    flat = question.structure.model
+    estimated = {u.target for u in question.unknowns if u.kind == "parameter"}
+    for output, law in output_laws(flat, question.outputs).items():
+        for path in law.law.held_arguments:
+            if path not in law.formulas:
+                continue
+            formula = law.formulas[path]
+            moving = [n for n in formula.parameters if n in estimated] + [
+                n for n in formula.needs if n not in flat.inputs
+            ]
+            if moving:
+                what = "is estimated" if moving[0] in estimated else "is predicted"
+                raise EstimationError(
+                    f"'{path}' of the law {type(law.law).__name__} of output '{output}' contains '{moving[0]}', which "
+                    f"{what}, and where values can lie is known before a fit: give a number, or a column of the data "
+                    f"through an input, {path.rpartition('.')[2]}=gr.Input()."
+                )
 
 
 def _case(method: OutputError, question: Question, experiment: object, laws: dict[str, OutputLaw]) -> Case:
