@@ -10,7 +10,7 @@ jointly at each instant (``shared_noise``). Simulations take frozen steps, as th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -21,7 +21,14 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.measurements.output_law import LEVEL, OutputLaw
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
-from grisaille.estimation.measurements.shared_noise import CovarianceEntries, SharedNoise, joint_terms, shared_noises
+from grisaille.estimation.measurements.shared_noise import (
+    CovarianceEntries,
+    SharedNoise,
+    Tie,
+    joint_terms,
+    shared_noises,
+    ties,
+)
 from grisaille.estimation.measurements.terms import LawTerms, Seen, spread_of
 from grisaille.estimation.problem import Problem
 from grisaille.model.shared_noise import level_name
@@ -109,6 +116,12 @@ class MeasuredProblem(Problem):
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
         return [self._filled(case, s, prediction, theta, False)[0] for s in case.samples]
 
+    def ties_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> tuple[Tie, ...]:
+        """Return how the noise of the ``samples`` of an experiment hangs together."""
+        found = self._tied(case, prediction, theta, False)
+        every = (ties([case.samples[k].rows for k in tied], tied, *rest) for tied, *rest in found)
+        return tuple(tie for group in every for tie in group)
+
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""
         found = self.evaluate(theta)
@@ -142,15 +155,20 @@ class MeasuredProblem(Problem):
     ) -> list[LawTerms]:
         """Return what the samples of each output add, those of outputs that share noise together."""
         count, found = len(self.unknowns) if sensitive else 0, dict[int, LawTerms]()
-        for shared in self.shared:
-            tied = [k for k, s in enumerate(case.samples) if s.output in shared.outputs]
-            if len(tied) < 2:
-                continue
-            places = [shared.outputs.index(case.samples[k].output) for k in tied]
-            instants = np.unique(np.concatenate([case.samples[k].rows for k in tied]))
-            entries = self._entries(shared, places, case, instants, prediction, theta, sensitive)
+        for tied, places, entries in self._tied(case, prediction, theta, sensitive):
             found.update(zip(tied, joint_terms([seen[k] for k in tied], places, entries, count), strict=True))
         return [found.get(k) or one.terms(count) for k, one in enumerate(seen)]
+
+    def _tied(
+        self, case: Case, prediction: Prediction, theta: np.ndarray, sensitive: bool
+    ) -> Iterator[tuple[list[int], list[int], CovarianceEntries]]:
+        """Give which of the ``samples`` share noise, their places in Σ, and Σ at their instants."""
+        for shared in self.shared:
+            tied = [k for k, s in enumerate(case.samples) if s.output in shared.outputs]
+            if len(tied) > 1:
+                places = [shared.outputs.index(case.samples[k].output) for k in tied]
+                instants = np.unique(np.concatenate([case.samples[k].rows for k in tied]))
+                yield tied, places, self._entries(shared, places, case, instants, prediction, theta, sensitive)
 
     def _entries(
         self, shared: SharedNoise, places: Sequence[int], case: Case, instants: np.ndarray, prediction: Prediction,

@@ -103,6 +103,46 @@ class CovarianceEntries:
         return np.flatnonzero(np.any(felt, axis=0)) if felt else np.zeros(0, dtype=int)
 
 
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """Samples of some outputs at instants at which just these were measured, and how their noise hangs together.
+
+    outputs : which of the ``samples`` of an experiment
+    positions : of the instants among the samples of each
+    root : Cholesky factor of the correlation matrix, (M, m, m), or (1, m, m) where it is the same at all instants
+    """
+
+    outputs: tuple[int, ...]
+    positions: tuple[np.ndarray, ...]
+    root: np.ndarray
+
+    def mix(self, z: list[np.ndarray]) -> None:
+        """Correlate independent standard normal numbers, one array for each of the ``samples``, in place."""
+        own = np.stack([z[k][at] for k, at in zip(self.outputs, self.positions, strict=True)], axis=1)
+        mixed = (self.root @ own[:, :, None])[:, :, 0]
+        for column, (k, at) in enumerate(zip(self.outputs, self.positions, strict=True)):
+            z[k][at] = mixed[:, column]
+
+
+def ties(rows: Sequence[np.ndarray], which: Sequence[int], places: Sequence[int], entries: CovarianceEntries) -> list[Tie]:
+    """Return how the samples of tied outputs hang together.
+
+    rows : of the grid, of each output
+    which : of the ``samples`` of an experiment they are
+    places : of these outputs in Σ
+    """
+    instants = np.unique(np.concatenate(rows))
+    there = np.stack([np.isin(instants, own) for own in rows], axis=1)
+    found = []
+    for kept, at in _patterns(there, entries.is_constant, 1):
+        covariance = entries.matrix([places[k] for k in kept], np.zeros(1, dtype=int) if entries.is_constant else at)
+        size = np.sqrt(np.einsum("tii->ti", covariance))
+        root = _roots(covariance / size[:, :, None] / size[:, None, :])
+        positions = tuple(np.searchsorted(rows[k], instants[at]) for k in kept)
+        found.append(Tie(tuple(which[k] for k in kept), positions, root))
+    return found
+
+
 def joint_terms(seen: Sequence[Seen], places: Sequence[int], entries: CovarianceEntries, count: int) -> list[LawTerms]:
     """Return what the samples of tied outputs add, one for each of ``seen``; the information stands with the first.
 

@@ -74,34 +74,36 @@ def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
 
 def refuse_options(method: OutputError, question: Question) -> None:
     """Refuse options that speak of squares."""
-    why = _no_squares(question)
+    why, is_law = _no_squares(question)
     if not why:
         return
+    without = "Without noise_covariance in the model, outputs are taken as independent"
     for option, value, plain, instead in (
-        ("loss", method.loss, "linear", "gr.laws.Student(df=…, scale=…) is the law of data with outliers"),
-        ("shooting", method.shooting, "single", "fit normal noise with shooting='multiple' first, then guess=fit"),
-        ("errors", method.errors, "plain", "gr.bootstrap(fit) needs no curvature"),
-        ("optimizer", method.optimizer, "trust-region", "likelihoods are maximised by Fisher scoring"),
+        ("loss", method.loss, "linear", "A law of data with outliers is gr.laws.Student(df=…, scale=…)"),
+        ("shooting", method.shooting, "single", "Fit normal noise with shooting='multiple' first, then guess=fit"),
+        ("errors", method.errors, "plain", "Errors without curvature come from gr.bootstrap(fit)"),
+        ("optimizer", method.optimizer, "trust-region", "Likelihoods are maximised by Fisher scoring"),
     ):
         if value != plain:
             raise EstimationError(
                 f"gr.OutputError({option}={value!r}) is made for squares of errors, and {why}: leave {option} out. "
-                f"({instead[0].upper()}{instead[1:]}.)"
+                f"({instead if is_law else without}.)"
             )
 
 
-def _no_squares(question: Question) -> str:
-    """Say what makes the criterion another one than squares of errors; empty where nothing does."""
+def _no_squares(question: Question) -> tuple[str, bool]:
+    """Say what makes the criterion another one than squares of errors, and whether it is a law; empty for nothing."""
     flat = question.structure.model
     named = [n for n in question.outputs if flat.outputs[n].distribution is not None]
     if named:
-        return f"output '{named[0]}' is measured by the law {type(flat.outputs[named[0]].distribution).__name__}"
+        law = type(flat.outputs[named[0]].distribution).__name__
+        return f"output '{named[0]}' is measured by the law {law}", True
     estimated = [u.target for u in question.unknowns if u.kind == "parameter"]
     unknown = unknown_covariances(flat, question.outputs, estimated)
     tied = unknown or list(shared_covariances(flat, question.outputs))
     if not tied:
-        return ""
-    return f"the noise of {' and '.join(tied[0])} has {'an unknown' if unknown else 'a'} covariance"
+        return "", False
+    return f"the noise of {' and '.join(tied[0])} has {'an unknown' if unknown else 'a'} covariance", False
 
 
 def refuse_moving_limits(question: Question) -> None:
