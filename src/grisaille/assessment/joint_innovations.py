@@ -51,9 +51,11 @@ def _declared(fit: Fitted, case: Case) -> np.ndarray | None:
     flat, outputs = case.trial.flat, case.trial.data.outputs
     levels = _levels(fit, case)
     pairs = covariance_formulas(flat, outputs, levels)
-    if not pairs or case.experiment.is_static:
+    if not pairs:
         return None
-    along: Any = fit.simulated(case.experiment).sel(time=case.grid, method="nearest")
+    along: Any = fit.simulated(case.experiment)
+    if not case.experiment.is_static:
+        along = along.sel(time=case.grid, method="nearest")
     values = dict(zip(flat.parameters, case.trial.at(case.own(fit.estimate.theta)).p.tolist(), strict=False)) | levels
     covariance = np.zeros((len(case.grid), len(outputs), len(outputs)))
     for k, name in enumerate(outputs):

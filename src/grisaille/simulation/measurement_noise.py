@@ -69,7 +69,11 @@ def bytes_of_noise(model: FlatModel) -> float:
 def _is_constant(model: FlatModel) -> bool:
     """Whether no formula of the noise contains a name that varies along a trajectory."""
     formulas = [o.noise for o in model.outputs.values() if o.noise is not None]
-    names = {n.path for n in postorder([*formulas, *covariance_formulas(model, model.outputs).values()]) if isinstance(n, Name)}
+    names = {
+        n.path
+        for n in postorder([*formulas, *covariance_formulas(model, model.outputs).values()])
+        if isinstance(n, Name)
+    }
     return names <= set(model.parameters)
 
 

@@ -2,8 +2,8 @@
 
     y* = quantile of the law at Φ(z), with the location and the arguments of every sample as the fit has them
 
-so that counts stay counts, and what is censored or rounded is drawn censored or rounded. Where outputs share noise, z at
-an instant has its correlations.
+so that counts stay counts, and what is censored or rounded is drawn censored or rounded. Where outputs share noise, z
+at an instant has its correlations.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     f(θ) = −Σ_i ℓ_i(y_i; ŷ_i(θ), φ_i(θ)) + priors
 
 with the exact gradient and the expected information in place of a Hessian. Unknowns are those that move simulations,
-those that stand in laws alone, and open levels of normal noise, ``noise(y)``. Normal noise that outputs share is counted
-jointly at each instant (``shared_noise``). Simulations take frozen steps, as those of least squares do
+those that stand in laws alone, and open levels of normal noise, ``noise(y)``. Normal noise that outputs share is
+counted jointly at each instant (``shared_noise``). Simulations take frozen steps, as those of least squares do
 (``estimation.problem``).
 """
 
@@ -118,9 +118,10 @@ class MeasuredProblem(Problem):
 
     def ties_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> tuple[Tie, ...]:
         """Return how the noise of the ``samples`` of an experiment hangs together."""
-        found = self._tied(case, prediction, theta, False)
-        every = (ties([case.samples[k].rows for k in tied], tied, *rest) for tied, *rest in found)
-        return tuple(tie for group in every for tie in group)
+        found: list[Tie] = []
+        for tied, places, entries in self._tied(case, prediction, theta, False):
+            found += ties([case.samples[k].rows for k in tied], tied, places, entries)
+        return tuple(found)
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""

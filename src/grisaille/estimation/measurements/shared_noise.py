@@ -124,7 +124,9 @@ class Tie:
             z[k][at] = mixed[:, column]
 
 
-def ties(rows: Sequence[np.ndarray], which: Sequence[int], places: Sequence[int], entries: CovarianceEntries) -> list[Tie]:
+def ties(
+    rows: Sequence[np.ndarray], which: Sequence[int], places: Sequence[int], entries: CovarianceEntries
+) -> list[Tie]:
     """Return how the samples of tied outputs hang together.
 
     rows : of the grid, of each output

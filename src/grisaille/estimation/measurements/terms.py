@@ -40,12 +40,12 @@ class Seen:
     @property
     def errors(self) -> np.ndarray:
         """Return y − ŷ."""
-        return self.samples.values - self.location
+        return np.asarray(self.samples.values - self.location)
 
     @property
     def located(self) -> np.ndarray:
         """Return ∂ŷ/∂θ."""
-        return self.slopes[self.law.location_path]
+        return np.asarray(self.slopes[self.law.location_path])
 
     def terms(self, count: int) -> LawTerms:
         """Return what the samples add where outputs are independent; ``count`` of unknowns, or 0 for values alone."""

@@ -1,8 +1,8 @@
 """What ``noise_covariance`` of a class returns, as formulas of pairs of outputs.
 
-    {("y1", "y2"): 0.01}              a number or a formula
-    "full"                            of all outputs unknown: a parameter ``correlation(a, b)`` of every pair
-    {("a", "b", "c"): "full"}         of some outputs
+{("y1", "y2"): 0.01}              a number or a formula
+"full"                            of all outputs unknown: a parameter ``correlation(a, b)`` of every pair
+{("a", "b", "c"): "full"}         of some outputs
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def _pairs(scope: Scope, content: Content, given: Any) -> Iterator[tuple[Pair, A
             )
         if isinstance(value, str) and not is_full:
             raise ModelError(
-                f'{scope.owner}.noise_covariance of {", ".join(names)} is {value!r}: give a number, a formula, or "full".'
+                f"{scope.owner}.noise_covariance of {', '.join(names)} is {value!r}: give a number, a formula, or "
+                f'"full".'
             )
         twice = next((n for n in names if names.count(n) > 1), "")
         if twice:

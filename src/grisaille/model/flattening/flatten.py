@@ -111,7 +111,10 @@ def _refuse_discrete_levels(content: Content, insert: Rewriter | _Chain) -> None
     levels = {f"the noise of '{n}'": o.noise for n, o in content.outputs.items()}
     levels |= {f"the {path} of '{n}'": e for n, o in content.outputs.items() for path, e in law_formulas(o).items()}
     levels |= {f"the scale of '{n}'": d.scale for n, d in content.disturbances.items()}
-    levels |= {f"the noise covariance of {', '.join(pair)}": with_level_names(e) for pair, e in content.noise_covariance.items()}
+    levels |= {
+        f"the noise covariance of {', '.join(pair)}": with_level_names(e)
+        for pair, e in content.noise_covariance.items()
+    }
     for what, formula in levels.items():
         used = postorder((insert(formula),)) if formula is not None and content.discretes else ()
         for node in used:
