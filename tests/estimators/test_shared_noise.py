@@ -269,10 +269,19 @@ def test_guesses() -> None:
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        (gr.SimulatedPEM(), r"'correlation\(y1, y2\)' is unknown .*gr.SimulatedPEM does not estimate it: use gr.Output"),
-        (gr.Collocation(), r"gr.Collocation does not estimate it: use gr.OutputError\(\), or leave noise_covariance out"),
+        (
+            gr.SimulatedPEM(),
+            r"'correlation\(y1, y2\)' is unknown .*gr.SimulatedPEM does not estimate it: use gr.Output",
+        ),
+        (
+            gr.Collocation(),
+            r"gr.Collocation does not estimate it: use gr.OutputError\(\), or leave noise_covariance out",
+        ),
         (gr.OutputError(loss="huber"), "the noise of y1 and y2 has an unknown covariance: leave loss out"),
-        (gr.OutputError(errors="robust"), "leave errors out. .Without noise_covariance in the model, outputs are taken"),
+        (
+            gr.OutputError(errors="robust"),
+            "leave errors out. .Without noise_covariance in the model, outputs are taken",
+        ),
         (gr.OutputError(shooting="multiple"), "leave shooting out"),
     ],
 )

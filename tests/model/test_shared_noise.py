@@ -36,7 +36,9 @@ def test_full_is_a_correlation_of_each_pair() -> None:
     assert str(flat.noise_covariance["y1", "y2"]) == "correlation(y1, y2)*noise(y1)*noise(y2)"
     assert str(covariance_formulas(flat, ["y1", "y3"])["y1", "y3"]) == "correlation(y1, y3)*noise(y1)*0.1"
     assert correlations_of(flat, ["y1", "y3"]) == names[1:2]
-    assert "cov(y1, y2) = correlation(y1, y2)*noise(y1)*noise(y2)" in str(model) and "cov(y1, y2)" in model._repr_html_()
+    assert (
+        "cov(y1, y2) = correlation(y1, y2)*noise(y1)*noise(y2)" in str(model) and "cov(y1, y2)" in model._repr_html_()
+    )
     some = returning({("y1", "y2"): "full", (Sensors.y2, Sensors.y3): 0.002})()
     assert correlations_of(flatten(some), ["y1", "y2", "y3"]) == names[:1]
 
@@ -62,7 +64,7 @@ def test_full_of_a_part_keeps_its_names() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("all", 'or "full" for all outputs, got \'all\''),
+        ("all", "or \"full\" for all outputs, got 'all'"),
         ({("y1", "y2"): "ful"}, r'of y1, y2 is \'ful\': give a number, a formula, or "full"'),
         ({("y1", "y2", "y3"): 0.1}, 'keys are pairs of outputs .*, or several with the value "full"'),
         ({("y1", "y1"): 0.1}, "names 'y1' with itself: its variance is the square of its noise"),

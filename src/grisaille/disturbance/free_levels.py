@@ -17,7 +17,7 @@ from grisaille.model.expression import Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.model.lowering.lowering import Leaf, lower
 from grisaille.model.shared_noise import covariance_formulas
-from grisaille.structure.diffusion import Diffusion
+from grisaille.structure.stochastic.diffusion import Diffusion
 
 
 def scale_formulas(group: Sequence[FlatDisturbance], levels: Sequence[str]) -> list[Expression]:

@@ -13,7 +13,7 @@ from grisaille.laws import checks
 from grisaille.laws.formulas import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
-from grisaille.laws.stirling import digamma_error, log1p_minus, stirling_error, trigamma_error
+from grisaille.laws.stirling import digamma_error, log_ratio, log_ratio_minus, stirling_error, trigamma_error
 
 NARROW = 100.0
 """Precision above which the formula loses digits, as a difference of large numbers."""
@@ -134,21 +134,24 @@ class Beta(Law):
         n = np.asarray(self.precision, dtype=float)
         if not (n > NARROW).any():
             return self.formula(value)
-        (a, b), (x, y) = self._exponents, self._away(value)
+        (a, b), (low, high) = self._exponents, self._log_ratios(value)[1]
         errors = stirling_error(n) - stirling_error(a) - stirling_error(b)
-        near = a * log1p_minus(x) + b * log1p_minus(y) + 0.5 * log(a * b / n) - HALF_LOG_TWO_PI + errors
+        near = a * low + b * high + 0.5 * log(a * b / n) - HALF_LOG_TWO_PI + errors
         narrow = near - log(value) - log1p(-value)
         return np.where(n > NARROW, np.where((value > 0) & (value < 1), narrow, -np.inf), self.formula(value))
 
-    def _away(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return value / mean − 1 and (1 − value) / (1 − mean) − 1."""
-        return (value - self._mean) / self._mean, (self._mean - value) / (1 - self._mean)
+    def _log_ratios(self, value: np.ndarray) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Return the logarithms of value / mean and of (1 − value) / (1 − mean), and these less the ratios plus one."""
+        m = self._mean
+        pairs = ((value / m, (value - m) / m), ((1 - value) / (1 - m), (m - value) / (1 - m)))
+        return tuple(log_ratio(*pair) for pair in pairs), tuple(log_ratio_minus(*pair) for pair in pairs)
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
-        (a, b), (x, y), n, m = self._exponents, self._away(value), self.precision, self._mean
-        slope = log1p(x) - log1p(y) + _digamma_rest(b) - _digamma_rest(a)
+        (a, b), n, m = self._exponents, self.precision, self._mean
+        (x, y), (low, high) = self._log_ratios(value)
+        slope = x - y + _digamma_rest(b) - _digamma_rest(a)
         errors = _digamma_rest(n) - m * _digamma_rest(a) - (1 - m) * _digamma_rest(b)
-        first = {"mean": n * slope, "precision": m * log1p_minus(x) + (1 - m) * log1p_minus(y) + errors}
+        first = {"mean": n * slope, "precision": m * low + (1 - m) * high + errors}
         second = {k: np.broadcast_to(-v, np.shape(x)) for k, v in self._information(names).items()}
         return first, {**second, ("mean", "precision"): slope + second[("mean", "precision")]}
 

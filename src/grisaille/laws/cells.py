@@ -79,7 +79,8 @@ def rounded_information(law: Any, names: tuple[str, ...]) -> dict[tuple[str, str
     if type(law.of) is not Normal:
         return None
     shape = shape_of(law)
-    mean, std, step = (np.ravel(np.broadcast_to(v, shape)) for v in (law.of.mean, law.of.std, law.step))
+    given: Any = (law.of.mean, law.of.std, law.step)
+    mean, std, step = (np.ravel(np.broadcast_to(v, shape)) for v in given)
     width, found = step / std, np.zeros((3, mean.size))
     is_smooth = width <= SMOOTH
     if is_smooth.any():
@@ -88,17 +89,43 @@ def rounded_information(law: Any, names: tuple[str, ...]) -> dict[tuple[str, str
         found[:, is_smooth] = (_summed(places, distinct) * (SPACING / distinct))[:, again]
     rows = np.flatnonzero(~is_smooth)
     if len(rows):
-        first = np.floor(mean[rows] / step[rows] - WIDE / width[rows])
-        cells = first + np.arange(np.ceil(2 * WIDE / SMOOTH) + 3)[:, None]
+        cells = _numbers_near(mean[rows], std[rows], step[rows])
         found[:, rows] = _summed((cells * step[rows] - mean[rows]) / std[rows], width[rows])
     found = (found / std**2).reshape(3, *shape)
     pairs = (("of.mean", "of.mean"), ("of.mean", "of.std"), ("of.std", "of.std"))
     return dict(zip(pairs, found, strict=True))
 
 
+def rounded_moments(law: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation: of a normal law in narrow steps W. F. Sheppard's, std² + step²/12."""
+    cells, shape = cells_of(law), shape_of(law)
+    if type(law.of) is not Normal:
+        return cells.mean * law.step, cells.deviation * law.step
+    law.refuse_open()
+    given: Any = (law.of.mean, law.of.std, law.step)
+    mean, std, step = (np.ravel(np.broadcast_to(v, shape)) for v in given)
+    found, spread = mean.astype(float), np.sqrt(std**2 + step**2 / 12)
+    rows = np.flatnonzero(step > SMOOTH * std)
+    if len(rows):
+        numbers = _numbers_near(mean[rows], std[rows], step[rows])
+        flat, half = ((numbers * step[rows] - mean[rows]) / std[rows]).ravel(), 0.5 * step[rows] / std[rows]
+        half = np.broadcast_to(half, numbers.shape).ravel()
+        share = np.exp(normal_moments(flat - half, flat + half, half)[0]).reshape(numbers.shape)
+        away = numbers * step[rows] - mean[rows]
+        shift = (share * away).sum(axis=0)
+        found[rows], spread[rows] = mean[rows] + shift, np.sqrt((share * (away - shift) ** 2).sum(axis=0))
+    return found.reshape(shape), spread.reshape(shape)
+
+
+def _numbers_near(mean: np.ndarray, std: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return the numbers of all steps that a normal value can be rounded to, (q, N)."""
+    first = np.floor((mean - WIDE * std) / step)
+    return np.asarray(first + np.arange(np.ceil(2 * WIDE / SMOOTH) + 3)[:, None])
+
+
 def _summed(places: np.ndarray, width: np.ndarray) -> np.ndarray:
     """Return Σ P s sᵀ per std², three of it, over cells (q, N) of the standard normal law."""
     flat, half = places.ravel(), np.broadcast_to(0.5 * width, places.shape).ravel()
-    log_p, (one, two, _, _) = normal_moments(flat - half, flat + half, half)
+    log_p, (one, two, *_) = normal_moments(flat - half, flat + half, half)
     parts = np.exp(log_p) * np.nan_to_num(np.stack([one * one, one * (two - 1), (two - 1) ** 2]))
     return np.asarray(parts.reshape(3, *places.shape).sum(axis=1))

@@ -124,7 +124,7 @@ class Censored(wrapper._Wrapper):
         return np.where(y <= below, 0.0, self.of.distribution_below(np.minimum(y, above)))
 
     def quantile(self, probability: Any) -> np.ndarray:
-        return np.clip(self.of.quantile(probability), *self.limits)
+        return np.asarray(np.clip(self.of.quantile(probability), *self.limits))
 
     @property
     def mean(self) -> Any:

@@ -39,6 +39,11 @@ def refuse_no_prior(where: str, value: Any) -> None:
         _refuse_measured(where, value)
 
 
+def is_for_measurements(kind: type[Law]) -> bool:
+    """Return whether all laws of a class are those of measurements only: of counts, or with atoms."""
+    return kind.is_discrete is True or kind.has_atoms is True
+
+
 def _refuse_measured(where: str, law: Law) -> None:
     """Refuse laws that measurements can have and unknowns cannot."""
     if law.is_discrete or law.has_atoms:

@@ -21,7 +21,8 @@ from grisaille.laws.pieces import Pieces
 EDGE = 16
 """Counts summed one by one at each end of a long piece."""
 LONG, COARSE_LONG = 512, 128
-"""Counts above which a piece is integrated, unless the formula has steps between whole numbers; the error is below 1e-10, or below 1e-8 where nodes are coarse."""
+"""Counts above which a piece is integrated, unless the formula has steps between whole numbers; the error is below
+1e-10, or below 1e-8 where nodes are coarse."""
 COARSE = 0.2
 FEWEST = 8
 CORRECTION = ((-1.5, -17 / 5760), (-0.5, 1 / 24 + 51 / 5760), (0.5, -1 / 24 - 51 / 5760), (1.5, 17 / 5760))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.laws import checks
-from grisaille.laws.derivatives import assembled
+from grisaille.laws.derivatives import Derivatives, assembled
 from grisaille.laws.formulas import HALF_LOG_TWO_PI, absolute, log, log1p, log_gamma
 from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
@@ -181,6 +181,19 @@ class Laplace(Law):
 
     def smoothed(self, width: float) -> Any:
         return _RoundedLaplace(self.mean, self.scale, width * np.asarray(self.scale, dtype=float))
+
+    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+        return super().log_interval(low, high)
+
+    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+        """Return log P with derivatives; a kink inside the interval adds its jump of slope, −1/(scale² P)."""
+        found, names = super().interval_by_arguments(low, high, names), tuple(names)
+        if "mean" not in names:
+            return found
+        has_kink = (np.asarray(low) < self._mean) & (self._mean < np.asarray(high))
+        k, hessian = names.index("mean"), found.hessian.copy()
+        hessian[..., k, k] -= np.where(has_kink, np.exp(-found.value) / np.square(self.scale), 0.0)
+        return Derivatives(names, found.value, found.gradient, hessian)
 
     def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
         return {("mean", "mean"): 1 / self.scale**2, ("scale", "scale"): 1 / self.scale**2}

@@ -36,6 +36,8 @@ from grisaille.laws.numerical import distribution_of, mode_of, quantile_of
 from grisaille.laws.probabilities import distributions_of, quantiles_of
 from grisaille.laws.random import uniforms
 
+UNDER_LAWS = ("Binomial", "Laplace", "NegativeBinomial", "Poisson", "Student")
+"""Laws with a location that are ``gr.laws.Name``; the others are ``gr.Name``."""
 OUTSIDE = 0.022750131948179195
 """Probability beyond two standard deviations of a normal law, on one side."""
 
@@ -186,7 +188,7 @@ class Law(Measured, metaclass=LawType):
             kind = type(self).__name__
             raise ModelError(
                 f"{self!r} has no {self.location}: it is a law of measurements around predictions. Give the "
-                f"{self.location} first: gr.{'laws.' if kind in ('Student', 'Laplace') else ''}{kind}"
+                f"{self.location} first: gr.{'laws.' if kind in UNDER_LAWS else ''}{kind}"
                 f"({', '.join(self.parameters)})."
             )
 

@@ -33,7 +33,7 @@ class Measured:
     has_atoms: ClassVar[bool] = False
     """Whether single values of a continuous law have a probability, as at limits of detection."""
     location: ClassVar[str] = ""
-    is_smooth: bool = True
+    is_smooth: ClassVar[bool] = True
     """Whether log-densities have a slope by the location everywhere; a class attribute, or a property of wrappers."""
 
     if TYPE_CHECKING:

@@ -170,7 +170,7 @@ class LogNormal(Law):
         return np.asarray(_given(self, self.median) * np.exp(self.log_std * ndtri(probability)))
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
-        z, s, m = self.standardised(value), self.log_std, self.median
+        z, s, m = self.standardised(value), self.log_std, _given(self, self.median)
         first = {"median": z / (s * m), "log_std": (z * z - 1) / s}
         second = {
             ("median", "median"): -(1 / s + z) / (s * m**2),
@@ -178,6 +178,43 @@ class LogNormal(Law):
             ("log_std", "log_std"): (1 - 3 * z * z) / s**2,
         }
         return first, second
+
+    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+        return self._inside(low, high, half)[0]
+
+    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+        """Return log P with derivatives: those of the normal law by log(median), and the chain rule."""
+        found = derivatives_of_moments(*self._inside(low, high, half), self.log_std, of_logarithm(names))
+        at = [k for k, name in enumerate(names) if name == "median"]
+        gradient, hessian, median = found.gradient.copy(), found.hessian.copy(), np.asarray(_given(self, self.median))
+        for k in at:
+            hessian[..., k, k] -= gradient[..., k]
+            gradient[..., k] /= median
+            hessian[..., k, :] /= median[..., None]
+            hessian[..., :, k] /= median[..., None]
+        return Derivatives(tuple(names), found.value, gradient, hessian)
+
+    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        log_p, moments = self._inside(low, high)
+        found, median = (
+            squares_of_moments(moments, self.log_std, of_logarithm(names)),
+            np.asarray(_given(self, self.median)),
+        )
+        for k in (k for k, name in enumerate(names) if name == "median"):
+            found[..., k, :] /= median[..., None]
+            found[..., :, k] /= median[..., None]
+        return log_p, found
+
+    def _inside(self, low: Any, high: Any, half: Any = None) -> Moments:
+        """Return log P and moments of the logarithms of intervals, standardised."""
+        low, high, half = for_each(self, np.maximum(low, 0.0), np.maximum(high, 0.0), half)
+        with np.errstate(all="ignore"):
+            first, last = self.standardised(low), self.standardised(high)
+            if half is None:
+                return normal_moments(first, last)
+            exact = 0.5 * np.log1p(2 * half / low) / self.log_std
+            is_whole = (low > 0) & np.isclose(high - low, 2 * half, rtol=0.1)
+            return normal_moments(first, last, np.where(is_whole, exact, 0.5 * (last - first)))
 
     def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
         width = self.log_std * _given(self, self.median)
@@ -187,3 +224,8 @@ class LogNormal(Law):
 def _given(law: Law, location: Any) -> Any:
     law.refuse_open()
     return location
+
+
+def of_logarithm(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments of the normal law that those of its exponential are."""
+    return tuple({"median": "mean", "log_std": "std"}[name] for name in names)

@@ -1,4 +1,4 @@
-"""Intervals of the normal law: log P and the moments of z = (y − mean)/std inside, from which derivatives follow.
+"""Intervals of the normal law: log P and moments of z = (y − mean)/std inside, from which derivatives follow.
 
 With M(x) = Q(x)/φ(x) of the upper tail and a ≤ b mirrored so that b ≥ |a|,
 
@@ -20,17 +20,20 @@ from grisaille.laws.formulas import HALF_LOG_TWO_PI
 
 NARROW = 1.0
 """Fall of log p, plus the width, below which an interval is narrow."""
+TINY = 0.1
+"""Of the same, below which five nodes are enough."""
 FAR = 300.0
 """Standard deviations beyond which moments are averaged."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+FEW_NODES, FEW_WEIGHTS = np.polynomial.legendre.leggauss(5)
 TAIL_NODES, TAIL_WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 Moments = tuple[np.ndarray, tuple[np.ndarray, ...]]
-"""log P, and E z, E z², E z³, E z⁴."""
+"""log P, and of what lies inside E z, E z², var z, cov(z, z²), var z²."""
 
 
 def normal_moments(low: np.ndarray, high: np.ndarray, half: np.ndarray | None = None) -> Moments:
-    """Return log P of intervals of the standard normal law, and the first four moments inside.
+    """Return log P of intervals of the standard normal law, and moments inside.
 
     half : half the widths, where they are known better than from the ends
     """
@@ -43,7 +46,9 @@ def normal_moments(low: np.ndarray, high: np.ndarray, half: np.ndarray | None = 
         log_p, found = _wide(a, b)
         is_narrow = half * (b + a) + 2 * half < NARROW
         is_far = (a > FAR) & ~is_narrow
-        for chosen, rule, given in ((is_narrow, _narrow, (0.5 * (a + b), half)), (is_far, _tail, (a, b))):
+        is_tiny, cell = half * (b + a) + 2 * half < TINY, (0.5 * (a + b), half)
+        rules = ((is_tiny, _tiny, cell), (is_narrow & ~is_tiny, _narrow, cell), (is_far, _tail, (a, b)))
+        for chosen, rule, given in rules:
             rows = np.flatnonzero(chosen)
             if len(rows):
                 log_p[rows], some = rule(*(g[rows] for g in given))
@@ -51,7 +56,7 @@ def normal_moments(low: np.ndarray, high: np.ndarray, half: np.ndarray | None = 
                     moment[rows] = part
         log_p = np.where(half > 0, log_p, -np.inf)
     sign = np.where(is_mirrored, -1.0, 1.0)
-    moments = (sign * found[0], found[1], sign * found[2], found[3])
+    moments = (sign * found[0], found[1], found[2], sign * found[3], found[4])
     return log_p.reshape(shape), tuple(m.reshape(shape) for m in moments)
 
 
@@ -75,7 +80,12 @@ def _wide(a: np.ndarray, b: np.ndarray) -> Moments:
     first = at_a - at_b
     second = 1 + start * at_a - end * at_b
     third = 2 * first + start**2 * at_a - end**2 * at_b
-    return log_p, (first, second, third, 3 * second + start**3 * at_a - end**3 * at_b)
+    fourth = 3 * second + start**3 * at_a - end**3 * at_b
+    return log_p, (first, second, second - first**2, third - first * second, fourth - second**2)
+
+
+def _tiny(middle: np.ndarray, half: np.ndarray) -> Moments:
+    return _of_nodes(middle, FEW_NODES[:, None] * half, FEW_WEIGHTS[:, None] * half)
 
 
 def _narrow(middle: np.ndarray, half: np.ndarray) -> Moments:
@@ -92,37 +102,38 @@ def _tail(a: np.ndarray, b: np.ndarray) -> Moments:
 def _of_nodes(start: np.ndarray, u: np.ndarray, weight: np.ndarray) -> Moments:
     """Return moments on nodes start + u: of exp(−z²/2) relative to that at the start."""
     parts = weight * np.exp(-u * (start + 0.5 * u))
-    total, z = parts.sum(axis=0), start + u
+    total = parts.sum(axis=0)
     log_p = np.log(total) - 0.5 * start * start - HALF_LOG_TWO_PI
     share = parts / total
-    powers = share * z
-    found = []
-    for _ in range(4):
-        found.append(powers.sum(axis=0))
-        powers = powers * z
-    return log_p, tuple(found)
+    middle = np.einsum("qn,qn->n", share, u)
+    one, away = start + middle, u - middle
+    square = away * away
+    second = share * square
+    var, skew, fourth = second.sum(axis=0), np.einsum("qn,qn->n", second, away), np.einsum("qn,qn->n", second, square)
+    spread = 4 * one * one * var + 4 * one * skew + fourth - var * var
+    return log_p, (one, var + one * one, var, 2 * one * var + skew, spread)
 
 
 def derivatives_of_moments(
     log_p: np.ndarray, moments: tuple[np.ndarray, ...], std: Any, names: tuple[str, ...]
 ) -> Derivatives:
     """Return the derivatives of log P by mean and std."""
-    one, two, three, four = moments
+    one, two, var, skew, spread = moments
     first = {"mean": one / std, "std": (two - 1) / std}
     second = {
-        ("mean", "mean"): (two - 1 - one * one) / std**2,
-        ("mean", "std"): (three - 3 * one - one * (two - 1)) / std**2,
-        ("std", "std"): (four - 5 * two + 2 - (two - 1) ** 2) / std**2,
+        ("mean", "mean"): (var - 1) / std**2,
+        ("mean", "std"): (skew - 2 * one) / std**2,
+        ("std", "std"): (spread - 3 * two + 1) / std**2,
     }
     return assembled(names, log_p, first, second)
 
 
 def squares_of_moments(moments: tuple[np.ndarray, ...], std: Any, names: tuple[str, ...]) -> np.ndarray:
     """Return E[s sᵀ] by mean and std."""
-    one, two, three, four = moments
+    one, two, _, skew, spread = moments
     found = {
         ("mean", "mean"): two / std**2,
-        ("mean", "std"): (three - one) / std**2,
-        ("std", "std"): (four - 2 * two + 1) / std**2,
+        ("mean", "std"): (skew + one * (two - 1)) / std**2,
+        ("std", "std"): (spread + (two - 1) ** 2) / std**2,
     }
     return assembled(names, np.zeros(np.shape(one)), {}, found).hessian

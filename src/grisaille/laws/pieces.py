@@ -76,7 +76,8 @@ class Pieces:
             at = 0.5 * (low + high)
             is_here = self._per_decade(at) >= top - NEGLIGIBLE
             low, high = np.where(is_here, at, low), np.where(is_here, high, at)
-        return np.where(is_cut, np.minimum(np.exp(high), self.length), np.minimum(self.length, np.exp(DECADES)))
+        end = np.where(is_cut, np.exp(high), np.exp(DECADES))
+        return np.asarray(np.minimum(end, self.length))
 
     def _per_decade(self, log_y: np.ndarray) -> np.ndarray:
         found = self.log_density(np.minimum(np.exp(log_y), self.length)) + log_y
@@ -93,6 +94,7 @@ def cut_at_peak(law: Any, low: np.ndarray, high: np.ndarray) -> Pieces:
     low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
     if law.is_discrete:
         low, high = np.ceil(low), np.floor(high)
+    is_empty = low > high
     centre = np.clip(_peak(law, low, high), low, high)
     below = centre
     if law.is_discrete:
@@ -100,7 +102,7 @@ def cut_at_peak(law: Any, low: np.ndarray, high: np.ndarray) -> Pieces:
         below, low, high = centre - 1, low - 1, high + 1
     rows, start = np.tile(np.arange(count), 2), np.concatenate([below, centre])
     length, side = np.concatenate([below - low, high - centre]), np.repeat([-1.0, 1.0], count)
-    chosen = np.flatnonzero((length > 0) & np.isfinite(start))
+    chosen = np.flatnonzero((length > 0) & np.isfinite(start) & ~np.tile(is_empty, 2))
     return Pieces(rows_of(law, rows, count), rows, start, side, length).where(chosen)
 
 
@@ -120,7 +122,7 @@ def _peak(law: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
     def at(step: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return np.clip(middle + np.sign(step) * np.expm1(np.abs(step)), low, high)
+            return np.asarray(np.clip(middle + np.sign(step) * np.expm1(np.abs(step)), low, high))
 
     def density(step: np.ndarray) -> np.ndarray:
         found = np.asarray(law.log_formula(at(step)))

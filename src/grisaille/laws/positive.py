@@ -12,7 +12,7 @@ from grisaille.laws import checks
 from grisaille.laws.formulas import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
-from grisaille.laws.stirling import digamma_error, log1p_minus, stirling_error, trigamma_error
+from grisaille.laws.stirling import digamma_error, log_ratio_minus, stirling_error, trigamma_error
 
 LOG_TWO_OVER_PI = math.log(2 / math.pi)
 NARROW = 100.0
@@ -75,7 +75,11 @@ class Gamma(_Positive):
         if not (a > NARROW).any():
             return self.formula(value)
         narrow = (
-            a * log1p_minus(value / self._mean - 1) + 0.5 * log(a) - HALF_LOG_TWO_PI - stirling_error(a) - log(value)
+            a * log_ratio_minus(value / self._mean, value / self._mean - 1)
+            + 0.5 * log(a)
+            - HALF_LOG_TWO_PI
+            - stirling_error(a)
+            - log(value)
         )
         return np.where(a > NARROW, np.where(value > 0, narrow, -np.inf), self.formula(value))
 
@@ -84,7 +88,7 @@ class Gamma(_Positive):
         x = value / m - 1
         first, second = {"mean": a * x / m}, {("mean", "mean"): -a * (1 + 2 * x) / m**2, ("mean", "shape"): x / m}
         if "shape" in names:
-            first["shape"] = log1p_minus(x) + 0.5 / a - digamma_error(a)
+            first["shape"] = log_ratio_minus(value / m, x) + 0.5 / a - digamma_error(a)
             second[("shape", "shape")] = np.broadcast_to(-0.5 / a**2 - trigamma_error(a), np.shape(x))
         return first, second
 

@@ -62,7 +62,7 @@ def _roots(law: Any, p: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.n
         active = active[~is_found]
         if not len(active):
             break
-    return x
+    return np.asarray(x)
 
 
 def _bracket(

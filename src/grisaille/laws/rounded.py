@@ -10,7 +10,7 @@ import numpy as np
 
 from grisaille.laws import checks, wrapper
 from grisaille.laws.arguments import for_each
-from grisaille.laws.cells import cells_of, rounded_information
+from grisaille.laws.cells import cells_of, rounded_information, rounded_moments
 from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.law import Law
 
@@ -102,11 +102,11 @@ class Rounded(wrapper._Wrapper):
 
     @property
     def mean(self) -> Any:
-        return cells_of(self).mean * self.step
+        return rounded_moments(self)[0]
 
     @property
     def deviation(self) -> Any:
-        return cells_of(self).deviation * self.step
+        return rounded_moments(self)[1]
 
     def refused_values(self, value: Any) -> tuple[int, str] | None:
         x = np.asarray(value, dtype=float)

@@ -64,7 +64,19 @@ def log1p_minus(x: Any) -> np.ndarray:
         tail = np.zeros_like(r)
         for k in range(TERMS, 0, -1):
             tail = (tail + 2 / (2 * k + 1)) * square
-        return np.where(np.abs(x) < SMALL, r * (tail - x), np.log1p(x) - x)
+        return np.asarray(np.where(np.abs(x) < SMALL, r * (tail - x), np.log1p(x) - x))
+
+
+def log_ratio(ratio: Any, x: Any) -> np.ndarray:
+    """Return log(ratio) of positive numbers, given x = ratio − 1 without the digits that it loses near one."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(np.abs(x) < SMALL, np.log1p(x), np.log(ratio)))
+
+
+def log_ratio_minus(ratio: Any, x: Any) -> np.ndarray:
+    """Return log(ratio) − x, given x = ratio − 1 likewise."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(np.abs(x) < SMALL, log1p_minus(x), np.log(ratio) - x))
 
 
 def deviance(count: Any, expected: Any, difference: Any) -> np.ndarray:
@@ -73,7 +85,7 @@ def deviance(count: Any, expected: Any, difference: Any) -> np.ndarray:
         x = difference / expected
         near = (1 + x) * log1p_minus(x) + x * x
         found = expected * np.where(np.abs(x) < SMALL, near, (1 + x) * np.log1p(x) - x)
-    return np.where(np.asarray(count) == 0, expected, found)
+    return np.asarray(np.where(np.asarray(count) == 0, expected, found))
 
 
 def _series(z: np.ndarray, factor: Any) -> np.ndarray:

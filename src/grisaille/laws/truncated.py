@@ -119,7 +119,7 @@ class Truncated(wrapper._Wrapper):
         return Derivatives(names, self.log_density(value), at.gradient - whole.gradient, at.hessian - whole.hessian)
 
     def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
-        return self.of.log_interval(*self._within(low, high, half)) - self.of.log_interval(*self.limits)
+        return np.asarray(self.of.log_interval(*self._within(low, high, half)) - self.of.log_interval(*self.limits))
 
     def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
         inner, (low, high, half) = wrapper.inner_names(names), self._within(low, high, half)

@@ -8,11 +8,13 @@ from typing import Any
 
 from grisaille.errors import DataError
 from grisaille.laws import Law, MultivariateNormal, Smoothness
+from grisaille.laws.content import is_for_measurements
 from grisaille.laws.law import is_ours
 
 KINDS: dict[str, type] = {
-    **{n.lower(): kind for n, kind in Law.known.items() if is_ours(kind)}, "smoothness": Smoothness,
-}  # fmt: skip
+    **{n.lower(): kind for n, kind in Law.known.items() if is_ours(kind) and not is_for_measurements(kind)},
+    "smoothness": Smoothness,
+}
 
 
 def make_prior(table: Mapping[str, Any]) -> Any:

@@ -122,7 +122,7 @@ def _conclude(
         is_likelihood=True,
         count=problem.count,
         objective=evaluation.objective,
-        evaluation=evaluation,
+        evaluation=replace(evaluation, curvature=information),
         cases=problem.cases,
         converged=converged,
         status=_sentence(converged, outcome, decrement, journal.evaluations),
@@ -140,7 +140,7 @@ def _decrement(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.
     known = told & np.isfinite(np.diag(covariance))
     slope = np.where(known, evaluation.slope, 0.0)
     inner = np.where(np.outer(known, known), covariance, 0.0)
-    return float(np.sqrt(max(slope @ inner @ slope, 0.0)))
+    return float(np.sqrt(max(float(slope @ inner @ slope), 0.0)))
 
 
 def _is_same(search: Likely, evaluation: MeasuredEvaluation, theta: np.ndarray) -> bool:
