@@ -13,11 +13,48 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from grisaille.laws import Law
+from grisaille.trial.data_matrix import Samples
 
 ROUNDING = 1e-9
 """Of information in units of its diagonal: a negative eigenvalue that is none."""
 MIDDLE = (0.15865525393145707, 0.8413447460685429)
 """Probabilities one standard deviation of a normal law around its mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The samples of one output beside their law at a point.
+
+    slopes : ∂η/∂θ, (N, n) for each argument of the law that moves, by path; empty where derivatives are not wanted
+    observed : which samples have limits that are not known for the others
+    """
+
+    samples: Samples
+    law: Law
+    slopes: Mapping[str, np.ndarray]
+    observed: np.ndarray | None = None
+
+    @property
+    def location(self) -> np.ndarray:
+        """Return ŷ."""
+        return np.asarray(self.law.arguments[self.law.location_path])
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Return y − ŷ."""
+        return np.asarray(self.samples.values - self.location)
+
+    @property
+    def located(self) -> np.ndarray:
+        """Return ∂ŷ/∂θ."""
+        return np.asarray(self.slopes[self.law.location_path])
+
+    def terms(self, count: int) -> LawTerms:
+        """Return what the samples add where outputs are independent; ``count`` of unknowns, or 0 for values alone."""
+        values = self.samples.values
+        if not count:
+            return LawTerms(self.law, self.law.log_density(values))
+        return LawTerms.of(self.law, values, self.slopes, count, self.observed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +98,6 @@ class LawTerms:
         return cls(law, found.value, scores, _with_observed(rest, bend, scores[observed]))
 
 
-<<<<<<< HEAD
-def _positive_part(matrices: np.ndarray) -> np.ndarray:
-    """Return the nearest matrices (N, k, k) without negative eigenvalues."""
-    values, vectors = np.linalg.eigh(0.5 * (matrices + np.swapaxes(matrices, 1, 2)))
-    return np.asarray(np.einsum("ijk,ik,ilk->ijl", vectors, np.maximum(values, 0.0), vectors))
-=======
 def _carried(information: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
     """Return Σ Jᵀ I J over samples, (n, n), of information (N, k, k) and slopes (N, k, n)."""
     samples, names, count = jacobian.shape
@@ -84,15 +115,3 @@ def _with_observed(rest: np.ndarray, bend: np.ndarray, scores: np.ndarray) -> np
     size = np.sqrt(np.maximum(np.diag(rest + outer), np.finfo(float).tiny))
     lowest = np.linalg.eigvalsh((rest + bend) / np.outer(size, size))[0] if len(size) else 0.0
     return np.asarray(rest + (bend if lowest > -ROUNDING else outer))
-
-
-def spread_of(law: Law) -> np.ndarray:
-    """Return the size of a law's scatter: its standard deviation, or half its middle 68 % where it has none."""
-    deviation = np.asarray(law.deviation, dtype=float)
-    is_there = np.isfinite(deviation) & (deviation > 0)
-    if is_there.all():
-        return deviation
-    low, high = (np.asarray(law.quantile(p), dtype=float) for p in MIDDLE)
-    wide = 0.5 * (high - low)
-    return np.where(is_there, deviation, np.where(np.isfinite(wide) & (wide > 0), wide, 1.0))
->>>>>>> lawcore
