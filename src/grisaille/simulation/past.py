@@ -170,7 +170,7 @@ def _require_points(t: float, end: float, points: int, values: int) -> None:
     require_memory(
         DOUBLE * points * values,
         f"The past of delayed unknowns from t = {t:.6g} to {end:.6g} (at {points} points, {values} values each)",
-        "They are not smooth there, however short the pieces: give a larger rtol, steps (method='frozen'), or end before.",
+        "They are not smooth there, however short the pieces: use a larger rtol, method='frozen', or end before.",
     )
 
 
