@@ -7,7 +7,7 @@ no start of its own, it begins at what they give: a wish, as theirs are. Equatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from grisaille.model.content import Law
@@ -53,7 +53,7 @@ class _Search:
             leaves = {node.path for node in postorder((expression,)) if isinstance(node, Name)}
             known = {leaf: self._known(leaf, (*above, name)) for leaf in leaves}
             if all(value is not None for value in known.values()):
-                found = Rewriter(lambda node, put=known: put[node.path] if isinstance(node, Name) else None)(expression)
+                found = _put(expression, known)
                 break
         if found is not None or not above:
             self._found[name] = found
@@ -77,12 +77,16 @@ class _Search:
 
     def with_starts(self, expression: Expression) -> Expression:
         """The formula with starts in place of variables."""
-        variables = self.names.variables
+        return _put(expression, {name: variable.start for name, variable in self.names.variables.items()})
 
-        def put(node: Expression) -> Expression | None:
-            return variables[node.path].start if isinstance(node, Name) and node.path in variables else None
 
-        return Rewriter(put)(expression)
+def _put(expression: Expression, values: Mapping[str, Expression | None]) -> Expression:
+    """The formula with others in place of names."""
+
+    def put(node: Expression) -> Expression | None:
+        return values.get(node.path) if isinstance(node, Name) else None
+
+    return Rewriter(put)(expression)
 
 
 def _explicit(law: Law) -> Iterator[tuple[str, Expression]]:
