@@ -16,8 +16,12 @@ from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, wi
 
 Texts = dict[str, str]
 _KINDS = "model|package|function|type|record|block|connector|class|operator"
-_REDECLARED = re.compile(rf"\bredeclare\s+(?:(?:replaceable|final|each)\s+)*(?!(?:{_KINDS})\b)[\w.]+\s+(\w+)")
-_REPLACEABLE = re.compile(rf"\breplaceable\s+(?!(?:{_KINDS}|parameter|constant)\b)([\w.]+)\s+(\w+)\s*\(")
+_REDECLARED = re.compile(
+    rf"\bredeclare\s+(?:(?:replaceable|final|each|parameter|constant)\s+)*(?!(?:{_KINDS})\b)[\w.]+\s+(\w+)"
+)
+_REPLACEABLE = re.compile(
+    rf"\breplaceable\s+((?:parameter\s+|constant\s+)?)(?!(?:{_KINDS}|parameter|constant)\b)([\w.]+)\s+(\w+)\s*\("
+)
 _CLAUSE = re.compile(r"\)\s*(?:\"[^\"]*\"\s*)?constrainedby\s+[\w.]+\s*(\()?")
 _NUMBER = re.compile(r"\s*(?:final\s+)?(\w+)\s*=\s*(?:[-+]?[\d.]+(?:[eE][-+]?\d+)?|true|false)\s*$")
 _PREFIX = re.compile(r"\b(?:inner|outer|redeclare|final)\s*$")
@@ -41,7 +45,7 @@ def with_own_modifiers(texts: Texts) -> Texts:
 def _edits(text: str, redeclared: set[str]) -> Iterator[Edit]:
     bare = without_words(text)
     for made in _REPLACEABLE.finditer(bare):
-        kind, name = made.groups()
+        prefix, kind, name = made.groups()
         end = end_of_parentheses(bare, made.end())
         clause = _CLAUSE.match(bare, end)
         if name not in redeclared or clause is None or made.end() == end:
@@ -49,7 +53,8 @@ def _edits(text: str, redeclared: set[str]) -> Iterator[Edit]:
         given = [_NUMBER.match(bare[a:b]) for a, b in arguments(bare, made.end(), end)]
         if all(given) and clause[1] is None and not _PREFIX.search(bare[max(made.start() - 20, 0) : made.start()]):
             modifiers = text[made.end() : end]
-            yield made.start(), end + 1, f"model {name}__given = {kind}({modifiers}); replaceable {name}__given {name}"
+            given_class = f"{'record' if prefix else 'model'} {name}__given = {kind}({modifiers});"
+            yield made.start(), end + 1, f"{given_class} replaceable {prefix}{name}__given {name}"
         else:
             words = " ".join(text[made.start() : end + 1].split())
             warnings.warn(
