@@ -11,7 +11,6 @@ their changes, which is exact where they enter in separate terms. The share s is
 
     0 = s                  while the relation is held at v,
     0 = d(gap)/dt          while it slides (σ = 1),
-    0 = s − λ              while z is followed from o to v (σ = 2, gr_events.h),
 
 so that integrators solve, and differentiate, sliding motion as any other implicit equation. Layout::
 
@@ -99,9 +98,7 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
         reactions = replace(reactions, rates=ca.densify(_part(all_rates, n, all_rates.numel())))
     implicit = _part(system.z, 0, nz)
     too_long = [nz > SOLVED_IN_FORMULAS and bool(ca.depends_on(gaps[k], implicit)) for k in range(n)]
-    own = ca.vertcat(
-        *(shares[k] if too_long[k] else ca.if_else(sliding[k] == 1, rates[k], shares[k]) for k in range(n))
-    )
+    own = ca.vertcat(*(shares[k] if too_long[k] else ca.if_else(sliding[k], rates[k], shares[k]) for k in range(n)))
     full = written_out(pieces)
     # the rate of an implicit unknown that shares move contains their rates, which are not known
     unclear = implicit if (nz and ca.depends_on(residual, shares)) or nz > SOLVED_IN_FORMULAS else ca.SX(0, 1)

@@ -23,7 +23,7 @@
 #include "gr_bends.h"
 #include "gr_event_room.h"
 #include "gr_output.h"
-#include "gr_rescue.h"
+#include "gr_change.h"
 #include "gr_signal.h"
 #include "gr_task.h"
 
@@ -40,7 +40,6 @@ enum { GR_AWAY = 0, GR_NEAR = 1, GR_LEFT = 2, GR_WAITS = 3 };
 enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 
 #define GR_SHARES (GR_NZ - GR_NM - GR_NE) /* where the shares stand in z */
-#define GR_BETWEEN 2.0 /* of `sliding`: z is followed from the other value to the one that is held */
 #define GR_SAMPLES 16
 #define GR_INSIDE_POINTS 7
 #define GR_EDGE 0.02        /* of a step: what turns so close to its ends is left to them */
@@ -69,8 +68,8 @@ GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE; }
 GR_FN double *gr_other(const gr_task *k) { return k->p + GR_NP - 3 * GR_NE; }
 GR_FN double *gr_sliding(const gr_task *k) { return k->p + GR_NP - 2 * GR_NE; }
 GR_FN double *gr_slack(const gr_task *k) { return k->p + GR_NP - GR_NE; }
-GR_FN void gr_note_modes(const gr_task *k) {
-  for (long i = 0; i < 3 * GR_NE; i++) gr_modes_of_z(k)[i] = gr_held(k)[i];
+GR_FN void gr_note_p(const gr_task *k) {
+  for (long i = 0; i < GR_NP; i++) gr_p_of_z(k)[i] = k->p[i];
 }
 GR_FN long gr_kind_of(long i) { return gr_kind[i] < 0 ? -gr_kind[i] : gr_kind[i]; }
 
@@ -730,78 +729,25 @@ GR_FN long gr_record(gr_task *k, long mode, double what) {
   return k->at_once > GR_MOST_AT_ONCE + 4 * GR_NE ? gr_fail(k, GR_ACCUMULATES, mode, (double)k->at_once) : GR_DONE;
 }
 
-/* shares of relations that have changed since z was solved become 1, between their new values and the old ones in the
- * place of the others, so that z still meets the equations; answers how many, 0 where sliding has begun or ended as well */
-GR_COLD long gr_turn_back(const gr_task *k, double *z) {
-  const double *held = gr_modes_of_z(k), *other = held + GR_NE, *sliding = other + GR_NE;
-  long changed = 0;
-  for (long i = 0; i < GR_NE; i++) {
-    const long slides = gr_sliding(k)[i] != 0.0 || sliding[i] != 0.0, same = gr_held(k)[i] == held[i];
-    if (held[i] == HUGE_VAL || (slides && (gr_sliding(k)[i] != sliding[i] || gr_other(k)[i] != other[i] || !same))) return 0;
-    if (same) continue;
-    z[GR_SHARES + i] = 1.0;
-    changed++;
-  }
-  for (long i = 0; changed > 0 && i < GR_NE; i++)
-    if (gr_held(k)[i] != held[i]) gr_other(k)[i] = held[i], gr_sliding(k)[i] = GR_BETWEEN;
-  return changed;
-}
-
-/* Relations have changed and plain Newton has led from z at the old ones, `before`, to `z`: several roots are near to
- * what has jumped. The one that is meant is that which z comes to while the equations change from the old ones to the new
- * ones. Where that way ends, the root stays, and a jump to it is counted if it belongs to another branch. */
-GR_COLD void gr_follow_modes(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, const double *before) {
-  double start[GR_LEN(GR_NZ)], found[GR_LEN(GR_NZ)], lift[GR_LEN(GR_NZ)], other[GR_NE], share = 0.0;
-  const double amount = k->amount;
-  const long where = k->where, branch = gr_linearise_z(k, n, k->t, x, z, u) ? 0 : gr_orientation(n);
-  for (long i = 0; i < GR_NE; i++) other[i] = gr_other(k)[i];
-  for (long i = 0; i < GR_NZ; i++) start[i] = before[i], lift[i] = 0.0;
-  if (gr_turn_back(k, start) > 0) {
-    const gr_anchor from = {k->t, x, start, 0};
-    gr_way w = {&from, k->t, x, u, u, lift, 1};
-    long usable = gr_way_values(k, n, &w, 1.0, start);
-    for (long i = 0; i < GR_NZ; i++) lift[i] = n->f[GR_NX + i];
-    for (long i = GR_SHARES; i < GR_SHARES + GR_NE; i++) n->f[GR_NX + i] = 0.0;
-    usable = usable && gr_linearise_z(k, n, k->t, x, start, u) == GR_DONE;
-    const long orientation = usable ? gr_orientation(n) : 0;
-    if (usable) gr_correction_z(k, n, found);
-    if (usable && gr_size_z(k, start, found) <= 1e-2 / k->rtol) { /* z did belong to the old values */
-      if (!gr_rescue_along(k, n, &w, found, GR_STRIDES, &share)) {
-        for (long i = 0; i < GR_NE; i++)
-          if (gr_sliding(k)[i] != 1.0) found[GR_SHARES + i] = 0.0;
-        for (long i = 0; i < GR_NZ; i++) lift[i] = found[i] - z[i];
-        if (gr_size_z(k, z, lift) > fmax(10.0, gr_decides_nothing(k)))
-          for (long i = 0; i < GR_NZ; i++) z[i] = found[i];
-      } else if (branch && orientation != branch) {
-        k->snaps++;
-      }
-    }
-  }
-  for (long i = 0; i < GR_NE; i++) {
-    gr_other(k)[i] = other[i];
-    if (gr_sliding(k)[i] == GR_BETWEEN) gr_sliding(k)[i] = 0.0;
-  }
+/* z and F with the modes and discrete variables as they are now; z comes in as it was at x_before */
+GR_COLD long gr_solve_set(gr_task *k, gr_newton *n, const double *x_before, const double *x, double *z, const double *u) {
+  const double *was_sliding = gr_p_of_z(k) + GR_NP - 2 * GR_NE;
+  const gr_equations old = {x_before, u, gr_p_of_z(k)};
+  long slides = 0;
   n->valid = 0;
-  k->where = where;
-  k->amount = amount;
+  for (long i = 0; i < GR_NE; i++) {
+    slides |= gr_sliding(k)[i] != was_sliding[i];
+    if (gr_sliding(k)[i] == 0.0) z[GR_SHARES + i] = 0.0;
+  }
+  const long status = slides ? gr_solve_implicit(k, n, 0, k->t, x, z, u)
+                             : gr_solve_changed(k, n, 0, &old, k->t, x, z, u);
+  if (!status) gr_note_p(k);
+  return status;
 }
 
 /* z and F with the modes as they are now */
 GR_COLD long gr_solve_modes(gr_task *k, gr_newton *n, const double *x, double *z, const double *u) {
-  double before[GR_LEN(GR_NZ)];
-  const long iterations = k->newton_iterations;
-  n->valid = 0;
-  for (long i = 0; i < GR_NE; i++)
-    if (gr_sliding(k)[i] == 0.0) z[GR_SHARES + i] = 0.0;
-  for (long i = 0; i < GR_NZ; i++) before[i] = z[i];
-  long status = gr_solve_implicit(k, n, 0, k->t, x, z, u);
-  /* equations that are linear are solved by the first correction, and have one root */
-  if (!status && GR_NM == 0 && k->newton_iterations - iterations > 2) {
-    gr_follow_modes(k, n, x, z, u, before);
-    status = gr_solve_implicit(k, n, 0, k->t, x, z, u);
-  }
-  if (!status) gr_note_modes(k);
-  return status;
+  return gr_solve_set(k, n, x, x, z, u);
 }
 
 /* the rate of gap i with its relation held at v; 0 where it says nothing */
@@ -866,7 +812,7 @@ GR_COLD long gr_attracts(gr_task *k, gr_newton *n, const double *x, const double
   if (!status) status = gr_rate_with(k, n, x, trial, u, i, above, &up);
   gr_held(k)[i] = below;
   gr_sliding(k)[i] = 1.0;
-  gr_note_modes(k); /* those of z */
+  gr_note_p(k); /* that of z */
   return !status && up < down;
 }
 
@@ -1022,7 +968,7 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   k->n_events = k->at_once = 0;
   k->event_at = k->joined_at = -HUGE_VAL;
   for (long i = 0; i < 4 * GR_NE; i++) gr_held(k)[i] = 0.0;
-  for (long i = 0; i < 3 * GR_NE; i++) gr_modes_of_z(k)[i] = HUGE_VAL;
+  for (long i = 0; i < GR_NP; i++) gr_p_of_z(k)[i] = HUGE_VAL; /* not known */
   for (long i = 0; i < GR_NE; i++) z[GR_SHARES + i] = 0.0;
   for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
