@@ -43,12 +43,12 @@ typedef struct {
   long segment;
 } gr_anchor;
 
-#if GR_HAS_Z
-
 /* what the equations of z stand at */
 typedef struct {
   const double *x, *u, *p;
 } gr_equations;
+
+#if GR_HAS_Z
 
 /* from a known root to where one is wanted */
 typedef struct {

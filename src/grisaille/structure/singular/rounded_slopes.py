@@ -83,7 +83,7 @@ def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> lis
 def _own_units(slopes: csc_array) -> np.ndarray:
     """Units of unknowns that make their largest slopes equal, whatever the units of the equations are."""
     columns = equilibrated_entries(slopes)[2]
-    return np.divide(1.0, columns, out=np.ones_like(columns), where=columns > 0)
+    return np.asarray(np.divide(1.0, columns, out=np.ones_like(columns), where=columns > 0))
 
 
 def _terms(
@@ -112,13 +112,13 @@ def _terms(
 def _sum_of_ways(slopes: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Σ slopes_k share_kj; what overflows in one column says nothing of the others."""
     used = np.flatnonzero(slopes)
-    return _products(slopes[used, None], share[used]).sum(axis=0)
+    return np.asarray(_products(slopes[used, None], share[used]).sum(axis=0))
 
 
 def _products(a: np.ndarray | float, b: np.ndarray) -> np.ndarray:
     """a·b, with 0·∞ = 0: what does not occur."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.where((a == 0) | (b == 0), 0.0, a * b)
+        return np.asarray(np.where((a == 0) | (b == 0), 0.0, a * b))
 
 
 def _absolute_slopes(
