@@ -115,11 +115,9 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("case", FITS)
-def test_a_second_fit_builds_no_function(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does one of an equal model: formulas are kept by content."""
-    plant, data, method = FITS[case]
-    built: list[object] = []
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The CasADi functions that are built from now on, by name."""
+    built: list[str] = []
     make = ca.Function.__init__
 
     def count(self: ca.Function, *arguments: object) -> None:
@@ -127,8 +125,24 @@ def test_a_second_fit_builds_no_function(case: str, monkeypatch: pytest.MonkeyPa
             built.append(arguments[0])
         make(self, *arguments)
 
-    first = gr.fit(plant(), data, ["k"], method, progress=False)
     monkeypatch.setattr(ca.Function, "__init__", count)
+    return built
+
+
+def test_a_fresh_equal_model_is_simulated_without_building_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = np.linspace(0.0, 1.0, 11)
+    first = gr.simulate(Pendulum(), times, inputs={"u": 1.0})
+    built = counted(monkeypatch)
+    again = gr.simulate(Pendulum(), times, inputs={"u": 1.0})
+    assert not built and (again["phi"].values == first["phi"].values).all()
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_a_second_fit_builds_no_function(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does one of an equal model: formulas are kept by content."""
+    plant, data, method = FITS[case]
+    first = gr.fit(plant(), data, ["k"], method, progress=False)
+    built = counted(monkeypatch)
     again = gr.fit(plant(), data, ["k"], method, progress=False)
     assert not built
     assert float(again["k"]) == float(first["k"])

@@ -24,9 +24,9 @@ from grisaille.compilation.stochastic_step import (
     white_step,
 )
 from grisaille.errors import CompilationError
-from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.stochastic.diffusion import find_diffusion
 from grisaille.structure.system import Signal
 
 W = gr.spectra.white

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +96,10 @@ def test_laws_inside_laws_and_starts_are_kept(tmp_path: Path) -> None:
     again = gr.load(tmp_path / "fit.nc")
     assert [u.prior for u in again.estimate.unknowns] == [law, gr.laws.Laplace(0.0, 0.1)]
     assert again.experiments[0].start == {"x": gr.laws.Laplace(0.0, 0.1)}
+
+
+def test_it_is_short() -> None:
+    assert len(inspect.getsource(Logistic).splitlines()) <= 40
 
 
 def test_what_is_no_formula_is_refused_by_all_in_one_sentence() -> None:

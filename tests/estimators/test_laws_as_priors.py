@@ -132,7 +132,7 @@ def test_what_only_a_prior_knows_is_where_it_is_largest(name: str, law: laws.Law
     fit = gr.fit(model, DATA, ["k", "dead"], method, priors={"dead": law}, progress=False)
     assert fit.converged and fit["dead"] == pytest.approx(mode, abs=1e-6)
     if width is None:
-        assert fit.parameters.loc["dead", "status"] in ("at bound", "zero")
+        assert fit.parameters.loc["dead", "status"] in ("at bound", "at kink", "zero")
     else:
         assert fit["dead"].std_error == pytest.approx(width, rel=1e-4)
 
@@ -141,7 +141,17 @@ def test_what_only_a_prior_knows_is_where_it_is_largest(name: str, law: laws.Law
 def test_a_kink_that_the_data_do_not_overcome_holds_an_unknown(name: str) -> None:
     fit = fitted(name, laws.Laplace(0.8, 0.05))
     assert fit.converged and float(fit["k"]) == 0.8
-    assert fit.parameters.loc["k", "status"] == "at bound"
+    assert fit.parameters.loc["k", "status"] == "at kink"
+    free, curvature = without(name)
+
+    def above(v: float) -> float:
+        rise = 0.5 * curvature * ((v - float(free["k"])) ** 2 - (0.8 - float(free["k"])) ** 2)
+        return 2 * (rise + abs(v - 0.8) / 0.05) - stats.chi2.ppf(0.95, 1)
+
+    ends = brentq(above, 0.5, 0.8), brentq(above, 0.8, 1.1)  # there is room on both sides of a kink
+    methods = ("wald",) if name == "simulated" else ("wald", "auto", "profile")
+    for found in (fit.intervals(method=m).loc["k"] for m in methods):
+        assert [found.lower, found.upper] == pytest.approx(ends, rel=5e-3 if name == "simulated" else 1e-4)
     assert "at kink: k is where its prior Laplace(mean=0.8, scale=0.05) has a kink" in str(fit)
     beyond = fitted(name, laws.Laplace(0.4, 0.1))  # the guess, 0.6, is on one side, and a weak one is passed
     assert fitted(name, laws.Laplace(0.7, 1.0))["k"] == pytest.approx(float(without(name)[0]["k"]), abs=0.03)
@@ -163,6 +173,34 @@ def test_open_noise_and_a_prior_on_its_level() -> None:
     pulled = gr.fit(Open(), DATA, names, gr.KalmanML(), priors={"noise(y)": gr.HalfNormal(0.1)}, progress=False)
     alone = gr.fit(Open(), DATA, names, gr.KalmanML(), progress=False)
     assert float(pulled["noise(y)"]) < float(alone["noise(y)"]) - 0.05
+
+
+def test_others_are_followed_across_a_kink() -> None:
+    """The interval of b, and a test of a value, with a at its best for each b: on the kink for some of them."""
+
+    class Decay(gr.Model):
+        a = gr.Parameter(1.0, prior=laws.Laplace(1.22, 0.02))
+        b = gr.Parameter(0.7, bounds=(0.01, 10.0))
+        x = gr.Variable(1.0)
+        y = gr.Output(a * x, noise=0.1)
+        equations = [der(x) == -b * x]
+
+    times = np.linspace(0.0, 3.0, 25)
+    y = 1.3 * np.exp(-0.8 * times) + 0.1 * np.random.default_rng(4).standard_normal(25)
+    fit = gr.fit(Decay(), gr.Experiment(times, {}, {"y": y}), ["a", "b"], gr.KalmanML(), progress=False)
+    assert fit.parameters["status"].tolist() == ["at kink", "free"]
+
+    def best(b: float) -> float:
+        """−2 log p with a at its best: where its slope changes sign, or at the kink."""
+        X = np.exp(-b * times) / 0.1
+        ends = [(X @ y / 0.1 + side / 0.02) / (X @ X) for side in (1, -1)]  # below and above it
+        a = float(np.clip(1.22, ends[1], ends[0]))
+        return float(np.sum((y / 0.1 - a * X) ** 2)) + 2 * abs(a - 1.22) / 0.02
+
+    least = best(float(fit["b"]))
+    for end in fit.intervals(method="profile").loc["b"]:
+        assert best(end) - least == pytest.approx(stats.chi2.ppf(0.95, 1), rel=5e-3)
+    assert fit.test({"b": 0.7}).ratio == pytest.approx(best(0.7) - least, rel=1e-4)
 
 
 @pytest.mark.parametrize("method", [gr.OutputError(compiled=False), gr.KalmanML()])

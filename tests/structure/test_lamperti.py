@@ -10,9 +10,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.diffusion import Diffusion, find_diffusion
-from grisaille.structure.lamperti import Chart, Point, boundary_dimension, find_charts, stays_inside
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.stochastic.diffusion import Diffusion, find_diffusion
+from grisaille.structure.stochastic.lamperti import Chart, Point, boundary_dimension, find_charts, stays_inside
 
 
 def scalar(drift: Any, factor: Any, start: float = 1.0) -> Diffusion:

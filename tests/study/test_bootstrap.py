@@ -66,3 +66,14 @@ def test_mistakes() -> None:
     for options, words in (({"kind": "jackknife"}, "give 'parametric'"), ({"block": 0}, "whole number above zero")):
         with pytest.raises(EstimationError, match=words):
             gr.bootstrap(fit, 2, **options)
+
+
+def test_what_it_makes_of_priors_is_said() -> None:
+    """A prior stays in every run: the spread is less than the standard error, which contains what the prior leaves."""
+    y = 1.5 - 0.4 * X + np.random.default_rng(4).standard_normal(N)
+    data = gr.Experiment(inputs={"x": X}, outputs={"y": y})
+    priors = {"p": gr.laws.Student(1.5, 4.0, 0.05), "q": gr.Uniform(-2.0, 2.0)}
+    study = gr.bootstrap(gr.fit(Quiet(), data, ["p", "q"], METHOD, priors=priors), 20, executor="serial")
+    assert study.estimates["p"].std() < 0.5 * study.table["std_error(p)"].mean()
+    assert any(note.startswith("priors: those of p stay as they are") for note in study.notes)
+    assert "priors: those of p" in str(study) and not gr.bootstrap(fitted(False), 2, executor="serial").notes

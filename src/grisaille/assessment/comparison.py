@@ -204,6 +204,7 @@ def _notes(fits: Mapping[str, Fitted], same: bool) -> Iterator[str]:
         if not fit.estimate.free.all():
             at = [n for n, f in zip(fit.names, fit.estimate.free, strict=True) if not f]
             where = "zero or a bound" if any(fit.estimates[n] == 0 for n in at) else "a bound"
+            where += " or a kink" * bool(fit.estimate.at_kink.any())
             yield f"{label}: {', '.join(at)} at {where}, not counted among the parameters."
     if not same:
         yield "the fits are of different measurements: their AIC, BIC and log-likelihoods cannot be compared."

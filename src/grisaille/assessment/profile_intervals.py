@@ -5,7 +5,9 @@ its model there foretells of the profile is compared (``profile_limits``). Where
 of the interval's width, the profile is followed to its limits; where those differ from Wald's by more than a tenth of
 the width, they take its place. A fit that is nearly linear in its unknowns pays two evaluations for each.
 
-What a bound holds has its limit where the deviance, the others following, has reached the one-sided quantile.
+What a bound holds has its limit where the deviance, the others following, has reached the one-sided quantile; what the
+kink of a prior holds has two limits. Where Newton's steps do not follow a profile, as across a kink of another unknown,
+it is walked point by point.
 """
 
 from __future__ import annotations
@@ -62,12 +64,17 @@ def _walked(fit: Fitted, level: float) -> Intervals:
     """Profiles followed point by point, where only the estimator itself can fit again."""
     wald = wald_intervals(fit, level)
     lower, upper, kinds = wald.lower.copy(), wald.upper.copy(), list(wald.kinds)
-    for k, (name, u) in enumerate(zip(fit.names, fit.estimate.unknowns, strict=True)):
-        if fit.estimate.free[k]:
-            low, high = profile(fit, name, level=level, points=4).interval
-            lower[k], upper[k] = u.lower if low is None else low, u.upper if high is None else high
+    for k, name in enumerate(fit.names):
+        if fit.estimate.free[k] or fit.estimate.at_kink[k]:
+            lower[k], upper[k] = _walked_limits(fit, k, name, level)
             kinds[k] = "profile"
     return Intervals(lower, upper, tuple(kinds))
+
+
+def _walked_limits(fit: Fitted, k: int, name: str, level: float) -> tuple[float, float]:
+    u = fit.estimate.unknowns[k]
+    low, high = profile(fit, name, level=level, points=4).interval
+    return u.lower if low is None else low, u.upper if high is None else high
 
 
 class _Comparison:
@@ -90,7 +97,9 @@ class _Comparison:
         e = self.fit.estimate
         local = [] if always else _many_local(self.fit)
         for k, name in enumerate(self.fit.names):
-            if not e.free[k]:
+            if e.at_kink[k]:
+                self._around_kink(k, name)
+            elif not e.free[k]:
                 self._one_sided(k)
             elif k not in local and 0 < self.fit.std_errors[k] < np.inf:
                 self._two_sided(k, name, always)
@@ -113,12 +122,29 @@ class _Comparison:
             for end, at in zip(ends, (low, high), strict=True)
         ]
         failed = next((end.failure for end in found if end.failure), "")
-        if failed:
+        if failed and (always or self.fit.estimate.at_kink.any()):
+            self._walk(k, name)
+        elif failed:
             self.notes.append(f"interval: Wald's for {name}; its profile could not be followed: {_first(failed)}.")
-            return
-        if always or self._is_suspect(k, found, DISAGREE * width):
+        elif always or self._is_suspect(k, found, DISAGREE * width):
             self.lower[k], self.upper[k] = (end.value for end in found)
             self.kinds[k] = "profile"
+
+    def _around_kink(self, k: int, name: str) -> None:
+        """From the limits with the others held to those with the others following."""
+        size, theta = self.limits.coordinates[k].size, self.fit.estimate.theta[k]
+        threshold = self.deviances.reached(self.level, k)
+        found = [self.limits.find(k, float(theta + side * size), threshold) for side in (-1, 1)]
+        if any(end.failure for end in found):
+            self._walk(k, name)
+        else:
+            self.lower[k], self.upper[k] = (end.value for end in found)
+            self.kinds[k] = "profile"
+
+    def _walk(self, k: int, name: str) -> None:
+        """Follow a profile point by point."""
+        self.lower[k], self.upper[k] = _walked_limits(self.fit, k, name, self.level)
+        self.kinds[k] = "profile"
 
     def _is_suspect(self, k: int, ends: list[Limit], far: float) -> bool:
         """Whether one of the limits is further than this from Wald's inside of the bounds; or unknown."""
@@ -157,7 +183,8 @@ def _reach(fit: Fitted, wald: Intervals, k: int) -> float:
     if fit.estimate.free[k]:
         return np.nan
     u, value = fit.estimate.unknowns[k], float(fit.estimate.theta[k])
-    away = float(wald.upper[k] - value if _is_lower(fit, k) else value - wald.lower[k])
+    is_above = fit.estimate.at_kink[k] or _is_lower(fit, k)
+    away = float(wald.upper[k] - value if is_above else value - wald.lower[k])
     return away if 0 < away < np.inf else min(u.upper - u.lower, max(u.size, abs(u.guess)))
 
 

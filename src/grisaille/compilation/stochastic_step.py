@@ -22,7 +22,7 @@ kept to the accuracy of RK4. Reference: J. Foster, G. dos Reis, C. Strange, SIAM
     k3 = f(t + h/2, x + h/2 k2 + B η3)      k4 = f(t + h, x + h k3 + B ΔW)          η3 = ΔW/2 + (3 − √3)/2 H
     x⁺ = x + h/6 (k1 + 2 k2 + 2 k3 + k4) + B (ΔW/2 + H) + B(t + h, x + h k1) (ΔW/2 − H)
 
-``lamperti``         ``additive-rk4`` in coordinates where the noise is additive (``structure.lamperti``); near the
+``lamperti``         ``additive-rk4`` in coordinates where the noise is additive (``stochastic/lamperti.py``); near the
 boundary of a power, where a step might overstep it, Milstein's step instead.
 
 The weights of H follow from two conditions, Σ b_i η_i = ∫(V − V₀)ds/h and Σ b_i E η_i η_iᵀ = (h/2) I: then the terms
@@ -48,9 +48,9 @@ from grisaille.compilation.carried import EFFORTS, LOST, Carried, Effort
 from grisaille.compilation.carried_step import formulate_carried_step
 from grisaille.compilation.step import StepFormula, project
 from grisaille.errors import CompilationError
-from grisaille.structure.diffusion import Diffusion, find_diffusion, split_noise
-from grisaille.structure.lamperti import Chart, Point, find_charts, stays_inside
 from grisaille.structure.reduction import Structure
+from grisaille.structure.stochastic.diffusion import Diffusion, find_diffusion, split_noise
+from grisaille.structure.stochastic.lamperti import Chart, Point, find_charts, stays_inside
 from grisaille.structure.system import System
 
 SCHEMES = ("auto", "euler-maruyama", "rk4-maruyama", "milstein", "strang-rk4", "additive-rk4", "lamperti")

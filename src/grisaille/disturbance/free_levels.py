@@ -16,7 +16,7 @@ from grisaille.errors import EstimationError
 from grisaille.model.expression import Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.model.lowering.lowering import Leaf, lower
-from grisaille.structure.diffusion import Diffusion
+from grisaille.structure.stochastic.diffusion import Diffusion
 
 
 def scale_formulas(group: Sequence[FlatDisturbance], levels: Sequence[str]) -> list[Expression]:

@@ -33,10 +33,10 @@ from grisaille.disturbance.hidden import hidden_disturbance
 from grisaille.disturbance.model_jumps import Jump, Part, find_jumps
 from grisaille.errors import EstimationError
 from grisaille.structure.delays.delay import refuse_past_of_unknowns
-from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.white_noise import white_names
+from grisaille.structure.stochastic.diffusion import find_diffusion
+from grisaille.structure.stochastic.white_noise import white_names
 
 T = TypeVar("T")
 

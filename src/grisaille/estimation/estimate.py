@@ -19,6 +19,7 @@ from grisaille.estimation.findings.mesh import MeshResult
 from grisaille.estimation.hac.errors import RobustErrors
 from grisaille.estimation.noise import parameters_in
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.laws import Law
 from grisaille.trial.unknown import Unknown
 
 
@@ -103,6 +104,13 @@ class Estimate:
         if self.robust is None or not self.unknowns:
             return None
         return np.array([self.robust.degrees_of_freedom[u.name] for u in self.unknowns])
+
+    @property
+    def at_kink(self) -> np.ndarray:
+        """Which unknowns are held where their prior has a kink, which leaves room on both sides."""
+        values = zip(self.unknowns, self.theta.tolist(), strict=True)
+        has_kink = [isinstance(u.prior, Law) and u.lower < v < u.upper and v in u.prior.kinks for u, v in values]
+        return np.asarray(np.array(has_kink, dtype=bool) & ~self.free)
 
     @cached_property
     def freedom(self) -> Freedom:

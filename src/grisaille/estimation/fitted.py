@@ -167,8 +167,8 @@ class Fitted:
         found = self.limits()
         t, p = t_test(e.theta, self.std_errors, self.student)
         status = [
-            "free" if f else "zero" if _is_zero(u, v) else "at bound"
-            for f, (u, v) in zip(e.free, self._pairs(), strict=True)
+            "free" if f else "at kink" if kink else "zero" if _is_zero(u, v) else "at bound"
+            for f, kink, (u, v) in zip(e.free, e.at_kink, self._pairs(), strict=True)
         ]
         table = pd.DataFrame(
             {

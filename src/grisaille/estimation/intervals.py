@@ -38,7 +38,8 @@ def covariance_intervals(fit: Fitted, level: float) -> Intervals:
 
 
 def wald_intervals(fit: Fitted, level: float) -> Intervals:
-    """Estimate ± quantile · standard error; levels in their logarithm; one-sided at a bound."""
+    """Estimate ± quantile · standard error; levels in their logarithm; one-sided at a bound, two-sided at a kink."""
     half = half_width(fit.std_errors, level, fit.student)
     lower, upper = interval_limits(fit.estimate, half, level)
-    return Intervals(lower, upper, tuple("Wald" if f else "one-sided" for f in fit.estimate.free))
+    two_sided = fit.estimate.free | fit.estimate.at_kink
+    return Intervals(lower, upper, tuple("Wald" if sides else "one-sided" for sides in two_sided))

@@ -34,7 +34,7 @@ class LikelihoodEvaluation(Evaluation):
     slope: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Gradient of the objective by the unknowns."""
     curvature: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    """Expected information plus priors."""
+    """Expected information plus priors; of an estimate with the exact curvature of these."""
     log_likelihood: float = -np.inf
     penalty: float = 0.0
 

@@ -4,6 +4,7 @@
     free levels   θ e^{± h/θ}: positive, and nearer to the law of a standard deviation than θ ± h
     at a bound    the bound, and on the other side where the criterion has risen by ½q², q the one-sided quantile:
                   g d + ½ c d² = ½ q²,    g: its slope into the range, c: its curvature (expected, others held)
+    at a kink     of a prior: such a limit on either side, with q the two-sided quantile and the slope of that side
 
 The criterion is even in a level that is zero; the likelihood itself was followed to the limit there (``levels``).
 Reference: S. G. Self, K.-Y. Liang, Journal of the American Statistical Association 82 (1987) 605.
@@ -14,6 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.prior import prior_term
+from grisaille.laws.prior import log_prior
+
+BESIDE = 1e-9
+"""Of the size of an unknown: how far beside a kink the slopes of a prior are taken."""
 
 
 def interval_limits(estimate: Estimate, half: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +27,9 @@ def interval_limits(estimate: Estimate, half: np.ndarray, level: float) -> tuple
     theta = estimate.theta
     lower, upper = theta - half, theta + half
     for k, u in enumerate(estimate.unknowns):
-        if not estimate.free[k]:
+        if estimate.at_kink[k]:
+            lower[k], upper[k] = _around_kink(estimate, k, level)
+        elif not estimate.free[k]:
             lower[k], upper[k] = _held(estimate, k, level)
         elif u.kind in ("scale", "noise") and theta[k] > 0 and np.isfinite(half[k]):
             factor = np.exp(min(half[k] / theta[k], 700.0))
@@ -37,19 +45,39 @@ def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
     at_lower = abs(value - u.lower) <= abs(value - u.upper)
     quantile = float(norm.ppf(level))
     found = estimate.limits.get(u.name, np.nan) / norm.ppf(0.95)  # of a level that is zero, at 95 %
-    reach = quantile * (found if found > 0 else _distance(*_slope_and_curvature(estimate, k), quantile) / quantile)
+    slope, curvature = _slope_and_curvature(estimate, k)
+    reach = quantile * (found if found > 0 else _distance(abs(slope), curvature, quantile) / quantile)
     other = value + reach if at_lower else value - reach
     if not np.isfinite(other):
         other = np.nan
     return (u.lower, np.minimum(other, u.upper)) if at_lower else (np.maximum(other, u.lower), u.upper)
 
 
+def _around_kink(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
+    """Limits on both sides, NaN where nothing tells them."""
+    from scipy.stats import norm
+
+    u, value, at = estimate.unknowns[k], float(estimate.theta[k]), float(estimate.evaluation.theta[k])
+    slope, curvature = _slope_and_curvature(estimate, k)
+    quantile, beside = float(norm.ppf(0.5 + level / 2)), BESIDE * max(u.size, abs(value))
+    of_data = slope + log_prior(u.prior, at)[1]
+    ends = []
+    for side, bound in ((-1.0, u.lower), (1.0, u.upper)):
+        rise = side * (of_data - log_prior(u.prior, value + side * beside)[1])
+        end = value + side * _distance(max(rise, 0.0), curvature, quantile)
+        ends.append(side * min(side * end, side * bound) if np.isfinite(end) else np.nan)
+    return ends[0], ends[1]
+
+
 def _slope_and_curvature(estimate: Estimate, k: int) -> tuple[float, float]:
     evaluation = estimate.evaluation
     if not evaluation.information.size or len(evaluation.jacobian) not in (0, len(evaluation.residuals)):
         return np.nan, np.nan
-    slope = evaluation.gradient
-    return (abs(float(slope[k])) if len(slope) else np.nan), float(evaluation.information[k, k])
+    slope, curvature = evaluation.gradient, evaluation.information
+    if len(slope) and len(evaluation.residuals) == estimate.count:  # of the data alone
+        prior = prior_term(estimate.unknowns, evaluation.theta)
+        slope, curvature = slope + prior.gradient, curvature + prior.curvature
+    return (float(slope[k]) if len(slope) else np.nan), float(curvature[k, k])
 
 
 def _distance(slope: float, curvature: float, quantile: float) -> float:

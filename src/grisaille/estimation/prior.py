@@ -33,6 +33,11 @@ def prior_term(unknowns: Sequence[Unknown], theta: np.ndarray) -> PriorTerm:
     )
 
 
+def says_more_than_limits(prior: object) -> bool:
+    """Return whether a prior, if there is one, prefers some values to others."""
+    return prior is not None and not (isinstance(prior, Law) and prior.is_flat)
+
+
 def scalar_prior(unknown: Unknown, value: float) -> PriorResidual | None:
     """Return the residual of an unknown's own prior; None without one, and where it is flat or a joint one."""
     prior = unknown.prior

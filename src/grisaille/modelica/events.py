@@ -24,9 +24,10 @@ from grisaille.model.delays import delay
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
-from grisaille.modelica import discrete, tree
+from grisaille.modelica import tree
 from grisaille.modelica.algorithms.assigned import Assigned
 from grisaille.modelica.assembling import mapped
+from grisaille.modelica.discrete_time import discrete
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
 from grisaille.modelica.functions import Algorithm, results_for
 from grisaille.modelica.model import FIRST as IS_FIRST

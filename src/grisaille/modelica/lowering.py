@@ -12,11 +12,12 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.model.flat import FlatOutput, FlatVariable
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.whens import OF_EVENTS, always
-from grisaille.modelica import discrete, events, tree
+from grisaille.modelica import events, tree
 from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targets_of
 from grisaille.modelica.algorithms.loops import looped
-from grisaille.modelica.discrete import Definition
-from grisaille.modelica.discrete_delays import with_rows
+from grisaille.modelica.discrete_time import discrete
+from grisaille.modelica.discrete_time.delays import with_rows
+from grisaille.modelica.discrete_time.discrete import Definition
 from grisaille.modelica.entries import Entries
 from grisaille.modelica.evaluation import in_doubt
 from grisaille.modelica.events import Events, is_moment, is_momentary, outside_pre, pairs_of, replaced

@@ -13,7 +13,7 @@ from grisaille.model.classes import Model, restored
 from grisaille.model.content import Origin
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
-from grisaille.modelica.clocks import without_clocks
+from grisaille.modelica.discrete_time.clocks import without_clocks
 from grisaille.modelica.fitted.reading import Fitted, find_original, fitted_model, with_values
 from grisaille.modelica.full.flattening import AUTO, flatten
 from grisaille.modelica.full.gathering import gathered

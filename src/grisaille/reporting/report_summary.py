@@ -75,8 +75,8 @@ def _bounds(unknown: Unknown | None) -> str:
 
 def _status(status: str, unknown: Unknown | None) -> Html | str:
     prior = "" if unknown is None or unknown.prior is None else f", prior {unknown.prior}"
-    if status == "at bound":
-        return tag("span", f"at bound{prior}", class_="verdict bad")
+    if status in ("at bound", "at kink"):
+        return tag("span", f"{status}{prior}", class_="verdict bad")
     return f"{'estimated from residuals' if status == 'noise' else status}{prior}"
 
 

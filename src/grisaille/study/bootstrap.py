@@ -23,6 +23,7 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.prior import says_more_than_limits
 from grisaille.estimators.fitting import build_problem
 from grisaille.study.bootstrap_intervals import quantile_error
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
@@ -100,9 +101,17 @@ class BootstrapRuns(MonteCarloRuns):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known about how the data were drawn: where records of a filter begin."""
-        variation = self._prepared.task.variation
-        return variation.notes if isinstance(variation, OtherData) else ()
+        """What is to be known about how the data were drawn: where records of a filter begin, and that priors stay."""
+        task = self._prepared.task
+        notes = task.variation.notes if isinstance(task.variation, OtherData) else ()
+        known = [name for name, prior in task.options["priors"].items() if says_more_than_limits(prior)]
+        if not known:
+            return notes
+        return (
+            *notes,
+            f"priors: those of {', '.join(known)} stay as they are while data are drawn again, so that the spread is "
+            f"that of the data alone: what the priors leave open is in fit.intervals(), not here.",
+        )
 
     def __str__(self) -> str:
         return "\n".join([str(self.summary()), *self.notes])

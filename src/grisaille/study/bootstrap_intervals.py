@@ -27,6 +27,7 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
+from grisaille.estimation.prior import says_more_than_limits
 from grisaille.study.redrawn_records import draw_records
 
 FIRST, BATCH, MOST_SAMPLES = 100, 50, 999
@@ -75,6 +76,12 @@ def bootstrap_intervals(
     drawn = f"{inversion.most} records for each limit{'' if samples else ' at most'}, seed {seed}"
     if done:
         notes.append(_about_error(done, inversion))
+        known = [u.name for u in fit.estimate.unknowns if says_more_than_limits(u.prior)]
+        if known:
+            notes.append(
+                f"interval: bootstrap limits do not take the priors of {', '.join(known)} for true: a value is tested "
+                f"with records in which it is the truth, wherever its prior lies, so that they are wider than profiles."
+            )
     return Intervals(lower, upper, tuple(kinds), drawn, tuple(notes))
 
 

@@ -48,6 +48,17 @@ def test_gradient_by_every_kind_of_unknown(match: str) -> None:
         assert value.gradient[k] == pytest.approx(central(made, theta, k), rel=1e-6, abs=1e-7), name
 
 
+def test_values_without_derivatives_are_renewed_beside_a_prior() -> None:
+    """Whose slope is known where that of the simulations was not asked for."""
+    data = record(TwoTanks(k=1.0), 3, SHORT, compiled=False)
+    method = gr.SimulatedPEM(realizations=6, compiled=False, step=0.2)
+    made = MeanCriterion(build_problem(TwoTanks(), data, ["k"], method, priors={"k": gr.Gamma(1.3, 9.0)}))
+    value = made.at(made.problem.guess, sensitive=False)
+    made.update_levels(value)
+    found = made.renew(value).objective
+    assert found == pytest.approx(made.renew(made.at(made.problem.guess)).objective, rel=1e-12)
+
+
 def test_gradient_with_gaps_and_weights() -> None:
     """Outputs measured at different instants, some with less weight."""
     whole = record(TwoTanks(k=1.0), 3, SHORT, compiled=False)

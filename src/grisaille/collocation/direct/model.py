@@ -34,9 +34,9 @@ from grisaille.disturbance.free_levels import (
 )
 from grisaille.errors import EstimationError
 from grisaille.model.flat import FlatDisturbance
-from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.reduction import Structure
-from grisaille.structure.white_noise import white_names
+from grisaille.structure.stochastic.diffusion import find_diffusion
+from grisaille.structure.stochastic.white_noise import white_names
 
 T = TypeVar("T")
 

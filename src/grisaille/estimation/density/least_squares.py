@@ -51,7 +51,7 @@ class ConcentratedDensity(LogDensity):
         is_open = [not level.known for level in problem.noise.values()]
         self._fit: tuple[Model, Estimate] | None = None
         self._mixed = len(first.residuals) > problem.count or not all(is_open)
-        self._constant = self._constant_at(first)
+        self._constant, self._first = self._constant_at(first), first
 
     @classmethod
     def around(cls, model: Model, estimate: Estimate) -> ConcentratedDensity:
@@ -74,7 +74,8 @@ class ConcentratedDensity(LogDensity):
 
     def evaluate(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
         """Return the value at θ; its information is the exact curvature but for that of the residuals."""
-        found = self.problem.evaluate(theta, sensitive=derivatives)
+        is_first = not derivatives and np.array_equal(theta, self._first.theta)
+        found = self._first if is_first else self.problem.evaluate(theta, sensitive=derivatives)
         if not found.completed:
             return DensityValue.failed(theta, found.failure)
         value = self._constant - 0.5 * self._total(found)

@@ -41,7 +41,7 @@ def summarize(fit: Fitted) -> str:
         interval = f"[{_short(row.lower)}, {_short(row.upper)}]"
         t = "" if np.isnan(row.t) else f"{row.t:.2f}" if abs(row.t) < 1e5 else f"{row.t:.2g}"
         p = "" if np.isnan(row.p) else f"{row.p:.3f}"
-        mark = f" {row.status}" if row.status in ("at bound", "zero") else ""
+        mark = f" {row.status}" if row.status in ("at bound", "at kink", "zero") else ""
         lines.append(
             f"{label!s:<{first}}{_short(row.estimate):>13}{_short(row.std_error):>12}{interval:>27}{t:>9}{p:>8}  "
             f"{units.get(str(label), '')}{mark}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def conclude(method: KalmanML, found: Found, guessed: Sequence[Unknown], seconds
         is_likelihood=method.is_likelihood,
         count=problem.count,
         objective=evaluation.objective,
-        evaluation=evaluation,
+        evaluation=replace(evaluation, curvature=evaluation.curvature + problem.prior(evaluation.theta).correction),
         cases=problem.cases,
         converged=converged,
         status=f"NOT converged: {exactly}"

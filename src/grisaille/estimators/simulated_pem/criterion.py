@@ -207,7 +207,7 @@ class MeanCriterion:
 
     def renew(self, value: MeanValue) -> MeanValue:
         """The same point after Λ has changed; nothing is simulated."""
-        return self._compared(value.theta, value.predictions, bool(value.gradient.any()))
+        return self._compared(value.theta, value.predictions, any(p.mean_slopes.size for p in value.predictions))
 
     def _compared(self, theta: np.ndarray, predictions: tuple[EnsemblePrediction, ...], sensitive: bool) -> MeanValue:
         try:

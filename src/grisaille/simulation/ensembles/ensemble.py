@@ -53,7 +53,7 @@ from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine
 from grisaille.simulation.ensembles.white_pilot import INSTANTS, TRUSTED, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
-from grisaille.structure import lamperti
+from grisaille.structure.stochastic import lamperti
 from grisaille.trial import Point
 
 if TYPE_CHECKING:

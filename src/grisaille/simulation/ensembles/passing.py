@@ -61,6 +61,43 @@ def narrowest_passed(engine: Callable[[Setting], Engine], small: Setting, rtol: 
 
 
 @dataclass(frozen=True, eq=False)
+class _Met:
+    """Where a realization meets bends in a cell."""
+
+    cell: int
+    shares: Floats
+    """Of the cell, in order."""
+    of: NDArray[np.int64]
+    """Which gap is zero there."""
+
+    @classmethod
+    def of_cell(cls, cell: int, first: list[tuple[float, int]], ends: Floats, beside: Floats) -> _Met:
+        """Return the bends whose gaps change sign between the ends, and those that do so only beside one of these.
+
+        first : shares and gaps of the former; ends, beside : all gaps at both ends of the cell, and at these shares
+        """
+        a, b = ends
+        found = list(first)
+        for (share, _), at in zip(first, beside, strict=True):
+            for i in np.flatnonzero(((a < 0) == (b < 0)) & ((at < 0) != (a < 0))).tolist():
+                found.append((share * a[i] / (a[i] - at[i]), i))
+                found.append((share + (1 - share) * at[i] / (at[i] - b[i]), i))
+        found.sort()
+        return cls(cell, np.array([s for s, _ in found]), np.array([i for _, i in found], dtype=np.int64))
+
+    @property
+    def middles(self) -> Floats:
+        """Between neighbouring bends."""
+        return np.asarray(0.5 * (self.shares[1:] + self.shares[:-1]))
+
+    @property
+    def beside(self) -> Floats:
+        """Just before the first bend and just behind the last one."""
+        away = 0.25 * (self.shares[-1] - self.shares[0]) + 1e-9
+        return np.array([max(0.0, self.shares[0] - away), min(1.0, self.shares[-1] + away)])
+
+
+@dataclass(frozen=True, eq=False)
 class _Looking:
     """The bends of the equations of an ensemble."""
 
@@ -69,50 +106,57 @@ class _Looking:
 
     def passed(self, states: Floats, allowed: Floats) -> list[Passed]:
         """Of one realization, at all grid points; allowed : what may be missed of each state."""
-        times = self.setting.grid.points
         usable = np.asarray(np.isfinite(states).all(axis=1))
-        signs = np.asarray(self._gaps(times, np.nan_to_num(states)) < 0)
+        states = np.nan_to_num(states)
+        gaps = self._evaluated(self.bends.values, self.setting.grid.points, states)
+        signs = gaps < 0
         cells = np.flatnonzero((signs[1:] != signs[:-1]).any(axis=1) & usable[1:] & usable[:-1])
         chosen = cells[:: max(1, cells.size // MOST_CELLS)]
-        return [p for k in chosen if (p := self._in_cell(int(k), states[k : k + 2], allowed)) is not None]
+        met = [m for m in self._met(chosen, gaps, states) if m.shares.size > 1]
+        if not met:
+            return []
+        points = [np.append(m.beside, m.middles) for m in met]
+        rates = self._at(
+            self.bends.rates, np.repeat([m.cell for m in met], [p.size for p in points]), np.concatenate(points), states
+        )
+        parts = np.split(rates, np.cumsum([p.size for p in points])[:-1])
+        found = [self._missed(m, part, allowed) for m, part in zip(met, parts, strict=True)]
+        return [p for p in found if p is not None]
 
-    def _in_cell(self, k: int, ends: Floats, allowed: Floats) -> Passed | None:
-        begin, h = float(self.setting.grid.points[k]), float(np.diff(self.setting.grid.points[k : k + 2])[0])
-        shares, of = self._shares(begin, h, ends)
-        if shares.size < 2:
-            return None
-        middles, widths = 0.5 * (shares[1:] + shares[:-1]), np.diff(shares)
-        beside = 0.25 * (shares[-1] - shares[0]) + 1e-9
-        left, right = max(0.0, shares[0] - beside), min(1.0, shares[-1] + beside)
-        line = self._at(self.bends.rates, begin, h, ends, np.array([left, right]))
-        along = (middles[:, None] - left) / (right - left)
-        apart = np.abs(self._at(self.bends.rates, begin, h, ends, middles) - line[:1] - along * (line[1] - line[0]))
+    def _missed(self, met: _Met, rates: Floats, allowed: Floats) -> Passed | None:
+        """The bump between the bends of a cell, where it matters; rates : beside it, then between its bends."""
+        begin, end = self.setting.grid.points[met.cell : met.cell + 2].tolist()
+        h, widths, line = end - begin, np.diff(met.shares), rates[:2]
+        along = ((met.middles - met.beside[0]) / (met.beside[1] - met.beside[0]))[:, None]
+        apart = np.abs(rates[2:] - line[:1] - along * (line[1] - line[0]))
         missed = (h * widths[:, None] * apart / allowed).max(axis=1)
         if not missed.sum() > MISSED:
             return None
         counted = np.flatnonzero(missed > 0.1 * missed.max())
         width = float(widths[counted].max())
-        text = self.setting.name(self.bends.gaps[int(of[counted[0]])])
-        return Passed(text, begin + h * float(middles[counted[0]]), h * width, int(np.ceil(1.0 / max(width, 1e-9))))
+        text = self.setting.name(self.bends.gaps[int(met.of[counted[0]])])
+        at = begin + h * float(met.middles[counted[0]])
+        return Passed(text, at, h * width, int(np.ceil(1.0 / max(width, 1e-9))))
 
-    def _shares(self, begin: float, h: float, ends: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Where gaps are zero in a cell, and which; also those that are so only beside another one."""
-        a, b = self._at(self.bends.values, begin, h, ends, np.array([0.0, 1.0]))
-        found = [(a[i] / (a[i] - b[i]), i) for i in np.flatnonzero((a < 0) != (b < 0))]
-        for share, _ in tuple(found):
-            (at,) = self._at(self.bends.values, begin, h, ends, np.array([share]))
-            for i in np.flatnonzero(((a < 0) == (b < 0)) & ((at < 0) != (a < 0))):
-                found.append((share * a[i] / (a[i] - at[i]), i))
-                found.append((share + (1 - share) * at[i] / (at[i] - b[i]), i))
-        found.sort()
-        return np.array([s for s, _ in found]), np.array([i for _, i in found], dtype=np.int64)
+    def _met(self, cells: NDArray[np.int64], gaps: Floats, states: Floats) -> list[_Met]:
+        """Where gaps are zero in each cell, and which; also those that are so only beside another one."""
+        rows, of = np.nonzero((gaps[cells] < 0) != (gaps[cells + 1] < 0))
+        a, b = gaps[cells[rows], of], gaps[cells[rows] + 1, of]
+        first = a / (a - b)
+        beside = self._at(self.bends.values, cells[rows], first, states)
+        parts = np.searchsorted(rows, np.arange(cells.size + 1))
+        return [
+            _Met.of_cell(
+                cell, list(zip(first[i:j].tolist(), of[i:j].tolist(), strict=True)), gaps[cell : cell + 2], beside[i:j]
+            )
+            for cell, i, j in zip(cells.tolist(), parts[:-1], parts[1:], strict=True)
+        ]
 
-    def _at(self, function: ca.Function, begin: float, h: float, ends: Floats, shares: Floats) -> Floats:
-        states = ends[0] + shares[:, None] * (ends[1] - ends[0])
-        return self._evaluated(function, begin + shares * h, states)
-
-    def _gaps(self, times: Floats, states: Floats) -> Floats:
-        return self._evaluated(self.bends.values, times, states)
+    def _at(self, function: ca.Function, cells: NDArray[np.int64], shares: Floats, states: Floats) -> Floats:
+        """At shares of the way through cells, on the lines between the states at their ends."""
+        times = self.setting.grid.points
+        between = states[cells] + shares[:, None] * (states[cells + 1] - states[cells])
+        return self._evaluated(function, times[cells] + shares * (times[cells + 1] - times[cells]), between)
 
     def _evaluated(self, function: ca.Function, times: Floats, states: Floats) -> Floats:
         s = self.setting

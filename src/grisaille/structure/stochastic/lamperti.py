@@ -29,8 +29,8 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from grisaille.structure.diffusion import Diffusion
 from grisaille.structure.pieces import relations_of
+from grisaille.structure.stochastic.diffusion import Diffusion
 
 _LEVELS = (0.3, 0.8, 1.7, 4.1)
 """Where a factor is compared with a power."""

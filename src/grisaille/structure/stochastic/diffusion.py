@@ -30,8 +30,7 @@ from grisaille.errors import ModelError, StructureError
 from grisaille.model.flat import FlatModel
 from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.system import System
-from grisaille.structure.white_noise import (
+from grisaille.structure.stochastic.white_noise import (
     chain_rule_equations,
     names_of_infinite_variance,
     question,
@@ -39,6 +38,7 @@ from grisaille.structure.white_noise import (
     refuse_nonlinear,
     white_names,
 )
+from grisaille.structure.system import System
 
 ZERO = 1e-10
 """A formula is taken to vanish identically when it is below this, relative to its terms, at every probed point."""
