@@ -6,12 +6,12 @@ equations, data, weights and first guess, integrates with a relative tolerance o
 and stops by its own criterion; the table says where it arrived. Ratios are of CPU seconds, to our second fit: the first
 compiles.
 
-    python benchmarks/output_error.py [duffing | lugre] [--skip casadi]
+    python benchmarks/output_error.py [duffing | lugre] [--skip casadi scipy]
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -195,10 +195,15 @@ def by_ours(case: Case) -> tuple[np.ndarray, float]:
     return fit.estimate.theta, 0.5 * float(np.sum((weights * predicted["residual"].to_numpy()) ** 2))
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     cases = {"duffing": duffing_case, "lugre": lugre_case}
-    skipped = arguments[arguments.index("--skip") + 1 :] if "--skip" in arguments else []
-    chosen = [a for a in arguments if a in cases] or list(cases)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", default=list(cases), metavar="CASE", help=" or ".join(cases))
+    parser.add_argument("--skip", nargs="+", default=[], choices=["casadi", "scipy"])
+    given = parser.parse_args()
+    if unknown := [name for name in given.cases if name not in cases]:
+        parser.error(f"there is no case {unknown[0]!r}, but {' and '.join(cases)}")
+    chosen, skipped = given.cases, given.skip
     programs = {"ours, first fit": by_ours, "ours": by_ours, "SciPy": by_scipy, "CasADi": by_casadi}
     for case in (cases[n]() for n in chosen):
         print(f"\n{case.name}\n{'program':<18}{'CPU s':>10}{'ratio':>8}  {'½ Σ r²':>14}  estimates", flush=True)
@@ -221,4 +226,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

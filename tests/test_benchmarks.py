@@ -6,6 +6,7 @@ Files beside a benchmark are the first that its imports find: none may have the 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import re
 import runpy
@@ -39,7 +40,22 @@ def documented(word: str) -> list[str]:
     return list(found)
 
 
+def described() -> list[str]:
+    """Commands in the first lines of programs, without and with what is optional; names of values are ones."""
+    found: dict[str, None] = {}
+    for file in sorted([*FOLDER.glob("*.py"), *(ROOT / "tests" / "fuzz").glob("*.py")]):
+        text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        for line in re.findall(r"^ *(python (?:benchmarks|tests)/.*)$", text, re.MULTILINE):
+            command = re.split(r"\s{2,}|\s+#", line)[0]
+            plain = re.sub(r"\[[^][]*(?:\[[^][]*\])?[^][]*\]", "", command)
+            whole = re.sub(r"\[(--[^][|…]*)\]", r"\1", command)
+            whole = re.sub(r"\[[^][]*(?:\[[^][]*\])?[^][]*\]", "", whole)
+            found.update(dict.fromkeys(re.sub(r"\b[A-Z]+\b", "1", c).strip() for c in (plain, whole)))
+    return list(found)
+
+
 SCRIPTS = [c for c in documented("python") if re.match(r"python (benchmarks|tests|scripts)/", c)]
+SCRIPTS += [c for c in described() if c not in SCRIPTS]
 COMMANDS = documented("grisaille")
 
 

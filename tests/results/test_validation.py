@@ -54,7 +54,8 @@ def fit() -> gr.Fit:
 
 def test_the_rest_of_the_record(fit: gr.Fit) -> None:
     found = fit.validate(RUN.split(0.6)[1])
-    assert list(found.table.columns) == ["horizon", "samples", "rms", "fit", "r2"] and list(found.table.index) == ["y"]
+    assert list(found.table.columns) == ["horizon", "samples", "rms", "fit", "r2", "log_score"]
+    assert list(found.table.index) == ["y"]
     row = found.table.loc["y"]
     assert row["samples"] == 80 and 0.08 < row["rms"] < 0.12 and row["r2"] > 0.99 and row["fit"] > 90
     residuals = found.residuals()["residual"].to_numpy()

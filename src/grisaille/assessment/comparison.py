@@ -24,6 +24,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.density.kinds import criterion_around
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.measurements.declared import laws_of
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -206,8 +207,19 @@ def _notes(fits: Mapping[str, Fitted], same: bool) -> Iterator[str]:
             where = "zero or a bound" if any(fit.estimates[n] == 0 for n in at) else "a bound"
             where += " or a kink" * bool(fit.estimate.at_kink.any())
             yield f"{label}: {', '.join(at)} at {where}, not counted among the parameters."
+    if same and len(_measures(fits)) > 1:
+        yield (
+            "counts have probabilities where laws are discrete and densities elsewhere: their log-likelihoods are "
+            "compared as if a density held over a whole count, which is close where the counts scatter by several."
+        )
     if not same:
         yield "the fits are of different measurements: their AIC, BIC and log-likelihoods cannot be compared."
+
+
+def _measures(fits: Mapping[str, Fitted]) -> set[tuple[tuple[str, bool], ...]]:
+    """Which outputs are discrete, in each of the fits."""
+    laws = [(f, laws_of(f.estimate)) for f in fits.values()]
+    return {tuple(sorted((str(o), o in of and of[o].is_discrete) for o in f.quality.index)) for f, of in laws}
 
 
 def _has_priors(fit: Fitted) -> bool:

@@ -21,12 +21,15 @@ from grisaille.calling import checked_methods
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.measurements.declared import has_declared_size, heavier, laws_of, name_of, scatter_beside
+from grisaille.estimation.measurements.reseeding import reseeded
 from grisaille.estimation.predictions.horizons import told
 from grisaille.estimation.residuals.counted import counted
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.signals import evaluate
 from grisaille.experiment.summary import unrecorded
+from grisaille.laws import Law
 from grisaille.trial.data_matrix import Samples
 
 if TYPE_CHECKING:
@@ -84,6 +87,8 @@ class Series:
     outliers: np.ndarray
     clock: Clock | None = None
     """Of the times; None where rows are numbered."""
+    by_law: bool = False
+    """Whether they are randomised quantile residuals of a law."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +144,14 @@ class Diagnosis:
     __repr__ = __str__
 
 
-def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
-    """Test the residuals of every output and experiment, each test at this level."""
+def diagnose(fit: Fitted, level: float = 0.01, seed: int = 0) -> Diagnosis:
+    """Test the residuals of every output and experiment, each test at this level.
+
+    seed : of what is random in the residuals of counts and of values at limits
+    """
     check_level(level)
+    estimate = reseeded(fit.estimate, seed)
+    fit = fit if estimate is fit.estimate else Fitted(fit.initial_model, fit.experiments, fit.method, estimate, fit.why)
     parts = list(_parts(fit, level))
     verdicts = [v for part in parts for v in part.verdicts()]
     return Diagnosis((*verdicts, *_between(fit, level)), tuple(part.series() for part in parts), level)
@@ -159,12 +169,12 @@ def screened_verdicts(fit: Fitted, level: float) -> tuple[Verdict, ...]:
 
 def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
     estimate, at = fit.estimate, 0
-    q = taken_by(estimate)
+    q, laws = taken_by(estimate), laws_of(estimate)
     for case in estimate.cases:
         for samples in case.samples:
             part = slice(at, at + len(samples.values))
             at = part.stop
-            known = samples.output not in estimate.noise and not has_open_levels(estimate, case, samples.output)
+            known = has_declared_size(estimate, case, samples.output)
             r = estimate.evaluation.residuals[part]
             score = fit.method.score
             shown = r if score is None else counted(r, score)
@@ -172,6 +182,7 @@ def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
             made.smoothed = fit.method.states is not None and fit.method.states.follow_data
             made.robust = None if score is None else r
             made.is_declared = known
+            made.law = laws.get(samples.output)
             yield made
 
 
@@ -222,12 +233,6 @@ def taken_by(estimate: Any) -> np.ndarray:
     return tests.taken_directions(J[:, estimate.free], information[np.ix_(estimate.free, estimate.free)])
 
 
-def has_open_levels(estimate: Any, case: Case, output: str) -> bool:
-    """Whether a likelihood found levels of noise that make these residuals as large as they are."""
-    mine = [estimate.unknowns[k] for k in case.unknowns if estimate.free[k]]
-    return any(u.kind == "scale" or (u.kind == "noise" and u.target == output) for u in mine)
-
-
 class _Part:
     """One series under test."""
 
@@ -238,6 +243,8 @@ class _Part:
     """The residuals themselves where those tested are as large as a robust loss counts them."""
     is_declared = False
     """Whether their noise was."""
+    law: Law | None = None
+    """Of which they are quantile residuals; None where they are errors over noise."""
 
     def __init__(
         self, case: Case, samples: Samples, r: np.ndarray, q: np.ndarray, known: bool, estimate: Any, level: float
@@ -284,7 +291,7 @@ class _Part:
             tests.autocorrelation(self.r, lags) if self.enough else np.zeros(0),
             tests.cumulated_periodogram(self.r, self.q) if self.enough else empty,
             {n: tests.cross_correlation(self.r, u) for n, u in self._regressors() if self.enough},
-            np.asarray(found, dtype=int), clock_of(self.case.experiment),
+            np.asarray(found, dtype=int), clock_of(self.case.experiment), self.law is not None,
         )  # fmt: skip
 
     def _verdict(self, test: str, found: tests.Test, good: str, bad: str) -> Verdict:
@@ -338,6 +345,8 @@ class _Part:
     def _normality(self) -> Verdict:
         if self.robust is not None:
             return self._verdict("normality", tests.Test(np.nan, np.nan), NOT_NORMAL, "")
+        if self.law is not None:
+            return self._law_itself(self.law)
         tails = float(np.mean(((self.r - self.r.mean()) / self.r.std()) ** 4))
         bad = (
             "heavier tails than a normal distribution: outliers, or noise that varies; try a robust loss."
@@ -345,6 +354,17 @@ class _Part:
             else "not normal: clipping, rounding or a jump in the data; standard errors hold only approximately."
         )
         return self._verdict("normality", tests.normality(self.r), "they scatter like a normal distribution.", bad)
+
+    def _law_itself(self, law: Law) -> Verdict:
+        """Of quantile residuals, which are normal if the law holds."""
+        name, spread = name_of(law), (self.r - self.r.mean()) / self.r.std()
+        bad = (
+            f"heavier tails than the law {name} has: outliers, or another law: {heavier(law)}."
+            if float(np.mean(spread**4)) > 3
+            else f"they do not scatter as the law {name} says: another law, or a jump in the data; standard errors "
+            f"hold only approximately."
+        )
+        return self._verdict("normality", tests.normality(self.r), f"they scatter as the law {name} says.", bad)
 
     def _outliers(self) -> Verdict:
         found, where = self._sticking_out()
@@ -359,7 +379,8 @@ class _Part:
                 f"{len(where)} {verb} out, at {what} {named}: the robust loss counts {less} less.",
                 "",
             )
-        look = "look at the raw data there, or use a robust loss."
+        way = "use a robust loss" if self.law is None else f"take another law: {heavier(self.law)}"
+        look = f"look at the raw data there, or {way}."
         blind = self._unrecorded(self.times[where])
         if blind:
             look = (
@@ -395,6 +416,11 @@ class _Part:
 
     def _size(self) -> Verdict:
         found, ratio = size_of(self.r if self.robust is None else self.robust, self.q, self.robust is not None)
+        if self.law is not None:
+            return self._verdict(
+                "size", found, f"they scatter as widely as the law {name_of(self.law)}.",
+                f"{scatter_beside(self.law, ratio)}, or the model is wrong.",
+            )  # fmt: skip
         bad = (
             f"they are {_times(ratio)} times the declared noise: the noise is larger than declared, or the model is "
             f"wrong."

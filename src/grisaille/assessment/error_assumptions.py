@@ -24,15 +24,22 @@ from grisaille.assessment.diagnosis import (
     SUSPICIOUS,
     Verdict,
     compared_outputs,
-    has_open_levels,
     screened_verdicts,
     size_of,
     taken_by,
 )
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.measurements.declared import (
+    has_declared_size,
+    heavier,
+    laws_of,
+    leaves_residuals,
+    scatter_beside,
+)
 from grisaille.estimation.residuals.counted import counted
 from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
+from grisaille.laws import Law
 
 LEVEL, RARE = 0.01, 0.001
 """Probability of a sentence on residuals of a right model: on correlation, and on size; on outputs, and on outliers."""
@@ -58,6 +65,8 @@ class _Series:
     times: np.ndarray
     robust: np.ndarray | None = None
     """The residuals themselves where ``r`` is as large as a robust loss counts them."""
+    law: Law | None = None
+    """Of which they are quantile residuals; None where they are errors over noise."""
 
     @property
     def where(self) -> str:
@@ -125,18 +134,18 @@ def _named(verdict: Verdict, several: bool) -> str:
 
 def _series(fit: Fitted) -> Iterator[_Series]:
     e, at = fit.estimate, 0
-    q = taken_by(e)
+    q, laws = taken_by(e), laws_of(e)
     for case in e.cases:
         for samples in case.samples:
             part = slice(at, at + len(samples.values))
             at = part.stop
-            known = samples.output not in e.noise and not has_open_levels(e, case, samples.output)
+            known = has_declared_size(e, case, samples.output)
             largest = float(np.abs(samples.values).max(initial=0.0))
             relative = float(np.abs(e.evaluation.errors[part]).max(initial=0.0)) / max(largest, 1e-300)
             r, score = e.evaluation.residuals[part], fit.method.score
             yield _Series(
                 case, samples.output, r if score is None else counted(r, score), q[part], known, relative,
-                case.grid[samples.rows], None if score is None else r,
+                case.grid[samples.rows], None if score is None else r, laws.get(samples.output),
             )  # fmt: skip
 
 
@@ -154,7 +163,7 @@ def _correlated(series: list[_Series]) -> Iterator[_Correlated]:
 def _correlation_sentence(fit: Fitted, found: list[_Correlated], among: int) -> str:
     worst = max(found, key=lambda c: abs(c.correlation))
     others = f" (and {len(found) - 1} more of {among} series)" if len(found) > 1 else ""
-    what = "residuals" if fit.estimate.evaluation.is_least_squares else "innovations"
+    what = "residuals" if leaves_residuals(fit.estimate) else "innovations"
     p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
     return (
         f"{what} of {worst.where}{others} are not white: correlation {worst.correlation:+.2f} at lag {worst.lag}, {p}. "
@@ -175,7 +184,7 @@ def _shared(fit: Fitted) -> Iterator[str]:
     pairs = [pair for b in found for pair in b.pairs if pair.p * LAGGED * len(b.pairs) * len(compared) < RARE]
     total = sum(len(b.pairs) for b in compared)
     others = f" (as {len(pairs)} of {total} pairs)" if len(pairs) > 1 else ""
-    what = "residuals" if fit.estimate.evaluation.is_least_squares else "innovations"
+    what = "residuals" if leaves_residuals(fit.estimate) else "innovations"
     p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
     yield (
         f"{what} of different outputs hang together: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
@@ -188,8 +197,8 @@ def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
     """Samples that stick out, which a criterion without a robust loss follows."""
     if any(n.startswith(DOES_NOT_BEGIN) for n in fit.estimate.notes):
         return  # first samples stick out because of it
-    way = fit.method.advice.against_outliers
-    what = "residual" if fit.estimate.evaluation.is_least_squares else "innovation"
+    way, by_law = fit.method.advice.against_outliers, bool(laws_of(fit.estimate))
+    what = "residual" if leaves_residuals(fit.estimate) else "innovation"
     for s in series if way else ():
         own = s.r * np.sqrt(s.left / max(float(s.r @ s.r), 1e-300))
         found, where = tests.outliers(own, s.q, max(round(s.left), 2), RARE / len(series))
@@ -202,7 +211,7 @@ def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
         yield (
             f"{count} out, at {rows} {at}: the largest is {found.statistic:.2g} standard deviations of the others. "
             f"Estimates, levels of noise and standard errors follow such samples. Look at the raw data there, or use "
-            f"{way}."
+            f"{heavier(s.law) if by_law else way}."
         )
 
 
@@ -212,11 +221,22 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
     for s in known:
         found, ratio = size_of(s.r if s.robust is None else s.robust, s.q, s.robust is not None)
         if found.p * len(known) < LEVEL and ratio > NOTABLE:
-            yield (
-                f"residuals of {s.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
-                f"declared, are too small if the model is right. Leave the noise open (noise=None), or look for what "
-                f"the model lacks: fit.diagnose()."
-            )
+            yield _declared_sentence(s, ratio) if s.law is None else _law_sentence(s, s.law, ratio)
+
+
+def _declared_sentence(series: _Series, ratio: float) -> str:
+    return (
+        f"residuals of {series.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
+        f"declared, are too small if the model is right. Leave the noise open (noise=None), or look for what the model "
+        f"lacks: fit.diagnose()."
+    )
+
+
+def _law_sentence(series: _Series, law: Law, ratio: float) -> str:
+    return (
+        f"{series.where} is {scatter_beside(law, ratio)}. Standard errors, which take the law as declared, are too "
+        f"small if the model is right; fit.diagnose() looks for what it lacks."
+    )
 
 
 def _unlike_simulated(fit: Fitted) -> Iterator[str]:

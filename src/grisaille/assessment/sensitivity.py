@@ -4,7 +4,8 @@
     δ_j = √( mean over samples of (s_j / scale of y)² )              which parameters matter
     γ = 1 / √( smallest eigenvalue of S̃ᵀS̃ ),  S̃ = S, columns normalised  whether they can be told apart
 
-Scales of outputs are their declared noise, or else their spread over the run. γ is the collinearity index of R. Brun,
+Scales of outputs are their declared noise, of outputs with a law 1/√I with the information I that one sample has about
+its location, or else their spread over the run. γ is the collinearity index of R. Brun,
 P. Reichert, H. Künsch, Water Resour. Res. 37 (2001) 1015: above 10 to 15, a change of one parameter can be made up for
 by the others. Derivatives are those of the simulation, not differences.
 """
@@ -20,7 +21,8 @@ import numpy as np
 from grisaille.calling import checked, checked_methods
 from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of
-from grisaille.estimation.noise import noise_levels
+from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
+from grisaille.estimation.noise import NoiseLevel, noise_levels
 from grisaille.estimation.unknowns import resolve_unknowns, wanted_names
 from grisaille.experiment.dating import with_dates
 from grisaille.model.classes import Model
@@ -156,7 +158,10 @@ def sensitivity(
     structure = structure_of(model)
     names = _numbers(structure, experiment) if parameters is None else list(parameters)
     unknowns = resolve_unknowns(structure, [experiment], wanted_names(structure, names))
-    noise = noise_levels(structure.model, tuple(experiment.outputs))
+    outputs = tuple(experiment.outputs)
+    noise = noise_levels(structure.model, outputs)
+    declared = {n: law for n, law in output_laws(structure.model, outputs).items() if _has_law(structure, n)}
+    noise = {**noise, **{n: LocationScale(n, None, law) for n, law in declared.items()}}
     case = build_case(experiment, *trial_of(model, experiment, unknowns), noise, rtol, compiled)
     unknowns = _valued(structure, unknowns, case)
     theta = np.array([u.guess for u in unknowns])
@@ -169,6 +174,41 @@ def sensitivity(
     slopes = prediction.sy[:, :, order] * size
     scales = {n: _output_scale(structure, case, prediction, noise[n], n, theta, unknowns) for n in experiment.outputs}
     return _assemble(structure, case, unknowns, size, slopes, scales)
+
+
+@dataclass(frozen=True)
+class LocationScale(NoiseLevel):
+    """How far the location of a law is known from one sample, 1/√I; the standard deviation, if the law is normal."""
+
+    law: OutputLaw | None = None
+
+    @property
+    def known(self) -> bool:
+        return True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        assert self.law is not None
+        return *self.law.needs, self.output
+
+    def at(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> np.ndarray:
+        assert self.law is not None
+        columns = {n: observed[:, [self.needs.index(n) for n in f.needs]] for n, f in self.law.formulas.items()}
+        numbers = {n: f.values(p, columns[n], t) for n, f in self.law.formulas.items()}
+        filled = self.law.filled(observed[:, -1], numbers)
+        information = filled.information((filled.location_path,))[:, 0, 0]
+        if not (np.isfinite(information).all() and (information > 0).all()):
+            k = int(np.flatnonzero(~(np.isfinite(information) & (information > 0)))[0])
+            raise EstimationError(
+                f"A sample of '{self.output}' says nothing about a prediction of {observed[k, -1]:g} by the law "
+                f"{type(self.law.law).__name__}, at t = {t[k]:g}: its sensitivity has no scale there. Give the "
+                f"parameters values that the law allows, or leave these times out."
+            )
+        return np.asarray(1 / np.sqrt(information))
+
+
+def _has_law(structure: Structure, output: str) -> bool:
+    return structure.model.outputs[output].distribution is not None
 
 
 def _numbers(structure: Structure, experiment: Any) -> list[str]:

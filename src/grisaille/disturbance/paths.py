@@ -11,7 +11,6 @@ fixed order, the one of kernels/gr_bridge.h, so that digits do not depend on how
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +27,8 @@ Floats = NDArray[np.float64]
 
 SLAB = 1 << 20
 """Normals drawn at a time."""
-SHORT = 32
-"""Products of a step up to which Python's own numbers are quicker than arrays."""
+FEW = 3
+"""Realizations up to which Python's own numbers are quicker than arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +73,7 @@ def sample_path(
     steps = make_transitions(process, grid)
     x = np.empty((chosen.size, grid.size, process.order))
     x[:, 0] = _start(process, stream, chosen, start, first)
-    if chosen.size * process.order**2 <= SHORT:
-        _step_by_step(stream, chosen, first, steps, x)
-        return x
-    for k, z in _innovations(stream, chosen, first + 1, grid.size - 1, process.order):
-        x[:, k + 1] = multiply(steps.F[steps.which[k]], x[:, k]) + multiply(steps.L[steps.which[k]], z)
+    (_one_by_one if chosen.size <= FEW else _side_by_side)(stream, chosen, first, steps, x)
     return x
 
 
@@ -104,7 +99,7 @@ def multiply(M: Floats, x: Floats) -> Floats:
     return total
 
 
-def _step_by_step(stream: Stream, chosen: NDArray[np.int64], first: int, transitions: Transitions, x: Floats) -> None:
+def _one_by_one(stream: Stream, chosen: NDArray[np.int64], first: int, transitions: Transitions, x: Floats) -> None:
     """The recursion in numbers, one path after the other: the same sums in the same order, digit for digit."""
     n = x.shape[2]
     matrices, slab = transitions.F.tolist(), max(1, SLAB // n)
@@ -119,6 +114,25 @@ def _step_by_step(stream: Stream, chosen: NDArray[np.int64], first: int, transit
                 state = [_row_times(row, state) + e for row, e in zip(F, kick, strict=True)]
                 path.append(state)
             x[m, begin + 1 : begin + 1 + which.size] = path
+
+
+def _side_by_side(stream: Stream, chosen: NDArray[np.int64], first: int, transitions: Transitions, x: Floats) -> None:
+    """All paths at once, realizations last: a step is the products of one column of F after the other."""
+    n, count = x.shape[2], chosen.size
+    slab = max(1, SLAB // (count * n))
+    columns = [[np.ascontiguousarray(F[:, j, None]) for j in range(n)] for F in transitions.F]
+    state, product = np.ascontiguousarray(x[:, 0].T), np.empty((n, count))
+    for begin in range(0, x.shape[1] - 1, slab):
+        which = transitions.which[begin : begin + slab]
+        z = stream.normals(chosen, first + 1 + begin + np.arange(which.size)[:, None], n)
+        path = np.ascontiguousarray(np.moveaxis(_products(transitions.L[which][:, None], z), 2, 1))
+        for k, i in enumerate(which.tolist()):
+            total = columns[i][0] * state[0]
+            for j in range(1, n):
+                np.multiply(columns[i][j], state[j], out=product)
+                total += product
+            state = np.add(total, path[k], out=path[k])
+        x[:, begin + 1 : begin + 1 + which.size] = np.moveaxis(path, 2, 0)
 
 
 def _row_times(row: list[float], state: list[float]) -> float:
@@ -148,13 +162,3 @@ def _start(process: Process, stream: Stream, chosen: NDArray[np.int64], start: A
     if first:
         raise DataError(f"{process.label}: going on from grid point {first} needs the state there: start=.")
     return multiply(factorize(process.start_covariance()), stream.normals(chosen, 0, process.order))
-
-
-def _innovations(
-    stream: Stream, chosen: NDArray[np.int64], first: int, count: int, n: int
-) -> Iterator[tuple[int, Floats]]:
-    slab = max(1, SLAB // max(1, chosen.size * n))
-    for begin in range(0, count, slab):
-        steps = np.arange(begin, min(begin + slab, count))
-        z = stream.normals(chosen, first + steps[:, None], n)
-        yield from ((int(k), z[i]) for i, k in enumerate(steps))

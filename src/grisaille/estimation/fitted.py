@@ -19,6 +19,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
+from grisaille.estimation.measurements.reseeding import reseeded
 from grisaille.estimation.predictions.asked import predicted
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
 from grisaille.estimation.printing.summary import summarize, summarize_html
@@ -331,12 +332,15 @@ class Fitted:
 
     # predictions and residuals
 
-    def residuals(self, *, standardized: bool = False) -> pd.DataFrame:
+    def residuals(self, *, standardized: bool = False, seed: int = 0) -> pd.DataFrame:
         """What the model leaves of each measurement.
 
         Parameters
         ----------
-        standardized : in units of the noise, weights included
+        standardized : in units of the noise, weights included; of outputs with ``distribution=`` randomised quantile
+            residuals Φ⁻¹(F(y−) + u (F(y) − F(y−))), u a function of output and sample, which are standard normal if
+            the law holds. Otherwise ``residual`` is measured less predicted, the location of the law
+        seed : of u
 
         Returns
         -------
@@ -346,7 +350,7 @@ class Fitted:
         import pandas as pd
 
         rows, parts, at = [], [], 0
-        r, e = self.estimate.evaluation.residuals, self.estimate.evaluation.errors
+        r, e = reseeded(self.estimate, seed).evaluation.residuals, self.estimate.evaluation.errors
         for case in self.estimate.cases:
             for s in case.samples:
                 part = slice(at, at + len(s.values))
@@ -373,7 +377,8 @@ class Fitted:
     def quality(self) -> pd.DataFrame:
         """Per output: samples, RMS residual, R², and the fit percentage 100 (1 − |e| / |y − mean|).
 
-        Of robust losses with residuals as large as the loss counts them, not as a few outliers make them.
+        Of robust losses with residuals as large as the loss counts them, not as a few outliers make them. Beside a law
+        errors are measured less predicted, the location of the law: a size of errors, not what was maximised.
         """
         return quality_of(self.residuals(), self.method.score)
 

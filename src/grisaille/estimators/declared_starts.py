@@ -192,7 +192,7 @@ class _Tested:
         known = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
         problem = self._at_levels(self.posed(data, [*known, *starts], found.cases), found)
         theta = np.array([*found.theta, *(u.guess for u in problem.unknowns[len(known) :])])
-        at = problem.evaluate(theta)
+        at = problem.judged(problem.evaluate(theta))
         if not at.completed or not np.isfinite(at.information).all():
             return []
         free, F, g = np.flatnonzero(found.free), at.information, at.gradient
@@ -321,7 +321,7 @@ class _Tested:
         they are larger."""
         plain = np.sqrt(np.clip(np.diag(again.covariance), 0.0, None))
         freedom = np.full(len(plain), float(max(again.degrees_of_freedom, 1)) if again.noise else np.inf)
-        if self.method.other_errors is None:
+        if self.method.other_errors is None or not again.evaluation.is_least_squares:
             return plain, freedom
         robust = self.method.other_errors.by(again, "robust").estimate
         wide = np.sqrt(np.clip(np.diag(robust.covariance), 0.0, None))

@@ -124,7 +124,7 @@ def _remarks(model: Model, data: Sequence[Experiment]) -> list[str]:
     """What the data are remarked on, alone and beside the model; what holds for all experiments is said once."""
     said: dict[str, list[str]] = {}
     for experiment in data:
-        for note in dict.fromkeys((*experiment._remarks, *experiment.check(model))):
+        for note in dict.fromkeys((*experiment._remarks_beside(model), *experiment.check(model))):
             said.setdefault(note, []).append(str(experiment.name))
     return [note if len(names) == len(data) else f"{', '.join(names)}: {note}" for note, names in said.items()]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -260,7 +259,8 @@ class Experiment(Record):
 
         name : of the output.
 
-        A sample of weight zero counts as not measured, for every estimator and every test.
+        A sample of weight zero counts as not measured, for every estimator and every test. The value of a sample that
+        is marked in ``marks`` is its limit.
         """
         if not isinstance(name, str) or name not in self.outputs:
             raise DataError(f"{self._who()} has no output '{name}'. {suggestion(str(name), self.outputs)}")
@@ -293,12 +293,14 @@ class Experiment(Record):
             known = vars(self)["_matched"] = ref(flat), match_model(self, flat)
         return known[1]
 
-    @cached_property
-    def _remarks(self) -> tuple[str, ...]:
-        """On outputs that were recorded in steps, and on inputs that were not recorded for long."""
+    def _remarks_beside(self, model: Model) -> tuple[str, ...]:
+        """On outputs that were recorded in steps of which their law does not know, and on inputs that were not recorded
+        for long."""
         from grisaille.experiment.summary import coarse_outputs, held_gaps
+        from grisaille.model.distributions import stepped_outputs
+        from grisaille.model.flattening.flatten import flatten
 
-        return *coarse_outputs(self), *held_gaps(self)
+        return *coarse_outputs(self, stepped_outputs(flatten(model))), *held_gaps(self)
 
     def split(
         self,

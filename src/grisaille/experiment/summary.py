@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -151,15 +151,19 @@ def _limit_notes(record: Record) -> list[str]:
     return notes
 
 
-def coarse_outputs(record: Record) -> list[str]:
-    """Remarks on outputs that never change, or that were recorded in steps (an encoder, a converter, rounding)."""
+def coarse_outputs(record: Record, stepped: Collection[str] = ()) -> list[str]:
+    """Remarks on outputs that never change, or that were recorded in steps (an encoder, a converter, rounding).
+
+    stepped : outputs whose law knows the steps
+    """
     notes = []
     for name, samples in record.outputs.items():
-        known = samples.values[np.isfinite(samples.values)]
+        is_measured = np.isfinite(samples.values) & (record.marks.get(name, np.zeros(len(samples.values))) == 0)
+        known = samples.values[is_measured]
         step = _step(known)
         if len(known) > 1 and np.ptp(known) == 0:
             notes.append(f"Output {name} is constant ({known[0]:g}): a sensor that hangs, or nothing happened.")
-        elif step:
+        elif step and name not in stepped:
             levels = len(np.unique(known))
             notes.append(
                 f"Output {name} is recorded in steps of {step:.3g} ({levels} different values in {len(known)} "

@@ -17,12 +17,12 @@ from grisaille.model.checking import check_value
 from grisaille.model.expression import Expression
 
 if TYPE_CHECKING:
-    from grisaille.model.flat import FlatOutput
+    from grisaille.model.flat import FlatModel, FlatOutput
 
 
 def mapped_law(law: Law, change: Callable[[Any], Any]) -> Law:
     """Return a law with every number and formula changed; what is open stays open."""
-    changed = {n: mapped_law(v, change) if isinstance(v, Law) else change(v) for n, v in _given(law)}
+    changed = {n: mapped_law(v, change) if isinstance(v, Law) else change(v) for n, v in given_arguments(law)}
     mapped: Law = replaced(law, **changed)
     return mapped
 
@@ -30,7 +30,7 @@ def mapped_law(law: Law, change: Callable[[Any], Any]) -> Law:
 def formulas_of(law: Law, inside: str = "") -> dict[str, Any]:
     """Return the numbers and formulas of a law by path: ``{"std": …}``, ``{"below": …, "of.std": …}``."""
     found: dict[str, Any] = {}
-    for name, value in _given(law):
+    for name, value in given_arguments(law):
         path = f"{inside}{name}"
         found.update(formulas_of(value, f"{path}.") if isinstance(value, Law) else {path: value})
     return found
@@ -41,10 +41,18 @@ def law_formulas(output: FlatOutput) -> dict[str, Expression]:
     return {} if output.distribution is None else formulas_of(output.distribution)
 
 
+def stepped_outputs(model: FlatModel) -> tuple[str, ...]:
+    """Return the outputs whose laws know that values come in steps: counts, and what is rounded."""
+    laws = {n: o.distribution for n, o in model.outputs.items() if o.distribution is not None}
+    steps = {n: [p for p in formulas_of(law) if p.rpartition(".")[2] == "step"] for n, law in laws.items()}
+    return tuple(n for n, law in laws.items() if innermost(law).is_discrete or steps[n])
+
+
 def law_text(law: Law, render: Callable[[Any], str]) -> str:
     """Return a law as it is written, ``Student(df=4, scale=sigma)``."""
     parts = (
-        f"{name}={law_text(value, render) if isinstance(value, Law) else render(value)}" for name, value in _given(law)
+        f"{name}={law_text(value, render) if isinstance(value, Law) else render(value)}"
+        for name, value in given_arguments(law)
     )
     return f"{type(law).__name__}({', '.join(parts)})"
 
@@ -63,7 +71,7 @@ def check_distribution(name: str, law: Any, noise: Any) -> None:
             f"{name}: distribution must be a law such as gr.laws.Poisson() or gr.laws.Student(df=4, scale=0.1), got "
             f"{law!r}."
         )
-    inner = _innermost(law)
+    inner = innermost(law)
     if not inner.location:
         having = sorted(n for n, kind in Law.known.items() if kind.location and kind.__module__.startswith("grisaille"))
         raise ModelError(
@@ -79,12 +87,14 @@ def check_distribution(name: str, law: Any, noise: Any) -> None:
         check_value(name, f"{path} of {type(law).__name__}", value)
 
 
-def _given(law: Law) -> Iterator[tuple[str, Any]]:
+def given_arguments(law: Law) -> Iterator[tuple[str, Any]]:
+    """Return what a law was given, by name: numbers, formulas, laws inside of it; not what is open."""
     described: Any = law
     yield from ((f.name, v) for f in fields(described) if (v := getattr(law, f.name)) is not None)
 
 
-def _innermost(law: Law) -> Law:
+def innermost(law: Law) -> Law:
+    """Return the law inside of all wrappers; the law itself where it wraps none."""
     inner: Any = law
     while isinstance(getattr(inner, "of", None), Law):
         inner = inner.of

@@ -13,6 +13,7 @@ from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.measurements.declared import laws_of
 from grisaille.estimation.predictions.band_kinds import band_label
 from grisaille.estimation.predictions.horizons import Horizon, told
 from grisaille.experiment.clock import Clock
@@ -54,6 +55,8 @@ def plot(
 ) -> Figure:
     """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
 
+    Of outputs with laws residuals are randomised quantile residuals, which are standard normal if the law holds.
+
     beside : other predictions of the same samples by their name, as tables of residuals; drawn as dashed lines
     """
     table = fit.residuals()
@@ -80,7 +83,8 @@ def plot(
                 at, values = broken(mine["time"].to_numpy(), mine["predicted"].to_numpy())
                 above.plot(abscissae(clock, at), values, "--", color=f"C{2 + k}", linewidth=1.2, label=label)
             above.set_ylabel(labelled(name, unit))
-            below.set_ylabel(labelled("residual", unit), fontsize="small")
+            by_law = horizon is None and name in laws_of(fit.estimate)
+            below.set_ylabel("quantile residual" if by_law else labelled("residual", unit), fontsize="small")
             for axes in (above, below):
                 label_time(axes, clock, name=axes is grid[-1, column])
         grid[0, column].set_title(run, fontsize="medium")
@@ -99,12 +103,18 @@ def _chosen(what: str, wanted: str | Iterable[str] | None, known: Sequence[str])
 
 def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[str, Shown]:
     """Predictions as the criterion has them; bands in gaps, where they widen."""
-    standardized = fit.residuals(standardized=True)["residual"]
+    standardized, laws = fit.residuals(standardized=True)["residual"], laws_of(fit.estimate)
     found = {}
     for name in names:
         mine = table[(table["experiment"] == run) & (table["output"] == name)]
         path = drawn_path(fit, run, name, mine.sort_values("time", kind="stable"))
         e = mine["residual"].to_numpy()
+        if name in laws:
+            unknown, two = np.full(len(path.times), np.nan), np.full(len(path.times), 2.0)
+            r = standardized[mine.index].to_numpy()
+            t, y = mine["time"].to_numpy(), mine["measured"].to_numpy()
+            found[name] = Shown(path.times, path.predicted, unknown, unknown, t, y, r, two)
+            continue
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.abs(e / standardized[mine.index].to_numpy())
         usual = np.median(size) if len(size) and np.isfinite(size).all() else np.nan

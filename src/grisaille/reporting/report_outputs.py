@@ -12,6 +12,7 @@ import numpy as np
 from grisaille.drawing import labelled
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.measurements.declared import laws_of, leaves_residuals
 from grisaille.estimation.quantities import courses
 from grisaille.experiment.signals import Samples
 from grisaille.markup import Html, joined, tag
@@ -50,7 +51,7 @@ def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
 
 
 def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: str) -> Iterator[Chart]:
-    simulated = _simulation(fit, run)
+    simulated, laws = _simulation(fit, run), laws_of(fit.estimate)
     experiment = experiment_of(fit, run)
     time, mine = abscissa(fit, experiment, mine)
     for output, table in mine.groupby("output", sort=False):
@@ -70,12 +71,15 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
                 Series("simulated without looking at data", "line", at, simulated[output].to_numpy(), color=3)
             )
         r = standardized[ordered.index].to_numpy()
-        if np.isfinite(path.spread).any():
+        if np.isfinite(path.spread).any() and str(output) not in laws:
             series.insert(0, _band_around(path, ordered, r))
         rms = float(np.sqrt(np.mean(ordered["residual"] ** 2)))
         words = f"Measured and predicted values at {len(t)} samples; rms residual {short(rms, 3)} {unit}".rstrip() + "."
         yield Chart(f"{output}, {run}", words, time, labelled(str(output), unit), series, 260, link)
-        yield _residual_chart(str(output), path, ordered, r, time, unit, link)
+        if str(output) in laws:
+            yield _quantile_chart(str(output), t, r, time, link)
+        else:
+            yield _residual_chart(str(output), path, ordered, r, time, unit, link)
 
 
 def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
@@ -96,6 +100,15 @@ def _only_input(experiment: Any) -> str | None:
 
 def _input_unit(fit: Fitted, experiment: Any, name: str) -> str:
     return quantity_unit(fit, name) or str(experiment.units.get(name, ""))
+
+
+def _quantile_chart(output: str, t: np.ndarray, r: np.ndarray, time: str, link: str) -> Chart:
+    """Of outputs with laws, whose scatter differs from sample to sample."""
+    words = "Randomised quantile residuals, which are standard normal if the law holds; 95 % lie within ± 1.96 then."
+    ends = np.array([np.min(t, initial=0.0), np.max(t, initial=0.0)])
+    band = Series("95 % of the law", "band", ends, np.full(2, -1.96), upper=np.full(2, 1.96), color=0)
+    shown = [band, Series("quantile residual", "points", t, r, color=2)]
+    return Chart(f"Residuals of {output}", words, time, "quantile residual", shown, 170, link, levels=(0.0,))
 
 
 def _residual_chart(output: str, path: Path, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
@@ -170,7 +183,7 @@ def _unmeasured(fit: Fitted) -> list[str]:
 
 def _simulation(fit: Fitted, run: str) -> Any:
     """What the model does alone, for estimators whose predictions follow the data."""
-    if fit.estimate.evaluation.is_least_squares or experiment_of(fit, run).is_static:
+    if leaves_residuals(fit.estimate) or experiment_of(fit, run).is_static:
         return None
     try:
         return fit.predict(run)

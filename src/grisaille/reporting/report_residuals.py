@@ -24,12 +24,13 @@ MEANINGS = (
     ("input …", "χ² of the cross-correlation", "do they still contain a known input or its past?",
      "what leads from that input to the output lacks dynamics, a delay or a nonlinearity"),
     ("normality", "Shapiro–Wilk; Jarque–Bera beyond 5000 samples", "do they scatter like a normal distribution?",
-     "outliers, noise that varies, clipping or rounding: a robust loss may help"),
+     "outliers, noise that varies, clipping or rounding: a robust loss, or another law, may help"),
     ("outliers", "studentized, Bonferroni", "does a single one stick out?",
      "a bad measurement or an event that the model does not know; look at the raw data there"),
     ("between outputs", "cross-correlation, Student's t, Bonferroni", "do outputs know of each other, beyond what the "
      "model says?", "noise that sensors share, or a disturbance that is missing; standard errors are too small"),
-    ("size", "χ²", "are they as large as the declared noise?", "the noise is declared wrongly, or the model is wrong"),
+    ("size", "χ²", "are they as large as declared noise or a law says?", "the noise is declared wrongly, or the "
+     "model is wrong"),
 )  # fmt: skip
 
 
@@ -98,10 +99,13 @@ def _row(v: Verdict) -> tuple[object, ...]:
 
 
 def _over_time(s: Tested, experiment: Any) -> Chart:
-    shown = [Series("standardized residual", "points", s.times, s.residuals, color=1)]
+    shown = [
+        Series("quantile residual" if s.by_law else "standardized residual", "points", s.times, s.residuals, color=1)
+    ]
     if len(s.outliers):
         shown.append(Series("outlier", "points", s.times[s.outliers], s.residuals[s.outliers], color=6))
-    words = f"Residuals divided by their standard deviation; {count(len(s.outliers), 'outlier')} marked."
+    what = "Randomised quantile residuals" if s.by_law else "Residuals divided by their standard deviation"
+    words = f"{what}; {count(len(s.outliers), 'outlier')} marked."
     return Chart(
         f"Residuals of {s.output}", words, time_label(experiment), "standard deviations", shown, 210, levels=(0.0,),
         calendar=calendar_of(experiment),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.printing.declared_laws import declared_laws
 from grisaille.estimation.printing.summary import kinds_of_intervals
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
@@ -116,15 +117,18 @@ def _quality(fit: Fitted, scores: pd.DataFrame | None) -> Html:
     units = fit.initial_model._content.outputs
     if scores is None:
         scores = fit.quality.rename(columns={"fit_percent": "fit"}).assign(horizon=fit.method.predictions_are)
+    laws, is_scored = declared_laws(fit), "log_score" in scores
     rows = [
         (
             symbol(str(o)), str(q.horizon), f"{int(q.samples)}", short(q.rms, 4), units[o].unit if o in units else "",
-            f"{q.r2:.5f}", f"{q.fit:.2f} %",
+            f"{q.r2:.5f}", f"{q.fit:.2f} %", *([short(q.log_score, 4)] if is_scored else []),
+            *([laws.get(str(o), "normal")] if laws else []),
         )
         for o, q in scores.iterrows()
     ]  # fmt: skip
     head = ("output", "predictions", "samples", "rms residual", "unit", "R²", "fit")
-    return table(head, rows, numbers=(2, 3, 5, 6), stacked=True)
+    more = (*(["log score"] if is_scored else []), *(["law"] if laws else []))
+    return table((*head, *more), rows, numbers=(2, 3, 5, 6, *([7] if is_scored else [])), stacked=True)
 
 
 def subtitle(fit: Fitted) -> list[str]:

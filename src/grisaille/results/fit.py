@@ -220,7 +220,7 @@ class Fit(Fitted):
 
         return test(self, hypothesis)
 
-    def diagnose(self, level: float = 0.01) -> Diagnosis:
+    def diagnose(self, level: float = 0.01, *, seed: int = 0) -> Diagnosis:
         """Test the residuals of every output and experiment: whiteness, spectrum, inputs, normality, outliers, size.
 
         Outputs that were measured at the same instants are also compared with each other.
@@ -228,6 +228,8 @@ class Fit(Fitted):
         Parameters
         ----------
         level : probability of calling a healthy series unhealthy, for each test
+        seed : of the random numbers by which residuals of counts and of values at limits are spread: p of another seed
+            is another one, and a verdict that hangs on it is none
 
         Returns
         -------
@@ -235,7 +237,7 @@ class Fit(Fitted):
         """
         from grisaille.assessment.diagnosis import diagnose
 
-        return diagnose(self, level)
+        return diagnose(self, level, seed)
 
     def validate(
         self,
@@ -264,8 +266,9 @@ class Fit(Fitted):
 
         Returns
         -------
-        ``table`` has a row per output and horizon (horizon, samples, rms, fit, r2), ``diagnosis`` the residual tests,
-        of filters of predictions one sample ahead; ``plot()``, ``report(path)``. True where every test is healthy.
+        ``table`` has a row per output and horizon (horizon, samples, rms, fit, r2, and of likelihoods of simulations
+        log_score, the mean log-density of the samples), ``diagnosis`` the residual tests, of filters of predictions one
+        sample ahead; ``plot()``, ``report(path)``. True where every test is healthy.
         """
         from grisaille.results.validation import validate
 
@@ -334,7 +337,8 @@ class Fit(Fitted):
             declare, whatever was estimated; or values by name. ``attrs["start"]`` says what was done.
         bands : ``"all"`` puts the uncertainty of the estimates into 95 % bands, beside measurement noise and, for
             filters, that of the state; ``"noise"`` leaves it out. Simulations, which have none otherwise, get bands,
-            too. None: as said above, and bands of noise alone; ``attrs["bands"]`` says which they are.
+            too. None: as said above, and bands of noise alone; ``attrs["bands"]`` says which they are. Outputs with
+            ``distribution=`` have quantiles of their law, or of its mixture over draws of the unknowns.
 
         Returns
         -------

@@ -1,5 +1,8 @@
 """``fit.validate(experiment)``: a record that the fit has not seen, predicted at the estimates and compared.
 
+Beside the size of errors stands the log score, the mean log-density of the samples that the fit gives them, where
+predictions are simulations.
+
 Nothing is estimated but, where nobody knows it, the state in which the record begins; the samples that told it are not
 scored. A score belongs to a horizon: a simulation sees the inputs alone, a prediction one sample ahead corrects itself
 at every sample, so that it follows the data of a wrong plant, too. Methods that predict ahead are scored over both by
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.assessment.diagnosis import Diagnosis, diagnose
+from grisaille.assessment.log_scores import log_scores
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
@@ -60,6 +64,8 @@ class Validation:
     """Why these horizons and no others."""
     notes: tuple[str, ...] = ()
     """What the record is remarked on, alone and beside the model, as in ``fit.notes``."""
+    log_scores: Mapping[str, float] = field(default_factory=dict)
+    """Mean log-density of the samples of each output; empty where it is not computed (filters, robust losses)."""
 
     @property
     def horizons(self) -> tuple[str, ...]:
@@ -68,14 +74,21 @@ class Validation:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per output and horizon: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|) percent) and r2."""
+        """A row per output and horizon: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|) percent) and r2.
+
+        Of simulations log_score, too: the mean log-density of the samples by the noise or the law of the output, at the
+        estimates. The higher it is, the better; only scores of the same samples are compared.
+        """
         import pandas as pd
 
         parts = []
         for horizon, errors in self.predictions.items():
             part = quality_of(errors, self.fitted.method.score).rename(columns={"fit_percent": "fit"})
             part.insert(0, "horizon", horizon)
-            parts.append(part[["horizon", "samples", "rms", "fit", "r2"]].astype({"samples": int}))
+            part = part[["horizon", "samples", "rms", "fit", "r2"]].astype({"samples": int})
+            if self.log_scores and horizon in (SIMULATION, STATIC):
+                part["log_score"] = [self.log_scores.get(str(output), np.nan) for output in part.index]
+            parts.append(part)
         order = {output: k for k, output in enumerate(parts[0].index)}
         return pd.concat(parts).sort_index(key=lambda names: names.map(order), kind="stable")
 
@@ -159,7 +172,7 @@ def validate(
         refuse_horizon(fit.method, horizon)
     method, model = on.method.validator, fit.settled_model
     problem = build_problem(model, [record], [], method, searched=False)
-    at = problem.evaluate(np.zeros(0))
+    at = problem.judged(problem.evaluate(np.zeros(0)))
     if not at.completed:
         raise EstimationError(f"The fitted model cannot be simulated on '{record.name}': {at.failure}")
     ensemble = fit.estimate.ensemble
@@ -169,8 +182,11 @@ def validate(
     )
     fitted = type(fit)(model, [c.experiment for c in problem.cases], method, estimate, fit.why)
     found = _predictions(fit, fitted, begun, horizon)
-    notes = tuple(dict.fromkeys((*experiment._remarks, *experiment.check(fit.initial_model))))
-    return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon), notes)
+    remarks = experiment._remarks_beside(fit.initial_model)
+    notes = tuple(dict.fromkeys((*remarks, *experiment.check(fit.initial_model))))
+    by_own = on.method.validator is on.method and fit.estimate.is_likelihood and ensemble is None
+    scores = log_scores(problem, at) if by_own else {}
+    return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon), notes, scores)
 
 
 def _predictions(fit: Fitted, fitted: Fitted, begun: Beginning, horizon: Horizon | None) -> dict[str, pd.DataFrame]:

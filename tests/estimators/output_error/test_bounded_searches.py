@@ -70,3 +70,26 @@ def test_levels_of_two_outputs_cost_little_more_than_declared_ones() -> None:
     data = gr.Experiment(t, {}, {"y": exact.y.values + 0.05 * np.sin(9 * t), "v": exact.v.values + 1e4 * noise[1]})
     fit = gr.fit(Tanks(), data, ["a", "b"])
     assert fit.converged and fit.estimate.evaluations < 40
+
+
+class Heated(gr.Model):
+    """A room between two temperatures at which its heater is switched."""
+
+    tau, power = gr.Parameter(4.0, bounds=(0.1, 40.0)), gr.Parameter(6.0, bounds=(1.0, 100.0))
+    T, outside, on = gr.Variable(18.0), gr.Input(), gr.Discrete(1)
+    y = gr.Output(T)
+    equations = [der(T) == (outside - T) / tau + power * on, gr.when(T > 21, on == 0).otherwise(T < 19, on == 1)]
+
+
+def test_a_minimum_that_misses_switches_is_doubted() -> None:
+    t = np.arange(0.0, 24.0, 0.1)
+    outside = {"outside": 5.0 + 4.0 * np.sin(2 * np.pi * t / 24)}
+    y = gr.simulate(Heated(), t, outside).y.values + 0.05 * np.random.default_rng(1).normal(size=t.size)
+    data = gr.Experiment(t, outside, {"y": y})
+    near, far = (
+        gr.fit(Heated(), data, ["tau", "power"], gr.OutputError(), guess={"tau": 4.0 * f, "power": 6.0 / f})
+        for f in (1.02, 1.2)
+    )
+    assert abs(float(near["tau"]) - 4.0) < 4 * near["tau"].std_error
+    assert abs(float(far["tau"]) - 4.0) > 1.0
+    assert [any(note.startswith("minima:") for note in fit.notes) for fit in (near, far)] == [False, True]

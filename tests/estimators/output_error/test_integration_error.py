@@ -77,3 +77,12 @@ def test_a_record_in_pieces_says_what_errors_do() -> None:
     assert off(found) > 10
     assert any(n.startswith("integration: errors of the simulation move mu by about ") for n in found.notes)
     assert not any(n.startswith("integration") for n in fitted(Oscillator(), 1e-2, pieces).notes)
+
+
+@pytest.mark.parametrize("loss", ["huber", "arctan"])
+def test_robust_losses_look_too(loss: Any) -> None:
+    outliers = np.where(np.arange(len(T)) % 20 == 7, 30.0, 0.0)
+    data = gr.Experiment(T, {}, {"y": EXACT + 1e-9 * (RANDOM + outliers)})
+    found = gr.fit(Oscillator(), data, ["mu"], gr.OutputError(loss=loss))
+    assert found.converged and off(found) < 3.0
+    assert "integration" not in " ".join(found.notes)

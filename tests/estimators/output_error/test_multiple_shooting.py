@@ -115,3 +115,29 @@ def test_pieces_that_do_not_join_are_no_fit(disturbed: gr.Experiment, monkeypatc
     monkeypatch.setattr(multiple_shooting, "MOST_ITERATIONS", 1)
     fit = gr.fit(Disturbed(), disturbed, UNKNOWNS, SHOTS, guess={"p": 5.0}, progress=False)
     assert not fit.converged and "iterations were used up" in fit.status
+
+
+class Scaled(gr.Model):
+    """Two coupled states in units of their own."""
+
+    a, b = gr.Parameter(1.0), gr.Parameter(1.0)
+    k, c = gr.Parameter(0.5, bounds=(0.01, 10.0)), gr.Parameter(0.2, bounds=(0.0, 10.0))
+    x, z = gr.Variable(), gr.Variable()
+    y = gr.Output(x / a, noise=0.02)
+    equations = [der(x) == -k * x + a * z / b, der(z) == -c * z * (1 + (x / a) ** 2)]
+
+
+@pytest.mark.parametrize(("a", "b"), [(1e9, 1.0), (1e-9, 1.0), (1e9, 1e-9)])
+def test_pieces_join_in_any_units(a: float, b: float) -> None:
+    t = np.linspace(0.0, 8.0, 41)
+    y = gr.simulate(Scaled(k=0.8, c=0.3), t, start={"x": 1.0, "z": 2.0})["y"].values
+    y += 0.02 * np.random.default_rng(5).normal(size=41)
+    method = gr.OutputError(shooting="multiple", pieces=4)
+    plain, found = (
+        gr.fit(Scaled(a=a, b=b), gr.Experiment(t, outputs={"y": y}, start={"x": a, "z": 2 * b}), ["k", "c"], method)
+        for a, b in ((1.0, 1.0), (a, b))
+    )
+    for name in ("k", "c"):
+        assert found[name].std_error == pytest.approx(plain[name].std_error, rel=1e-3)
+        assert abs(float(found[name]) - float(plain[name])) < 1e-3 * plain[name].std_error
+    assert found.converged and not found.notes

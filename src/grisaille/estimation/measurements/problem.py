@@ -11,7 +11,7 @@ counted jointly at each instant (``shared_noise``). Simulations take frozen step
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ import numpy as np
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.measurements.output_law import LEVEL, OutputLaw
+from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_residuals, scores_along
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.estimation.measurements.shared_noise import (
     CovarianceEntries,
@@ -29,8 +30,8 @@ from grisaille.estimation.measurements.shared_noise import (
     shared_noises,
     ties,
 )
-from grisaille.estimation.measurements.terms import LawTerms, Seen, spread_of
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.measurements.terms import LawTerms, Seen
+from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.model.shared_noise import level_name
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
@@ -43,7 +44,10 @@ SIMULATED: tuple[Kind, ...] = ("parameter", "start")
 
 @dataclass(frozen=True)
 class MeasuredEvaluation(LikelihoodEvaluation):
-    """An evaluation with the log-likelihood of each experiment and the score of each sample."""
+    """An evaluation with the log-likelihood of each experiment and the score of each sample.
+
+    Its residuals are errors of predictions, in the units of outputs; ``MeasuredProblem.judged`` has those to be tested.
+    """
 
     parts: tuple[float, ...] = ()
     slopes: np.ndarray | None = None
@@ -70,7 +74,7 @@ class MeasuredProblem(Problem):
         """Return −log L with its gradient and expected information at θ."""
         n, prior = len(self.unknowns), self.prior(theta)
         parts, slopes, information = [], [], np.zeros((n, n))
-        predictions, errors, spreads, rows, scores = [], [], [], [], []
+        predictions, errors, rows, scores = [], [], [], []
         for case in self.begun.cases:
             prediction = case.predict(theta, sensitive=sensitive)
             predictions.append(prediction)
@@ -85,12 +89,11 @@ class MeasuredProblem(Problem):
                     return self._broken(theta, refused)
                 total += float(terms.log_density.sum())
                 errors.append(one.errors)
-                spreads.append(spread_of(terms.law))
                 if sensitive:
                     slope += terms.scores.sum(axis=0)
                     information += terms.information
                     scores.append(terms.scores)
-                    rows.append(-one.located / spreads[-1][:, None])
+                    rows.append(-one.located)
             parts.append(total)
             slopes.append(slope)
         if prior.failure:
@@ -98,7 +101,7 @@ class MeasuredProblem(Problem):
         e, log_likelihood = np.concatenate(errors), float(sum(parts))
         return MeasuredEvaluation(
             theta,
-            np.concatenate([e / np.concatenate(spreads), prior.residuals]),
+            np.concatenate([e, prior.residuals]),
             np.concatenate([*rows, prior.slopes]) if sensitive else np.zeros((0, n)),
             e,
             tuple(predictions),
@@ -123,6 +126,32 @@ class MeasuredProblem(Problem):
             found += ties([case.samples[k].rows for k in tied], tied, places, entries)
         return tuple(found)
 
+    def judged(self, evaluation: Evaluation) -> Evaluation:
+        """Return an evaluation with randomised quantile residuals, and what unknowns take from them as Jacobian."""
+        if not evaluation.completed:
+            return evaluation
+        prior, theta, n = self.prior(evaluation.theta), evaluation.theta, len(self.unknowns)
+        rows = []
+        for case, prediction in zip(self.begun.cases, evaluation.predictions, strict=True):
+            is_sensitive = bool(prediction.sy.size)
+            for s in case.samples:
+                filled, slopes = self._filled(case, s, prediction, theta, is_sensitive)
+                along = scores_along(filled, list(slopes)) if is_sensitive else np.zeros((len(s.rows), 0))
+                row = np.zeros((len(s.rows), n))
+                for k, moved in enumerate(slopes.values() if along.size else ()):
+                    row -= along[:, [k]] * moved
+                rows.append(row)
+        return replace(self.with_residuals(evaluation, SEED), jacobian=np.concatenate([*rows, prior.slopes]))
+
+    def with_residuals(self, evaluation: Evaluation, seed: int) -> Evaluation:
+        """Return an evaluation with quantile residuals whose random numbers have a seed."""
+        residuals = [
+            quantile_residuals(law, s.values, s.output, case.name, seed)
+            for case, prediction in zip(self.begun.cases, evaluation.predictions, strict=True)
+            for s, law in zip(case.samples, self.laws_at(case, prediction, evaluation.theta), strict=True)
+        ]
+        return replace(evaluation, residuals=np.concatenate([*residuals, self.prior(evaluation.theta).residuals]))
+
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""
         found = self.evaluate(theta)
@@ -145,7 +174,7 @@ class MeasuredProblem(Problem):
         """Return the law of each sample, and where asked for the derivatives of its location and arguments."""
         law, slopes = self.laws[s.output], dict[str, np.ndarray]()
         if sensitive:
-            slopes[law.law.location_path] = self._moved(case, prediction.sy[s.rows, case.column(s.output)])
+            slopes[law.law.location_path] = self._slopes_of(s.output, case, s.rows, prediction)
         arguments = self._arguments(law, case, s.rows, prediction, theta, slopes if sensitive else None)
         arguments |= law.limits(s, arguments)
         filled = law.filled(prediction.y[s.rows, case.column(s.output)], arguments)
@@ -236,9 +265,15 @@ class MeasuredProblem(Problem):
             by_p, by_observed = formula.slopes(point.p, observed, times)
             moved = self._moved(case, by_p @ point.dp.T)
             for k, name in enumerate(formula.needs):
-                own = known[name][1] if name in known else self._moved(case, prediction.sy[rows, case.column(name)])
+                own = known[name][1] if name in known else self._slopes_of(name, case, rows, prediction)
                 moved = moved + by_observed[:, k, None] * own
         return values, moved
+
+    def _slopes_of(self, name: str, case: Case, rows: np.ndarray, prediction: Prediction) -> np.ndarray:
+        """Return the derivatives of a prediction by all unknowns on some rows."""
+        if not case.unknowns:
+            return np.zeros((len(rows), len(self.unknowns)))
+        return self._moved(case, prediction.sy[rows, case.column(name)])
 
     def _moved(self, case: Case, slopes: np.ndarray) -> np.ndarray:
         """Return derivatives by all unknowns of those by an experiment's own, (N, …)."""

@@ -44,9 +44,11 @@ class SampleFormula:
         return cls(ca.Function("formula", columns, [value]), needs, parameters_in(model, formula))
 
     def values(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return one value for each sample; ``observed`` is (samples, needs)."""
+        """Return one value for each sample; ``observed`` is (samples, needs), ``p`` (parameters,) or (…, samples)."""
         n = len(t)
-        values = self.function(np.repeat(p[:, None], n, axis=1), observed.T.reshape(-1, n), t[None, :])
+        values = self.function(
+            np.repeat(p[:, None], n, axis=1) if p.ndim == 1 else p, observed.T.reshape(-1, n), t[None, :]
+        )
         return np.array(values.full()).ravel()
 
     def slopes(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,8 @@ V that of the measurement noise and, for filters, of the state. Simulations have
 predictions J is a central difference over a thousandth of a standard error on unchanged steps. Bands are by Student's t
 where the noise was estimated: for output error of a model that is linear in its unknowns they are exact.
 
+Outputs that declare laws have quantiles of these instead (``law_bands``).
+
 Not in the bands: starts that were found from a new record's first samples, and what the model leaves out.
 """
 
@@ -20,6 +22,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.predictions.band_kinds import Bands, with_kind
+from grisaille.estimation.predictions.law_bands import law_bands
 from grisaille.estimation.quantities import STATISTICS
 from grisaille.estimation.uncertainty import half_width
 from grisaille.simulation.measurement_noise import evaluate_along
@@ -51,9 +54,12 @@ def simulated_with_bands(fit: Fitted, experiment: Experiment, bands: Bands = "al
     else:
         path, slopes = fit.simulated(experiment), {}
     names = [str(n) for n in path.data_vars if path[n].dims == ("time",)]
-    noise = _noise_along(fit, experiment, path)
-    data = {}
+    noise, by_law = _noise_along(fit, experiment, path), law_bands(fit, experiment, path, slopes, LEVEL)
+    data: dict[str, tuple[Any, ...]] = {}
     for name in names:
+        if name in by_law:
+            data[name] = (("statistic", "time"), by_law[name], path[name].attrs)
+            continue
         own = np.zeros(path.sizes["time"]) + noise.get(name, 0.0) ** 2
         if slopes:
             own += _variance(fit, slopes[name])

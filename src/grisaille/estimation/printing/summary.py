@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.estimation.estimator import SIMULATION
+from grisaille.estimation.printing.declared_laws import declared_laws
 from grisaille.markup import table, tag
 from grisaille.model.notation.mathml import symbol
 
@@ -30,6 +31,7 @@ def summarize(fit: Fitted) -> str:
         _criteria(fit),
         *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(f"{'intervals':<18}{kinds_of_intervals(fit)}", WIDTH, subsequent_indent=" " * 18),
+        *textwrap.wrap(_laws(fit), WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(_tested(fit), WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(_details(fit), WIDTH, subsequent_indent=" " * 18),
         "─" * width,
@@ -74,7 +76,8 @@ def summarize_html(fit: Fitted) -> str:
     said = f"{fit.model_name}, fitted by {type(fit.method).__name__} to {_many(fit.estimate.count, 'measurement')}"
     quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}{_how(fit)}" for o, q in fit.quality.iterrows()]
     way = _transcription(fit)
-    notes = [*([way] if way else []), *quality, *(fit.notes or ["every unknown is determined by the data"])]
+    laws = [f"{output}: {law}" for output, law in declared_laws(fit).items()]
+    notes = [*([way] if way else []), *laws, *quality, *(fit.notes or ["every unknown is determined by the data"])]
     notes += [f"residuals: {fit.residual_verdict}"] if fit.residual_verdict else []
     notes += [f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes]
     notes += [_details(fit)] if fit.estimate.details else []
@@ -100,6 +103,12 @@ def kinds_of_intervals(fit: Fitted) -> str:
 def _doubtful(fit: Fitted, heading: str) -> str:
     """A heading with the mark of what speaks against it."""
     return f"{heading}{'*' if fit.estimate.caution else ''}{'!' if fit.doubts else ''}"
+
+
+def _laws(fit: Fitted) -> str:
+    """The laws that outputs declare, with the estimates in them."""
+    said = "; ".join(f"{output}: {law}" for output, law in declared_laws(fit).items())
+    return f"{'laws':<18}{said}" if said else ""
 
 
 def _tested(fit: Fitted) -> str:

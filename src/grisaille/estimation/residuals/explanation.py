@@ -14,6 +14,7 @@ import numpy as np
 
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.measurements.declared import has_declared_size, laws_of, name_of, scatter_beside
 from grisaille.estimation.residuals.counted import Score, counted, middle_level
 
 UNEXPLAINED = ("not an explanation:", "large residuals:")
@@ -41,6 +42,8 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
     if not worst or max(worst.values()) <= (BEYOND if disturbed_sizes else LARGE):
         return _beside_the_mean(estimate, method, worst, disturbed=disturbed)
     output = max(worst, key=lambda n: worst[n])
+    law = laws_of(estimate).get(output)
+    way = "leave the noise open (noise=None)" if law is None else "another law, whose size is estimated"
     if disturbed_sizes:
         told = (
             f"the errors of {output} are {worst[output]:.3g} times as large (root mean square) as in records simulated "
@@ -49,15 +52,17 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
         small = "disturbances or a noise that are declared too small"
     else:
         how = "in the middle of them" if is_robust else "root mean square"
-        told = f"the residuals of {output} are {worst[output]:.3g} times the declared noise ({how})"
-        small = "a noise that is declared too small"
+        beside = "the declared noise" if law is None else f"what the law {name_of(law)} leaves"
+        told = f"the residuals of {output} are {worst[output]:.3g} times {beside} ({how})"
+        small = "a noise that is declared too small" if law is None else "a law that is too narrow"
     if worst[output] <= far:
-        note = f"large residuals: {told}: the noise is larger than declared, or the model is not complete."
+        wide = "the noise is larger than declared" if law is None else scatter_beside(law, worst[output])
+        note = f"large residuals: {told}: {wide}, or the model is not complete."
         return _beside_the_mean(replace(estimate, notes=(note, *estimate.notes)), method, worst, disturbed=disturbed)
     return _unexplained(
         estimate,
         f"not an explanation: {told}: a local minimum far from the data, a wrong model, or {small}; estimates and "
-        f"standard errors mean nothing then. Try {_ways(method, disturbed)}, or leave the noise open (noise=None).",
+        f"standard errors mean nothing then. Try {_ways(method, disturbed)}, or {way}.",
     )
 
 
@@ -132,6 +137,9 @@ def residual_sizes(estimate: Estimate, *, is_robust: bool = False) -> dict[str, 
         return {}
     of = np.array(names)
     known = [n for n in dict.fromkeys(names) if n not in estimate.noise]
+    if laws_of(estimate):
+        measured = [(s.output, c) for c in estimate.cases for s in c.samples]
+        known = [n for n in known if all(has_declared_size(estimate, c, n) for o, c in measured if o == n)]
     if is_robust:
         return {n: middle_level(r[of == n]) for n in known}
     return {n: float(np.sqrt(np.mean(r[of == n] ** 2))) for n in known}

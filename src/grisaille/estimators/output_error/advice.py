@@ -49,6 +49,8 @@ class LeastSquaresAdvice(Advice):
         )
 
     def about_correlation(self, estimate: Estimate) -> str:
+        if not estimate.evaluation.is_least_squares:
+            return super().about_correlation(estimate)
         offered = "fit.with_errors('robust'), or gr.OutputError(errors='robust'), takes the correlation into account"
         if self.method.shooting == "multiple":
             offered = "gr.fit(…, method=gr.OutputError(errors='robust'), guess=fit) takes the correlation into account"

@@ -17,7 +17,14 @@ from grisaille.estimators.output_error.differences import caution, crossings_at,
 from grisaille.estimators.output_error.event_order import order_notes
 from grisaille.estimators.output_error.held_disturbances import shifted_means
 from grisaille.estimators.output_error.levels import rescaled, settled
-from grisaille.estimators.output_error.notes import correlation_notes, following, growth_note, same_as, unmoved
+from grisaille.estimators.output_error.notes import (
+    correlation_notes,
+    following,
+    growth_note,
+    minima_note,
+    same_as,
+    unmoved,
+)
 from grisaille.estimators.output_error.other_errors import errors_of
 from grisaille.estimators.output_error.solved import Ending, Solved, Squares
 from grisaille.estimators.output_error.stages import TOO_LONG
@@ -59,6 +66,7 @@ def conclude(method: OutputError, solved: Solved, search: Squares, unconfirmed: 
     flat, careful = problem.cases[0].trial.flat, ""
     notes += [following(n) for n in sorted(problem.moving)]
     notes += runaway + (correlation_notes(method, problem) if flat.noise_covariance else [])
+    notes += minima_note(problem, evaluation) if converged and not flat.disturbances else []
     if flat.disturbances:
         careful = next(iter(shifted := shifted_means(problem, evaluation, curved)), "")
         notes += shifted[1:]

@@ -5,9 +5,10 @@ the least-squares estimates, in their standard errors, by
 
     Δθ / s = J⁺ (w δ / σ) / s,       s² = diag (JᵀJ)⁻¹,
 
-where J is the Jacobian of the standardized residuals. δ is the difference from a run with steps half as long (or a
-tenth of the tolerance), which is made only where the tolerance itself does not rule a noticeable shift out. It costs
-two simulations without derivatives, where a search takes many with derivatives.
+where J is the Jacobian of the standardized residuals; under a robust loss the rows of J and δ are multiplied by √ψ′,
+what a residual still counts with. δ is the difference from a run with steps half as long (or a tenth of the tolerance),
+which is made only where the tolerance itself does not rule a noticeable shift out. It costs two simulations without
+derivatives, where a search takes many with derivatives.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import TIGHTER, Runner
 
 Free = Callable[[Squares, Evaluation], np.ndarray]
+Counted = Callable[[np.ndarray], np.ndarray]
+"""Residuals → √ψ′ of each."""
 NOTICED, WANTED = 0.1, 0.03
 """Standard errors from which on steps are made shorter, and what is aimed at then."""
 TAME = 1e-4
@@ -66,17 +69,23 @@ class Shift:
 
 
 def integrate_finely(
-    search: Squares, found: Solved, free: Free, solve_on: Callable[[Problem, Solved, Squares], Solved]
+    search: Squares,
+    found: Solved,
+    free: Free,
+    solve_on: Callable[[Problem, Solved, Squares], Solved],
+    counted: Counted | None = None,
 ) -> tuple[Solved, list[str]]:
     """Solve again with steps that are short enough for the noise, and say what is left where none are.
 
     solve_on : the minimum with another discretisation, from a solution on
+    counted : where the loss is robust
     """
-    if not is_minimum(search, found):
+    ended = found.outcome.settled and found.outcome.stopped_well and found.evaluation.completed
+    if not (is_minimum(search, found) if counted is None else ended):
         return found, []
     for rounds_left in range(ROUNDS, -1, -1):
         at = found.evaluation
-        shift = integration_shift(found.problem, at, free(search, at) & search.moving(at))
+        shift = integration_shift(found.problem, at, free(search, at) & search.moving(at), counted)
         if shift is None or shift.worst <= NOTICED:
             break
         finer = with_smaller_tolerance(found.problem, at, shift) if rounds_left and search.left else None
@@ -87,7 +96,9 @@ def integrate_finely(
     return found, []
 
 
-def integration_shift(problem: Problem, at: Evaluation, told: np.ndarray) -> Shift | None:
+def integration_shift(
+    problem: Problem, at: Evaluation, told: np.ndarray, counted: Counted | None = None
+) -> Shift | None:
     """Return what errors of integration do to the estimates; None where they are too small, or not known.
 
     told : unknowns that are free and seen
@@ -108,9 +119,12 @@ def integration_shift(problem: Problem, at: Evaluation, told: np.ndarray) -> Shi
             relative = max(relative, float(np.abs(error / np.maximum(np.concatenate(sizes), 1e-300)).max(initial=0.0)))
             off[mine] = error * _per_unit(problem, case, at)[: len(error)]
         lengths.append(float(np.linalg.norm(off[mine])))
-    J = at.jacobian[:, told]
-    moved = np.linalg.lstsq(J, off, rcond=1e-13)[0]
-    errors = np.sqrt(np.clip(np.diag(gauss_newton_covariance(at.jacobian, told))[told], 0.0, None))
+    J = at.jacobian
+    if counted is not None:
+        weights = counted(at.residuals)
+        J, off = weights[:, None] * J, weights * off
+    moved = np.linalg.lstsq(J[:, told], off, rcond=1e-13)[0]
+    errors = np.sqrt(np.clip(np.diag(gauss_newton_covariance(J, told))[told], 0.0, None))
     shares = np.divide(np.abs(moved), errors, out=np.zeros(len(moved)), where=errors > 0)
     k = int(np.argmax(shares))
     name = problem.unknowns[int(np.flatnonzero(told)[k])].name

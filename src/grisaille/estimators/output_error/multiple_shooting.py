@@ -11,6 +11,7 @@ Reference: H. G. Bock, Recent advances in parameter identification techniques fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +30,7 @@ from grisaille.simulation.runner import Prediction, Runner
 from grisaille.trial import Movement
 from grisaille.trial.unknown import describe_start
 
+Arrays = Sequence[np.ndarray]
 MOST_ITERATIONS = 100
 JOINT = "the step vanished and the pieces join"
 ROUNDING = 1e-12
@@ -59,7 +61,10 @@ class Shot:
     residuals: np.ndarray
     jacobian: np.ndarray
     gaps: np.ndarray
+    """In units of ``sizes``."""
     slopes: np.ndarray
+    sizes: np.ndarray
+    """Of the state that each gap belongs to, along its record."""
     evaluation: Evaluation
 
     @property
@@ -195,7 +200,8 @@ class MultipleShooting:
         problem, n = self.problem, len(self.problem.unknowns)
         courses: list[np.ndarray] = [np.zeros((len(c.grid), len(c.outputs))) for c in problem.cases]
         slopes = [np.zeros((len(c.grid), len(c.outputs), n + self.size)) for c in problem.cases]
-        gaps, gap_slopes = [], []
+        gaps, gap_slopes, gap_sizes = [], [], []
+        sizes = self._sizes(nodes)
         for k, piece in enumerate(self.pieces):
             case = problem.cases[piece.case]
             own = nodes[piece.nodes] if piece.nodes is not None else np.zeros(0)
@@ -210,12 +216,25 @@ class MultipleShooting:
             slopes[piece.case][rows][:, :, columns] = prediction.sy[:, :width]
             following = self.pieces[k + 1] if k + 1 < len(self.pieces) else None
             if following is not None and following.nodes is not None:
-                gaps.append(prediction.y[-1, width:] - nodes[following.nodes])
+                size = sizes[piece.case]
+                if not size.all():
+                    course = np.abs(prediction.y[:, width:]).max(axis=0)
+                    size = np.where(size > 0, size, np.where(course > 0, course, 1.0))
+                gap_sizes.append(size)
+                gaps.append((prediction.y[-1, width:] - nodes[following.nodes]) / size)
                 row = np.zeros((len(self.states), n + self.size))
                 row[:, columns] = prediction.sy[-1, width:]
                 row[:, n + np.arange(self.size)[following.nodes]] -= np.eye(len(self.states))
-                gap_slopes.append(row)
-        return self._assemble(theta, courses, slopes, gaps, gap_slopes)
+                gap_slopes.append(row / size[:, None])
+        return self._assemble(theta, courses, slopes, gaps, gap_slopes, gap_sizes)
+
+    def _sizes(self, nodes: np.ndarray) -> list[np.ndarray]:
+        """The largest value of each state at the nodes of each experiment."""
+        sizes = [np.zeros(len(self.states)) for _ in self.problem.cases]
+        for piece in self.pieces:
+            if piece.nodes is not None:
+                sizes[piece.case] = np.maximum(sizes[piece.case], np.abs(nodes[piece.nodes]))
+        return sizes
 
     def _columns(self, case: Case, piece: Piece) -> np.ndarray:
         """Where the derivatives of a piece belong among (θ, nodes)."""
@@ -225,7 +244,9 @@ class MultipleShooting:
         parameters = [j for j in case.unknowns if not self._is_start(j)]
         return np.concatenate([np.array(parameters, dtype=int), n + np.arange(self.size)[piece.nodes]])
 
-    def _assemble(self, theta: np.ndarray, courses: list, slopes: list, gaps: list, gap_slopes: list) -> Shot:  # type: ignore[type-arg]
+    def _assemble(
+        self, theta: np.ndarray, courses: Arrays, slopes: Arrays, gaps: Arrays, gap_slopes: Arrays, sizes: Arrays
+    ) -> Shot:
         problem = self.problem
         errors, jacobians, scales = [], [], []
         predictions = tuple(Prediction(y, np.zeros((0, 0, 0))) for y in courses)
@@ -245,11 +266,14 @@ class MultipleShooting:
         J = np.vstack([np.concatenate(jacobians) * factor[:, None], padded])
         c = np.concatenate(gaps) if gaps else np.zeros(0)
         C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
-        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
+        units = np.concatenate(sizes) if sizes else np.zeros(0)
+        return Shot(r, J, c, C, units, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
 
     def _failed(self, theta: np.ndarray, reason: str) -> Shot:
         empty = np.zeros(0)
-        return Shot(empty, empty, empty, empty, Evaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason))
+        return Shot(
+            empty, empty, empty, empty, empty, Evaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason)
+        )
 
 
 def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: float) -> Outcome[Evaluation]:
@@ -354,7 +378,8 @@ def _search(
         trial[:n] = np.clip(trial[:n], lower, upper)
         shot = shooting.shoot(trial[:n], trial[n:])
         if shot.completed:
-            value = shot.evaluation.objective + weight * float(np.abs(shot.gaps).sum())
+            gaps = shot.gaps * shot.sizes / now.sizes
+            value = shot.evaluation.objective + weight * float(np.abs(gaps).sum())
             if value < merit * (1 - ROUNDING) or (length == 1.0 and value <= merit):
                 return trial, shot, True
         length /= 2
@@ -376,7 +401,9 @@ def _joined(shot: Shot, dead: np.ndarray, well: bool, reason: str, held: np.ndar
     kept = s > 1e-13 * s.max(initial=0.0)
     root = T @ (vt[kept].T / s[kept])
     # for the diagnosis only: where a start hardly differs from its neighbours, T has no inverse to rounding
-    jacobian = R @ np.linalg.pinv(T, rcond=1e-12)
+    units = np.linalg.norm(T, axis=1)
+    units[units == 0] = 1.0
+    jacobian = R @ np.linalg.pinv(T / units[:, None], rcond=1e-12) / units
     if held.any():
         jacobian[:, held[:n]] = np.where(dead[held[:n]], 0.0, _along_pieces(shot, n, held[:n]))
     evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)

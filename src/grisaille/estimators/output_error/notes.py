@@ -22,6 +22,9 @@ RUNAWAY = 1e6
 """Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
 one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
 
+SWINGING, FEWEST = 0.7, 20
+"""Correlation of neighbouring residuals from which on a minimum is doubted where equations switch, and how many."""
+
 
 def unmoved(search: Squares, seen: np.ndarray) -> str:
     """What is said where no unknown moves anything that was measured: there was nothing to search."""
@@ -96,6 +99,28 @@ def correlation_notes(method: OutputError, problem: Problem) -> list[str]:
         f"correlated noise: gr.OutputError({option}) takes the noise of {a} and {b} to be independent; the declared "
         f"covariance is not used, and {said}."
         for a, b in shared_covariances(problem.cases[0].trial.flat, problem.outputs)
+    ]
+
+
+def minima_note(problem: Problem, evaluation: Evaluation) -> list[str]:
+    """Residuals that swing together beside equations that switch: trajectories that miss switches have minima, too."""
+    switching = next((c for c in problem.cases if c.trial.flat.whens or c.trial.structure.jumps.of_states), None)
+    if switching is None or not evaluation.completed:
+        return []
+    first, worst = 0, (0.0, "", "")
+    for case in problem.cases:
+        for s in case.samples:
+            r = evaluation.residuals[first : first + len(s.values)]
+            first += len(s.values)
+            if len(r) >= FEWEST and np.ptp(r) > 0:
+                r = r - r.mean()
+                worst = max(worst, (float(r[1:] @ r[:-1] / (r @ r)), s.output, case.name))
+    if worst[0] < SWINGING:
+        return []
+    return [
+        f"minima: the equations switch, so the sum of squares has a minimum for many ways in which simulated switches "
+        f"match measured ones, and residuals of {worst[1]} in '{worst[2]}' swing together (correlation "
+        f"{worst[0]:+.2f} at lag 1), as they do in a wrong one. gr.multistart(…) looks for others."
     ]
 
 

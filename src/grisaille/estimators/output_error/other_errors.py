@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.other_errors import OtherErrors
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
@@ -45,6 +46,12 @@ class ErrorsByOption(OtherErrors):
     method: OutputError
 
     def by(self, estimate: Estimate, errors: Any) -> Reviewed:
+        if not estimate.evaluation.is_least_squares:
+            raise EstimationError(
+                f"fit.with_errors({errors!r}) is made for squares of errors, and this fit maximised a likelihood by "
+                f"the laws of outputs. gr.OutputError(covariance='sandwich') has standard errors that hold where "
+                f"samples scatter otherwise than the laws say; none hold under correlation beside laws."
+            )
         method = replace(self.method, errors=errors)
         evaluation, free = estimate.evaluation, estimate.free
         seen = np.abs(evaluation.jacobian).max(axis=0, initial=0.0) > 0

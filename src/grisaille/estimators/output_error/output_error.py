@@ -67,7 +67,8 @@ class OutputError(Estimator):
     projection : solve for unknowns that enter the outputs linearly instead of searching them
     errors : ``"plain"``, for residuals that are independent of each other; ``"robust"``, with their correlation over
         time and between outputs, and with the degrees of freedom that the record leaves to tell it
-    covariance : of plain errors: ``"gauss-newton"``, or ``"sandwich"`` where variances are not as assumed
+    covariance : of plain errors: ``"gauss-newton"``, or ``"sandwich"`` where variances are not as assumed; of outputs
+        with laws the expected information, or the scores of the samples around its inverse
     rtol : tolerance from which the frozen steps are chosen
     tolerance, max_evaluations : when to stop
     compiled : as in ``gr.simulate``

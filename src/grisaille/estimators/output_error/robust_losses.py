@@ -49,6 +49,13 @@ def score(loss: str, scale: float, residuals: np.ndarray) -> np.ndarray:
     return np.asarray(LOSSES[loss].slope((residuals / scale) ** 2) * residuals)
 
 
+def counted(loss: str, scale: float, count: int, residuals: np.ndarray) -> np.ndarray:
+    """√ψ′ of so many residuals, zero where it is negative; what follows are priors, which count in full."""
+    z, form, found = (residuals / scale) ** 2, LOSSES[loss], np.ones(len(residuals))
+    found[:count] = np.sqrt(np.maximum(form.slope(z) + 2 * z * form.bend(z), 0.0))[:count]
+    return found
+
+
 def of_data(loss: str, count: int) -> Formula:
     """ρ, ρ' and ρ'' of so many residuals, as SciPy asks for them; what follows are priors, which are squares."""
     form, plain = LOSSES[loss], LOSSES["linear"]

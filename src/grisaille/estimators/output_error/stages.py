@@ -10,6 +10,7 @@ from grisaille.estimators.output_error.beside import go_beside, has_edges
 from grisaille.estimators.output_error.bounds import free_unknowns
 from grisaille.estimators.output_error.differences import has_jumps, steps_across_jumps
 from grisaille.estimators.output_error.integration_error import integrate_finely, notes_of_pieces
+from grisaille.estimators.output_error.robust_losses import counted
 from grisaille.estimators.output_error.solved import Solved, Squares
 from grisaille.estimators.output_error.solver import Solver
 from grisaille.estimators.output_error.unfinished import is_minimum, keeping, try_other_searches, unconfirmed_steps
@@ -62,7 +63,8 @@ class Stages(Solver):
         """Solve again with steps that are short enough for the noise; what errors of integration do where none are."""
         if self.is_multiple:
             return found, notes_of_pieces(found.problem.begun, found.evaluation, search.moving(found.evaluation))
-        return integrate_finely(search, found, free_unknowns, self.solved_on)
+        loss = partial(counted, self.method.loss, self.method.loss_scale, found.problem.count)
+        return integrate_finely(search, found, free_unknowns, self.solved_on, loss if self.is_robust else None)
 
     def solved_on(self, finer: Problem, found: Solved, search: Squares) -> Solved:
         search.restart(found.evaluation.theta, finer)

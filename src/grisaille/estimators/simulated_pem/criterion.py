@@ -168,9 +168,35 @@ class MeanCriterion:
         runners = tuple(runner.refined(case.own(theta)) for case, runner in pairs)
         if all(now is before for now, before in zip(runners, self.runners, strict=True)):
             return False
-        cases = (replace(c, discretisation=r.grid) for c, r in zip(self.problem.cases, runners, strict=True))
-        self.problem, self.runners = self.problem.but(cases=tuple(cases)), runners
+        self.problem, self.runners = self._posed_on(runners), runners
         return True
+
+    def on_shorter_steps(self, parts: int) -> MeanCriterion | None:
+        """The same criterion with steps so many times shorter, Λ taken over; None where integrators take their own."""
+        runners = tuple(runner.on(runner.grid.cut(parts)) for runner in self.runners)
+        if all(now.grid == before.grid for now, before in zip(runners, self.runners, strict=True)):
+            return None
+        other = MeanCriterion(self._posed_on(runners), runners, self.journal)
+        other.level = self.level
+        return other
+
+    def shorten(self, parts: int) -> bool:
+        """Go on with steps so many times shorter; False where integrators take their own."""
+        finer = self.on_shorter_steps(parts)
+        if finer is not None:
+            self.problem, self.runners = self._posed_on(finer.runners), finer.runners
+        return finer is not None
+
+    def without_slopes(self, theta: np.ndarray) -> MeanValue:
+        """Value at θ for which a failure is expected: it is not among those of the search."""
+        known = len(self.journal.failures)
+        value = self.at(theta, sensitive=False)
+        del self.journal.failures[known:]
+        return value
+
+    def _posed_on(self, runners: Sequence[EnsembleRunner]) -> MeanProblem:
+        cases = (replace(c, discretisation=r.grid) for c, r in zip(self.problem.cases, runners, strict=True))
+        return self.problem.but(cases=tuple(cases))
 
     def at(self, theta: np.ndarray, *, sensitive: bool = True) -> MeanValue:
         """Value and derivatives at θ."""

@@ -13,6 +13,7 @@ from grisaille.estimators.simulated_pem.approach import approach
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
 from grisaille.estimators.simulated_pem.ensemble_size import MOST, describe_choice, describe_size, enough
 from grisaille.estimators.simulated_pem.identifiability import refuse_unmoved_means
+from grisaille.estimators.simulated_pem.integration_error import ROUNDS, shorten_for_noise
 from grisaille.estimators.simulated_pem.misfit import SUSPECT, SUSPECT_ACROSS_JUMPS, largest_errors
 from grisaille.estimators.simulated_pem.problem import difference_across_jumps
 from grisaille.estimators.simulated_pem.report import Finding, assess, without_spent_levels
@@ -128,7 +129,8 @@ class Stages:
 
     def solve(self, search: MeanSearch, start: np.ndarray, search_as: str) -> Finding:
         """Minimise until Λ, noise formulas and steps stay as they are, and assess the minimum."""
-        settled = None
+        settled, left = None, ROUNDS
+        felt: list[str] = []
         for _ in range(REFINEMENTS):
             try:
                 ending, spread = self.settle(search, start, search_as)
@@ -141,6 +143,9 @@ class Stages:
             settled = (ending, spread), copy.copy(search.criterion)
             try:
                 changed = search.criterion.refine(ending.value.theta)
+                if not changed and ending.is_minimum:
+                    changed, felt = shorten_for_noise(search, ending.value, may_shorten=left > 0)
+                    left -= changed
             except INDEPENDENT_OF_VALUES:
                 raise  # no other values of the unknowns would help
             except GrisailleError as error:
@@ -159,7 +164,9 @@ class Stages:
             )
             ending = Ending(search.criterion.at(ending.value.theta), False, reason)
         ending, zero = without_spent_levels(search.criterion, ending)
-        return assess(search, ending, zero, spread)
+        found = assess(search, ending, zero, spread)
+        found.notes.extend(felt)
+        return found
 
     def settle(self, search: MeanSearch, start: np.ndarray, search_as: str) -> tuple[Ending, np.ndarray | None]:
         """The minimum for Λ and noise formulas that belong to it."""

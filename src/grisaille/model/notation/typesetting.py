@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.laws import Law
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.content import Branch, Content
-from grisaille.model.distributions import law_text
-from grisaille.model.expression import Expression
+from grisaille.model.distributions import given_arguments
+from grisaille.model.expression import Expression, as_expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.notation.mathml import assignment, equation, formula, symbol
 from grisaille.model.notation.printing import is_variable
@@ -119,8 +120,18 @@ def _disturbance(d: FlatDisturbance) -> tuple[Any, ...]:
 
 def _output(o: FlatOutput) -> tuple[Any, ...]:
     definition = "" if is_variable(o) else formula(o.definition)
-    law = o.distribution and law_text(o.distribution, str)
-    return symbol(o.name), definition, o.unit, law or _maybe(o.noise) or "unknown, estimated", o.description
+    noise = _maybe(o.noise) or "unknown, estimated"
+    scatter = noise if o.distribution is None else typeset_law(o.distribution)
+    return symbol(o.name), definition, o.unit, scatter, o.description
+
+
+def typeset_law(law: Law) -> Html:
+    """A law with its formulas, as it is written in Python."""
+    inside = [
+        joined((f"{name} = ", typeset_law(value) if isinstance(value, Law) else formula(as_expression(value))))
+        for name, value in given_arguments(law)
+    ]
+    return joined((f"{type(law).__name__}(", joined(inside, ", "), ")"))
 
 
 def _table(shown: ShownTable) -> tuple[Any, ...]:

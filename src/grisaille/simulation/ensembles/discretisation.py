@@ -30,6 +30,11 @@ class EnsembleGrid(Discretisation):
         steps = f"{self.substeps} steps in each" if self.substeps else f"{self.method} steps"
         return f"{cells}, {steps}{f' of at most {self.inner_step:.4g}' if self.inner_step else ''}"
 
+    def cut(self, parts: int) -> EnsembleGrid:
+        """The same cells with steps that are so many times shorter; itself where integrators take their own."""
+        substeps, inner = self.substeps, self.inner_step
+        return replace(self, substeps=substeps and parts * substeps, inner_step=inner and inner / parts)
+
     def with_steps_of(self, other: EnsembleGrid) -> EnsembleGrid:
         """The same cells with the steps of another, where those are more or shorter.
 

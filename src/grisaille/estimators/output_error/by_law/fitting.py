@@ -1,6 +1,8 @@
 """The largest likelihood of measurements by laws, and the estimate there.
 
-Standard errors are those of the expected information (Fisher's) at the estimates, with the curvature of priors.
+Standard errors are those of the expected information (Fisher's) at the estimates, with the curvature of priors, or, by
+``covariance="sandwich"``, of the scores of the samples around its inverse, which hold where samples are independent and
+scatter otherwise than the laws say.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.problem import MeasuredEvaluation, MeasuredProblem
-from grisaille.estimation.uncertainty import inverse_information, root_of, without_undetermined
+from grisaille.estimation.uncertainty import between, inverse_information, root_of, without_undetermined
 from grisaille.estimators.output_error.by_law.correlated import begin_beside_independent
 from grisaille.estimators.output_error.differences import has_jumps
 from grisaille.optimization import scoring
@@ -64,7 +66,7 @@ def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress
         outcome = replace(outcome, evaluation=search.evaluate(near.theta))
     search.journal.kept = problem
     free = scoring.free_unknowns(search, outcome.evaluation)
-    return _conclude(problem, search, outcome, near, free, time.perf_counter() - begin)
+    return _conclude(method, problem, search, outcome, near, free, time.perf_counter() - begin)
 
 
 def _on_fine_steps(
@@ -83,6 +85,7 @@ def _on_fine_steps(
 
 
 def _conclude(
+    method: OutputError,
     problem: MeasuredProblem,
     search: Likely,
     outcome: Outcome[MeasuredEvaluation],
@@ -97,9 +100,13 @@ def _conclude(
     if prior is not None:
         information = information - prior.search_curvature + prior.curvature
     seen = np.abs(evaluation.curvature).max(axis=0, initial=0.0) > 0
-    covariance = without_undetermined(*inverse_information(information, free & seen))
-    covariance = without_undetermined(covariance, free & ~seen)
-    decrement = _decrement(near, covariance, free & seen)
+    inverse, undetermined = inverse_information(information, free & seen)
+    expected = without_undetermined(without_undetermined(inverse, undetermined), free & ~seen)
+    covariance = expected
+    if method.covariance == "sandwich":
+        around = _sandwich(evaluation, inverse, free & seen)
+        covariance = without_undetermined(without_undetermined(around, undetermined), free & ~seen)
+    decrement = _decrement(near, expected, free & seen)
     converged = decrement < NEAR and evaluation.discretisation < COARSE
     notes = describe_determination(
         search.unknowns, evaluation.theta, root_of(evaluation.curvature), covariance, free,
@@ -122,7 +129,7 @@ def _conclude(
         is_likelihood=True,
         count=problem.count,
         objective=evaluation.objective,
-        evaluation=replace(evaluation, curvature=information),
+        evaluation=problem.judged(replace(evaluation, curvature=information)),
         cases=problem.cases,
         converged=converged,
         status=_sentence(converged, outcome, decrement, journal.evaluations),
@@ -141,6 +148,14 @@ def _decrement(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.
     slope = np.where(known, evaluation.slope, 0.0)
     inner = np.where(np.outer(known, known), covariance, 0.0)
     return float(np.sqrt(max(float(slope @ inner @ slope), 0.0)))
+
+
+def _sandwich(evaluation: MeasuredEvaluation, inverse: np.ndarray, told: np.ndarray) -> np.ndarray:
+    """Return I⁻¹ (N/(N − n) Σ s sᵀ + priors) I⁻¹ with the scores s of the samples, which need not be as laws say."""
+    assert evaluation.scores is not None
+    prior = evaluation.prior
+    believed = np.zeros_like(inverse) if prior is None else prior.curvature
+    return between(inverse, evaluation.scores, root_of(believed), int(told.sum()))
 
 
 def _is_same(search: Likely, evaluation: MeasuredEvaluation, theta: np.ndarray) -> bool:
