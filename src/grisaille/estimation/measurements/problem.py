@@ -119,6 +119,13 @@ class MeasuredProblem(Problem):
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
         return [self._filled(case, s, prediction, theta, False)[0] for s in case.samples]
 
+    def ties_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> tuple[Tie, ...]:
+        """Return how the noise of the ``samples`` of an experiment hangs together."""
+        found: list[Tie] = []
+        for tied, places, entries in self._tied(case, prediction, theta, False):
+            found += ties([case.samples[k].rows for k in tied], tied, places, entries)
+        return tuple(found)
+
     def judged(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation with randomised quantile residuals, and what unknowns take from them as Jacobian."""
         if not evaluation.completed:
@@ -145,13 +152,6 @@ class MeasuredProblem(Problem):
         ]
         return replace(evaluation, residuals=np.concatenate([*residuals, self.prior(evaluation.theta).residuals]))
 
-    def ties_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> tuple[Tie, ...]:
-        """Return how the noise of the ``samples`` of an experiment hangs together."""
-        found: list[Tie] = []
-        for tied, places, entries in self._tied(case, prediction, theta, False):
-            found += ties([case.samples[k].rows for k in tied], tied, places, entries)
-        return tuple(found)
-
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""
         found = self.evaluate(theta)
@@ -174,8 +174,7 @@ class MeasuredProblem(Problem):
         """Return the law of each sample, and where asked for the derivatives of its location and arguments."""
         law, slopes = self.laws[s.output], dict[str, np.ndarray]()
         if sensitive:
-            located = prediction.sy[s.rows, case.column(s.output)] if case.unknowns else np.zeros((len(s.rows), 0))
-            slopes[law.law.location_path] = self._moved(case, located)
+            slopes[law.law.location_path] = self._slopes_of(s.output, case, s.rows, prediction)
         arguments = self._arguments(law, case, s.rows, prediction, theta, slopes if sensitive else None)
         arguments |= law.limits(s, arguments)
         filled = law.filled(prediction.y[s.rows, case.column(s.output)], arguments)
@@ -266,9 +265,15 @@ class MeasuredProblem(Problem):
             by_p, by_observed = formula.slopes(point.p, observed, times)
             moved = self._moved(case, by_p @ point.dp.T)
             for k, name in enumerate(formula.needs):
-                own = known[name][1] if name in known else self._moved(case, prediction.sy[rows, case.column(name)])
+                own = known[name][1] if name in known else self._slopes_of(name, case, rows, prediction)
                 moved = moved + by_observed[:, k, None] * own
         return values, moved
+
+    def _slopes_of(self, name: str, case: Case, rows: np.ndarray, prediction: Prediction) -> np.ndarray:
+        """Return the derivatives of a prediction by all unknowns on some rows."""
+        if not case.unknowns:
+            return np.zeros((len(rows), len(self.unknowns)))
+        return self._moved(case, prediction.sy[rows, case.column(name)])
 
     def _moved(self, case: Case, slopes: np.ndarray) -> np.ndarray:
         """Return derivatives by all unknowns of those by an experiment's own, (N, …)."""

@@ -30,6 +30,6 @@ class FilterAdvice(Advice):
     def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:
         return (
             f"Declare in the model what they share: a disturbance in both outputs, or the covariance of their noise, "
-            f'def noise_covariance(self): return {{("{first}", "{second}"): …}}. gr.OutputError(errors="robust") has '
-            f"errors that take it into account, where no disturbance acts."
+            f'def noise_covariance(self): return {{("{first}", "{second}"): "full"}}, which the fit then estimates. '
+            f'gr.OutputError(errors="robust") has errors that take it into account, where no disturbance acts.'
         )

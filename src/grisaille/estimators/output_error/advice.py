@@ -38,6 +38,16 @@ class LeastSquaresAdvice(Advice):
         ways = ["gr.OutputError(shooting='multiple')"] if self.method.shooting == "single" else []
         return ways + (["method=gr.KalmanML(), for what disturbances do"] if disturbed else [])
 
+    def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:
+        said = self.about_correlation(estimate)
+        flat = estimate.cases[0].trial.flat
+        if any(flat.outputs[n].distribution is not None for n in (first, second)):
+            return said
+        return (
+            f'{said} Where they share noise, a method of the model, def noise_covariance(self): return "full", lets '
+            f"the fit estimate what they share and weigh the data by it."
+        )
+
     def about_correlation(self, estimate: Estimate) -> str:
         if not estimate.evaluation.is_least_squares:
             return super().about_correlation(estimate)

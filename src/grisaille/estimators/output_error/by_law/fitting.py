@@ -175,9 +175,15 @@ def _sentence(converged: bool, outcome: Outcome[MeasuredEvaluation], decrement: 
 def _refuse_jumps(problem: MeasuredProblem) -> None:
     """Refuse equations that jump with states in a way that derivatives do not see."""
     if has_jumps(problem):
+        jumps = "The equations jump with states in a way that derivatives do not see, and a likelihood"
+        smooth = "is maximised with exact ones. Write the jump as gr.where or gr.when of a smooth condition"
         laws: Sequence[str] = [type(law.law).__name__ for law in problem.laws.values()]
+        if set(laws) == {"Normal"} and problem.shared:
+            raise EstimationError(
+                f"{jumps} of noise that outputs share {smooth}, or use gr.OutputError(errors='robust'), which takes "
+                f"differences and covariances between residuals from the data."
+            )
         raise EstimationError(
-            f"The equations jump with states in a way that derivatives do not see, and a likelihood by laws "
-            f"({', '.join(dict.fromkeys(laws))}) is maximised with exact ones. Write the jump as gr.where or gr.when "
-            f"of a smooth condition, or give the outputs normal noise, for which differences are taken."
+            f"{jumps} by laws ({', '.join(dict.fromkeys(laws))}) {smooth}, or give the outputs normal noise, for which "
+            f"differences are taken."
         )
