@@ -153,7 +153,6 @@ MISTAKES = [
     (lambda: laws.Rounded(0.1, 3.0), "Rounded: of must be a law such as"),
     (lambda: laws.Rounded(0.1, laws.Censored(0.0, None, laws.Normal(std=1.0))), "rounded first, then censored"),
     (lambda: laws.Rounded(0.1, laws.Rounded(0.2, laws.Normal(std=1.0))), "give the coarser step alone"),
-    (lambda: laws.Censored(of=laws.Normal(std=1.0)), "Censored: give a limit, below= or above="),
     (lambda: laws.Censored(2.0, 1.0, laws.Normal(std=1.0)), "below = 2 must be smaller than above = 1"),
     (lambda: laws.Truncated(0.0, None, laws.Censored(0.0, None, laws.Normal(std=1.0))), "cut off first, then censored"),
 ]
@@ -163,3 +162,15 @@ MISTAKES = [
 def test_what_means_nothing_is_refused(make, said: str) -> None:
     with pytest.raises(gr.ModelError, match=said):
         make()
+
+
+def test_without_limits_a_censored_law_is_the_law_inside_and_takes_those_of_samples() -> None:
+    law = laws.Censored(of=laws.Normal(std=0.5))
+    y = np.array([0.2, 1.0, 1.7])
+    free, inner = law.filled({"of.mean": np.ones(3)}), laws.Normal(std=0.5).filled({"mean": np.ones(3)})
+    np.testing.assert_array_equal(free.log_density(y), inner.log_density(y))
+    np.testing.assert_allclose(free.information(["of.mean"]), inner.information(["mean"]), rtol=1e-12)
+    np.testing.assert_array_equal(free.quantile(0.3), inner.quantile(0.3))
+    low = law.filled({"of.mean": np.ones(3), "below": np.array([0.2, np.nan, np.nan])})
+    assert low.log_density(y)[0] == pytest.approx(stats.norm.logcdf(0.2, 1, 0.5), rel=1e-12)
+    np.testing.assert_array_equal(low.log_density(y)[1:], inner.log_density(y)[1:])

@@ -97,6 +97,21 @@ def test_outputs_are_names_or_formulas() -> None:
     np.testing.assert_allclose(result["rate"], result["w"])
 
 
+def test_outputs_have_laws() -> None:
+    drive = Drive()
+    law = {"count": gr.laws.NegativeBinomial(size=2 * drive.c), "angle": gr.Normal(std=0.1)}
+    made = drive.with_outputs({"count": "phi", "angle": "phi"}, distribution=law)
+    assert "count = phi [rad]  NegativeBinomial(size=2*c)" in str(made)
+    assert "angle = phi [rad]  noise 0.1" in str(made)
+
+
+def test_the_noise_of_an_output_can_be_replaced() -> None:
+    drive = Drive()
+    made = drive.with_outputs({"twice": 2 * drive.phi}, noise=0.3)
+    again = made.with_outputs({"twice": "twice"}, distribution=gr.laws.Laplace(scale=0.1))
+    assert "twice = 2*phi  Laplace(scale=0.1)" in str(again)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -111,6 +126,9 @@ def test_outputs_are_names_or_formulas() -> None:
         (lambda m: m.with_outputs({"y": "psi"}), "has no member 'psi'"),
         (lambda m: m.with_outputs({"w": "phi"}), "has a member 'w' already"),
         (lambda m: m.with_outputs({"y": "phi"}, noise="big"), "noise"),
+        (lambda m: m.with_outputs({"y": "phi"}, distribution="poisson"), "must be a law such as"),
+        (lambda m: m.with_outputs({"y": "phi"}, noise=1, distribution=gr.laws.Poisson()), "give one of them"),
+        (lambda m: m.with_outputs({"y": "phi"}, distribution={"x": gr.laws.Poisson()}), "distribution= names 'x'"),
     ],
 )
 def test_mistakes(change: object, words: str) -> None:

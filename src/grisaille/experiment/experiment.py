@@ -259,7 +259,8 @@ class Experiment(Record):
 
         name : of the output.
 
-        A sample of weight zero counts as not measured, for every estimator and every test.
+        A sample of weight zero counts as not measured, for every estimator and every test. The value of a sample that
+        is marked in ``marks`` is its limit.
         """
         if not isinstance(name, str) or name not in self.outputs:
             raise DataError(f"{self._who()} has no output '{name}'. {suggestion(str(name), self.outputs)}")

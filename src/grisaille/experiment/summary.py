@@ -158,7 +158,8 @@ def coarse_outputs(record: Record, stepped: Collection[str] = ()) -> list[str]:
     """
     notes = []
     for name, samples in record.outputs.items():
-        known = samples.values[np.isfinite(samples.values)]
+        is_measured = np.isfinite(samples.values) & (record.marks.get(name, np.zeros(len(samples.values))) == 0)
+        known = samples.values[is_measured]
         step = _step(known)
         if len(known) > 1 and np.ptp(known) == 0:
             notes.append(f"Output {name} is constant ({known[0]:g}): a sensor that hangs, or nothing happened.")

@@ -269,13 +269,14 @@ class Model(Labelled, metaclass=ModelType):
         """
         return self._closed(mark_disturbance(self._content, name, spectrum, scale, label))
 
-    def with_outputs(self, outputs: Mapping[str, Any], *, noise: Any = None) -> Model:
-        """A copy with more outputs.
+    def with_outputs(self, outputs: Mapping[str, Any], *, noise: Any = None, distribution: Any = None) -> Model:
+        """A copy with more outputs, or with other noise of those that there are, ``{"y": "y"}``.
 
         outputs : by label the name of a member, ``"der(x)"`` of a variable, or a formula
         noise : standard deviation of the measurement noise, for all of them or by label; None when unknown
+        distribution : in place of noise, a law of measurements such as ``gr.laws.Poisson()``, for all or by label
         """
-        return self._closed(mark_outputs(self._content, outputs, noise))
+        return self._closed(mark_outputs(self._content, outputs, noise, distribution))
 
     def _closed(self, content: Content) -> Model:
         """A model in whose formulas members of this one are names."""

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.laws import Normal
 from grisaille.model.checking import check_value
 from grisaille.model.content import Content, Law
 from grisaille.model.declarations import Disturbance, Input
+from grisaille.model.distributions import check_distribution, mapped_law
 from grisaille.model.expression import Call, Expression, Name, as_expression, postorder
-from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput
+from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatVariable
 from grisaille.model.names import suggestion
 from grisaille.model.rewriting import Rewriter
 
@@ -65,15 +67,20 @@ def mark_disturbance(content: Content, name: str, spectrum: Any, scale: Any, lab
     return new
 
 
-def mark_outputs(content: Content, outputs: Mapping[str, Any], noise: Any) -> Content:
-    """Outputs by label: names of members, or formulas of them."""
+def mark_outputs(content: Content, outputs: Mapping[str, Any], noise: Any, distribution: Any = None) -> Content:
+    """Outputs by label: names of members, or formulas of them; the name of an output itself leaves what it is."""
     _need_mapping(content, "with_outputs", outputs, '{"angle": "load.phi"}')
     new = content.copy()
-    strange = [n for n in noise if n not in outputs] if isinstance(noise, Mapping) else []
-    if strange:
-        raise ModelError(f"{content.name}.with_outputs: noise= names {strange[0]!r}, which is not among outputs=.")
+    for what, by_label in (("noise", noise), ("distribution", distribution)):
+        strange = [n for n in by_label if n not in outputs] if isinstance(by_label, Mapping) else []
+        if strange:
+            raise ModelError(f"{content.name}.with_outputs: {what}= names {strange[0]!r}, which is not among outputs=.")
     for label, given in outputs.items():
         level = noise.get(label) if isinstance(noise, Mapping) else noise
+        law = distribution.get(label) if isinstance(distribution, Mapping) else distribution
+        if law is not None:
+            law = _checked_law(f"{content.name}.{label}", law, level)
+            level, law = (law.std, None) if isinstance(law, Normal) else (None, law)
         check_value(f"{content.name}.{label}", "noise", level)
         if isinstance(level, int | float) and not level >= 0:
             raise ModelError(
@@ -91,10 +98,22 @@ def mark_outputs(content: Content, outputs: Mapping[str, Any], noise: Any) -> Co
             definition = as_expression(given)
         if content.kind(label) and label not in content.outputs and label != given:
             raise ModelError(f"{content.name} has a member '{label}' already: choose another label for the output.")
-        source = content.variables.get(given) if isinstance(given, str) else None
+        source: FlatOutput | FlatVariable | None = None
+        if isinstance(given, str):
+            source = content.outputs.get(given) if given == label else content.variables.get(given)
+            source = source or content.variables.get(given)
+        if isinstance(source, FlatOutput):
+            definition = source.definition
         unit, words = (source.unit, source.description) if source is not None else ("", "")
-        new.outputs[label] = FlatOutput(label, definition, None if level is None else as_expression(level), unit, words)
+        scatter = None if level is None else as_expression(level)
+        new.outputs[label] = FlatOutput(label, definition, scatter, unit, words, distribution=law)
     return new
+
+
+def _checked_law(name: str, law: Any, noise: Any) -> Any:
+    """Return a law of measurements with formulas for its numbers."""
+    check_distribution(name, law, noise)
+    return mapped_law(law, as_expression)
 
 
 def _need_mapping(content: Content, method: str, given: Any, example: str) -> None:

@@ -5,7 +5,7 @@ Each output y follows its inputs u as a first-order lag with an offset, from an 
     T x' = c + Σ K u − x,   y = x,
 
 or, where there is no time, as a plane, y = c + Σ K u. Guesses are those of the plane by least squares; T begins at a
-twentieth of the record.
+twentieth of the record. Outputs with cells such as ``<0.1`` are censored at them, with a scatter sigma.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grisaille.experiment.clock import UNITS
 from grisaille.experiment.date_texts import as_calendar, refuse_disguised_dates
 from grisaille.experiment.decimals import table_with_decimal
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.marks import MISSING
+from grisaille.experiment.marks import MISSING, is_marked
 from grisaille.experiment.table import DATE, Table, is_number
 from grisaille.model.names import RESERVED, suggestion
 
@@ -44,6 +44,8 @@ TIMES = (
     "minute",
 )
 """Columns that are called so are times."""
+SCATTER = 12.0
+"""Of three times the range of measurements: where the scatter of outputs with limits begins."""
 UNIT = re.compile(r"^(.*?)\s*(?:\[([^\]]*)\]|\(([^)]*)\)|/\s*(\S+))\s*$")
 OUTPUT = re.compile(r"^(y\d*|out.*|y_.*|measured.*|response.*)$", re.IGNORECASE)
 
@@ -109,11 +111,12 @@ def read_file(
     columns = _columns(table)
     remarks: list[str] = []
     clock = _time_column(table, columns, time, remarks)
-    numeric = [c for c in columns if c is not clock and _is_numeric(table, c.header)]
+    limited = [c for c in columns if c is not clock and _has_limits(table, c.header)]
+    numeric = [c for c in columns if c in limited or (c is not clock and _is_numeric(table, c.header))]
     texts = [c.header for c in columns if c is not clock and c not in numeric]
     if texts:
         remarks.append(f"Left out, not numbers: {', '.join(texts)}.")
-    chosen_in, chosen_out = _roles(numeric, inputs, outputs, remarks)
+    chosen_in, chosen_out = _roles(numeric, inputs, outputs, limited, remarks)
     told = {"decimal": table.decimal, "zone": zone, "dayfirst": dayfirst, **reading}
     options: dict[str, Any] = {k: v for k, v in told.items() if v is not None and (k, v) != ("decimal", ".")}
     if clock is not None:
@@ -151,6 +154,14 @@ def _is_numeric(table: Table, header: str) -> bool:
     return bool(telling) and all(is_number(cell, table.decimal or ".") for cell in telling)
 
 
+def _has_limits(table: Table, header: str) -> bool:
+    """Numbers, empty cells, and limits such as ``<0.1``, at least one of them."""
+    cells = table.columns[header]
+    return any(is_marked(cell) for cell in cells) and all(
+        is_marked(cell) or is_number(cell, table.decimal or ".") for cell in cells
+    )
+
+
 def _is_dates(table: Table, header: str) -> bool:
     telling = [cell for cell in table.columns[header] if cell.lower() not in MISSING]
     return bool(telling) and all(DATE.match(cell) for cell in telling)
@@ -183,9 +194,13 @@ def _time_column(table: Table, columns: list[Column], given: str | None, remarks
 
 
 def _roles(
-    numeric: list[Column], inputs: Sequence[str] | None, outputs: Sequence[str] | None, remarks: list[str]
+    numeric: list[Column],
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+    limited: list[Column],
+    remarks: list[str],
 ) -> tuple[list[Column], list[Column]]:
-    """Inputs and outputs as given; the rest is guessed, and said."""
+    """Inputs and outputs as given; the rest is guessed, and said. Columns with limits are no inputs."""
     if not numeric:
         raise DataError("The file has no column of numbers beside time: there is nothing to fit.")
     wanted_in = None if inputs is None else _named(inputs, numeric, "--inputs")
@@ -194,10 +209,12 @@ def _roles(
         left = [c for c in numeric if wanted_in is None or c not in wanted_in]
         if not left:
             raise DataError("--inputs takes every column: nothing is left as an output. Name fewer.")
-        wanted_out = left if wanted_in is not None else [c for c in left if OUTPUT.match(c.name)] or left[-1:]
+        wanted_out = (
+            left if wanted_in is not None else [c for c in left if OUTPUT.match(c.name) or c in limited] or left[-1:]
+        )
         remarks.append(f"Guessed: {_listed(wanted_out)} measured (outputs). --outputs says otherwise.")
     if wanted_in is None:
-        wanted_in = [c for c in numeric if c not in wanted_out]
+        wanted_in = [c for c in numeric if c not in wanted_out and c not in limited]
         if wanted_in:
             remarks.append(f"Guessed: {_listed(wanted_in)} applied (inputs). --inputs says otherwise.")
     both = [c.header for c in wanted_in if c in wanted_out]
@@ -288,6 +305,7 @@ def unknowns_of(read: Read) -> tuple[list[str], list[str]]:
     for output, guess in guesses.items():
         names += [] if read.time is None else [f"T_{output}"]
         names += [f"c_{output}", *(f"K_{output}_{n}" for n in guess.gains)]
+        names += [f"sigma_{output}"] if output in read.data.marks else []
         names += [] if read.time is None else [f"start(x_{output})"]
     return names, lonely
 
@@ -311,6 +329,9 @@ def model_text(read: Read) -> str:
         r = guess.offset_range
         lines.append(_parameter(f"c_{o}", guess.offset, column.unit, "offset", (-r, r)))
         lines += [_parameter(f"K_{o}_{n}", value, "", f"effect of {n}", (-r, r)) for n, value, r in gains]
+        if o in read.data.marks:
+            size = (guess.start_range[1] - guess.start_range[0]) / SCATTER
+            lines.append(_parameter(f"sigma_{o}", size, column.unit, f"scatter of {o}", (1e-3 * size, 1e3 * size)))
         formula = " + ".join([f"c_{o}", *(f"K_{o}_{n} * {n}" for n, _, _ in gains)])
         if read.time is not None:
             lines.append(f"    x_{o} = gr.Variable(start={guess.start:.6g}, unit={_toml(column.unit)})")
@@ -319,7 +340,8 @@ def model_text(read: Read) -> str:
     for column in read.outputs:
         o = column.name
         what = f"x_{o}" if read.time else " + ".join([f"c_{o}", *(f"K_{o}_{c.name} * {c.name}" for c in read.inputs)])
-        lines.append(f"    {o} = gr.Output({what}, unit={_toml(column.unit)})")
+        law = f", distribution=gr.laws.Censored(of=gr.Normal(std=sigma_{o}))" if o in read.data.marks else ""
+        lines.append(f"    {o} = gr.Output({what}{law}, unit={_toml(column.unit)})")
     if equations:
         lines += ["", "    equations = [", *(f"        {e}," for e in equations), "    ]"]
     return "\n".join(lines) + "\n"

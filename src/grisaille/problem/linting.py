@@ -23,6 +23,7 @@ from grisaille.problem.experiments import make_experiments
 from grisaille.problem.findings import Findings
 from grisaille.problem.inside import is_path, leads_outside
 from grisaille.problem.methods import make_method
+from grisaille.problem.outputs import with_laws
 from grisaille.problem.pruning import pruned
 from grisaille.problem.schema import problem_schema
 from grisaille.problem.shape import deviations, similar
@@ -172,6 +173,7 @@ def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, Fl
     try:
         model = load_model(f"{path}:{name}" if name else str(path))
         model = with_signals(model, data.get("signals", {}), findings)
+        model = with_laws(model, data.get("outputs", {}), findings)
         return model, structure_of(model).model
     except UnclearModel as error:
         findings.error(("model",), str(error).replace(f"{path}: ", "").replace(f"{path}:", ""))

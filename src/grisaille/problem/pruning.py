@@ -24,7 +24,7 @@ def _remove(data: dict[str, Any], place: Place) -> None:
             data[top][place[1]].pop(place[2], None)
         elif not isinstance(data[top][place[1]], dict):
             data[top][place[1]] = {}
-    elif top in ("parameters", "study") and len(place) > 1 and isinstance(data.get(top), dict):
+    elif top in ("parameters", "outputs", "study") and len(place) > 1 and isinstance(data.get(top), dict):
         data[top].pop(place[1], None)
     else:
         data.pop(str(top), None)

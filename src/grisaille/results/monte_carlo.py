@@ -59,7 +59,7 @@ def monte_carlo(
         also where ``method`` takes it to be uncertain (``gr.KalmanML(initial_covariance=…)``); ``gr.bootstrap(fit)``
         draws starts
     plan : experiments whose times, inputs, constants, starts, weights and gaps (NaN) are kept; their measured values do
-        not matter
+        not matter, but for limits of samples (``"<0.1"``), which hold in every data set
     estimate, method, guess, bounds, priors, local : as in ``gr.fit``; the guess is the truth unless given
     runs, seed : how many data sets, and the seed from which each run's own is derived
     noise : standard deviations by output, for those whose noise the model leaves unknown; outputs with

@@ -66,16 +66,18 @@ def kept_rows(experiment: Any, output: str) -> np.ndarray:
 
 
 def with_data(experiment: Any, data: dict[str, np.ndarray]) -> Any:
-    """The experiment with other values at its measured rows; limits that a value has passed are none of it."""
-    outputs = {}
+    """The experiment with other values at its measured rows; a sample with a limit is marked where it is beyond."""
+    outputs, marks = {}, {}
     for name, samples in experiment.outputs.items():
         values = np.where(np.isfinite(samples.values), data[name], np.nan)
+        if name in experiment.marks:
+            values, marks[name] = _limited(values, experiment.marks[name], samples.values)
         outputs[name] = values if experiment.is_static else (samples.times, values)
-    marks = {n: _marks_of(experiment, n, m, data[n]) for n, m in experiment.marks.items()}
     return experiment.replace(outputs=outputs, marks=marks)
 
 
-def _marks_of(experiment: Any, output: str, marks: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the marks of other values of samples with limits: of those that are still at or beyond them."""
-    limits = experiment.outputs[output].values
-    return np.where(marks < 0, -1 * (values <= limits), np.where(marks > 0, 1 * (values >= limits), 0))
+def _limited(values: np.ndarray, marks: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values that end at the limits of samples that have one, and the marks of those that are there."""
+    low, high = np.where(marks < 0, limits, -np.inf), np.where(marks > 0, limits, np.inf)
+    ended = np.where(np.isnan(values), np.nan, np.clip(values, low, high))
+    return ended, np.where((marks != 0) & (ended == limits), marks, 0)

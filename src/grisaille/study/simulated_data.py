@@ -151,11 +151,17 @@ class _Clean:
 
 
 def drawn_plan(variation: Simulated, plan: Sequence[Any]) -> list[Any]:
-    """Return a plan with measurements of its own where outputs declare laws, which cannot have given any values."""
+    """Return a plan with measurements of its own where outputs declare laws, which cannot have given any values.
+
+    Samples with a limit keep it: it holds in every data set.
+    """
     flat = structure_of(variation.model).model
     if not have_laws(flat, [n for e in plan for n in e.outputs if n in flat.outputs]):
         return list(plan)
-    return [with_data(e, d) for e, d in zip(plan, variation.data_set(plan, FIRST), strict=True)]
+    drawn = [dict(d) for d in variation.data_set(plan, FIRST)]
+    for e, d in zip(plan, drawn, strict=True):
+        d.update({n: np.where(marks != 0, e.outputs[n].values, d[n]) for n, marks in e.marks.items()})
+    return [with_data(e, d) for e, d in zip(plan, drawn, strict=True)]
 
 
 def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]) -> FlatModel:

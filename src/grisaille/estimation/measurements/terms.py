@@ -14,8 +14,8 @@ import numpy as np
 
 from grisaille.laws import Law
 
-MIDDLE = (0.15865525393145707, 0.8413447460685429)
-"""Probabilities one standard deviation of a normal law around its mean."""
+ROUNDING = 1e-9
+"""Of information in units of its diagonal: a negative eigenvalue that is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +51,28 @@ class LawTerms:
         gradient = np.where(felt, found.gradient, 0.0)
         both = felt[:, :, None] & felt[:, None, :]
         expected = np.where(both, law.search_information(values, names), 0.0)
-        if observed is not None:
-            expected[observed] = _positive_part(np.where(both, -found.hessian, 0.0)[observed])
         scores = np.einsum("ik,ikn->in", gradient, jacobian)
-        weighed = np.einsum("ikl,iln->ikn", expected, jacobian)
-        rows = len(values) * len(names)
-        information = jacobian.reshape(rows, count).T @ weighed.reshape(rows, count)
-        return cls(law, found.value, scores, information)
+        if observed is None:
+            return cls(law, found.value, scores, _carried(expected, jacobian))
+        rest = _carried(expected[~observed], jacobian[~observed])
+        bend = _carried(np.where(both, -found.hessian, 0.0)[observed], jacobian[observed])
+        return cls(law, found.value, scores, _with_observed(rest, bend, scores[observed]))
 
 
-def _positive_part(matrices: np.ndarray) -> np.ndarray:
-    """Return the nearest matrices (N, k, k) without negative eigenvalues."""
-    values, vectors = np.linalg.eigh(0.5 * (matrices + np.swapaxes(matrices, 1, 2)))
-    return np.asarray(np.einsum("ijk,ik,ilk->ijl", vectors, np.maximum(values, 0.0), vectors))
+def _carried(information: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """Return Σ Jᵀ I J over samples, (n, n), of information (N, k, k) and slopes (N, k, n)."""
+    samples, names, count = jacobian.shape
+    weighed = np.einsum("ikl,iln->ikn", information, jacobian)
+    return np.asarray(jacobian.reshape(samples * names, count).T @ weighed.reshape(samples * names, count))
+
+
+def _with_observed(rest: np.ndarray, bend: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return the information with what is observed in some samples.
+
+    −∂²ℓ may be no information far from a maximum, where the samples beyond limits bend the other way: there Σ s sᵀ,
+    which has the same expectation.
+    """
+    outer = scores.T @ scores
+    size = np.sqrt(np.maximum(np.diag(rest + outer), np.finfo(float).tiny))
+    lowest = np.linalg.eigvalsh((rest + bend) / np.outer(size, size))[0] if len(size) else 0.0
+    return np.asarray(rest + (bend if lowest > -ROUNDING else outer))

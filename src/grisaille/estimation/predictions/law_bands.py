@@ -136,14 +136,14 @@ def _at_estimates(fit: Fitted, experiment: Experiment, flat: FlatModel) -> Draws
 
 def _draws(fit: Fitted, experiment: Experiment, flat: FlatModel) -> Draws:
     e, name = fit.estimate, experiment.name or ""
-    told = [k for k, u in enumerate(e.unknowns) if u.applies_to(name) and e.free[k] and e.covariance[k, k] > 0]
-    if not told:
+    uncertain = [k for k, u in enumerate(e.unknowns) if u.applies_to(name) and e.free[k] and e.covariance[k, k] > 0]
+    if not uncertain:
         return _at_estimates(fit, experiment, flat)
-    slope = np.array([e.unknowns[k].slope(float(e.theta[k])) for k in told])
-    root = root_of_covariance(e.covariance[np.ix_(told, told)] / np.outer(slope, slope))
+    slope = np.array([e.unknowns[k].slope(float(e.theta[k])) for k in uncertain])
+    root = root_of_covariance(e.covariance[np.ix_(uncertain, uncertain)] / np.outer(slope, slope))
     theta = np.repeat(e.theta[None], DRAWS, axis=0)
     steps = _standard(DRAWS, root.shape[1]) @ root.T
-    for column, k in enumerate(told):
+    for column, k in enumerate(uncertain):
         u = e.unknowns[k]
         begin = u.inner(float(e.theta[k]))
         theta[:, k] = np.clip([u.outer(begin + s) for s in steps[:, column]], u.lower, u.upper)
