@@ -122,6 +122,15 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data, "compiled": False})
     yield Call("gr.fit", gr.fit, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]})
     yield Call("gr.evaluate", gr.evaluate, {"model": calm, "experiments": data, "method": plain})
+    yield Call(
+        "gr.log_density", gr.log_density, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]}
+    )
+    density = gr.log_density(calm, data, ["k"], plain)
+    for name in ("failure", "from_unbounded", "gradient", "parts", "slopes", "to_unbounded", "value_and_gradient"):
+        asked_at = "xi" if name in ("from_unbounded", "slopes") else "theta"
+        yield Call(f"DensityFunction.{name}", getattr(density, name), {asked_at: [0.5]})
+    for name in ("gradient", "value_and_gradient"):
+        yield Call(f"UnboundedDensity.{name}", getattr(density.unbounded, name), {"xi": [0.1]})
     study = {"model": calm, "estimate": ["k"], "method": plain, "executor": "serial"}
     yield Call("gr.multistart", gr.multistart, {**study, "experiments": data, "starts": 1})
     yield Call("gr.monte_carlo", gr.monte_carlo, {**study, "plan": data, "runs": 1, "noise": {"y": 0.01}})

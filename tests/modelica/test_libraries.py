@@ -117,6 +117,20 @@ def test_fields_of_records_of_a_package_become_constants() -> None:
     assert Remedies().applied("unresolved Flat reference `P.d.c`", other) is None  # it has two values
 
 
+def test_sizes_that_are_constants_of_packages_become_numbers() -> None:
+    refused = "dimension expression could not be evaluated"
+    library = """within L; package D constant Integer n = size(names, 1); constant Integer m(min = 1) = n;
+        constant String names[:] = {"a", "b", "c"}; end D;"""
+    own = "package E extends L.D(m = 5); end E; model S import L.D.m; parameter Integer k = L.D.m; {} end S;"
+    used = "Real x[L.D.n, E.m + 1]; Real y[m]; Real z[2, E.n];"
+    said = Remedies().applied(refused, {"": own.format(used), "D.mo": library})
+    assert said is not None and said["D.mo"] == library
+    assert "parameter Integer k = 3; Real x[3, 5 + 1]; Real y[3]; Real z[2, 3];" in said[""]
+    for other in ("redeclare package D = F", "L2(D(m = 7))"):  # the size depends on where it is used
+        text = own.format(f"Real y[L.D.m]; T t({other});").replace("extends L.D(m = 5);", "")
+        assert Remedies().applied(refused, {"": text, "D.mo": library}) is None
+
+
 def test_connectors_that_extend_a_type_of_their_own_are_numbers() -> None:
     made = 'connector S "s" replaceable type T = Real annotation(x = ";"); extends T; annotation(y = "b"); end S; '
     used = "R v(redeclare type T = SI.Voltage), w(redeclare type T=A, start=2), u(start=2, redeclare type T=B);"
@@ -222,6 +236,10 @@ equation
   when sample(t0, 0.25) then k = pre(k) + 1; end when;
 end A;
 """
+SIZED = (
+    "package D constant Integer n = 2; end D; package Q = D(n = 3); "
+    "model S Real X[Q.n]; equation for i in 1:Q.n loop X[i] = i * time; end for; end S; "
+)
 GAS = "package P constant G d(a = 2); record G Real a; Real c = a + 1; end G; end P; "
 OUTLET = "connector C output R r; Real p; flow Real f; end C; record R Real a; end R; "
 
@@ -234,6 +252,7 @@ OUTLET = "connector C output R r; Real p; flow Real f; end C; record R Real a; e
         (GAS + "partial model A Real x = P.d.c*time; end A; model M extends A; end M;", "x", 3.0),
         ("model A parameter Real p = 1; Real x = p; end A; model B A a; end B; model M extends B(a.p = 2); end M;",
          "a.x", 2.0),
+        (SIZED + "model A S s; end A; model M extends A; end M;", "s.X[3]", 3.0),
         (OUTLET + "model S C c; equation c.p = 1; c.r.a = 7*time; end S; model M S s; end M;", "s.c.r.a", 7.0),
     ],
 )  # fmt: skip

@@ -154,3 +154,34 @@ def test_a_loop_ends_with_the_array_in_its_condition_or_the_run_does() -> None:
     assert float(run.z[-1]) == pytest.approx(3.8)
     with pytest.raises(gr.SimulationError, match="beyond its array"):
         gr.simulate(model, [0.0, 3.5])
+
+
+PART = """package P
+  partial model B Real u, y; end B;
+  model B1 extends B; parameter Real k = 1; equation y = k*u; end B1;
+  model B2 extends B; parameter Real k = 1, o = 3; equation y = k*u + o; end B2;
+  model S replaceable B1 b(k = 5) {}; equation b.u = 2; end S;
+  model A S c(redeclare B2 b(o = 4)), d; end A;
+  model M extends A; end M;
+end P;
+"""
+
+
+@pytest.mark.parametrize(("clause", "gain"), [("", 5.0), ("constrainedby B", 1.0)])
+def test_modifiers_of_a_component_with_a_constraining_clause_go_with_it(clause: str, gain: float) -> None:
+    run = gr.simulate(gr.read_modelica(PART.format(clause), name="P.M"), [0.0, 1.0], compiled=False)
+    assert [float(run[n][0]) for n in ("c.b.y", "d.b.y")] == pytest.approx([2.0 * gain + 4.0, 10.0])
+
+
+def test_modifiers_that_the_flattener_keeps_are_told() -> None:
+    with pytest.warns(UserWarning, match=r"modifiers of 'replaceable B1 b\(k = 5\)' where 'b' is redeclared"):
+        gr.read_modelica(PART.format("constrainedby B1(k = 7)"), name="P.M")
+
+
+def test_modifiers_of_a_record_of_parameters_go_with_it() -> None:
+    records = "record B Real k = 1; end B; record B1 extends B; end B1; record B2 extends B; Real m = 3; end B2;"
+    part = "model S replaceable parameter B1 b(k = 5) constrainedby B; Real y = b.k; end S;"
+    used = "model A S c(redeclare parameter B2 b(m = 4)), d; end A; model M extends A; end M;"
+    model = gr.read_modelica(f"package P {records} {part} {used} end P;", name="P.M")
+    run = gr.simulate(model, [0.0, 1.0], compiled=False)
+    assert [float(run[n][0]) for n in ("c.y", "d.y")] == pytest.approx([1.0, 5.0])

@@ -475,3 +475,15 @@ def test_lapack_of_what_is_known_before_a_run() -> None:
     assert "k" not in read.parameters  # its value is in the eigenvalues
     with pytest.raises(gr.ModelError, match=r"line \d+: 'dgesv' of LAPACK needs numbers"):
         gr.read_modelica(LAPACK.replace("{matrix}", "2 + time"))
+
+
+def test_linear_systems_of_functions_that_exports_do_not_bring() -> None:
+    head = """function 'head'
+        input Real q; input Real v[3] = {0.0, 1.0, 3.0}; input Real h[3] = {10.0, 6.0, 4.0}; output Real y;
+      protected
+        Real c[3] = 'Modelica.Math.Matrices.solve'({{1, v[1], v[1]^2}, {1, v[2], v[2]^2}, {1, v[3], v[3]^2}}, h);
+      algorithm y := c[1] + c[2] * q + c[3] * q ^ 2; end 'head';"""
+    run = gr.simulate(gr.read_modelica(model("Real y; equation y = 'head'(time);", head)), [0.0, 2.0], compiled=False)
+    assert [float(y) for y in run.y] == pytest.approx([10.0, 4.0])
+    with pytest.raises(gr.ModelError, match=r"'Modelica.Math.Matrices.solve', which is supplied: .* is singular"):
+        gr.read_modelica(model("Real y; equation y = 'head'(time);", head.replace("1.0, 3.0", "1.0, 1.0")))

@@ -122,3 +122,46 @@ def test_the_outermost_start_counts() -> None:
     assert begun["asked"] == pytest.approx(360.0)
     assert float(first["alone.T"]) == pytest.approx(300.0)  # neither the type's 288.15 nor a zero that nobody wrote
     assert "alone.rate" not in model.start or model.start["alone.rate"] == 288.15
+
+
+@pytest.mark.parametrize("initial", ["x = 2", "x = 2 * a", "x = 1; x = 3", "der(x) = 5"])
+def test_a_demanded_start_and_an_initial_equation_must_not_contradict_each_other(initial: str) -> None:
+    body = f"parameter Real a = 1; Real x(start = 1, fixed = true); initial equation {initial};"
+    model = gr.read_modelica(texts.model(f"{body} equation der(x) = -x;"))
+    with pytest.raises(StructureError, match=r"The demanded starts x contradict .* Drop one of the demands"):
+        gr.simulate(model, [0.0, 1.0], compiled=False)
+
+
+@pytest.mark.parametrize("initial", ["x = 2", "x = a", "x = a + 1 - 1"])
+def test_what_is_demanded_twice_alike_holds(initial: str) -> None:
+    body = f"parameter Real a = 2; Real x(start = 2, fixed = true); initial equation {initial};"
+    model = gr.read_modelica(texts.model(f"{body} equation der(x) = -x;"))
+    assert float(gr.simulate(model, [0.0, 1.0], compiled=False).x[0]) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("declared", "initial"),
+    [
+        ("Integer n(start = 1, fixed = true)", "pre(n) = 2"),
+        ("Integer n(start = 1, fixed = true)", "n = 2"),
+        ("Integer n(start = 1)", "n = 2; pre(n) = 3"),
+        ("Boolean n(start = true, fixed = true)", "pre(n) = false"),
+        ("discrete Real n(start = 1, fixed = true)", "pre(n) = 2"),
+    ],
+)
+def test_discrete_variables_do_not_begin_at_two_values(declared: str, initial: str) -> None:
+    body = "when time > 0.5 then n = pre(n); end when;"
+    text = texts.model(f"{declared}; initial equation {initial}; equation {body}")
+    with pytest.raises(gr.ModelError, match=r"'n' begins at .* here, and at .*: leave one of them out"):
+        gr.read_modelica(text)
+
+
+def test_states_without_starts_begin_where_preferred_variables_say() -> None:
+    preferred = "stateSelect = StateSelect.prefer"
+    body = f"""parameter Real A = 2; parameter Real T0 = 300; Real m; Real U; Real V; Real u;
+        Real T(start = T0, {preferred}); Real level(start = 0.8, {preferred});
+        equation V = A * level; m = 1000 * V; u = 4 * (T - 273); U = m * u; der(m) = -1; der(U) = 0;"""
+    model = gr.read_modelica(texts.model(body))
+    for changed, temperature in (({}, 300.0), ({"T0": 310.0}, 310.0)):
+        run = gr.simulate(model.replace(changed), [0.0, 1.0], compiled=False)
+        assert [float(run[n][0]) for n in ("m", "T")] == pytest.approx([1600.0, temperature])

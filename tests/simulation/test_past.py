@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import grisaille as gr
+from grisaille.errors import InsufficientMemoryError
+from grisaille.simulation.past import _require_points
 
 ROWS = np.linspace(0.0, 5.0, 14)
 
@@ -201,3 +203,8 @@ def test_the_past_of_unknowns_in_a_model_without_states() -> None:
         result["w"][t <= 1.2], 2.0, atol=1e-8
     )  # the value at the start, which the delayed z leaves at 1.2
     assert float(result["w"][3]) == pytest.approx(1 + 0.5 * (0.3 + 2.0), abs=1e-8)
+
+
+def test_pieces_that_do_not_fit_into_memory_are_refused() -> None:
+    with pytest.raises(InsufficientMemoryError, match=r"The past of delayed unknowns from t = 0 to 1 .* TiB of memory"):
+        _require_points(0.0, 1.0, 10**9, 10**5)

@@ -18,6 +18,8 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import chosen
 from grisaille.filtering.runner import FilterRunner
+from grisaille.model.expression import Name
+from grisaille.model.shared_noise import covariance_formulas, level_name
 from grisaille.simulation.measurement_noise import evaluate_along
 
 
@@ -47,20 +49,29 @@ def _of_innovations(fit: Fitted, case: Case) -> np.ndarray | None:
 def _declared(fit: Fitted, case: Case) -> np.ndarray | None:
     """R of a model that declares covariances between measured outputs; None where it declares none."""
     flat, outputs = case.trial.flat, case.trial.data.outputs
-    pairs = {(a, b): f for (a, b), f in flat.noise_covariance.items() if a in outputs and b in outputs and a != b}
-    if not pairs or case.experiment.is_static:
+    levels = _levels(fit, case)
+    pairs = covariance_formulas(flat, outputs, levels)
+    if not pairs:
         return None
-    along: Any = fit.simulated(case.experiment).sel(time=case.grid, method="nearest")
-    values = dict(zip(flat.parameters, case.trial.at(case.own(fit.estimate.theta)).p.tolist(), strict=False))
+    along: Any = fit.simulated(case.experiment)
+    if not case.experiment.is_static:
+        along = along.sel(time=case.grid, method="nearest")
+    values = dict(zip(flat.parameters, case.trial.at(case.own(fit.estimate.theta)).p.tolist(), strict=False)) | levels
     covariance = np.zeros((len(case.grid), len(outputs), len(outputs)))
     for k, name in enumerate(outputs):
-        noise = flat.outputs[name].noise
-        covariance[:, k, k] = (
-            fit.estimates.get(f"noise({name})", 1.0) ** 2
-            if noise is None
-            else evaluate_along(along, noise, values) ** 2
-        )
+        level = Name(level_name(name)) if level_name(name) in levels else flat.outputs[name].noise
+        assert level is not None
+        covariance[:, k, k] = evaluate_along(along, level, values) ** 2
     for (a, b), formula in pairs.items():
         i, j = outputs.index(a), outputs.index(b)
         covariance[:, i, j] = covariance[:, j, i] = evaluate_along(along, formula, values)
     return covariance
+
+
+def _levels(fit: Fitted, case: Case) -> dict[str, float]:
+    """Return the levels of noise that were estimated, by name, as they are in an experiment."""
+    found = {level_name(n): float(v) for n, v in fit.estimate.noise.items()}
+    for u, value in zip(fit.estimate.unknowns, fit.estimate.theta.tolist(), strict=True):
+        if u.kind == "noise" and u.applies_to(case.name):
+            found[level_name(u.target)] = value
+    return found

@@ -16,6 +16,7 @@ from grisaille.errors import EstimationError
 from grisaille.model.expression import Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.model.lowering.lowering import Leaf, lower
+from grisaille.model.shared_noise import covariance_formulas
 from grisaille.structure.stochastic.diffusion import Diffusion
 
 
@@ -65,8 +66,7 @@ def measurement_covariance(
         if formula is None:
             raise EstimationError(f"The noise of output '{y}' is unknown: estimate 'noise({y})'.")
         R[i, i] = lower([formula], leaves.__getitem__)[0] ** 2
-    for (a, b), formula in flat.noise_covariance.items():
-        if a in outputs and b in outputs and a != b:
-            value = lower([formula], leaves.__getitem__)[0]
-            R[outputs.index(a), outputs.index(b)] = R[outputs.index(b), outputs.index(a)] = value
+    for (a, b), formula in covariance_formulas(flat, outputs, levels).items():
+        value = lower([formula], leaves.__getitem__)[0]
+        R[outputs.index(a), outputs.index(b)] = R[outputs.index(b), outputs.index(a)] = value
     return R

@@ -20,6 +20,7 @@ from grisaille.estimation.hac.errors import RobustErrors
 from grisaille.estimation.measurements.sample_formulas import parameters_in
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.laws import Law
+from grisaille.model.shared_noise import shared_covariances
 from grisaille.trial.unknown import Unknown
 
 
@@ -137,5 +138,6 @@ class Estimate:
         flat, outputs = self.cases[0].trial.flat, {s.output for c in self.cases for s in c.samples}
         formulas = [o.noise for n, o in flat.outputs.items() if n in outputs]
         formulas += [d.scale for d in flat.disturbances.values()]
+        formulas += shared_covariances(flat, outputs).values()
         inside = {n for f in formulas if f is not None for n in parameters_in(flat, f)}
         return any(u.kind == "parameter" and u.target in inside for u in self.unknowns)

@@ -133,6 +133,11 @@ class Estimator(metaclass=EstimatorType):
         """Whether outputs may declare other laws of their measurements than normal noise."""
         return False
 
+    @property
+    def takes_unknown_covariances(self) -> bool:
+        """Whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in ``further_unknowns``."""
+        return False
+
     def names_levels(self, question: Question) -> bool:
         """Return whether levels of noise may be among the unknowns of a model and its data."""
         return self.density.levels.are_unknowns

@@ -31,8 +31,10 @@ from grisaille.experiment.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.time_units import refuse_mixed_units
 from grisaille.model.classes import Model, restored
-from grisaille.model.expression import as_expression
+from grisaille.model.expression import Name, as_expression
 from grisaille.model.names import nearest, suggestion
+from grisaille.model.rewriting import Rewriter
+from grisaille.model.shared_noise import is_correlation
 from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.options import SimulationOptions
 from grisaille.simulation.simulate import simulate
@@ -443,8 +445,8 @@ class Fitted:
 
     @cached_property
     def settled_model(self) -> Model:
-        """``model`` with the levels of noise that followed from residuals."""
-        return with_levels(self.model, {}, self.estimate.noise)
+        """``model`` with the levels of noise that followed from residuals, and with correlations of noise as given."""
+        return with_known_correlations(with_levels(self.model, {}, self.estimate.noise))
 
     def simulate(
         self,
@@ -561,4 +563,16 @@ def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, 
         content.disturbances[name] = replace(content.disturbances[name], scale=as_expression(value))
     for name, value in noises.items():
         content.outputs[name] = replace(content.outputs[name], noise=as_expression(value))
+    return restored(content, type(model))
+
+
+def with_known_correlations(model: Model) -> Model:
+    """A copy in which unknown correlations of noise are the numbers that they have."""
+    content = model._content
+    known = {n: p.value for n, p in content.parameters.items() if is_correlation(n) and p.value is not None}
+    if not known:
+        return model
+    insert = Rewriter(lambda node: known.get(node.path) if isinstance(node, Name) else None)
+    content = content.copy()
+    content.noise_covariance = {pair: insert(e) for pair, e in content.noise_covariance.items()}
     return restored(content, type(model))

@@ -2,6 +2,7 @@
 
     free          θ ± h,    h = quantile · standard error
     free levels   θ e^{± h/θ}: positive, and nearer to the law of a standard deviation than θ ± h
+    correlations  tanh(artanh θ ± h/(1 − θ²)), R. A. Fisher's z: inside (−1, 1)
     at a bound    the bound, and on the other side where the criterion has risen by ½q², q the one-sided quantile:
                   g d + ½ c d² = ½ q²,    g: its slope into the range, c: its curvature (expected, others held)
     at a kink     of a prior: such a limit on either side, with q the two-sided quantile and the slope of that side
@@ -17,6 +18,7 @@ import numpy as np
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.prior import prior_term
 from grisaille.laws.prior import log_prior
+from grisaille.model.shared_noise import is_correlation
 
 BESIDE = 1e-9
 """Of the size of an unknown: how far beside a kink the slopes of a prior are taken."""
@@ -34,6 +36,9 @@ def interval_limits(estimate: Estimate, half: np.ndarray, level: float) -> tuple
         elif u.kind in ("scale", "noise") and theta[k] > 0 and np.isfinite(half[k]):
             factor = np.exp(min(half[k] / theta[k], 700.0))
             lower[k], upper[k] = theta[k] / factor, theta[k] * factor
+        elif u.kind == "parameter" and is_correlation(u.target) and abs(theta[k]) < 1 and np.isfinite(half[k]):
+            z, reach = np.arctanh(theta[k]), half[k] / (1 - theta[k] ** 2)
+            lower[k], upper[k] = np.tanh(z - reach), np.tanh(z + reach)
     return lower, upper
 
 

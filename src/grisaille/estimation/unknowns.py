@@ -2,7 +2,8 @@
 
 ``"k"``, ``"legs[*].m"`` are parameters, shared by all experiments unless named in ``local``; ``"start(x)"`` and
 ``"start(*)"`` are starts, one per experiment; ``"scale(w)"`` and ``"noise(y)"`` are the levels of a disturbance and of
-measurement noise, on a log scale; ``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works on ξ: the
+measurement noise, on a log scale; ``"correlation(y1, y2)"`` of noise that outputs share is searched by its logit;
+``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works on ξ: the
 logarithm of an unknown with ``transform="log"``, the logit of one whose bounds are kept by transformation, otherwise
 the unknown divided by its size.
 """
@@ -27,6 +28,7 @@ from grisaille.laws.content import refuse_no_prior
 from grisaille.laws.prior import is_searched_by_logarithm, refuse_without_maximum, support_to_search
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
+from grisaille.model.shared_noise import is_correlation
 from grisaille.structure.descriptor.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
@@ -111,8 +113,9 @@ def wanted_names(structure: Structure, estimate: Iterable[object] | None, may_be
 
 
 def marked_names(structure: Structure) -> list[str]:
-    """Parameters that declare bounds or a prior."""
-    return [n for n, p in structure.model.parameters.items() if p.bounds is not None or p.prior is not None]
+    """Parameters that declare bounds or a prior; unknown correlations of noise are added by methods that take them."""
+    declared = structure.model.parameters.items()
+    return [n for n, p in declared if (p.bounds is not None or p.prior is not None) and not is_correlation(n)]
 
 
 def _expand(structure: Structure, experiments: Sequence[Any], name: str, pool: Collection[str]) -> list[str]:
@@ -203,7 +206,8 @@ class _Declared:
         logarithmic = _is_logarithmic(parameter.transform, lower, upper, prior)
         lower, upper = (lower, upper) if logarithmic else _above_zero(lower, upper, prior)
         unit = "" if target in self.unlabelled else parameter.unit
-        return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, unit, prior)
+        logit = is_correlation(target) and not logarithmic
+        return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, unit, prior, logit)
 
     def _level(self, target: str, experiment: str | None, name: str) -> Unknown:
         """A standard deviation, searched by its logarithm."""
@@ -281,6 +285,11 @@ def _with_guess(unknown: Unknown, guess: dict[str, float], searched: bool) -> Un
                 return replace(unknown, guess=value, logarithmic=False)
             if unknown.logarithmic and value <= 0:
                 raise EstimationError(f"The guess of '{unknown.name}' is {value:g}, but its logarithm is estimated.")
+            if unknown.logit and value in (unknown.lower, unknown.upper):
+                raise EstimationError(
+                    f"The guess of '{unknown.name}' is {value:g}, and it must lie between {unknown.lower:g} and "
+                    f"{unknown.upper:g}, both excluded."
+                )
             return replace(unknown, guess=value)
     return unknown
 

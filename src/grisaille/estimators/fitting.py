@@ -21,7 +21,7 @@ from grisaille.estimation.effort.requirements import require_fit
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.refusals import refuse_laws
+from grisaille.estimation.measurements.refusals import refuse_laws, refuse_unknown_covariances
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.residuals.explanation import with_explanation
@@ -315,6 +315,7 @@ def pose(
         )
     require_fit(method, question)
     refuse_laws(method, question)
+    refuse_unknown_covariances(method, question)
     problem = method.pose(question)
     _refuse_too_few(problem)
     return problem

@@ -22,6 +22,7 @@ from grisaille.filtering.differences import differenced
 from grisaille.filtering.filter import Filter, FilterPoint, FilterStates, Starting
 from grisaille.filtering.kalman import Likelihood
 from grisaille.filtering.methods import FilterOptions, make_filter
+from grisaille.filtering.shared_noise import covariance_failure, is_shared
 from grisaille.filtering.steps import FilterDiscretisation
 from grisaille.memory import DOUBLE, require_memory
 from grisaille.trial import Point, Trial
@@ -156,6 +157,9 @@ class FilterRunner:
         try:
             at = self.posed(theta, sensitive)
             filter = self.filter_on(steps, theta)
+            failure = self._shared_noise_failure(filter, theta, at)
+            if failure:
+                return Filtered(None, failure)
             if sensitive and filter.derivatives is None:
                 found = differenced(lambda there: run(filter, there), at, theta, filter.difference)
             else:
@@ -165,6 +169,13 @@ class FilterRunner:
         except GrisailleError as error:
             return Filtered(None, str(error))
         return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
+
+    def _shared_noise_failure(self, filter: Filter, theta: Floats, at: FilterPoint) -> str:
+        """Say that the noise of outputs has no covariance; empty where it has one, or where they share none."""
+        if not filter.model.kept("shares noise", lambda: is_shared(filter.model)):
+            return ""
+        point = self.trial.at(theta, self.form)
+        return covariance_failure(filter.model, point.t0, point.u, at)
 
     def states(self, theta: Floats, steps: Discretisation) -> FilterStates:
         """Filtered and smoothed moments at every sample."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
@@ -209,8 +209,13 @@ class Model(Labelled, metaclass=ModelType):
             """The equations and connections; overridden by a list in the class body or by a method."""
             return ()
 
-    def noise_covariance(self) -> Mapping[tuple[str, str], Any]:
-        """Covariances of the measurement noise of pairs of outputs; override to correlate them."""
+    def noise_covariance(self) -> Mapping[tuple[str, ...], Any] | Literal["full"]:
+        """Covariances of the measurement noise of outputs at one instant; override it where sensors share noise.
+
+        ``{("y1", "y2"): 0.01}`` gives numbers or formulas, in which parameters may be unknown. ``"full"`` says that
+        the covariance of all outputs is unknown, ``{("y1", "y2", "y3"): "full"}`` that of some: then fits estimate
+        ``correlation(y1, y2)`` of each pair, beside ``noise(y)`` where the noise is open, without being asked.
+        """
         return {}
 
     @property

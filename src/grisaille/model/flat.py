@@ -134,6 +134,7 @@ class FlatModel:
     """Named formulas of the class bodies and driven inputs, in order of declaration; never unknowns."""
     equations: tuple[FlatEquation, ...]
     noise_covariance: dict[tuple[str, str], Expression] = field(default_factory=dict)
+    """Of pairs of outputs; ``noise(y)`` in it is a name, the standard deviation of an output (``shared_noise``)."""
     discretes: dict[str, FlatDiscrete] = field(default_factory=dict)
     """They stand among the parameters, too: between events they are constant, at the first instant at their start."""
     whens: tuple[FlatWhen, ...] = ()

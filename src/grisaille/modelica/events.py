@@ -43,6 +43,7 @@ from grisaille.modelica.values import (
     describe,
     either,
     formula,
+    is_number,
     is_plain,
     negated,
     truth,
@@ -61,6 +62,8 @@ class Events:
         self.names, self.evaluator, self.sections = names, names.evaluator, sections
         self.discretes: dict[str, FlatDiscrete] = {}
         self.bases: dict[str, str] = {}
+        self.demanded: dict[str, Any] = {}
+        """Numbers at which discrete variables have to begin: of starts with ``fixed = true``, of initial equations."""
         self.branches: list[tuple[list[tuple[Condition, list[Action]]], int]] = []
         """Branches of each ``when`` with its place."""
         self.firsts: dict[str, tuple[Expression, int]] = {}
@@ -77,17 +80,21 @@ class Events:
             scalar = self.names.discrete.get(name)
             if scalar is not None:
                 start, base = scalar.attributes.get("start"), scalar.base
+                is_demanded = self.names.settled(scalar.attributes.get("fixed", False)) is True
                 unit = scalar.attributes.get("unit", "")
                 words = scalar.declared.words
             elif name in self.names.variables:
                 variable = self.names.variables.pop(name)
                 start, base, unit, words = variable.start, "Real", variable.unit, variable.description
+                is_demanded = variable.fixed
             else:
                 raise Refused(at, f"'{name}' gets a value at events but is not a variable")
             default = 1.0 if base in self.names.library.enumerations else 0.0
             first = Constant(default) if start is None else formula(start)
             self.discretes[name] = FlatDiscrete(name, first, unit if isinstance(unit, str) else "", words)
             self.bases[name] = base
+            if is_demanded:
+                self.demanded[name] = self.names.number(first)
             if scalar is not None:
                 self.names.formulas[name] = typed(Name(name), base)
 
@@ -240,8 +247,20 @@ class Events:
         """An initial equation of a discrete variable."""
         if name not in self.discretes:
             return False
-        self.firsts[name] = (formula(value), at)
+        first = formula(value)
+        self._demand(name, self.names.number(first), at)
+        self.firsts[name] = (first, at)
         return True
+
+    def _demand(self, name: str, number: Any, at: int) -> None:
+        """Refuse a number at which a discrete variable begins beside another one."""
+        other = self.demanded.setdefault(name, number)
+        if is_number(number) and is_number(other) and number != other:
+            raise Refused(
+                at,
+                f"'{name}' begins at {describe(number)} here, and at {describe(other)} by its declaration "
+                "(fixed = true) or another initial equation: leave one of them out",
+            )
 
     def settle_starts(self) -> None:
         """Starts that are numbers, formulas of parameters, or what others begin with (``pre(a) = pre(b)``)."""

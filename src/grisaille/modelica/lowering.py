@@ -27,7 +27,8 @@ from grisaille.modelica.model import ModelNames
 from grisaille.modelica.realness import is_real
 from grisaille.modelica.refusals import Refusals, Refused, Source
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.starts import choose_starts
+from grisaille.modelica.starts.equal_variables import choose_starts
+from grisaille.modelica.starts.preferred import begin_at_preferred
 from grisaille.modelica.unreachable import Unreachable
 from grisaille.modelica.values import Enumerated, Unfit, formula, is_number
 
@@ -118,6 +119,7 @@ class _Lowering:
             self._initial_derivatives()
         self.refusals.check()
         choose_starts(self.names, self.laws)
+        begin_at_preferred(self.names, self.laws)
         return self._finished()
 
     def _whens_of(self, section: list[tree.Node]) -> list[tree.When]:
@@ -430,8 +432,15 @@ class _Lowering:
         leaves = {leaf.path for leaf in _names(expression)}
         if leaves - set(names.parameters):
             return False
-        names.variables[a.path] = replace(names.variables[a.path], start=expression, fixed=True)
+        variable = names.variables[a.path]
+        if variable.fixed and variable.start is not None and not self._is_one_number(variable.start, expression):
+            return False  # two demands: both hold, or the start problem names them
+        names.variables[a.path] = replace(variable, start=expression, fixed=True)
         return True
+
+    def _is_one_number(self, one: Expression, other: Expression) -> bool:
+        a, b = self.names.number(one), self.names.number(other)
+        return bool(a == b) if is_number(a) and is_number(b) else same(one, other)
 
     # --- the end ---
 

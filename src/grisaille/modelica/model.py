@@ -66,6 +66,8 @@ class ModelNames:
         """Values of discrete variables, once they are known."""
         self.confidence: dict[str, dict[str, int]] = {}
         """On which levels starts of variables were written, where the text says so (``confidence``)."""
+        self.preferred: set[str] = set()
+        """Variables with ``stateSelect = StateSelect.prefer`` or ``always``."""
         self._places: dict[str, int] = {}
         self.settled_reals: set[str] = set()
         self.bindings: list[tree.Equal] = []
@@ -353,6 +355,8 @@ class ModelNames:
         levels = {key: said.get(f"__Grisaille.confidence.{key}") for key in ("ofStart", "ofValue")}
         self.confidence[name] = {key: level for key, level in levels.items() if isinstance(level, int)}
         self._places[name] = scalar.declared.at
+        if getattr(scalar.attributes.get("stateSelect"), "name", "") in ("prefer", "always"):
+            self.preferred.add(name)
         fixed = self.settled(scalar.attributes.get("fixed", False))
         self.variables[name] = self._flat_variable(scalar, fixed is True, scalar.attributes.get("start"))
         return Name(name)

@@ -72,7 +72,7 @@ def approach(search: Search[E], held: Sequence[int], *, tolerance: float) -> E:
     """The best point that the expected information leads to, some unknowns held at their guess."""
     unknowns = search.unknowns
     search.unknowns = tuple(
-        replace(u, lower=u.guess, upper=u.guess) if k in held else u for k, u in enumerate(unknowns)
+        replace(u, lower=u.guess, upper=u.guess, logit=False) if k in held else u for k, u in enumerate(unknowns)
     )
     search.first()
     _descends(search, _Expected(), tolerance)

@@ -158,15 +158,18 @@ class DensityFunction:
         if isinstance(theta, Mapping):
             strange = [n for n in theta if n not in names]
             if strange:
-                raise ArgumentError(f"{who}: there is no unknown '{strange[0]}'. {suggestion(str(strange[0]), names)}")
+                raise ArgumentError(
+                    f"{who}: theta names '{strange[0]}', which is no unknown; give {', '.join(names)}. "
+                    f"{suggestion(str(strange[0]), names)}"
+                )
             missing = [n for n in names if n not in theta]
             if missing:
-                raise ArgumentError(f"{who}: θ lacks a value for '{missing[0]}'; it needs {', '.join(names)}.")
-            return np.array([float(theta[n]) for n in names])
-        return self._numbers(theta, f"{who}: θ")
+                raise ArgumentError(f"{who}: theta lacks a value for '{missing[0]}'; give {', '.join(names)}.")
+            return self._numbers([theta[n] for n in names], f"{who}: theta")
+        return self._numbers(theta, f"{who}: theta")
 
     def _xi(self, xi: Any) -> np.ndarray:
-        return self._numbers(xi, "from_unbounded: ξ")
+        return self._numbers(xi, "from_unbounded: xi")
 
     def _numbers(self, given: Any, what: str) -> np.ndarray:
         names = self.names

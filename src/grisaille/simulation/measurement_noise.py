@@ -22,6 +22,7 @@ from grisaille.model.distributions import formulas_of, law_formulas
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
+from grisaille.model.shared_noise import covariance_formulas, groups_of
 from grisaille.simulation.measurement_draws import draw_by_law
 
 if TYPE_CHECKING:
@@ -68,17 +69,17 @@ def bytes_of_noise(model: FlatModel) -> float:
 def _is_constant(model: FlatModel) -> bool:
     """Whether no formula of the noise contains a name that varies along a trajectory."""
     formulas = [o.noise for o in model.outputs.values() if o.noise is not None]
-    names = {n.path for n in postorder([*formulas, *model.noise_covariance.values()]) if isinstance(n, Name)}
+    names = {
+        n.path
+        for n in postorder([*formulas, *covariance_formulas(model, model.outputs).values()])
+        if isinstance(n, Name)
+    }
     return names <= set(model.parameters)
 
 
 def _tied(model: FlatModel) -> list[list[str]]:
     """Outputs in groups that share a covariance."""
-    group = {name: name for name in model.outputs}
-    for a, b in model.noise_covariance:
-        old, new = group[b], group[a]
-        group.update({n: new for n, g in group.items() if g == old})
-    return [[n for n in model.outputs if group[n] == g] for g in dict.fromkeys(group.values())]
+    return groups_of(model.noise_covariance, list(model.outputs))
 
 
 def standard_normals(seed: int, name: str, shape: tuple[int, ...], components: int, antithetic: bool) -> Floats:
@@ -124,10 +125,9 @@ def _covariance(data: xr.Dataset, model: FlatModel, group: list[str], parameters
         noise = model.outputs[name].noise
         assert noise is not None
         entries[i, i] = _evaluate(data, noise, parameters) ** 2
-    for (a, b), formula in model.noise_covariance.items():
-        if a in group:
-            i, j = group.index(a), group.index(b)
-            entries[i, j] = entries[j, i] = _evaluate(data, formula, parameters)
+    for (a, b), formula in covariance_formulas(model, group).items():
+        i, j = group.index(a), group.index(b)
+        entries[i, j] = entries[j, i] = _evaluate(data, formula, parameters)
     covariance = np.zeros((*np.broadcast_shapes(*(np.shape(e) for e in entries.values())), n, n))
     for (i, j), entry in entries.items():
         covariance[..., i, j] = entry

@@ -24,6 +24,7 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import MOVING
+from grisaille.memory import DOUBLE, require_memory
 from grisaille.structure.delays.moving_breaks import HAT, RATE
 from grisaille.structure.system import System
 from grisaille.trial import Point
@@ -162,6 +163,15 @@ def integrate_with_past(kernel: Kernel, task: Task, method: str, integrate: Inte
     """Runs the task stretch by stretch; gives the name of the method that finished it."""
     assert isinstance(task.past, Past)
     return _Run(kernel, task, task.past, integrate).go(method)
+
+
+def _require_points(t: float, end: float, points: int, values: int) -> None:
+    """Refuse pieces of the past that do not fit into memory: what never becomes smooth asks for ever more."""
+    require_memory(
+        DOUBLE * points * values,
+        f"The past of delayed unknowns from t = {t:.6g} to {end:.6g} (at {points} points, {values} values each)",
+        "They are not smooth there, however short the pieces: use a larger rtol, method='frozen', or end before.",
+    )
 
 
 class _Run:
@@ -353,6 +363,7 @@ class _Run:
     def _sub(self, t: float, end: float, table: Stretch, nodes: Floats, kept: list[Floats]) -> Task:
         task = self.task
         rows = task.times[(task.times > t) & (task.times <= end)] if t > task.t0 else task.times[task.times <= end]
+        _require_points(t, end, rows.size + nodes.size, self.kernel.ny * (1 + task.ns))
         p, x, z, sx, sz = kept
         sub = Task.create(
             self.kernel, t, end, p=p, x=x, z=z, dp=task.dp if task.ns else None, sx=sx if task.ns else None,

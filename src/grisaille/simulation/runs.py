@@ -119,6 +119,20 @@ def _not_looked_for(prepared: Prepared) -> str:
     return "; interpreted steps do not look at the knots of tables and other bends that they pass"
 
 
+def _require_written_equations(prepared: Prepared) -> None:
+    """Refuse a run at whose end equations that were replaced do not hold.
+
+    Asked where everything in them is known: no past, and implicit unknowns neither held nor at a jump of a signal.
+    """
+    task, system = prepared.task, prepared.structure.system
+    u, before = prepared.table.at(task.t), prepared.table.at(np.nextafter(task.t, -np.inf))
+    is_known = system.nz == 0 or (prepared.form.system is system and np.allclose(u, before, rtol=1e-6))
+    if task.status != Status.DONE or system.has.pasts or not is_known or u.size != system.u.numel():
+        return
+    w = np.concatenate([task.x, task.z[: system.nz]])
+    prepared.structure.written_check.require(system, task.t, w, u, task.p[: system.p.numel()], is_start=False)
+
+
 def _require_rows(posed: Point, names: int) -> None:
     """Refuse trajectories that do not fit into memory: as they are computed, and once more by name."""
     each = 2 * DOUBLE * (1 + names * (1 + len(posed.names)))
@@ -154,6 +168,7 @@ class Runs:
             crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
             refuse_crossings(crossings, prepared.point.names)
         prepared, method = self._integrate_in_own_sizes(prepared, progress)
+        _require_written_equations(prepared)
         sentence = describe(prepared.task, prepared.form.system, method) + _not_looked_for(prepared)
         missed = missed_starts(prepared.point)
         return Finished(prepared, method, f"{sentence}; {missed}" if missed else sentence)

@@ -21,15 +21,20 @@ from heapq import heapify, heappop, heappush
 from typing import Literal
 
 import casadi as ca
+import numpy as np
+from scipy.sparse import csc_array
 
 from grisaille.errors import StructureError
 from grisaille.model.ordering import strong_components
 from grisaille.structure.held import USUAL_LEEWAY, HeldPiece, hold_pieces
 from grisaille.structure.matching import maximum_matching
 from grisaille.structure.pieces import is_affine
+from grisaille.structure.singular.scaling import equilibrated_entries
 from grisaille.structure.slopes import slopes_of, with_relations
 
 CRAMER_LIMIT = 3
+SMALLEST_PIVOT = 1e-3
+"""Of the other numbers in a pivot's row and column; smaller ones are left to elimination with pivoting."""
 LARGE = 100
 """Equations of a block from which on formulas are kept short, for the sake of sparse matrices,"""
 MANY_UNKNOWNS = 20
@@ -220,6 +225,22 @@ class _Solver:
         only_parameters = all(s.element_hash() in self.parameters for s in ca.symvar(slope))
         return only_parameters and self._pivot_text(row, column) not in self.refused_pivots
 
+    def _small_pivots(self, columns: list[int], divisible: Mapping[int, set[int]]) -> list[tuple[int, int]]:
+        """Numbers that are small beside others of their row and column, whatever the units: dividing by them one after
+        the other would make rounding grow (Gaussian elimination without pivoting)."""
+        place, entries = {j: k for k, j in enumerate(columns)}, []
+        rows = list(divisible)
+        wanted = [[self.unknowns[j].symbol for j in sorted(divisible[i])] for i in rows]
+        for k, slopes in enumerate(slopes_of([self.equations[i].residual for i in rows], wanted)):
+            for j, slope in zip(sorted(divisible[rows[k]]), slopes, strict=True):
+                if slope.is_constant() and slope.nnz():
+                    entries.append((k, place[j], abs(float(slope)) * self.unknowns[j].nominal))
+        if not entries:
+            return []
+        at, to, values = (np.array(part) for part in zip(*entries, strict=True))
+        _, high, wide = equilibrated_entries(csc_array((values, (at, to)), shape=(len(rows), len(columns))))
+        return [(rows[k], columns[m]) for k, m, v in entries if 0 < v < SMALLEST_PIVOT * high[k] * wide[m]]
+
     def _tear(self, rows: list[int], columns: list[int]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
         """Greedy tearing: assign every unknown that some equation gives explicitly, tear the busiest one otherwise.
 
@@ -228,6 +249,8 @@ class _Solver:
         inside = set(columns)
         open_rows = {i: self.incidence[i] & inside for i in rows}
         divisible = {i: {j for j in open_rows[i] if self._may_divide(i, j)} for i in rows}
+        for i, j in self._small_pivots(columns, divisible):
+            divisible[i].discard(j)
         torn, order = tear(open_rows, divisible)
         if len(torn) > CRAMER_LIMIT and len(rows) >= LARGE and _grows(open_rows, order):
             torn, order = tear(open_rows, divisible, MOST_UNKNOWNS)

@@ -69,6 +69,12 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
 
 def _refuse_residuals(kind: str, problem: MeasuredProblem) -> None:
     """Refuse to add residuals to predictions where measurements are not prediction plus error."""
+    if kind == "residual" and problem.shared:
+        names = " and ".join(problem.shared[0].outputs[:2])
+        raise EstimationError(
+            f"kind='residual' draws the residuals of each output by itself, and {names} share noise: use "
+            f"kind='parametric', which draws them together."
+        )
     if kind == "residual":
         output, law = next((n, type(o.law).__name__) for n, o in problem.laws.items())
         raise EstimationError(

@@ -57,10 +57,8 @@ def _simulated(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterato
 def _with_noise(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     if not fit.estimate.evaluation.is_least_squares:
         laws = sample_laws(MeasuredDensity.around(fit.estimate).problem, theta)
-        streams = [
-            (s, Stream.of(run_seed(seed, k), Purpose.BOOTSTRAP, s.output)) for k, own in enumerate(laws) for s in own
-        ]
-        yield from ([s.drawn(stream, m) for s, stream in streams] for m in range(count))
+        for m in range(count):
+            yield [y for k, own in enumerate(laws) for y in own.drawn(run_seed(seed, k), m)]
         return
     density = ConcentratedDensity.around(fit.initial_model, fit.estimate)
     problem = density.problem

@@ -55,7 +55,7 @@ class Unknown:
         span = self.upper - self.lower
         if self.reach:
             return min(FAR * self.reach, span / 4)
-        return span / 4 if np.isfinite(span) else 1.0
+        return span / 4 if np.isfinite(span) and span > 0 else 1.0
 
     def inner(self, value: float) -> float:
         """ξ of a value."""

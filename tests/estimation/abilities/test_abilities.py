@@ -122,7 +122,13 @@ def test_predictions_ahead_use_data_where_declared(fit: gr.Fit) -> None:
 
 
 def test_every_ability_is_tried() -> None:
-    tried = {*ASKED, "strength of a disturbance", "level of measurement noise", "residuals are tested for"}
+    tried = {
+        *ASKED,
+        "covariance of noise",
+        "strength of a disturbance",
+        "level of measurement noise",
+        "residuals are tested for",
+    }
     assert {a.what for a in ABILITIES} - tried == {"… draws again"}
 
 

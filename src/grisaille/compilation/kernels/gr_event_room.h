@@ -21,7 +21,7 @@
 #define GR_BY_P (GR_NE * GR_NP)
 #define GR_RESETS 0
 #endif
-#define GR_EVENT_ROOM (GR_GAP_SLOPE + GR_BY_P + GR_RESETS + GR_NX + GR_NE)
+#define GR_EVENT_ROOM (GR_GAP_SLOPE + GR_BY_P + GR_RESETS + GR_NX + GR_NE + GR_NP)
 #if GR_NW > 0
 #define GR_MOST_PARTS (GR_NE + GR_NQ + 1) /* what may be reached at one instant: relations, ticks, a jump of signals */
 #else
@@ -39,6 +39,7 @@ GR_FN double *gr_by_p(const gr_task *k) { return k->work + GR_GAP_SLOPE; }    /*
 GR_FN double *gr_for_resets(const gr_task *k) { return gr_by_p(k) + GR_BY_P; } /* dR/d[x; z] and dR/dp, or a projection */
 GR_FN double *gr_slip(const gr_task *k) { return gr_for_resets(k) + GR_RESETS; } /* see gr_switch */
 GR_FN double *gr_bends(const gr_task *k) { return gr_slip(k) + GR_NX; } /* see gr_event */
+GR_FN double *gr_p_of_z(const gr_task *k) { return gr_bends(k) + GR_NE; } /* p with which z was last solved */
 GR_FN long gr_event_room(long ns) { return GR_EVENT_ROOM + GR_TOGETHER_ROOM * ns; }
 
 #if GR_SENSITIVE

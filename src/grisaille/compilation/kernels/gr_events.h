@@ -23,7 +23,7 @@
 #include "gr_bends.h"
 #include "gr_event_room.h"
 #include "gr_output.h"
-#include "gr_rescue.h"
+#include "gr_change.h"
 #include "gr_signal.h"
 #include "gr_task.h"
 
@@ -68,6 +68,9 @@ GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE; }
 GR_FN double *gr_other(const gr_task *k) { return k->p + GR_NP - 3 * GR_NE; }
 GR_FN double *gr_sliding(const gr_task *k) { return k->p + GR_NP - 2 * GR_NE; }
 GR_FN double *gr_slack(const gr_task *k) { return k->p + GR_NP - GR_NE; }
+GR_FN void gr_note_p(const gr_task *k) {
+  for (long i = 0; i < GR_NP; i++) gr_p_of_z(k)[i] = k->p[i];
+}
 GR_FN long gr_kind_of(long i) { return gr_kind[i] < 0 ? -gr_kind[i] : gr_kind[i]; }
 
 /* gaps, or shares where a mode slides; rates of gaps, 0 for shares */
@@ -726,12 +729,25 @@ GR_FN long gr_record(gr_task *k, long mode, double what) {
   return k->at_once > GR_MOST_AT_ONCE + 4 * GR_NE ? gr_fail(k, GR_ACCUMULATES, mode, (double)k->at_once) : GR_DONE;
 }
 
+/* z and F with the modes and discrete variables as they are now; z comes in as it was at x_before */
+GR_COLD long gr_solve_set(gr_task *k, gr_newton *n, const double *x_before, const double *x, double *z, const double *u) {
+  const double *was_sliding = gr_p_of_z(k) + GR_NP - 2 * GR_NE;
+  const gr_equations old = {x_before, u, gr_p_of_z(k)};
+  long slides = 0;
+  n->valid = 0;
+  for (long i = 0; i < GR_NE; i++) {
+    slides |= gr_sliding(k)[i] != was_sliding[i];
+    if (gr_sliding(k)[i] == 0.0) z[GR_SHARES + i] = 0.0;
+  }
+  const long status = slides ? gr_solve_implicit(k, n, 0, k->t, x, z, u)
+                             : gr_solve_changed(k, n, 0, &old, k->t, x, z, u);
+  if (!status) gr_note_p(k);
+  return status;
+}
+
 /* z and F with the modes as they are now */
 GR_COLD long gr_solve_modes(gr_task *k, gr_newton *n, const double *x, double *z, const double *u) {
-  n->valid = 0;
-  for (long i = 0; i < GR_NE; i++)
-    if (gr_sliding(k)[i] == 0.0) z[GR_SHARES + i] = 0.0;
-  return gr_solve_implicit(k, n, 0, k->t, x, z, u);
+  return gr_solve_set(k, n, x, x, z, u);
 }
 
 /* the rate of gap i with its relation held at v; 0 where it says nothing */
@@ -796,6 +812,7 @@ GR_COLD long gr_attracts(gr_task *k, gr_newton *n, const double *x, const double
   if (!status) status = gr_rate_with(k, n, x, trial, u, i, above, &up);
   gr_held(k)[i] = below;
   gr_sliding(k)[i] = 1.0;
+  gr_note_p(k); /* that of z */
   return !status && up < down;
 }
 
@@ -951,6 +968,7 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   k->n_events = k->at_once = 0;
   k->event_at = k->joined_at = -HUGE_VAL;
   for (long i = 0; i < 4 * GR_NE; i++) gr_held(k)[i] = 0.0;
+  for (long i = 0; i < GR_NP; i++) gr_p_of_z(k)[i] = HUGE_VAL; /* not known */
   for (long i = 0; i < GR_NE; i++) z[GR_SHARES + i] = 0.0;
   for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;

@@ -16,6 +16,7 @@
 #define GR_EXPLICIT_H
 
 #include "gr_bends.h"
+#include "gr_change.h"
 #include "gr_events.h"
 #include "gr_output.h"
 #include "gr_project.h"
@@ -144,8 +145,14 @@ GR_FN long gr_rk_open(gr_rk *r) {
   gr_task *k = r->k;
   const gr_anchor before = gr_rk_known(r, 0);
   r->segment = gr_segment(k, k->t, r->segment);
+  double u[GR_LEN(GR_NU)], u_before[GR_LEN(GR_NU)];
+  const gr_equations old = {k->x, u_before, k->p};
+  gr_signals_from(k, before.segment, k->t, u_before);
+  gr_signals_from(k, r->segment, k->t, u);
   for (long i = 0; i < GR_NZ; i++) r->z[i] = k->z[i];
-  long status = gr_rk_evaluate(r, 0, k->t, k->x, &before);
+  r->newton.f = r->f;
+  const long status = gr_solve_changed(k, &r->newton, &before, &old, k->t, k->x, r->z, u);
+  r->newton.f = r->own;
   if (status) return status;
   for (long i = 0; i < GR_NZ; i++) k->z[i] = r->z[i];
   r->m->follows = 0.0;

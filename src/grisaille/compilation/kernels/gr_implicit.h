@@ -12,6 +12,7 @@
 #define GR_IMPLICIT_H
 
 #include "gr_bends.h"
+#include "gr_change.h"
 #include "gr_events.h"
 #include "gr_output.h"
 #include "gr_radau.h"
@@ -93,7 +94,14 @@ GR_FN long gr_radau_settle(gr_task *k, gr_radau_room *r, long known) {
   gr_signals(k, k->t, k->t, r->u);
   const gr_anchor before = {k->t, r->y, r->y + GR_NX, r->s->segment};
   long status = gr_project(k, &projection, k->t, k->x, k->z, r->u);
-  if (!status) status = gr_solve_implicit(k, &newton, known ? &before : 0, k->t, k->x, k->z, r->u);
+  if (!status && known) {
+    double u_before[GR_LEN(GR_NU)];
+    const gr_equations old = {k->x, u_before, k->p};
+    gr_signals_from(k, r->s->segment, k->t, u_before);
+    status = gr_solve_changed(k, &newton, &before, &old, k->t, k->x, k->z, r->u);
+  } else if (!status) {
+    status = gr_solve_implicit(k, &newton, 0, k->t, k->x, k->z, r->u);
+  }
   r->s->z_valid = newton.valid;
   if (status) return status;
   gr_radau_copy(r->f, newton.f, GR_N);

@@ -77,6 +77,7 @@ GR_COLD void gr_put_moment(gr_task *k, gr_newton *n, double *x, double *z, const
   for (long i = 0; i < GR_NZ; i++) z[i] = m->z[i];
   for (long i = 0; i < GR_N; i++) n->f[i] = m->f[i];
   for (long i = 0; i < GR_NP; i++) k->p[i] = m->p[i];
+  gr_note_p(k);
   for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = m->slip[i];
   k->event_at = m->event_at;
   k->joined_at = m->joined_at;

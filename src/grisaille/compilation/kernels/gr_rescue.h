@@ -43,6 +43,11 @@ typedef struct {
   long segment;
 } gr_anchor;
 
+/* what the equations of z stand at */
+typedef struct {
+  const double *x, *u, *p;
+} gr_equations;
+
 #if GR_HAS_Z
 
 /* from a known root to where one is wanted */
@@ -53,18 +58,19 @@ typedef struct {
   const double *u_from;
   double *lift; /* residual of the known root at the goal */
   long fades;   /* 0: t, x, u move in a straight line; 1: the residual `lift` fades */
+  const gr_equations *other; /* these equations become those of the goal, in equal parts of their residuals; 0: none do */
 } gr_way;
 
 /* the straight one; u_from: memory for GR_NU signals */
 GR_COLD gr_way gr_way_from(const gr_task *k, const gr_anchor *from, double t, const double *x, const double *u,
                            double *u_from) {
-  const gr_way w = {from, t, x, u, u_from, 0, 0};
+  const gr_way w = {from, t, x, u, u_from, 0, 0, 0};
   gr_signals_from(k, from->segment, from->t, u_from);
   return w;
 }
 
 GR_COLD void gr_way_point(const gr_way *w, double s, double *t, double *x, double *u) {
-  const double kept = w->fades ? 0.0 : 1.0 - s, taken = 1.0 - kept;
+  const double kept = w->fades || w->other ? 0.0 : 1.0 - s, taken = 1.0 - kept;
   *t = kept > 0.0 ? kept * w->from->t + taken * w->t : w->t;
   for (long i = 0; i < GR_NX; i++) x[i] = kept > 0.0 ? kept * w->from->x[i] + taken * w->x[i] : w->x[i];
   for (long i = 0; i < GR_NU; i++) u[i] = kept > 0.0 ? kept * w->u_from[i] + taken * w->u[i] : w->u[i];
@@ -78,6 +84,12 @@ GR_COLD long gr_way_values(gr_task *k, gr_newton *n, const gr_way *w, double s, 
   k->evaluations++;
   if (w->fades)
     for (long i = 0; i < GR_NZ; i++) n->f[GR_NX + i] -= (1.0 - s) * w->lift[i];
+  if (w->other && s < 1.0) {
+    double f[GR_LEN(GR_N)];
+    gr_F(w->t, w->other->x, z, w->other->u, w->other->p, f);
+    k->evaluations++;
+    for (long i = GR_NX; i < GR_N; i++) n->f[i] = s * n->f[i] + (1.0 - s) * f[i];
+  }
   return gr_not_finite(GR_NZ, n->f + GR_NX) < 0;
 }
 
@@ -85,6 +97,16 @@ GR_COLD long gr_way_values(gr_task *k, gr_newton *n, const gr_way *w, double s, 
 GR_COLD long gr_way_linearise(gr_task *k, gr_newton *n, const gr_way *w, double s, const double *z) {
   double t, x[GR_LEN(GR_NX)], u[GR_LEN(GR_NU)];
   gr_way_point(w, s, &t, x, u);
+#if GR_OTHER_J
+  if (w->other && s < 1.0) {
+    gr_J(w->t, w->other->x, z, w->other->u, w->other->p, n->other);
+    gr_J(t, x, z, u, k->p, n->jac);
+    k->jacobians += 2;
+    for (long e = 0; e < GR_J_SIZE; e++) n->jac[e] = s * n->jac[e] + (1.0 - s) * n->other[e];
+    gr_note_sides(k, n, t, x, z, u);
+    return gr_factor_z(k, n) == GR_DONE;
+  }
+#endif
   return gr_linearise_z(k, n, t, x, z, u) == GR_DONE;
 }
 

@@ -12,6 +12,7 @@
 #define GR_RK4_H
 
 #include "gr_bends.h"
+#include "gr_change.h"
 #include "gr_events.h"
 #include "gr_output.h"
 #include "gr_project.h"
@@ -486,7 +487,12 @@ GR_FN long gr_rk4_arrive(gr_rk4_run *r, long done) {
   r->segment = gr_segment(k, inside, r->segment);
   if (!done || GR_NZ > 0) {
     for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
-    long status = gr_rk4_evaluate(r, &before, k->t, k->x, k->z, u, r->k1);
+    double u_old[GR_LEN(GR_NU)];
+    const gr_equations old = {k->x, u_old, k->p};
+    gr_signals_from(k, segment, k->t, u_old);
+    gr_signals_from(k, r->segment, k->t, u);
+    r->newton.f = r->k1;
+    long status = gr_solve_changed(k, &r->newton, &before, &old, k->t, k->x, k->z, u);
 #if GR_NE > 0
     if (!status && gr_signals_jump(k, segment, r->segment, k->t)) {
       double u_before[GR_LEN(GR_NU)];

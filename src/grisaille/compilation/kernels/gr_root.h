@@ -35,6 +35,7 @@ typedef struct {
   double *gaps;  /* SIDES: of the switches where jac was taken */
   long *pivot;   /* NZ */
   double *f;     /* N: right-hand side and residual of the last evaluation */
+  double *other; /* as jac, of other equations (gr_change.h); 0 on devices */
   long valid;
   long held;     /* pieces stay as they are: their equations count as met */
 } gr_newton;
@@ -44,7 +45,12 @@ typedef struct {
 #else
 #define GR_NEWTON_LU (GR_NZ * GR_NZ)
 #endif
-#define GR_NEWTON_WORK (GR_J_SIZE + GR_NEWTON_LU + GR_NZ + GR_N + GR_SIDES + 1)
+#if GR_HAS_Z && !defined(__CUDACC__)
+#define GR_OTHER_J GR_J_SIZE
+#else
+#define GR_OTHER_J 0
+#endif
+#define GR_NEWTON_WORK (GR_J_SIZE + GR_NEWTON_LU + GR_NZ + GR_N + GR_SIDES + 1 + GR_OTHER_J)
 
 GR_FN gr_newton gr_newton_in(double *work) {
   gr_newton n;
@@ -53,6 +59,7 @@ GR_FN gr_newton gr_newton_in(double *work) {
   n.f = n.lu + GR_NEWTON_LU;
   n.gaps = n.f + GR_N;
   n.pivot = (long *)(n.gaps + GR_SIDES);
+  n.other = GR_OTHER_J ? n.gaps + GR_SIDES + GR_NZ + 1 : 0;
   n.valid = n.held = 0;
   return n;
 }

@@ -240,7 +240,7 @@ GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, long what, const dou
 /* New values of the clauses that fire, of what is to be set now; x, z, F, modes and sensitivities follow. */
 GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, long what, double *x, double *z, const double *u, long *near,
                              double *scratch) {
-  double next[GR_NR], gap[GR_NE], weight[GR_LEN(GR_NX)];
+  double next[GR_NR], gap[GR_NE], weight[GR_LEN(GR_NX)], x_before[GR_LEN(GR_NX)];
   const double *nominal = k->nominal;
   gr_projection c = gr_projection_in(gr_for_resets(k));
   long status = GR_DONE;
@@ -258,12 +258,13 @@ GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, long what, double *x, dou
 #else
   (void)scratch;
 #endif
+  for (long i = 0; i < GR_NX; i++) x_before[i] = x[i];
   for (long i = 0; i < GR_NR; i++)
     if (gr_is_target(i, what)) *(gr_target[i] < GR_NX ? x + gr_target[i] : k->p + (gr_target[i] - GR_NX)) = next[i];
   gr_weigh_states(k, what, weight);
   k->nominal = weight;
   status = gr_follow_reset(k, &c, what, x, z, u, nominal);
-  if (!status) status = gr_solve_modes(k, n, x, z, u);
+  if (!status) status = gr_solve_set(k, n, x_before, x, z, u);
 #if GR_SENSITIVE
   if (!status && k->ns > 0) gr_project_moving(k, &c, k->t, x, z, u, k->sx, n->f, k->dt);
 #endif

@@ -3,14 +3,16 @@
     f(θ) = −Σ_i ℓ_i(y_i; ŷ_i(θ), φ_i(θ)) + priors
 
 with the exact gradient and the expected information in place of a Hessian. Unknowns are those that move simulations,
-those that stand in laws alone, and open levels of normal noise, ``noise(y)``. Simulations take frozen steps, as those
-of least squares do (``estimation.problem``).
+those that stand in laws alone, and open levels of normal noise, ``noise(y)``. Normal noise that outputs share is
+counted jointly at each instant (``shared_noise``). Simulations take frozen steps, as those of least squares do
+(``estimation.problem``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +21,18 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.measurements.output_law import LEVEL, OutputLaw
 from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_residuals, scores_along
-from grisaille.estimation.measurements.terms import LawTerms
+from grisaille.estimation.measurements.sample_formulas import SampleFormula
+from grisaille.estimation.measurements.shared_noise import (
+    CovarianceEntries,
+    SharedNoise,
+    Tie,
+    joint_terms,
+    shared_noises,
+    ties,
+)
+from grisaille.estimation.measurements.terms import LawTerms, Seen
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.model.shared_noise import level_name
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
 from grisaille.trial.movement import Kind
@@ -56,6 +68,7 @@ class MeasuredProblem(Problem):
         self.smoothing = 0.0
         """Over how much of its size a law's kink is rounded while a maximum is sought; zero for the law itself."""
         self._moving = {n: law.moving(estimated) for n, law in self.laws.items()}
+        self.shared = shared_noises(self.cases[0].trial.flat, tuple(self.laws))
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> MeasuredEvaluation:
         """Return −log L with its gradient and expected information at θ."""
@@ -68,19 +81,19 @@ class MeasuredProblem(Problem):
             if not prediction.completed:
                 return self._broken(theta, f"experiment '{case.name}': {prediction.failure}")
             total, slope = 0.0, np.zeros(n)
-            for s in case.samples:
-                terms, moved = self.terms(case, s, prediction, theta, sensitive)
-                refused = _refusal(self.laws[s.output], case, s, prediction, terms)
+            seen = [self._seen(case, s, prediction, theta, sensitive) for s in case.samples]
+            added = self._terms(case, seen, prediction, theta, sensitive)
+            for s, one, terms in zip(case.samples, seen, added, strict=True):
+                refused = self._refusal(case, s, one, terms)
                 if refused:
                     return self._broken(theta, refused)
                 total += float(terms.log_density.sum())
-                location = prediction.y[s.rows, case.column(s.output)]
-                errors.append(s.values - location)
+                errors.append(one.errors)
                 if sensitive:
                     slope += terms.scores.sum(axis=0)
                     information += terms.information
                     scores.append(terms.scores)
-                    rows.append(-moved)
+                    rows.append(-one.located)
             parts.append(total)
             slopes.append(slope)
         if prior.failure:
@@ -101,17 +114,6 @@ class MeasuredProblem(Problem):
             slopes=np.array(slopes),
             scores=np.concatenate(scores) if sensitive else None,
         )
-
-    def terms(
-        self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool
-    ) -> tuple[LawTerms, np.ndarray]:
-        """Return what the samples of an output add, and the derivatives of their locations by all unknowns."""
-        filled, slopes = self._filled(case, s, prediction, theta, sensitive)
-        if not sensitive:
-            return LawTerms(filled, filled.log_density(s.values)), np.zeros((len(s.rows), len(self.unknowns)))
-        unknown_limits = self.laws[s.output].with_unknown_limits(s)
-        terms = LawTerms.of(filled, s.values, slopes, len(self.unknowns), unknown_limits)
-        return terms, slopes[filled.location_path]
 
     def laws_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> list[Any]:
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
@@ -143,20 +145,12 @@ class MeasuredProblem(Problem):
         ]
         return replace(evaluation, residuals=np.concatenate([*residuals, self.prior(evaluation.theta).residuals]))
 
-    def _filled(
-        self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool
-    ) -> tuple[Any, dict[str, np.ndarray]]:
-        """Return the law of each sample, and where asked for the derivatives of its location and arguments."""
-        law, column = self.laws[s.output], case.column(s.output)
-        slopes: dict[str, np.ndarray] = {}
-        if sensitive:
-            located = np.zeros((len(s.rows), len(self.unknowns)))
-            if case.unknowns:
-                located[:, list(case.unknowns)] = prediction.sy[s.rows, column]
-            slopes[law.law.location_path] = located
-        arguments = self._arguments(law, case, s, prediction, theta, slopes if sensitive else None)
-        filled: Any = law.filled(prediction.y[s.rows, column], arguments)
-        return filled.smoothed(self.smoothing) if self.smoothing else filled, slopes
+    def ties_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> tuple[Tie, ...]:
+        """Return how the noise of the ``samples`` of an experiment hangs together."""
+        found: list[Tie] = []
+        for tied, places, entries in self._tied(case, prediction, theta, False):
+            found += ties([case.samples[k].rows for k in tied], tied, places, entries)
+        return tuple(found)
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient."""
@@ -170,36 +164,117 @@ class MeasuredProblem(Problem):
             problem.with_guess(guess)
         return problem
 
+    def _seen(self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool) -> Seen:
+        """Return the samples of an output beside their law."""
+        return Seen(s, *self._filled(case, s, prediction, theta, sensitive), self.laws[s.output].with_unknown_limits(s))
+
+    def _filled(
+        self, case: Case, s: Samples, prediction: Prediction, theta: np.ndarray, sensitive: bool
+    ) -> tuple[Any, dict[str, np.ndarray]]:
+        """Return the law of each sample, and where asked for the derivatives of its location and arguments."""
+        law, slopes = self.laws[s.output], dict[str, np.ndarray]()
+        if sensitive:
+            located = prediction.sy[s.rows, case.column(s.output)] if case.unknowns else np.zeros((len(s.rows), 0))
+            slopes[law.law.location_path] = self._moved(case, located)
+        arguments = self._arguments(law, case, s.rows, prediction, theta, slopes if sensitive else None)
+        arguments |= law.limits(s, arguments)
+        filled = law.filled(prediction.y[s.rows, case.column(s.output)], arguments)
+        return filled.smoothed(self.smoothing) if self.smoothing else filled, slopes
+
+    def _terms(
+        self, case: Case, seen: Sequence[Seen], prediction: Prediction, theta: np.ndarray, sensitive: bool
+    ) -> list[LawTerms]:
+        """Return what the samples of each output add, those of outputs that share noise together."""
+        count, found = len(self.unknowns) if sensitive else 0, dict[int, LawTerms]()
+        for tied, places, entries in self._tied(case, prediction, theta, sensitive):
+            found.update(zip(tied, joint_terms([seen[k] for k in tied], places, entries, count), strict=True))
+        return [found.get(k) or one.terms(count) for k, one in enumerate(seen)]
+
+    def _tied(
+        self, case: Case, prediction: Prediction, theta: np.ndarray, sensitive: bool
+    ) -> Iterator[tuple[list[int], list[int], CovarianceEntries]]:
+        """Give which of the ``samples`` share noise, their places in Σ, and Σ at their instants."""
+        for shared in self.shared:
+            tied = [k for k, s in enumerate(case.samples) if s.output in shared.outputs]
+            if len(tied) > 1:
+                places = [shared.outputs.index(case.samples[k].output) for k in tied]
+                instants = np.unique(np.concatenate([case.samples[k].rows for k in tied]))
+                yield tied, places, self._entries(shared, places, case, instants, prediction, theta, sensitive)
+
+    def _entries(
+        self, shared: SharedNoise, places: Sequence[int], case: Case, instants: np.ndarray, prediction: Prediction,
+        theta: np.ndarray, sensitive: bool,
+    ) -> CovarianceEntries:  # fmt: skip
+        """Return the entries of Σ among some outputs at some instants; at one where they are the same at all."""
+        laws = {k: self.laws[shared.outputs[k]] for k in places}
+        is_constant = shared.is_constant and all(f.is_constant for law in laws.values() for f in law.formulas.values())
+        rows = instants[:1] if is_constant else instants
+        values, slopes, known = dict[tuple[int, int], np.ndarray](), dict[tuple[int, int], np.ndarray](), {}
+        for k, law in laws.items():
+            moved = dict[str, np.ndarray]()
+            sigma = self._arguments(law, case, rows, prediction, theta, moved if sensitive else None)[LEVEL]
+            by = moved.get(LEVEL, np.zeros((len(rows), len(self.unknowns))))
+            known[level_name(law.output)] = sigma, by
+            values[k, k], slopes[k, k] = sigma**2, 2 * sigma[:, None] * by
+        for pair, formula in shared.among(places).items():
+            values[pair], slopes[pair] = self._formula_at(formula, case, rows, prediction, theta, sensitive, known)
+        return CovarianceEntries(values, slopes)
+
     def _arguments(
         self,
         law: OutputLaw,
         case: Case,
-        s: Samples,
+        rows: np.ndarray,
         prediction: Prediction,
         theta: np.ndarray,
         slopes: dict[str, np.ndarray] | None,
     ) -> dict[str, np.ndarray]:
-        """Return the law's arguments for each sample; their derivatives are entered into ``slopes``, where given."""
-        point, times, found = case.trial.at(case.own(theta)), case.grid[s.rows], {}
+        """Return the law's arguments on some rows; their derivatives are entered into ``slopes``, where given."""
+        found = {}
         for path, formula in law.formulas.items():
-            columns = [case.column(n) for n in formula.needs]
-            observed = prediction.y[s.rows][:, columns]
-            found[path] = formula.values(point.p, observed, times)
-            if slopes is not None and path in self._moving[law.output]:
-                by_p, by_observed = formula.slopes(point.p, observed, times)
-                moved = by_p @ point.dp.T
-                if columns:
-                    moved = moved + np.einsum("ij,ijk->ik", by_observed, prediction.sy[s.rows][:, columns])
-                slopes[path] = np.zeros((len(times), len(self.unknowns)))
-                slopes[path][:, list(case.unknowns)] = moved
-        found |= law.limits(s, found)
+            is_moving = slopes is not None and path in self._moving[law.output]
+            found[path], moved = self._formula_at(formula, case, rows, prediction, theta, is_moving)
+            if slopes is not None and is_moving:
+                slopes[path] = moved
         if law.is_open:
             level = self._level(law.output, case)
-            found[LEVEL] = np.full(len(times), theta[level])
+            found[LEVEL] = np.full(len(rows), theta[level])
             if slopes is not None:
-                slopes[LEVEL] = np.zeros((len(times), len(self.unknowns)))
+                slopes[LEVEL] = np.zeros((len(rows), len(self.unknowns)))
                 slopes[LEVEL][:, level] = 1.0
         return found
+
+    def _formula_at(
+        self,
+        formula: SampleFormula,
+        case: Case,
+        rows: np.ndarray,
+        prediction: Prediction,
+        theta: np.ndarray,
+        sensitive: bool,
+        known: Mapping[str, tuple[np.ndarray, np.ndarray]] = MappingProxyType({}),
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a formula on some rows with its derivatives, zero where these are not wanted.
+
+        known : values and derivatives of names that are not observed
+        """
+        point, times, n = case.trial.at(case.own(theta)), case.grid[rows], len(self.unknowns)
+        needed = [known[n][0] if n in known else prediction.y[rows, case.column(n)] for n in formula.needs]
+        observed = np.stack(needed, axis=1) if needed else np.zeros((len(rows), 0))
+        values, moved = formula.values(point.p, observed, times), np.zeros((len(rows), n))
+        if sensitive:
+            by_p, by_observed = formula.slopes(point.p, observed, times)
+            moved = self._moved(case, by_p @ point.dp.T)
+            for k, name in enumerate(formula.needs):
+                own = known[name][1] if name in known else self._moved(case, prediction.sy[rows, case.column(name)])
+                moved = moved + by_observed[:, k, None] * own
+        return values, moved
+
+    def _moved(self, case: Case, slopes: np.ndarray) -> np.ndarray:
+        """Return derivatives by all unknowns of those by an experiment's own, (N, …)."""
+        made = np.zeros((len(slopes), len(self.unknowns)))
+        made[:, list(case.unknowns)] = slopes
+        return made
 
     def _level(self, output: str, case: Case) -> int:
         """Return the index of the unknown that is the open level of an output in an experiment."""
@@ -209,21 +284,26 @@ class MeasuredProblem(Problem):
             if u.kind == "noise" and u.target == output and u.applies_to(case.name)
         )
 
+    def _refusal(self, case: Case, s: Samples, seen: Seen, terms: LawTerms) -> str:
+        """Say why there is no density, with the first sample that has none; empty where all have one."""
+        is_bad = ~np.isfinite(terms.log_density)
+        if terms.scores.size:
+            is_bad |= ~np.isfinite(terms.scores).all(axis=1)
+        if not is_bad.any():
+            return ""
+        k = int(np.flatnonzero(is_bad)[0])
+        where = f"experiment '{case.name}': "
+        shared = next((n for n in self.shared if s.output in n.outputs), None)
+        if shared is not None and np.isfinite(seen.location[k]):
+            return (
+                f"{where}the covariance of the noise of {', '.join(shared.outputs)} at t = {case.grid[s.rows[k]]:g} is "
+                f"not positive definite"
+            )
+        return (
+            f"{where}{type(self.laws[s.output].law).__name__} has no density for '{s.output}' = {s.values[k]:g} at "
+            f"t = {case.grid[s.rows[k]]:g}, where {seen.location[k]:g} is predicted"
+        )
+
     def _broken(self, theta: np.ndarray, reason: str) -> MeasuredEvaluation:
         n, empty = len(theta), np.zeros(0)
         return MeasuredEvaluation(theta, empty, np.zeros((0, n)), empty, (), reason)
-
-
-def _refusal(law: OutputLaw, case: Case, s: Samples, prediction: Prediction, terms: LawTerms) -> str:
-    """Say why there is no density, with the first sample that has none; empty where all have one."""
-    is_bad = ~np.isfinite(terms.log_density)
-    if terms.scores.size:
-        is_bad |= ~np.isfinite(terms.scores).all(axis=1)
-    if not is_bad.any():
-        return ""
-    k = int(np.flatnonzero(is_bad)[0])
-    location = prediction.y[s.rows[k], case.column(s.output)]
-    return (
-        f"experiment '{case.name}': {type(law.law).__name__} has no density for '{s.output}' = {s.values[k]:g} at "
-        f"t = {case.grid[s.rows[k]]:g}, where {location:g} is predicted"
-    )

@@ -62,11 +62,16 @@ class SampleFormula:
         """Return whether values depend on predictions or on parameters of these names."""
         return bool(self.needs) or not set(names).isdisjoint(self.parameters)
 
-    @property
+    @cached_property
     def follows_time(self) -> bool:
         """Whether time stands in the formula."""
         p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
         return bool(ca.depends_on(self.function(p, y, t), t))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all samples have the same value."""
+        return not self.needs and not self.follows_time
 
     @cached_property
     def _slopes(self) -> ca.Function:

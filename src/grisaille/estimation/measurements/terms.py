@@ -13,9 +13,46 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from grisaille.laws import Law
+from grisaille.trial.data_matrix import Samples
 
 ROUNDING = 1e-9
 """Of information in units of its diagonal: a negative eigenvalue that is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The samples of one output beside their law at a point.
+
+    slopes : ∂η/∂θ, (N, n) for each argument of the law that moves, by path; empty where derivatives are not wanted
+    observed : which samples have limits that are not known for the others
+    """
+
+    samples: Samples
+    law: Law
+    slopes: Mapping[str, np.ndarray]
+    observed: np.ndarray | None = None
+
+    @property
+    def location(self) -> np.ndarray:
+        """Return ŷ."""
+        return np.asarray(self.law.arguments[self.law.location_path])
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Return y − ŷ."""
+        return np.asarray(self.samples.values - self.location)
+
+    @property
+    def located(self) -> np.ndarray:
+        """Return ∂ŷ/∂θ."""
+        return np.asarray(self.slopes[self.law.location_path])
+
+    def terms(self, count: int) -> LawTerms:
+        """Return what the samples add where outputs are independent; ``count`` of unknowns, or 0 for values alone."""
+        values = self.samples.values
+        if not count:
+            return LawTerms(self.law, self.law.log_density(values))
+        return LawTerms.of(self.law, values, self.slopes, count, self.observed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,6 +47,7 @@ from grisaille.filtering.runner import FilterOptions
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.start import is_flat
 from grisaille.model.classes import Model
+from grisaille.model.shared_noise import correlations_of
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Search
 from grisaille.structure.reduction import Structure
@@ -231,11 +232,16 @@ class KalmanML(Estimator):
         return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Noise levels that the model leaves open are estimated too."""
+        """Noise levels that the model leaves open are estimated too, and covariances of noise that it calls unknown."""
         measured = dict.fromkeys(o for e in data for o in e.outputs)
         said = {name.partition("@")[0] for name in wanted}
         still = [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
+        still += correlations_of(structure.model, measured)
         return [*wanted, *(n for n in still if n not in said)]
+
+    @property
+    def takes_unknown_covariances(self) -> bool:
+        return True
 
     def pose(self, question: Question) -> LikelihoodProblem:
         """The problem of a model and its data."""

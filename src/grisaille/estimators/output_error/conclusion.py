@@ -65,7 +65,7 @@ def conclude(method: OutputError, solved: Solved, search: Squares, unconfirmed: 
     )  # fmt: skip
     flat, careful = problem.cases[0].trial.flat, ""
     notes += [following(n) for n in sorted(problem.moving)]
-    notes += runaway + (correlation_notes(problem) if flat.noise_covariance else [])
+    notes += runaway + (correlation_notes(method, problem) if flat.noise_covariance else [])
     notes += minima_note(problem, evaluation) if converged and not flat.disturbances else []
     if flat.disturbances:
         careful = next(iter(shifted := shifted_means(problem, evaluation, curved)), "")

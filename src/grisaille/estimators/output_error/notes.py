@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimators.output_error.solved import Squares
+from grisaille.model.shared_noise import shared_covariances
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimators.output_error.output_error import OutputError
 
 RUNAWAY = 1e6
 """Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
@@ -71,14 +76,29 @@ def following(output: str) -> str:
     )
 
 
-def correlation_notes(problem: Problem) -> list[str]:
-    """Declared covariances between measured outputs, which least squares does not use."""
-    declared = problem.cases[0].trial.flat.noise_covariance
+def correlation_notes(method: OutputError, problem: Problem) -> list[str]:
+    """Declared covariances between measured outputs, which squares of errors leave aside."""
+    option = next(
+        (
+            f"{name}={value!r}"
+            for name, value, plain in (
+                ("loss", method.loss, "linear"),
+                ("shooting", method.shooting, "single"),
+                ("errors", method.errors, "plain"),
+            )
+            if value != plain
+        ),
+        "",
+    )
+    said = (
+        "standard errors follow from the residuals, with their correlation"
+        if method.errors == "robust"
+        else "standard errors do not account for it: gr.OutputError() without this option does"
+    )
     return [
-        f"correlated noise: output error takes the noise of {a} and {b} to be independent; the declared covariance is "
-        f"not used, and standard errors do not account for it: fit.with_errors('robust') does."
-        for a, b in declared
-        if a in problem.outputs and b in problem.outputs
+        f"correlated noise: gr.OutputError({option}) takes the noise of {a} and {b} to be independent; the declared "
+        f"covariance is not used, and {said}."
+        for a, b in shared_covariances(problem.cases[0].trial.flat, problem.outputs)
     ]
 
 

@@ -143,7 +143,7 @@ class OutputError(Estimator):
         return problem
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Levels of normal noise that are open beside outputs with laws are unknowns of their likelihood."""
+        """Levels of normal noise that are open beside laws or shared noise are unknowns, unknown correlations too."""
         outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
         if not needs_laws(self, structure, outputs, [name.partition("@")[0] for name in wanted]):
             return list(wanted)
@@ -152,6 +152,10 @@ class OutputError(Estimator):
 
     @property
     def takes_laws(self) -> bool:
+        return True
+
+    @property
+    def takes_unknown_covariances(self) -> bool:
         return True
 
     def names_levels(self, question: Question) -> bool:

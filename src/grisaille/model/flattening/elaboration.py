@@ -5,7 +5,7 @@ Sub-models bring their own content, which is put below their name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from grisaille.model.declarations import CorrelatedArray, Declaration
 from grisaille.model.distributions import mapped_law
 from grisaille.model.expression import Equation, Expression, Name, as_expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.flattening.covariances import read_covariances, returned_covariances
 from grisaille.model.flattening.listing import check_listed, flattened, missing_super
 from grisaille.model.flattening.scope import Scope
 from grisaille.model.names import indexed
@@ -43,17 +44,19 @@ def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Ite
     yield content
     with recording() as recorder:
         listed = list(flattened(cls.__name__, _called(cls, instance)))
-        covariance = _covariances(cls, instance)
+        returned = returned_covariances(cls, instance)
     check_listed(cls.__name__, listed, recorder)
     own = [_law(scope, item) for item in listed if isinstance(item, Equation)]
     whens = [_occasion(scope, item) for item in listed if isinstance(item, When)]
     joints = [_joint(scope, item) for item in listed if isinstance(item, Connection)]
+    shared = read_covariances(scope, content, returned)
     yield replace(
         content,
+        parameters={**content.parameters, **shared.correlations},
         equations=(*own, *content.equations),
         whens=(*whens, *content.whens),
         joints=(*joints, *content.joints),
-        noise_covariance={**content.noise_covariance, **_covariance(scope, content, covariance)},
+        noise_covariance={**content.noise_covariance, **shared.formulas},
         hints=(*content.hints, *missing_super(cls, listed, recorder)),
         initial=(*(_law(scope, item) for item in _initial(cls)), *content.initial),
     )
@@ -186,17 +189,6 @@ def _initial(cls: type) -> list[Equation]:
     return [item for listed in own if isinstance(listed, list | tuple) for item in listed]
 
 
-def _covariances(cls: type, instance: Any) -> dict[Any, Any]:
-    method = instance.noise_covariance
-    given = method() if callable(method) else None
-    if not isinstance(given, Mapping):
-        raise ModelError(
-            f'{cls.__name__}.noise_covariance must be a method that returns a dict such as {{("y1", "y2"): 0.1}}, got '
-            f"{method if given is None and not callable(method) else given!r}."
-        )
-    return dict(given)
-
-
 def _law(scope: Scope, equation: Equation) -> Law:
     return Law(scope.resolve(equation.left), scope.resolve(equation.right), equation.source)
 
@@ -231,24 +223,3 @@ def _joint(scope: Scope, connection: Connection) -> Joint:
             )
         names.append(name)
     return Joint(tuple(names), connection.is_signal, connection.source)
-
-
-def _covariance(scope: Scope, content: Content, given: dict[Any, Any]) -> dict[tuple[str, str], Expression]:
-    result = {}
-    for key, value in given.items():
-        if not (isinstance(key, tuple) and len(key) == 2):
-            raise ModelError(f'{scope.owner}.noise_covariance: keys are pairs of outputs ("y1", "y2"), got {key!r}.')
-        names = tuple(item if isinstance(item, str) else scope.name_of(item) for item in key)
-        for name in names:
-            if name not in content.outputs:
-                raise ModelError(
-                    f"{scope.owner}.noise_covariance: '{name}' is not an output; outputs are "
-                    f"{', '.join(content.outputs) or 'none'}."
-                )
-            if (law := content.outputs[name].distribution) is not None:
-                raise ModelError(
-                    f"{scope.owner}.noise_covariance: '{name}' is measured by the law {type(law).__name__}, and a "
-                    f"covariance is one of normal noise: give it noise= in place of distribution=, or leave it out."
-                )
-        result[(str(names[0]), str(names[1]))] = scope.resolve(as_expression(value))
-    return result

@@ -29,6 +29,7 @@ from grisaille.model.information import FormulaLoop, order_formulas
 from grisaille.model.names import suggestion
 from grisaille.model.notation.text import render
 from grisaille.model.rewriting import Rewriter
+from grisaille.model.shared_noise import refuse_other_laws, with_level_names
 from grisaille.model.whens import OF_EVENTS
 
 
@@ -67,6 +68,7 @@ def _flatten(content: Content) -> FlatModel:
     equations += join_connectors(content)
     refuse_discrete_equations(content, equations)
     _refuse_discrete_levels(content, insert)
+    refuse_other_laws(content.name, content.outputs, content.noise_covariance)
     _check_equations(content, equations)
     return FlatModel(
         name=content.name,
@@ -98,7 +100,7 @@ def _flatten(content: Content) -> FlatModel:
         equations=tuple(equations),
         discretes={n: replace(d, start=insert(d.start)) for n, d in content.discretes.items()},
         whens=flat_whens(content, written),
-        noise_covariance={pair: insert(e) for pair, e in content.noise_covariance.items()},
+        noise_covariance={pair: insert(with_level_names(e)) for pair, e in content.noise_covariance.items()},
         hints=tuple(dict.fromkeys(content.hints)),
         initial=tuple(_equation(law, insert) for law in content.initial),
     )
@@ -109,7 +111,10 @@ def _refuse_discrete_levels(content: Content, insert: Rewriter | _Chain) -> None
     levels = {f"the noise of '{n}'": o.noise for n, o in content.outputs.items()}
     levels |= {f"the {path} of '{n}'": e for n, o in content.outputs.items() for path, e in law_formulas(o).items()}
     levels |= {f"the scale of '{n}'": d.scale for n, d in content.disturbances.items()}
-    levels |= {f"the noise covariance of {', '.join(pair)}": e for pair, e in content.noise_covariance.items()}
+    levels |= {
+        f"the noise covariance of {', '.join(pair)}": with_level_names(e)
+        for pair, e in content.noise_covariance.items()
+    }
     for what, formula in levels.items():
         used = postorder((insert(formula),)) if formula is not None and content.discretes else ()
         for node in used:

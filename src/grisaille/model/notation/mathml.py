@@ -14,6 +14,7 @@ from typing import NamedTuple
 from grisaille.markup import Html, joined, tag
 from grisaille.model.expression import Call, Constant, Expression, postorder
 from grisaille.model.notation.text import common_vector, number
+from grisaille.model.shared_noise import is_correlation
 from grisaille.model.tables import table_arguments
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _FRACTION, _POWER, _ATOM = range(9)
@@ -94,6 +95,9 @@ def row(root: Expression) -> Html:
 
 def identifier(name: str) -> Html:
     """A dotted name: components in front of the symbol, indices as subscripts."""
+    if is_correlation(name):
+        what, _, inside = name[:-1].partition("(")
+        return tag("mrow", identifier(what), _fenced(joined(map(identifier, inside.split(", ")), tag("mo", ","))))
     pieces = []
     for k, part in enumerate(_DOTS.split(name)):
         pieces += [tag("mo", ".", lspace="0", rspace="0")] if k else []

@@ -8,7 +8,7 @@ import numpy as np
 
 from grisaille.model.content import Content, Occasion
 from grisaille.model.distributions import law_text
-from grisaille.model.expression import Constant, Name
+from grisaille.model.expression import Constant, Expression, Name
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.notation.tables import rows as table_rows
 from grisaille.model.notation.text import number, render
@@ -37,6 +37,7 @@ def describe(content: Content) -> str:
         ("Disturbances", map(_disturbance, content.disturbances.values())),
         ("Quantities", ((f"{name} = {render(e)}",) for name, e in content.quantities.items())),
         ("Outputs", map(_output, content.outputs.values())),
+        ("Noise covariances", map(_covariance, content.noise_covariance.items())),
         ("Equations", _equations(content)),
         ("Events", ((line,) for when in content.whens for line in when_lines(when))),
         ("Tables", table_rows(content)),
@@ -107,6 +108,11 @@ def _output(o: FlatOutput) -> Row:
     noise = "" if o.noise is None else f"noise {render(o.noise)}"
     law = noise if o.distribution is None else law_text(o.distribution, render)
     return f"{definition}{_unit(o.unit)}", law, _remark(o.description)
+
+
+def _covariance(item: tuple[tuple[str, str], Expression]) -> Row:
+    (a, b), formula = item
+    return (f"cov({a}, {b}) = {render(formula)}",)
 
 
 def _equations(content: Content) -> list[Row]:

@@ -61,6 +61,8 @@ def symbols(content: Content) -> Iterable[Html]:
     own = {name for name, output in content.outputs.items() if is_variable(output)}
     variables = [v for v in content.variables.values() if v.name not in own]
     yield from _listed("Outputs", ("", "definition", "unit", "noise", ""), map(_output, content.outputs.values()))
+    shared = ((tag("code", f"cov({a}, {b})"), formula(e)) for (a, b), e in content.noise_covariance.items())
+    yield from _listed("Noise covariances", ("", ""), shared)
     parameters = map(_parameter, content.parameters.values())
     yield from _listed("Parameters", ("", "value", "unit", "bounds", "prior", ""), parameters)
     yield from _listed("Variables", ("", "unit", "start", "bounds", ""), map(_variable, variables))

@@ -82,7 +82,7 @@ class Classes:
             if (full := f"{scope}.{name}") in self.found:
                 return self.found[full]
             around = self.found.get(scope)
-            for imported in self._imports(around) if around is not None else ():
+            for imported in self.imports(around) if around is not None else ():
                 alias, target, is_all = imported
                 known = f"{target}.{name}" if is_all else f"{target}.{rest}" if rest else target
                 if (is_all or first == (alias or target.rpartition(".")[2])) and known in self.found:
@@ -90,7 +90,8 @@ class Classes:
             scope = scope.rpartition(".")[0]
         return self.found.get(name.lstrip("."))
 
-    def _imports(self, placed: Placed) -> list[tuple[str, str, bool]]:
+    def imports(self, placed: Placed) -> list[tuple[str, str, bool]]:
+        """(alias, target, whether it is all of a package) of what a class imports."""
         if placed.name not in self._imported:
             found = _IMPORT.finditer(self.bare[placed.path], placed.start, placed.end)
             self._imported[placed.name] = [(m[1] or "", m[2], bool(m[3])) for m in found]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
+from grisaille.modelica.full.package_sizes import with_numbers
 from grisaille.modelica.full.record_constants import with_scalars
 from grisaille.modelica.full.remedies_of_algorithms import with_whens_as_equations
 from grisaille.modelica.full.remedies_of_names import (
@@ -205,6 +206,7 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
         re.compile(r"unresolved component dimension for (?:\S+\.)?(\w+): :"),
         lambda texts, found: with_counted_entries(texts, found[1]),
     ),
+    (re.compile(r"dimension expression could not be evaluated"), lambda texts, found: with_numbers(texts)),
     (re.compile(r"is determined from `time`"), _with_named_time),
     (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
     (re.compile(r"conditional component `(\w+)` requires parameter expression"), _with_integers),

@@ -15,6 +15,7 @@ _TEXTS = {
     "Modelica.Fluid.": ("fluid.bmo",),
     "WallFriction.": ("fluid.bmo",),
     "Modelica.Electrical.Spice3.": ("spice3.bmo",),
+    "Modelica.Math.Matrices.": ("matrices.bmo",),
     "Modelica.Math.": ("special.bmo",),
     "Modelica.Media.IdealGases.": ("ideal_gases.bmo",),
     "Medium.T_": ("ideal_gases.bmo",),

@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
+from scipy.sparse import csc_array
 
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.singular.cancellation import random_point
+from grisaille.structure.singular.scaling import equilibrated_entries
 
 if TYPE_CHECKING:
     from grisaille.structure.blocks import Unknown
     from grisaille.structure.equations import Equations
 
 SUSPICIOUS = 1e-7
-"""Slopes below this part of their equation's largest are looked at; in units of nominal values."""
+"""Slopes below this part of their equation's largest are looked at; in units of nominal values, or in those in which
+each unknown has a slope of one somewhere."""
 ROUNDING = 1e-12
 """Of the terms that a slope is the sum of."""
+PARTS = (1.0, 1e-3, 1e-6, 1e-9)
+"""Of typical sizes, at which slopes are evaluated until their terms are finite: exp(1e5 x) is not at x = 1."""
 
 
 def without_rounded_slopes(
@@ -44,11 +49,15 @@ def without_rounded_slopes(
     suspicious = _suspicious(equations, slopes, nominal)
     if not suspicious:
         return result
-    values = _sizes(equations, slopes)
-    terms = _terms(equations, before, definitions, symbols, sorted({i for i, _ in suspicious}))
-    for i, j in suspicious:
-        if values[i, j] <= ROUNDING * terms[i, j] and is_affine(result[i], symbols[j]):
-            result[i] = ca.substitute(result[i], symbols[j], ca.SX(0))
+    for part in PARTS:
+        values = _sizes(equations, slopes, part)
+        terms = _terms(equations, before, definitions, symbols, sorted({i for i, _ in suspicious}), part)
+        for i, j in suspicious:
+            if values[i, j] <= ROUNDING * terms[i, j] < np.inf and is_affine(result[i], symbols[j]):
+                result[i] = ca.substitute(result[i], symbols[j], ca.SX(0))
+        suspicious = [(i, j) for i, j in suspicious if not np.isfinite(terms[i, j])]
+        if not suspicious:
+            break
     return result
 
 
@@ -57,15 +66,24 @@ def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> lis
     if not slopes.nnz():
         return []
     rows, columns = (np.array(side) for side in slopes.sparsity().get_triplet())
-    sizes = _sizes(equations, ca.vertcat(*slopes.nonzeros())).ravel() * nominal[columns]
-    largest = np.zeros(slopes.shape[0])
-    np.maximum.at(largest, rows, sizes)
+    raw = _sizes(equations, ca.vertcat(*slopes.nonzeros())).ravel()
+    small = np.zeros(len(raw), dtype=bool)
+    for unit in (nominal, _own_units(csc_array((raw, (rows, columns)), shape=slopes.shape))):
+        sizes, largest = raw * unit[columns], np.zeros(slopes.shape[0])
+        np.maximum.at(largest, rows, sizes)
+        small |= (sizes > 0) & (sizes <= SUSPICIOUS * largest[rows])
     known = {p.element_hash() for p in equations.parameters.values()}
     return [
         (int(rows[k]), int(columns[k]))
-        for k in np.flatnonzero((sizes > 0) & (sizes <= SUSPICIOUS * largest[rows]))
+        for k in np.flatnonzero(small)
         if all(s.element_hash() in known for s in ca.symvar(slopes.nz[int(k)]))
     ]
+
+
+def _own_units(slopes: csc_array) -> np.ndarray:
+    """Units of unknowns that make their largest slopes equal, whatever the units of the equations are."""
+    columns = equilibrated_entries(slopes)[2]
+    return np.asarray(np.divide(1.0, columns, out=np.ones_like(columns), where=columns > 0))
 
 
 def _terms(
@@ -74,30 +92,45 @@ def _terms(
     definitions: Sequence[tuple[ca.SX, ca.SX]],
     symbols: Sequence[ca.SX],
     rows: Sequence[int],
+    part: float,
 ) -> np.ndarray:
     """For these equations and each unknown x the sum of |∂r/∂y · ∂y/∂x| over all ways to x, of which some lead through
-    definitions y; zero in other rows."""
+    definitions y; zero in other rows, infinite where it overflows."""
     n = len(symbols)
     v = [*symbols, *(name for name, _ in definitions)]
     formulas = [*(before[i] for i in rows), *(formula for _, formula in definitions)]
-    ways = _absolute_slopes(equations, formulas, v)
+    ways = _absolute_slopes(equations, formulas, v, part)
     share, terms = np.zeros((len(definitions), n)), np.zeros((len(before), n))
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows tells nothing
-        for k in range(len(definitions)):  # a definition may use those before it
-            row = ways[len(rows) + k]
-            share[k] = row[:n] + row[n:] @ share
-        terms[list(rows)] = ways[: len(rows), :n] + ways[: len(rows), n:] @ share
-    return np.where(np.isfinite(terms), terms, 0.0)
+    for k in range(len(definitions)):  # a definition may use those before it
+        row = ways[len(rows) + k]
+        share[k] = row[:n] + _sum_of_ways(row[n:], share)
+    for place, i in enumerate(rows):
+        terms[i] = ways[place, :n] + _sum_of_ways(ways[place, n:], share)
+    return np.where(np.isfinite(terms), terms, np.inf)
 
 
-def _absolute_slopes(equations: Equations, formulas: Sequence[ca.SX], variables: Sequence[ca.SX]) -> np.ndarray:
+def _sum_of_ways(slopes: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Σ slopes_k share_kj; what overflows in one column says nothing of the others."""
+    used = np.flatnonzero(slopes)
+    return np.asarray(_products(slopes[used, None], share[used]).sum(axis=0))
+
+
+def _products(a: np.ndarray | float, b: np.ndarray) -> np.ndarray:
+    """a·b, with 0·∞ = 0: what does not occur."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.where((a == 0) | (b == 0), 0.0, a * b))
+
+
+def _absolute_slopes(
+    equations: Equations, formulas: Sequence[ca.SX], variables: Sequence[ca.SX], part: float
+) -> np.ndarray:
     """Σ |∂| over all occurrences of each variable in each formula, at a random point: (formulas, variables).
 
     Forward differentiation with absolute values, so that occurrences that cancel add up.
     """
     symbols = ca.symvar(ca.vertcat(*formulas))
     position = {s.element_hash(): k for k, s in enumerate(variables)}
-    point = np.ravel(random_point(equations, symbols, np.random.default_rng(3), 0))
+    point = part * np.ravel(random_point(equations, symbols, np.random.default_rng(3), 0))
     function = ca.Function("formulas", [ca.vertcat(*symbols)] if symbols else [], [ca.densify(f) for f in formulas])
     slots: dict[int, tuple[float, np.ndarray]] = {}
     result = np.zeros((len(formulas), len(variables)))
@@ -116,14 +149,14 @@ def _absolute_slopes(equations: Equations, formulas: Sequence[ca.SX], variables:
                 slots[outputs[0]] = float(point[inputs[1]]), slope
             else:
                 slots[outputs[0]] = _applied(operation, [slots[i] for i in inputs])
-    return np.where(np.isfinite(result), result, 0.0)
+    return result
 
 
 def _applied(operation: int, operands: Sequence[tuple[float, np.ndarray]]) -> tuple[float, np.ndarray]:
     """An operation on values with absolute slopes."""
     numbers = [value for value, _ in operands]
     value, *partial = (float(v) for v in _with_slopes(operation, len(operands))(*numbers))
-    slopes = [abs(p) * slope for p, (_, slope) in zip(partial, operands, strict=True) if slope.any()]
+    slopes = [_products(abs(p), slope) for p, (_, slope) in zip(partial, operands, strict=True) if slope.any()]
     return value, np.sum(slopes, axis=0) if slopes else operands[0][1] * 0.0
 
 
@@ -135,10 +168,10 @@ def _with_slopes(operation: int, count: int) -> ca.Function:
     return ca.Function("operation", operands, [value, *(ca.densify(ca.jacobian(value, o)) for o in operands)])
 
 
-def _sizes(equations: Equations, formulas: ca.SX) -> np.ndarray:
+def _sizes(equations: Equations, formulas: ca.SX, part: float = 1.0) -> np.ndarray:
     """Absolute values of formulas at a random point; zero where they have none."""
     symbols = ca.symvar(formulas)
     vector = ca.vertcat(*symbols) if symbols else ca.SX(0, 1)
-    point = random_point(equations, symbols, np.random.default_rng(3), 0)
+    point = part * random_point(equations, symbols, np.random.default_rng(3), 0)
     values = np.abs(np.array(ca.Function("slopes", [vector], [formulas])(point).full()))
     return np.where(np.isfinite(values), values, 0.0)

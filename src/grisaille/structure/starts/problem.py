@@ -8,6 +8,7 @@ declared starts of algebraic variables.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,16 @@ class StartProblem:
         self._last_entries: tuple[np.ndarray, tuple[np.ndarray, csc_array]] | None = None
         self._last: tuple[np.ndarray, Hard] | None = None
         self.names = list(owner.system.constraint_texts) + list(owner.system.residual_texts)
+        self.weighs_by_unknowns = False
+        """Whether misses of wishes are weighed by what their unknowns may move them by, not by nominal values."""
+
+    def with_nominal(self, nominal: np.ndarray) -> StartProblem:
+        """The same start, its unknowns being of these sizes."""
+        other = copy(self)
+        other.owner = copy(self.owner)
+        vars(other.owner)["nominal"] = nominal
+        other.weighs_by_unknowns = True
+        return other
 
     def _root(self, name: str) -> str:
         return self.owner.structure.equations.aliases.get(name, name).lstrip("-")
@@ -167,7 +178,8 @@ class StartProblem:
         """What ``soft`` gives, of a large start."""
         scale = self.owner.nominal
         for level, value, slopes in self.sparse_wishes(w):
-            yield diags_array(1.0 / level.sizes) @ slopes @ diags_array(scale), (level.targets - value) / level.sizes
+            size = self._weights(level, slopes @ diags_array(scale))
+            yield diags_array(1.0 / size) @ slopes @ diags_array(scale), (level.targets - value) / size
         yield csr_array(eye_array(len(w))), (guess - w) / scale
 
     def rounding(self, w: np.ndarray) -> np.ndarray:
@@ -254,8 +266,12 @@ class StartProblem:
         """Wishes and closeness to the guess as (matrix, right-hand side), in scaled unknowns."""
         scale = self.owner.nominal
         for level, value, jw, _ in self.wish_rows(w):
-            yield jw * scale / level.sizes[:, None], (level.targets - value) / level.sizes
+            size = self._weights(level, jw * scale)
+            yield jw * scale / size[:, None], (level.targets - value) / size
         yield np.eye(len(w)), (guess - w) / scale
+
+    def _weights(self, level: WishLevel, slopes: np.ndarray | csr_array) -> np.ndarray:
+        return row_sizes(slopes) if self.weighs_by_unknowns else level.sizes
 
     def misses(self, w: np.ndarray) -> list[float]:
         """How far each level of differentiated wishes is from being met, in units of nominal values."""
@@ -370,11 +386,12 @@ def is_nearer(now: list[float], before: list[float]) -> bool:
     return False
 
 
-def row_sizes(matrix: np.ndarray | csc_array) -> np.ndarray:
+def row_sizes(matrix: np.ndarray | csc_array | csr_array) -> np.ndarray:
     """The largest entry of each row; 1 for a row without any, whose residual then counts as it is."""
     if isinstance(matrix, np.ndarray):
         largest = np.abs(matrix).max(axis=1, initial=0.0)
     else:
+        matrix = csc_array(matrix)
         largest = np.zeros(matrix.shape[0])
         np.maximum.at(largest, matrix.indices, np.abs(matrix.data))
     return np.where(largest > 0, largest, 1.0)

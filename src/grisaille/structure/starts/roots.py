@@ -14,11 +14,13 @@ nothing that was declared decides: the root whose first differing variable is la
 Where the derivative ∂residual/∂z keeps all principal minors positive at those first values, after a permutation and
 signs of rows, the equations have one root at most (Gale and Nikaido 1965, here from samples), and nothing is iterated.
 
-Not guaranteed: that all roots are found. Systems with more than ``LARGEST`` implicit unknowns are not searched.
+Not guaranteed: that all roots are found. Systems with more than ``LARGEST`` implicit unknowns are not searched from all
+sides, only from where the declared starts point (``wished_root.py``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -59,14 +61,20 @@ def nearest_root(problem: StartProblem, guess: np.ndarray, known: np.ndarray | N
             points.append(w)
     if len(points) < 2:
         return Roots(points[0] if points else None, len(points), "")
-    distances = [_distances(problem, w) for w in points]
+    left = nearest_of(problem, points)
+    left.sort(key=lambda k: tuple(-v for v in _values(problem, points[k])))
+    note = _note(problem, points[left[0]], points[left[1]]) if len(left) > 1 else ""
+    return Roots(points[left[0]], len(points), note)
+
+
+def nearest_of(problem: StartProblem, points: Sequence[np.ndarray]) -> list[int]:
+    """Which of the points lie nearest to the wishes: several where these do not decide."""
+    distances = [distances_from_starts(problem, w) for w in points]
     left = list(range(len(points)))
     for level in range(len(distances[0])):
         smallest = min(distances[k][level] for k in left)
         left = [k for k in left if distances[k][level] <= (1 + EQUAL) * smallest]
-    left.sort(key=lambda k: tuple(-v for v in _values(problem, points[k])))
-    note = _note(problem, points[left[0]], points[left[1]]) if len(left) > 1 else ""
-    return Roots(points[left[0]], len(points), note)
+    return left
 
 
 def _first_values(problem: StartProblem, guess: np.ndarray, known: np.ndarray | None) -> np.ndarray:
@@ -76,7 +84,7 @@ def _first_values(problem: StartProblem, guess: np.ndarray, known: np.ndarray | 
     sizes = [*LADDER]
     if known is not None:
         # a root nearer than the known one differs by less than its distance in every unknown
-        from_starts, _, from_zero = _distances(problem, known)
+        from_starts, _, from_zero = distances_from_starts(problem, known)
         distance = float(np.hypot(from_starts, from_zero))
         sizes += [part * distance for part in PARTS]
     moved = [s * size * scale * along for size in sizes for s in (1, -1) for along in np.eye(len(scale))]
@@ -159,7 +167,7 @@ def _residuals(problem: StartProblem, guess: np.ndarray, z: np.ndarray) -> tuple
     return np.array(r.full()).T, slopes
 
 
-def _distances(problem: StartProblem, w: np.ndarray) -> tuple[float, float, float]:
+def distances_from_starts(problem: StartProblem, w: np.ndarray) -> tuple[float, float, float]:
     """From the declared starts of algebraic variables in nominal values, then in units of these starts where no nominal
     value is declared: a small one among large ones decides, too; and of the others from zero, in nominal values."""
     declared, names = problem.wishes[1], _names(problem)

@@ -31,8 +31,9 @@ from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite
 from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
 from grisaille.structure.starts.roots import nearest_root
 from grisaille.structure.starts.rounded_misses import without_rounded_misses
-from grisaille.structure.starts.units import Units, units_of
+from grisaille.structure.starts.units import Units, sizes_of_unknowns, units_of
 from grisaille.structure.starts.walk import walk
+from grisaille.structure.starts.wished_root import root_at_starts
 
 MAXIMUM_ITERATIONS = 60
 TOLERANCE = 1e-11
@@ -70,21 +71,25 @@ def solve_start(problem: StartProblem, guess: np.ndarray, *, among_several: bool
     """
     owner = problem.owner
     may_have_several = among_several and owner.may_have_several_roots
-    found = _solve(problem, guess, may_have_several)
+    found = _solve(problem, guess, among_several, may_have_several)
     # the first of many solutions is found as all later ones are, so that it has their bits
-    return _solve(problem, guess, False) if may_have_several and not owner.may_have_several_roots else found
+    if may_have_several and not owner.may_have_several_roots:
+        return _solve(problem, guess, among_several, False)
+    return found
 
 
-def _solve(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> np.ndarray:
+def _solve(problem: StartProblem, guess: np.ndarray, among_several: bool, may_have_several: bool) -> np.ndarray:
     if not may_have_several and problem.holds_already(guess):
         return guess
-    found = _state_by_state(problem, guess, may_have_several) if problem.is_separable else None
+    found = _state_by_state(problem, guess, among_several, may_have_several) if problem.is_separable else None
     if found is None:
         found = _together(problem, guess)
     return without_rounded_misses(problem, found.w if found.settled else polish(problem, found.w))
 
 
-def _state_by_state(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> Ended | None:
+def _state_by_state(
+    problem: StartProblem, guess: np.ndarray, among_several: bool, may_have_several: bool
+) -> Ended | None:
     states, implicit = state_part(problem), implicit_part(problem)
     found = find_states(problem, guess, states)
     if found is None or not implicit.columns.size:
@@ -93,7 +98,11 @@ def _state_by_state(problem: StartProblem, guess: np.ndarray, may_have_several: 
     if start is None:
         return None
     root = (_nearest if may_have_several else first_root)(problem, start, implicit)
-    return None if root is None else root._replace(settled=found.settled)
+    if root is None:
+        return None
+    if among_several and not may_have_several:
+        root = root_at_starts(problem, root, start, implicit, first_root)
+    return root._replace(settled=found.settled)
 
 
 def _nearest(problem: StartProblem, start: np.ndarray, part: Part) -> Ended | None:
@@ -121,7 +130,20 @@ def implicit_part(problem: StartProblem) -> Part:
 
 
 def find_states(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | None:
-    """x that satisfies constraints and demands, its wishes met in their order."""
+    """x that satisfies constraints and demands, its wishes met in their order; looked for once more in units of the
+    equations where declared starts are missed, or nothing is found, in units of nominal values."""
+    found = _find_states(problem, guess, part)
+    missed = {} if found is None else problem.missed(found.w)
+    if found is not None and not missed:
+        return found
+    sized = in_units_of_equations(problem, guess, part)
+    other = None if sized is None else _find_states(sized, guess, part)
+    if other is None or (found is not None and len(problem.missed(other.w)) >= len(missed)):
+        return found
+    return other
+
+
+def _find_states(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | None:
     if not part.rows.size and problem.states_are_free:
         w = guess.copy()
         w[part.columns] = problem.first_guess()[part.columns]
@@ -143,6 +165,20 @@ def find_states(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended |
         if trial.holds and is_nearer(missed := [miss / unit for miss in problem.misses(trial.w)], fewest):
             best, fewest = trial, missed
     return best
+
+
+def in_units_of_equations(problem: StartProblem, guess: np.ndarray, part: Part) -> StartProblem | None:
+    """The same start with other sizes of unknowns; None where nominal values describe them."""
+    _, slope = _linearised(problem, guess, part, 0.0)
+    if not part.rows.size or not are_finite(slope):
+        return None
+    scale, free = problem.owner.nominal, ~problem.owner.has_nominal
+    sizes = sizes_of_unknowns(slope, (guess / scale)[part.columns], free[part.columns])
+    if sizes is None:
+        return None
+    nominal = scale.copy()
+    nominal[part.columns] *= sizes
+    return problem.with_nominal(nominal)
 
 
 def first_root(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | None:
@@ -178,6 +214,8 @@ def _together(problem: StartProblem, guess: np.ndarray) -> Ended:
         if found.holds:
             return found
     found = _homotopy(problem, start, part)
+    sized = None if found.holds else in_units_of_equations(problem, start, part)
+    found = found if sized is None else newton(sized, start, start, part)
     if not found.holds:
         refuse_start(problem, found.w, MAXIMUM_ITERATIONS)
     return found

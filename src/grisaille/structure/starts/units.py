@@ -57,3 +57,23 @@ def units_of(slope: np.ndarray | csc_array, square: bool) -> Units:
         return Units(rows, None)
     _, high, wide = equilibrated_entries(csc_array(slope))
     return Units(high, wide) if high.all() and wide.all() else Units(rows, None)
+
+
+def sizes_of_unknowns(slope: np.ndarray | csc_array, guess: np.ndarray, is_free: np.ndarray) -> np.ndarray | None:
+    """Sizes of unknowns, in nominal values, at which they weigh alike in equations with these slopes.
+
+    None where they do not differ by orders of magnitude. Equations tell sizes up to a common factor: the guess does.
+
+    is_free : unknowns whose size is not declared
+    """
+    wide = equilibrated_entries(csc_array(slope))[2]
+    occurs = (wide > 0) & is_free
+    if not occurs.any() or wide[occurs].min() >= FAR_APART * wide[occurs].max():
+        return None
+    sizes = np.where(occurs, 1.0 / np.where(wide > 0, wide, 1.0), 1.0)
+    known = occurs & (guess != 0)
+    if known.any():
+        sizes[occurs] *= np.median(np.abs(guess[known]) / sizes[known])
+    alone = is_free & ~occurs & (guess != 0)
+    sizes[alone] = np.abs(guess[alone])
+    return sizes

@@ -1,8 +1,9 @@
-"""Equations that index reduction has replaced, asked again at the start: do they hold as they were written?
+"""Equations that index reduction has replaced, asked again at the start and at the end of a run: do they hold as they
+were written?
 
 The factors of a combination are found at random points. Should they be wrong where the model lives, the combination is
 another equation, and the run one of another model. What was replaced follows from what replaced it, so that its
-residual at a consistent start is rounding, or the combination is refused.
+residual at a consistent point is rounding, or the combination is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from grisaille.structure.system import System
 
 TOLERANCE = 1e-5
 """Of the sum of an equation's terms; starts are solved to 1e-9 of nominal values."""
+AFTER_A_RUN = 1e-3
+"""The same where states carry the errors of integration."""
 
 Closing = Callable[[Sequence[ca.SX]], list[ca.SX]]
 
@@ -34,18 +37,20 @@ class WrittenCheck:
         """What is asked of a system."""
         return self._formulas if self._rows and system is self._system else []
 
-    def require(self, system: System, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> None:
-        """Refuse a start at which one of them does not hold; a system with other signals is not asked."""
+    def require(
+        self, system: System, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray, *, is_start: bool = True
+    ) -> None:
+        """Refuse a point at which one of them does not hold; a system with other signals is not asked."""
         if self._function is None or system is not self._system:
             return
         residual, size = (np.array(part.full()).ravel() for part in self._function(t, w, u, p))
         with np.errstate(invalid="ignore"):
-            wrong = np.flatnonzero(np.abs(residual) > TOLERANCE * size)
+            wrong = np.flatnonzero(np.abs(residual) > (TOLERANCE if is_start else AFTER_A_RUN) * size)
         if wrong.size:
-            k = int(wrong[0])
+            k, where = int(wrong[0]), "the start" if is_start else f"t = {t:.6g}"
             raise StructureError(
                 f"The equation '{self._rows[k].text}' was replaced by a combination with others, and does not hold at "
-                f"the start as it is written: it is off by {residual[k]:.3g}, where its terms sum up to {size[k]:.3g}. "
+                f"{where} as it is written: it is off by {residual[k]:.3g}, where its terms sum up to {size[k]:.3g}. "
                 f"The derivatives that were taken to cancel do not. Write the equations without sums of one another, "
                 f"or in units in which their terms are of one size (nominal= tells the sizes of variables)."
             )

@@ -19,6 +19,7 @@ from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.problem import MeasuredEvaluation, MeasuredProblem
 from grisaille.estimation.uncertainty import between, inverse_information, root_of, without_undetermined
+from grisaille.estimators.output_error.by_law.correlated import begin_beside_independent
 from grisaille.estimators.output_error.differences import has_jumps
 from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
@@ -50,6 +51,7 @@ def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress
     widths = WIDTHS if has_kinks else (0.0,)
     problem = problem.but(smoothing=widths[0])
     search: Likely = Search(problem, Journal.of(progress), method.max_evaluations)
+    begin_beside_independent(search, problem)
     problem, outcome = _on_fine_steps(method, problem, search)
     for width in widths[1:]:
         if not search.left:

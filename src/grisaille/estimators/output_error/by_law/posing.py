@@ -1,4 +1,4 @@
-"""The likelihood of a model and its data where outputs declare laws, and what does not go with them."""
+"""The likelihood of a model and its data where outputs declare laws or share noise, and what does not go with them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.measurements.output_law import OutputLaw, have_laws, output_laws
 from grisaille.estimation.measurements.problem import SIMULATED, MeasuredProblem
+from grisaille.estimation.measurements.sample_formulas import parameters_in
+from grisaille.estimation.measurements.shared_noise import shared_noises
 from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
 from grisaille.laws import Law
 from grisaille.model.flat import FlatModel
+from grisaille.model.shared_noise import Pair, correlations_of, level_name, shared_covariances
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure
@@ -31,17 +34,30 @@ LEAST = 1e-12
 
 
 def needs_laws(method: OutputError, structure: Structure, outputs: Sequence[str], parameters: Sequence[str]) -> bool:
-    """Return whether squares are not enough: outputs declare laws, or parameters stand in formulas of noise alone."""
-    if have_laws(structure.model, outputs):
+    """Return whether squares are not enough.
+
+    They are not where outputs declare laws, where they share noise, and where parameters stand in formulas of noise
+    alone. Options that are made for squares leave declared covariances aside (``notes.correlation_notes``).
+    """
+    flat = structure.model
+    if have_laws(flat, outputs) or unknown_covariances(flat, outputs, parameters):
         return True
     if method.loss != "linear" or method.shooting != "single" or method.errors != "plain":
         return False
-    return bool(noise_alone(noise_levels(structure.model, outputs), parameters, structure))
+    return bool(shared_covariances(flat, outputs) or noise_alone(noise_levels(flat, outputs), parameters, structure))
+
+
+def unknown_covariances(model: FlatModel, outputs: Sequence[str], parameters: Sequence[str]) -> list[Pair]:
+    """Return the pairs of outputs whose covariance contains unknowns."""
+    unknown = {*parameters, *correlations_of(model, outputs)}
+    pairs = shared_covariances(model, outputs).items()
+    return [pair for pair, formula in pairs if not unknown.isdisjoint(parameters_in(model, formula))]
 
 
 def open_levels(model: FlatModel, outputs: Sequence[str]) -> list[str]:
-    """Return the names of levels of normal noise that are estimated beside laws."""
-    return [f"noise({n})" for n in outputs if model.outputs[n].noise is None and model.outputs[n].distribution is None]
+    """Return the names of unknowns that are estimated beside laws: open levels of normal noise, and correlations."""
+    levels = [n for n in outputs if model.outputs[n].noise is None and model.outputs[n].distribution is None]
+    return [*map(level_name, levels), *correlations_of(model, outputs)]
 
 
 def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
@@ -58,21 +74,36 @@ def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
 
 def refuse_options(method: OutputError, question: Question) -> None:
     """Refuse options that speak of squares."""
-    named = [n for n in question.outputs if question.structure.model.outputs[n].distribution is not None]
-    if not named:
+    why, is_law = _no_squares(question)
+    if not why:
         return
-    name, law = named[0], type(question.structure.model.outputs[named[0]].distribution).__name__
+    without = "Without noise_covariance in the model, outputs are taken as independent"
     for option, value, plain, instead in (
-        ("loss", method.loss, "linear", "gr.laws.Student(df=…, scale=…) is the law of data with outliers"),
-        ("shooting", method.shooting, "single", "fit normal noise with shooting='multiple' first, then guess=fit"),
-        ("errors", method.errors, "plain", "gr.bootstrap(fit) needs no curvature"),
-        ("optimizer", method.optimizer, "trust-region", "likelihoods are maximised by Fisher scoring"),
+        ("loss", method.loss, "linear", "A law of data with outliers is gr.laws.Student(df=…, scale=…)"),
+        ("shooting", method.shooting, "single", "Fit normal noise with shooting='multiple' first, then guess=fit"),
+        ("errors", method.errors, "plain", "Errors without curvature come from gr.bootstrap(fit)"),
+        ("optimizer", method.optimizer, "trust-region", "Likelihoods are maximised by Fisher scoring"),
     ):
         if value != plain:
             raise EstimationError(
-                f"gr.OutputError({option}={value!r}) is made for squares of errors, and output '{name}' is measured "
-                f"by the law {law}: leave {option} out. ({instead[0].upper()}{instead[1:]}.)"
+                f"gr.OutputError({option}={value!r}) is made for squares of errors, and {why}: leave {option} out. "
+                f"({instead if is_law else without}.)"
             )
+
+
+def _no_squares(question: Question) -> tuple[str, bool]:
+    """Say what makes the criterion another one than squares of errors, and whether it is a law; empty for nothing."""
+    flat = question.structure.model
+    named = [n for n in question.outputs if flat.outputs[n].distribution is not None]
+    if named:
+        law = type(flat.outputs[named[0]].distribution).__name__
+        return f"output '{named[0]}' is measured by the law {law}", True
+    estimated = [u.target for u in question.unknowns if u.kind == "parameter"]
+    unknown = unknown_covariances(flat, question.outputs, estimated)
+    tied = unknown or list(shared_covariances(flat, question.outputs))
+    if not tied:
+        return "", False
+    return f"the noise of {' and '.join(tied[0])} has {'an unknown' if unknown else 'a'} covariance", False
 
 
 def refuse_moving_limits(question: Question) -> None:
@@ -99,7 +130,9 @@ def refuse_moving_limits(question: Question) -> None:
 def _case(method: OutputError, question: Question, experiment: object, laws: dict[str, OutputLaw]) -> Case:
     trial, mine = trial_of(question.model, experiment, question.unknowns, SIMULATED)
     measured = trial.data.outputs
-    outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in laws[m].needs)]))
+    needed = [n for m in measured for n in laws[m].needs]
+    needed += [n for shared in shared_noises(trial.flat, tuple(laws)) for n in shared.needs]
+    outputs = tuple(dict.fromkeys([*measured, *needed]))
     runner: Runner | RowRunner = (
         RowRunner(trial, outputs)
         if trial.is_static
@@ -146,6 +179,7 @@ def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
         if (s.weights != 1.0).any():
             raise EstimationError(
                 f"Experiment '{case.name}' gives weights to '{s.output}', which multiply residuals, and a likelihood "
-                f"by laws ({type(laws[s.output].law).__name__}) has none: leave samples out as NaN, or write what you "
-                f"know of their scatter into the law, e.g. gr.laws.Student(df=4, scale=formula)."
+                f"by laws ({type(laws[s.output].law).__name__}) or of noise that outputs share has none: leave samples "
+                f"out as NaN, or write what you know of their scatter into the law, e.g. "
+                f"gr.laws.Student(df=4, scale=formula), noise=formula."
             )

@@ -1,0 +1,1 @@
+"""At which values variables begin where several starts, or those of other variables, say it."""
