@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri, ndtri_exp
 
-from grisaille.estimation.measurements.terms import MIDDLE
 from grisaille.laws import Law, Normal
 from grisaille.laws.random import uniforms
 
+MIDDLE = (0.15865525393145707, 0.8413447460685429)
+"""Probabilities one standard deviation of a normal law around its mean."""
 SEED = 0
 """Of the random numbers by which counts and values at limits are spread over their probability."""
 NEAR_ONE, NEAR_ZERO = 1e-13, 1e-300

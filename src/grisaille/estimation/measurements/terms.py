@@ -17,8 +17,6 @@ from grisaille.trial.data_matrix import Samples
 
 ROUNDING = 1e-9
 """Of information in units of its diagonal: a negative eigenvalue that is none."""
-MIDDLE = (0.15865525393145707, 0.8413447460685429)
-"""Probabilities one standard deviation of a normal law around its mean."""
 
 
 @dataclass(frozen=True, eq=False)
