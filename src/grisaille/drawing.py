@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from grisaille.experiment.clock import Clock
+    from grisaille.experiment.times.clock import Clock
 
     Canvas = Axes | Iterable[Axes] | np.ndarray
     """What may be given as ``ax=``."""

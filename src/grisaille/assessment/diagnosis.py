@@ -25,10 +25,10 @@ from grisaille.estimation.measurements.declared import has_declared_size, heavie
 from grisaille.estimation.measurements.reseeding import reseeded
 from grisaille.estimation.predictions.horizons import told
 from grisaille.estimation.residuals.counted import counted
-from grisaille.experiment.clock import Clock
-from grisaille.experiment.dating import clock_of
 from grisaille.experiment.signals import evaluate
 from grisaille.experiment.summary import unrecorded
+from grisaille.experiment.times.clock import Clock
+from grisaille.experiment.times.dating import clock_of
 from grisaille.laws import Law
 from grisaille.trial.data_matrix import Samples
 

@@ -19,7 +19,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import chosen
 from grisaille.filtering.runner import FilterRunner
 from grisaille.model.expression import Name
-from grisaille.model.shared_noise import covariance_formulas, level_name
+from grisaille.model.measurement.shared_noise import covariance_formulas, level_name
 from grisaille.simulation.measurement_noise import evaluate_along
 
 

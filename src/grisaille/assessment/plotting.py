@@ -9,7 +9,7 @@ import numpy as np
 
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
-from grisaille.experiment.dating import clock_in
+from grisaille.experiment.times.dating import clock_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

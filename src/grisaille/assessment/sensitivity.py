@@ -24,7 +24,7 @@ from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of
 from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
 from grisaille.estimation.noise import NoiseLevel, noise_levels
 from grisaille.estimation.unknowns import resolve_unknowns, wanted_names
-from grisaille.experiment.dating import with_dates
+from grisaille.experiment.times.dating import with_dates
 from grisaille.model.classes import Model
 from grisaille.model.expression import Constant
 from grisaille.simulation.runner import Prediction

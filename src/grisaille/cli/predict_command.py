@@ -85,7 +85,7 @@ def table_of(found: Any, experiment: Experiment) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from grisaille.experiment.dating import DATE
+    from grisaille.experiment.times.dating import DATE
 
     times = found["time"].to_numpy()
     columns: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from grisaille.errors import EstimationError
 from grisaille.model.expression import Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.model.lowering.lowering import Leaf, lower
-from grisaille.model.shared_noise import covariance_formulas
+from grisaille.model.measurement.shared_noise import covariance_formulas
 from grisaille.structure.stochastic.diffusion import Diffusion
 
 

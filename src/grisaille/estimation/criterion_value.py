@@ -13,7 +13,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.experiment.dating import with_dates
+from grisaille.experiment.times.dating import with_dates
 
 if TYPE_CHECKING:
     import xarray as xr

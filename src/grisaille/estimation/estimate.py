@@ -20,7 +20,7 @@ from grisaille.estimation.hac.errors import RobustErrors
 from grisaille.estimation.measurements.sample_formulas import parameters_in
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.laws import Law
-from grisaille.model.shared_noise import shared_covariances
+from grisaille.model.measurement.shared_noise import shared_covariances
 from grisaille.trial.unknown import Unknown
 
 

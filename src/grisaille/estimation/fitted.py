@@ -27,14 +27,14 @@ from grisaille.estimation.printing.value import Value
 from grisaille.estimation.residuals.counted import Score, counted
 from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
 from grisaille.estimation.uncertainty import correlation_of, level_limits, t_test
-from grisaille.experiment.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.time_units import refuse_mixed_units
+from grisaille.experiment.times.dating import DATE, clock_of, date_column, with_dates
+from grisaille.experiment.times.time_units import refuse_mixed_units
 from grisaille.model.classes import Model, restored
 from grisaille.model.expression import Name, as_expression
+from grisaille.model.measurement.shared_noise import is_correlation
 from grisaille.model.names import nearest, suggestion
 from grisaille.model.rewriting import Rewriter
-from grisaille.model.shared_noise import is_correlation
 from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.options import SimulationOptions
 from grisaille.simulation.simulate import simulate

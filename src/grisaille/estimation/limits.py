@@ -18,7 +18,7 @@ import numpy as np
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.prior import prior_term
 from grisaille.laws.prior import log_prior
-from grisaille.model.shared_noise import is_correlation
+from grisaille.model.measurement.shared_noise import is_correlation
 
 BESIDE = 1e-9
 """Of the size of an unknown: how far beside a kink the slopes of a prior are taken."""

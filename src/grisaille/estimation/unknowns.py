@@ -22,13 +22,13 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.curves.smoothness import with_smoothness
 from grisaille.estimation.curves.vectors import deal_out, elements_of, names_to_estimate
 from grisaille.experiment.record import Record
-from grisaille.experiment.time_units import names_without_unit
+from grisaille.experiment.times.time_units import names_without_unit
 from grisaille.laws import Law, MultivariateNormal, Smoothness
 from grisaille.laws.content import refuse_no_prior
 from grisaille.laws.prior import is_searched_by_logarithm, refuse_without_maximum, support_to_search
 from grisaille.model.flat import FlatModel
+from grisaille.model.measurement.shared_noise import is_correlation
 from grisaille.model.names import matching
-from grisaille.model.shared_noise import is_correlation
 from grisaille.structure.descriptor.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure

@@ -38,7 +38,7 @@ from grisaille.estimators.declared_starts import unmet_start_notes, with_tested_
 from grisaille.estimators.kinks import estimate_between_kinks
 from grisaille.estimators.vanishing import brought_to_bounds
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.time_units import refuse_mixed_units
+from grisaille.experiment.times.time_units import refuse_mixed_units
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.parameters import evaluate_parameters

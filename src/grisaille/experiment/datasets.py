@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.clock import Clock
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples
+from grisaille.experiment.times.clock import Clock
 from grisaille.laws.content import from_data, to_data
 from grisaille.model.names import suggestion
 

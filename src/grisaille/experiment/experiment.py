@@ -14,12 +14,12 @@ from grisaille.arguments import kinds_of, refuse_wrong
 from grisaille.calling import checked_methods
 from grisaille.errors import DataError
 from grisaille.experiment import record as _record
-from grisaille.experiment.clock import Clock
 from grisaille.experiment.intake import read_experiment
 from grisaille.experiment.marks import marks_kept
 from grisaille.experiment.record import Record, compared_rows
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples
+from grisaille.experiment.times.clock import Clock
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
@@ -297,8 +297,8 @@ class Experiment(Record):
         """On outputs that were recorded in steps of which their law does not know, and on inputs that were not recorded
         for long."""
         from grisaille.experiment.summary import coarse_outputs, held_gaps
-        from grisaille.model.distributions import stepped_outputs
         from grisaille.model.flattening.flatten import flatten
+        from grisaille.model.measurement.distributions import stepped_outputs
 
         return *coarse_outputs(self, stepped_outputs(flatten(model))), *held_gaps(self)
 

@@ -10,11 +10,11 @@ import pandas as pd
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_text
-from grisaille.experiment.clock import UNITS, is_calendar
 from grisaille.experiment.marks import with_marks
 from grisaille.experiment.rows import Rows
 from grisaille.experiment.signals import Samples, evaluate
 from grisaille.experiment.table import Table
+from grisaille.experiment.times.clock import UNITS, is_calendar
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment

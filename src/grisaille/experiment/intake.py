@@ -16,12 +16,12 @@ import pandas as pd
 
 from grisaille.errors import DataError
 from grisaille.experiment import checks
-from grisaille.experiment.clock import Clock, is_length, make_clock
 from grisaille.experiment.filling import Fill, filled, read_fills
 from grisaille.experiment.marks import Marks, read_marks, without_marks
 from grisaille.experiment.record import EVERY, Record, Start
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples, Signal, frozen, read_only
+from grisaille.experiment.times.clock import Clock, is_length, make_clock
 from grisaille.laws import Law
 from grisaille.laws.content import refuse_no_prior
 from grisaille.model.names import suggestion

@@ -12,7 +12,7 @@ from grisaille.experiment.checks import naming
 from grisaille.experiment.marks import compared_marks
 from grisaille.experiment.record import EVERY, Record, compared_rows
 from grisaille.experiment.summary import held_gaps
-from grisaille.experiment.time_units import time_remarks
+from grisaille.experiment.times.time_units import time_remarks
 from grisaille.laws.censored import censored_path
 from grisaille.model.expression import Call, postorder
 from grisaille.model.flat import FlatModel

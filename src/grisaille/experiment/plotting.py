@@ -9,9 +9,9 @@ import numpy as np
 
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import DataError
-from grisaille.experiment.dating import clock_of
 from grisaille.experiment.record import Record
 from grisaille.experiment.signals import Samples, evaluate
+from grisaille.experiment.times.dating import clock_of
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:

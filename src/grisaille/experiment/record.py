@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.experiment.clock import Clock
 from grisaille.experiment.signals import Samples, Signal
+from grisaille.experiment.times.clock import Clock
 
 Start = float | None | Any
 """A number: known. None: unknown. A prior: unknown, but believed to be near."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_mapping, read_number
-from grisaille.experiment.clock import is_length
 from grisaille.experiment.record import EVERY
 from grisaille.experiment.signals import Samples
+from grisaille.experiment.times.clock import is_length
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment

@@ -11,10 +11,10 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import read_numbers
-from grisaille.experiment.clock import is_calendar, localize
-from grisaille.experiment.date_texts import as_calendar, day_comes_first, refuse_disguised_dates
 from grisaille.experiment.marks import MISSING, is_marked, limit_of, with_marks, without_marks
 from grisaille.experiment.rows import Rows
+from grisaille.experiment.times.clock import is_calendar, localize
+from grisaille.experiment.times.date_texts import as_calendar, day_comes_first, refuse_disguised_dates
 from grisaille.model.names import suggestion
 
 DATE = re.compile(

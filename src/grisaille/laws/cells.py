@@ -15,10 +15,10 @@ import numpy as np
 from grisaille.laws import wrapper
 from grisaille.laws.arguments import shape_of
 from grisaille.laws.derivatives import Derivatives
+from grisaille.laws.intervals.normal import normal_moments
+from grisaille.laws.intervals.pieces import peak_of
 from grisaille.laws.law import Law
 from grisaille.laws.normal import Normal
-from grisaille.laws.normal_intervals import normal_moments
-from grisaille.laws.pieces import peak_of
 
 SMOOTH = 0.9
 """Step in standard deviations below which the place of the mean does not matter: to 1e-10."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from grisaille.laws import arguments as paths
-from grisaille.laws import interval_averages
 from grisaille.laws.derivatives import Derivatives, assembled, differentiate_by
 from grisaille.laws.information import expected_information
+from grisaille.laws.intervals import averages as interval_averages
 from grisaille.laws.moments import deviation_of, mean_of
 
 Partials = tuple[dict[str, Any], dict[tuple[str, str], Any]]

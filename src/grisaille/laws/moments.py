@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from grisaille.laws.arguments import shape_of
-from grisaille.laws.intervals import average_of_all, scale_and_reach
-from grisaille.laws.pieces import cut_at_peak
+from grisaille.laws.intervals.pieces import cut_at_peak
+from grisaille.laws.intervals.quadrature import average_of_all, scale_and_reach
 
 HEAVY = 1e4
 """Scales that only a tail of a power reaches."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from grisaille.laws.arguments import rows_of, together
 from grisaille.laws.count_quantiles import count_quantile
-from grisaille.laws.interval_averages import log_mass
+from grisaille.laws.intervals.averages import log_mass
 
 STEPS = 100
 """Of a search at most."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.distributions import mapped_law
 from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.measurement.distributions import mapped_law
 from grisaille.model.names import join
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grisaille.model.distributions import law_formulas
 from grisaille.model.expression import Call, Expression, Name, postorder, same
 from grisaille.model.flat import FlatModel
+from grisaille.model.measurement.distributions import law_formulas
 from grisaille.model.notation.text import common_vector, render
 from grisaille.model.tables import table_arguments
 

@@ -16,8 +16,8 @@ from grisaille.laws.content import refuse_no_prior
 from grisaille.model.arrays import SymbolArray
 from grisaille.model.checking import check_bounds, check_inside, check_value
 from grisaille.model.dealing import read_shape, shape_of, spread
-from grisaille.model.distributions import check_distribution
 from grisaille.model.expression import Expression
+from grisaille.model.measurement.distributions import check_distribution
 from grisaille.model.spectra import Spectrum
 
 

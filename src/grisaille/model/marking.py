@@ -18,9 +18,9 @@ from grisaille.laws import Normal
 from grisaille.model.checking import check_value
 from grisaille.model.content import Content, Law
 from grisaille.model.declarations import Disturbance, Input
-from grisaille.model.distributions import check_distribution, mapped_law
 from grisaille.model.expression import Call, Expression, Name, as_expression, postorder
 from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatVariable
+from grisaille.model.measurement.distributions import check_distribution, mapped_law
 from grisaille.model.names import suggestion
 from grisaille.model.rewriting import Rewriter
 

@@ -17,8 +17,8 @@ from grisaille.laws import Law, MultivariateNormal, Smoothness
 from grisaille.model import content as _content
 from grisaille.model import flat, spectra
 from grisaille.model.content import Content
-from grisaille.model.distributions import mapped_law
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
+from grisaille.model.measurement.distributions import mapped_law
 
 _CLASSES: dict[str, type] = {
     cls.__name__: cls

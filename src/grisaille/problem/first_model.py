@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.clock import UNITS
-from grisaille.experiment.date_texts import as_calendar, refuse_disguised_dates
 from grisaille.experiment.decimals import table_with_decimal
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.marks import MISSING, is_marked
 from grisaille.experiment.table import DATE, Table, is_number
+from grisaille.experiment.times.clock import UNITS
+from grisaille.experiment.times.date_texts import as_calendar, refuse_disguised_dates
 from grisaille.model.names import RESERVED, suggestion
 
 TIMES = (

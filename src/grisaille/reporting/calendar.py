@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.signals import Samples
+from grisaille.experiment.times.dating import clock_of
 
 LONGEST = 40_000
 """Days over which changes are looked for."""

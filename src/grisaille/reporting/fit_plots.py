@@ -16,8 +16,8 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.measurements.declared import laws_of
 from grisaille.estimation.predictions.band_kinds import band_label
 from grisaille.estimation.predictions.horizons import Horizon, told
-from grisaille.experiment.clock import Clock
-from grisaille.experiment.dating import clock_of
+from grisaille.experiment.times.clock import Clock
+from grisaille.experiment.times.dating import clock_of
 from grisaille.reporting.labels import experiment_of, output_unit
 from grisaille.reporting.paths import broken, drawn_path
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from grisaille.estimation.fitted import Fitted
-from grisaille.experiment.dating import clock_of
+from grisaille.experiment.times.dating import clock_of
 
 
 def experiment_of(fit: Fitted, run: str) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import DataError
 from grisaille.estimation.predictions.band_kinds import band_label
-from grisaille.experiment.clock import Clock
-from grisaille.experiment.dating import clock_in
+from grisaille.experiment.times.clock import Clock
+from grisaille.experiment.times.dating import clock_in
 from grisaille.reporting.paths import broken
 
 if TYPE_CHECKING:

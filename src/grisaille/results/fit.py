@@ -16,7 +16,7 @@ from grisaille.calling import checked_methods
 from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
-from grisaille.experiment.dating import with_dates
+from grisaille.experiment.times.dating import with_dates
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 from xarray.plot.accessor import DatasetPlotAccessor
 
-from grisaille.experiment.dating import DATE
+from grisaille.experiment.times.dating import DATE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -33,8 +33,8 @@ from grisaille.estimation.predictions.asked import refuse_horizon
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon, told
 from grisaille.estimation.starts.beginnings import Beginning
 from grisaille.estimators.fitting import build_problem
-from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.times.dating import clock_of
 
 if TYPE_CHECKING:
     import pandas as pd

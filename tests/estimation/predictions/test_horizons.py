@@ -10,7 +10,7 @@ import pytest
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.predictions.horizons import last_used
-from grisaille.experiment.clock import Clock
+from grisaille.experiment.times.clock import Clock
 
 EVEN = 0.5 * np.arange(8)
 HOURS = Clock("h")

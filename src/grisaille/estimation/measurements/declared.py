@@ -14,7 +14,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.output_law import OutputLaw
 from grisaille.laws import Law, NegativeBinomial, Student
-from grisaille.model.distributions import innermost
+from grisaille.model.measurement.distributions import innermost
 
 
 def laws_of(estimate: Estimate) -> dict[str, Law]:

@@ -15,9 +15,9 @@ from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.laws import Law, Normal
 from grisaille.laws.censored import censored_path
 from grisaille.laws.derivatives import replaced
-from grisaille.model.distributions import formulas_of
 from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatModel, FlatOutput
+from grisaille.model.measurement.distributions import formulas_of
 from grisaille.trial.data_matrix import Samples
 
 LEVEL = "std"

@@ -32,7 +32,7 @@ from grisaille.estimation.measurements.shared_noise import (
 )
 from grisaille.estimation.measurements.terms import LawTerms, Seen
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.model.shared_noise import level_name
+from grisaille.model.measurement.shared_noise import level_name
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.data_matrix import Samples
 from grisaille.trial.movement import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.question import Question
-from grisaille.model.shared_noise import correlations_of
+from grisaille.model.measurement.shared_noise import correlations_of
 
 
 def refuse_laws(method: Estimator, question: Question) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.estimation.measurements.terms import LawTerms, Seen
 from grisaille.model.flat import FlatModel
-from grisaille.model.shared_noise import groups_of, level_name, shared_covariances
+from grisaille.model.measurement.shared_noise import groups_of, level_name, shared_covariances
 
 ENTRIES = 2_000_000
 """Of ∂Σ/∂θ that are held at a time."""

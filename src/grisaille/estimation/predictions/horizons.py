@@ -14,7 +14,7 @@ from datetime import timedelta
 import numpy as np
 
 from grisaille.errors import DataError, EstimationError
-from grisaille.experiment.clock import Clock, is_length
+from grisaille.experiment.times.clock import Clock, is_length
 
 Horizon = float | str | timedelta | np.timedelta64
 SAME = 1e-9

@@ -23,8 +23,8 @@ from grisaille.estimation.measurements.output_law import OutputLaw
 from grisaille.estimation.uncertainty import root_of_covariance
 from grisaille.laws import Law
 from grisaille.laws.random import uniforms
-from grisaille.model.distributions import innermost
 from grisaille.model.flat import FlatModel
+from grisaille.model.measurement.distributions import innermost
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 

@@ -21,8 +21,8 @@ from grisaille.estimation.predictions.simulated_bands import simulated_bands
 from grisaille.estimation.predictions.whole_bands import refuse_without_covariance
 from grisaille.estimation.quantities import STATISTICS, Quantities, declared, left_out
 from grisaille.estimation.uncertainty import half_width
-from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.times.dating import clock_of
 from grisaille.model.classes import Model
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.movement import KINDS, Kind

@@ -9,7 +9,7 @@ import numpy as np
 
 from grisaille.estimation.measurements.declared import laws_of
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
-from grisaille.model.distributions import law_text
+from grisaille.model.measurement.distributions import law_text
 from grisaille.model.notation.text import render
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from grisaille.errors import EstimationError
-from grisaille.experiment.clock import is_length
+from grisaille.experiment.times.clock import is_length
 from grisaille.filtering.methods import FilterMethod
 from grisaille.filtering.start import KINDS, Carried
 

@@ -47,7 +47,7 @@ from grisaille.filtering.runner import FilterOptions
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.start import is_flat
 from grisaille.model.classes import Model
-from grisaille.model.shared_noise import correlations_of
+from grisaille.model.measurement.shared_noise import correlations_of
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Search
 from grisaille.structure.reduction import Structure

@@ -15,7 +15,7 @@ from grisaille.estimation.levels import level_guess
 from grisaille.estimation.likelihood import Filtered, LikelihoodProblem
 from grisaille.estimation.predictions.horizons import last_used
 from grisaille.estimation.question import Question
-from grisaille.experiment.dating import clock_of
+from grisaille.experiment.times.dating import clock_of
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterRunner
 from grisaille.model.classes import Model

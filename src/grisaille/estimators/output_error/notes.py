@@ -10,7 +10,7 @@ import numpy as np
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimators.output_error.solved import Squares
-from grisaille.model.shared_noise import shared_covariances
+from grisaille.model.measurement.shared_noise import shared_covariances
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.unknown import Unknown

@@ -17,7 +17,7 @@ from grisaille.model.content import Content
 from grisaille.model.expression import Constant, Expression, as_expression
 from grisaille.model.flat import FlatParameter
 from grisaille.model.flattening.scope import Scope
-from grisaille.model.shared_noise import CORRELATION, Pair, full_covariance
+from grisaille.model.measurement.shared_noise import CORRELATION, Pair, full_covariance
 
 FULL = "full"
 

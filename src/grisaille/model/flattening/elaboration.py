@@ -23,12 +23,12 @@ from grisaille.model.connectors import (
 from grisaille.model.content import Action, Branch, Component, Content, Joint, Law, Occasion
 from grisaille.model.correlation import check_correlation
 from grisaille.model.declarations import CorrelatedArray, Declaration
-from grisaille.model.distributions import mapped_law
 from grisaille.model.expression import Equation, Expression, Name, as_expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.flattening.covariances import read_covariances, returned_covariances
 from grisaille.model.flattening.listing import check_listed, flattened, missing_super
 from grisaille.model.flattening.scope import Scope
+from grisaille.model.measurement.distributions import mapped_law
 from grisaille.model.names import indexed
 from grisaille.model.recording import recording
 from grisaille.model.whens import Reset, When

@@ -14,7 +14,6 @@ from grisaille.cache import Cache
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model, content_key
 from grisaille.model.content import Content, Law
-from grisaille.model.distributions import law_formulas, mapped_law
 from grisaille.model.expression import Call, Constant, Expression, Name, is_open, postorder
 from grisaille.model.flat import FlatEquation, FlatModel, FlatVariable
 from grisaille.model.flattening.joining import bind_signals, join_connectors
@@ -26,10 +25,11 @@ from grisaille.model.flattening.occasions import (
     start_parameters,
 )
 from grisaille.model.information import FormulaLoop, order_formulas
+from grisaille.model.measurement.distributions import law_formulas, mapped_law
+from grisaille.model.measurement.shared_noise import refuse_other_laws, with_level_names
 from grisaille.model.names import suggestion
 from grisaille.model.notation.text import render
 from grisaille.model.rewriting import Rewriter
-from grisaille.model.shared_noise import refuse_other_laws, with_level_names
 from grisaille.model.whens import OF_EVENTS
 
 

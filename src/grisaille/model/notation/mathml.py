@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from grisaille.markup import Html, joined, tag
 from grisaille.model.expression import Call, Constant, Expression, postorder
+from grisaille.model.measurement.shared_noise import is_correlation
 from grisaille.model.notation.text import common_vector, number
-from grisaille.model.shared_noise import is_correlation
 from grisaille.model.tables import table_arguments
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _FRACTION, _POWER, _ATOM = range(9)

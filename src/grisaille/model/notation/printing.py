@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from grisaille.model.content import Content, Occasion
-from grisaille.model.distributions import law_text
 from grisaille.model.expression import Constant, Expression, Name
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.measurement.distributions import law_text
 from grisaille.model.notation.tables import rows as table_rows
 from grisaille.model.notation.text import number, render
 

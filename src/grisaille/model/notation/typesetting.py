@@ -10,9 +10,9 @@ import numpy as np
 from grisaille.laws import Law
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.content import Branch, Content
-from grisaille.model.distributions import given_arguments
 from grisaille.model.expression import Expression, as_expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.measurement.distributions import given_arguments
 from grisaille.model.notation.mathml import assignment, equation, formula, symbol
 from grisaille.model.notation.printing import is_variable
 from grisaille.model.notation.tables import ShownTable, shown_tables

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.estimation.measurements.problem import MeasuredEvaluation, MeasuredProblem
-from grisaille.model.shared_noise import correlations_of, shared_covariances
+from grisaille.model.measurement.shared_noise import correlations_of, shared_covariances
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
 from grisaille.trial.unknown import Unknown

@@ -19,7 +19,7 @@ from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
 from grisaille.laws import Law
 from grisaille.model.flat import FlatModel
-from grisaille.model.shared_noise import Pair, correlations_of, level_name, shared_covariances
+from grisaille.model.measurement.shared_noise import Pair, correlations_of, level_name, shared_covariances
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from grisaille.experiment.clock import Clock
 from grisaille.experiment.record import Record
+from grisaille.experiment.times.clock import Clock
 
 if TYPE_CHECKING:
     import xarray as xr

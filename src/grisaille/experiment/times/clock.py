@@ -16,8 +16,8 @@ import pandas as pd
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import as_array, read_number, read_numbers
-from grisaille.experiment.date_texts import as_calendar, is_numeric, may_be_date
 from grisaille.experiment.rows import PLAIN, Rows
+from grisaille.experiment.times.date_texts import as_calendar, is_numeric, may_be_date
 
 LONGEST = 9e12
 """Seconds between an origin and a date, as far as calendars go."""

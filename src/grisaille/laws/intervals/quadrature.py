@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.laws.arguments import rows_of, shape_of
-from grisaille.laws.pieces import SHORT, Pieces, cut_at_peak
+from grisaille.laws.intervals.pieces import SHORT, Pieces, cut_at_peak
 
 CHUNK = 4096
 """Samples that are averaged together."""
@@ -101,7 +101,7 @@ def _nodes(law: Any, low: np.ndarray, high: np.ndarray, step: float, half: np.nd
     if not len(pieces.rows):
         return
     if law.is_discrete:
-        from grisaille.laws.count_sums import count_nodes
+        from grisaille.laws.intervals.count_sums import count_nodes
 
         yield from count_nodes(pieces, step)
         return

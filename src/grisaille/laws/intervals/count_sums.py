@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from grisaille.laws.intervals import Nodes, exponential_nodes, scale_and_reach
-from grisaille.laws.pieces import Pieces
+from grisaille.laws.intervals.pieces import Pieces
+from grisaille.laws.intervals.quadrature import Nodes, exponential_nodes, scale_and_reach
 
 EDGE = 16
 """Counts summed one by one at each end of a long piece."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from grisaille.laws.arguments import rows_of, shape_of
 from grisaille.laws.derivatives import Derivatives
-from grisaille.laws.intervals import average
+from grisaille.laws.intervals.quadrature import average
 
 Half = np.ndarray | None
 """Half the width of intervals, where it is known better than from their ends."""
