@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.numerics.assignment import SMALL, best_assignment
+
 Signature = Sequence[Mapping[int, int]]
 """For each equation: unknown → σ."""
 
@@ -69,13 +71,15 @@ DENSE = 300
 def _best_transversal(signature: Signature, n: int) -> list[int]:
     if n > DENSE:
         return _sparse_transversal(signature, n)
-    from scipy.optimize import linear_sum_assignment
-
     absent = -1e6 * (n + 1)
     gain = np.full((n, n), absent)
     for i, row in enumerate(signature):
         for j, order in row.items():
             gain[i, j] = order
+    if n <= SMALL:
+        return best_assignment(gain.tolist())
+    from scipy.optimize import linear_sum_assignment
+
     _, columns = linear_sum_assignment(gain, maximize=True)
     return [int(j) for j in columns]
 
