@@ -182,11 +182,14 @@ def test_a_fit_and_its_grid_are_those_of_the_processor(emulated) -> None:
 
 def test_without_a_device_it_is_refused_or_said(monkeypatch) -> None:
     had = "cupy" in sys.modules
+    data = gr.Experiment(TIMES, FORCE, {"y": np.zeros(len(TIMES))})
     monkeypatch.setattr(device.importlib.util, "find_spec", lambda name: None)
     device.look.cache_clear()
     try:
         with pytest.raises(gr.SimulationError, match=r'CuPy is not installed: pip install "grisaille\[gpu\]"'):
             gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="cuda")
+        with pytest.raises(gr.SimulationError, match=r"^device='cuda': CuPy is not installed"):
+            gr.fit(Tank(), data, ["k"], gr.SimulatedPEM(realizations=3, device="cuda"))
         run = gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="auto")
     finally:
         device.look.cache_clear()

@@ -44,6 +44,7 @@ from grisaille.estimators.simulated_pem.report import (
 from grisaille.estimators.simulated_pem.search import MeanSearch, Reached
 from grisaille.estimators.simulated_pem.stages import Stages
 from grisaille.optimization.journal import Journal, Progress
+from grisaille.simulation.ensembles.devices import require_device
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
 
@@ -188,6 +189,7 @@ class SimulatedPEM(Estimator):
 
     def pose(self, question: Question) -> MeanProblem:
         """The problem of a model and its data."""
+        require_device(self.device)  # before anything is simulated: that there is none says nothing about the guess
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
             count, self.seed, antithetic=self.antithetic, between=self.between, step=self.step, rtol=self.rtol,

@@ -63,6 +63,12 @@ def choose_device(wanted: str, engine: Callable[[Setting], Engine], setting: Set
     return Device("cpu", f"cpu: {why}") if why else Device("cuda", f"cuda: {look().name}")
 
 
+def require_device(wanted: str) -> None:
+    """Raises where a graphics processor is asked for by name and there is none."""
+    if wanted not in ("cpu", "auto"):
+        require()
+
+
 def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "cuda") -> str:
     """Why a graphics processor cannot run it, in words; empty where it can."""
     if setting.system.has.pasts:
