@@ -131,6 +131,21 @@ def test_relations_of_what_is_delayed_have_instants_and_derivatives() -> None:
     assert run["d(x)"].values[:, 0] == pytest.approx(np.where(t < 1.9, -t, t - 2.0), abs=1e-7)
 
 
+@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen"])
+def test_switches_at_multiples_of_a_dead_time_are_in_derivatives(method: str) -> None:
+    class Coincident(gr.Model):
+        a = gr.Parameter(0.5)
+        x, z, q = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+        equations = [
+            gr.der(x) == 1.0,
+            gr.der(z) == gr.where(x > a, 3.0, 1.0),
+            gr.der(q) == gr.delay(z, 0.1, before=0.0),
+        ]
+
+    run = gr.simulate(Coincident(), [0.0, 0.9], sensitivities=["a"], method=method)
+    assert [float(run[f"d({v})"][-1, 0]) for v in "zq"] == pytest.approx([-2.0, -0.6], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("model", "formula"), [(Bent, lambda x: max(x, 0.2)), (Jumping, lambda x: x * (1 + (x > 0.43)))]
 )

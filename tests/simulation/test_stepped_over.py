@@ -103,6 +103,40 @@ def test_what_is_reached_only_at_a_turn(method: str) -> None:
     assert float(run.z[-1]) == pytest.approx(exact, rel=2e-3)
 
 
+@pytest.mark.parametrize("width", [1e-2, 1e-3, 1e-4])
+def test_ramps_that_are_reached_only_at_turns(width: float) -> None:
+    """A step may begin on the bend, go beyond it and come back."""
+
+    class Swing(gr.Model):
+        d = gr.Parameter(1e-3)
+        x, v, E = gr.Variable(0.0), gr.Variable(1.0), gr.Variable(0.0)
+        equations = [der(x) == v, der(v) == -x, der(E) == gr.maximum(0, (x - 1 + d) / d)]
+
+    run = gr.simulate(Swing(), [0.0, 10.0], parameters={"d": width}, method="explicit")
+    half = np.arccos(1 - width)
+    once = 2 * (np.sin(half) - (1 - width) * half) / width
+    assert float(run.E[-1]) == pytest.approx(2 * once, rel=1e-2)
+
+
+def test_short_conditions_that_are_felt_in_few_places_only() -> None:
+    """Of 50 s / 2π times a second, those beneath a hat."""
+
+    class Felt(gr.Model):
+        s, E, M = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+        short = gr.where(gr.sin(50 * s) > 0.999, 1.0, 0.0)
+        equations = [
+            der(s) == 1.0,
+            der(E) == short * gr.table(s, [0, 3, 3.5, 4, 10], [0, 0, 1, 0, 0]),
+            der(M) == short * gr.maximum(0, 1 - 2 * abs(s - 3.5)),
+        ]
+
+    run = gr.simulate(Felt(), [0.0, 8.0])
+    middles = (np.pi / 2 + 2 * np.pi * np.arange(64)) / 50
+    width = 2 * np.arccos(0.999) / 50
+    integral = width * np.maximum(0, 1 - 2 * np.abs(middles - 3.5)).sum()
+    assert [float(run.E[-1]), float(run.M[-1])] == pytest.approx([integral, integral], rel=1e-3)
+
+
 def bump(s: object, at: float, width: float) -> object:
     return gr.maximum(0, 1 - abs(s - at) / width)
 

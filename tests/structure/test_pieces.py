@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import pytest
 
+from grisaille.model.lowering.interpolation import lower_table
 from grisaille.structure.pieces import certain_jumps_of, is_affine, jumps_of, relations_of, separate, separate_jumps
 
 x, y, p = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("p")
@@ -87,6 +88,8 @@ def test_jumps_and_bends_in_any_unit(size, beside):
         rest - ca.if_else(h > size, 0.5 * size / beside, 0.0),
         rest + ca.sign(h - size) * size,
         rest + ca.if_else(h > size, h - 0.5 * size, 0.0),
+        (1e21 * rest**3 + ca.if_else(h > size, size, 0.0)) / (1 + k**2),
+        2 * (1e30 * rest**3 + ca.floor(h / size)),
     ]
     bending = [
         rest + ca.if_else(h > size, 2 * h - size, h),
@@ -95,3 +98,17 @@ def test_jumps_and_bends_in_any_unit(size, beside):
     ]
     assert all(jumps_of(f, h) for f in jumping)
     assert not any(jumps_of(f, h) for f in bending)
+
+
+def test_jumps_that_are_felt_in_few_places_only():
+    """Where a table, a hat, a bell or a range of the same symbol is not zero; a hat itself only bends."""
+    s, y = ca.SX.sym("s"), ca.SX.sym("y")
+    short = ca.sin(50 * s) > 0.999
+    hat = ca.fmax(0, 1 - 2 * ca.fabs(s - 3.5))
+    table = lower_table(("linear", "hold", [0.0, 3.0, 3.5, 4.0, 10.0], [0.0, 0.0, 1.0, 0.0, 0.0]), s)
+    far = ca.fmax(0, 1 - 2 * ca.fabs(s**2 - 12.25))
+    for felt in (hat, table, far, ca.fmax(0, 1 - 2 * ca.fabs(y - 3.5)), ca.exp(-(((s - 3.5) / 0.02) ** 2))):
+        (jump,) = jumps_of(ca.if_else(short, felt, 0), ca.vertcat(s, y))
+        assert str(jump.value) == "(0.999<sin((50*s)))"
+    assert not jumps_of(ca.if_else(s > 4.0, hat, 0), s)
+    assert not jumps_of(table * far, s)

@@ -29,13 +29,19 @@ def families_beside(values: Matrix, slopes: Matrix, k: int, among: Sequence[int]
     Each gap of a family has its place and the change of the family's first gap at which it is zero, in the linear
     approximation.
     """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
-        along = slopes / lengths[:, None]
-    left = [j for j in among if np.isfinite(along[j]).all()]
+    along = _directions(slopes)
     if not np.isfinite(along[k]).all():
         return []
-    left = [j for j, cosine in zip(left, along[left] @ along[k], strict=True) if 1.0 - cosine**2 >= PARALLEL]
+    finite = [j for j in among if np.isfinite(along[j]).all()]
+    cosines = along[finite] @ along[k]
+    apart = [j for j, cosine in zip(finite, cosines, strict=True) if 1.0 - cosine**2 >= PARALLEL]
+    return families_among(values, slopes, apart)
+
+
+def families_among(values: Matrix, slopes: Matrix, among: Sequence[int]) -> list[list[tuple[int, float]]]:
+    """Return the families of these gaps, as ``families_beside`` has them."""
+    lengths, along = np.linalg.norm(slopes, axis=1), _directions(slopes)
+    left = [j for j in among if np.isfinite(along[j]).all()]
     families = []
     while left:
         head = left[0]
@@ -47,11 +53,18 @@ def families_beside(values: Matrix, slopes: Matrix, k: int, among: Sequence[int]
     return families
 
 
-def positions(family: Sequence[tuple[int, float]]) -> list[float]:
-    """Return changes of a family's first gap that lead between, below and above all places where its gaps are zero."""
+def _directions(slopes: Matrix) -> Matrix:
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
+        return np.asarray(slopes / lengths[:, None])
+
+
+def positions(family: Sequence[tuple[int, float]], share: float = 0.5) -> list[float]:
+    """Return changes of a family's first gap that lead between (at a share of the way from one to the next), below and
+    above all places where its gaps are zero."""
     places = sorted({change for _, change in family})
     beyond = max(1.0, 0.5 * float(np.abs(places).max()), places[-1] - places[0])
-    inner = [0.5 * (a + b) for a, b in pairwise(places)]
+    inner = [a + share * (b - a) for a, b in pairwise(places)]
     return [places[0] - beyond, *inner, places[-1] + beyond]
 
 

@@ -155,6 +155,8 @@ class _History:
     """(sources, 1 + ns, NODES) in powers of t − break."""
 
 
+MOST_OTHER_ENDS, OTHER_END = 4, 0.618
+"""Ends of a stretch that are tried where relations switch at it, each at this share of the one before."""
 _BINOMIAL = np.array([[comb(j, k) for k in range(32)] for j in range(32)], dtype=float)
 Integrate = Callable[[Kernel, Task, str], str]
 
@@ -193,7 +195,12 @@ class _Run:
         self._begin()
         while t < task.t1:
             end = self._end(t, shortest)
-            if not self._stretch(t, end, method):
+            for others in reversed(range(MOST_OTHER_ENDS + 1)):
+                done = self._stretch(t, end, method, may_end_elsewhere=others > 0)
+                if done is not None:
+                    break
+                end = t + OTHER_END * (end - t)
+            if not done:
                 return self.used
             t = end
             method = self.used if method == "auto" else method
@@ -214,7 +221,18 @@ class _Run:
         end = min(t + shortest, self.task.t1)
         return self.task.t1 if self.task.t1 - end < 1e-9 * shortest else end
 
-    def _stretch(self, t: float, end: float, method: str) -> bool:
+    def _ends_on_switch(self, end: float, sub: Task) -> bool:
+        """Whether relations switch where a stretch ends: the next one would begin behind the switch, and the share of
+        its instant would be in no derivative."""
+        if not self.task.ns or not self.kernel.ne or end >= self.task.t1:
+            return False
+        there = [np.array(a) for a in (sub.p, sub.x, sub.z, sub.sx, sub.sz)]
+        at_end = self._sub(end, end, self._table(end, end), np.zeros(0), there)
+        self.integrate(self.kernel, at_end, self.used)
+        return at_end.status == Status.DONE and at_end.n_events > 0
+
+    def _stretch(self, t: float, end: float, method: str, may_end_elsewhere: bool = False) -> bool | None:
+        """Whether a stretch was followed; None where it had better have another end."""
         task = self.task
         kept = [np.array(a) for a in (task.p, task.x, task.z, task.sx, task.sz)]
         table = self._table(t, end)
@@ -239,6 +257,8 @@ class _Run:
             if found is None:
                 return False
             sub, edges, corners, pieces = found
+        if may_end_elsewhere and self._ends_on_switch(end, sub):
+            return None
         if tail < SPARE and self.parts > 1:
             self.parts //= 2
         self._take(sub, t, end)

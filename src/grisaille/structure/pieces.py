@@ -269,6 +269,10 @@ def _changed(
         one, other = first[2] * operands[1][1], first[0] * operands[1][2]
         size = first[3] * ca.fabs(operands[1][1]) + ca.fabs(first[0]) * operands[1][3]
         return before, after, one + other, size
+    if operation == ca.OP_TWICE:
+        return before, after, 2 * first[2], 2 * first[3]
+    if operation == ca.OP_DIV and operands[1][2].is_zero():
+        return before, after, first[2] / operands[1][0], first[3] / ca.fabs(operands[1][0])
     if operation == ca.OP_IF_ELSE_ZERO and first[2].is_zero():
         chosen = operands[1]
         return before, after, ca.if_else(first[0], chosen[2], 0), ca.if_else(first[0], chosen[3], 0)

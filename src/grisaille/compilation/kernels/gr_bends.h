@@ -45,6 +45,7 @@
 #define GR_BEND_TURNS 5
 #define GR_BEND_DEPTH 3    /* bends behind bends behind bends */
 #define GR_BEND_NEAR 0.02  /* of what a gap moves by in a step: how close a turn may be that is looked at */
+#define GR_BEND_ON 1e-6    /* of a gap beside an end of a step: how close to zero it is there where the end is on the bend */
 #define GR_BEND_APPROACH 0.5 /* of what a gap moves by in a step: how close it comes where its polynomial is looked at */
 #define GR_BEND_SURE 1e-6  /* of the same: errors of the polynomial that hide nothing */
 #define GR_BEND_CLOSE 0.05 /* of the way to what was missed: a bend so close to the start of a step is behind it */
@@ -105,14 +106,22 @@ GR_FN double gr_parabola_turn(const double *at, const double *v) {
   return 0.5 * (at[0] + at[1]) - 0.5 * first / bend;
 }
 
-/* where gap i, of one sign at all points, turns beyond its bend between two of them; 0: nowhere. `rough`: the polynomial is
- * a cubic, and a gap that comes close counts */
+/* 1 where an end of a step lies on the bend of a gap: so far rounding and the search for bends decide about its sign there */
+GR_FN long gr_is_on_bend(double end, double beside) { return fabs(end) <= GR_BEND_ON * (fabs(end) + fabs(beside)); }
+
+/* where gap i, of one sign at all points but for ends on its bend, turns beyond that between two of them; 0: nowhere.
+ * `rough`: the polynomial is a cubic, and a gap that comes close counts */
 GR_FN double gr_bend_turn(const gr_span *s, long i, const double *values, long rough) {
   double at[3], v[3], out[GR_LEN(GR_MOST_BENDS)], moves = 0.0;
   long near = 0;
   if (i >= s->gaps) return 0.0;
+  const double sign = values[GR_BEND_CELLS / 2 * s->all + i];
+  for (long c = 0; c <= GR_BEND_CELLS; c++) {
+    const long beside = c == 0 ? 1 : c == GR_BEND_CELLS ? GR_BEND_CELLS - 1 : c;
+    if ((values[c * s->all + i] < 0.0) != (sign < 0.0) &&
+        (beside == c || !gr_is_on_bend(values[c * s->all + i], values[beside * s->all + i]))) return 0.0;
+  }
   for (long c = 1; c <= GR_BEND_CELLS; c++) {
-    if ((values[c * s->all + i] < 0.0) != (values[i] < 0.0)) return 0.0;
     moves += fabs(values[c * s->all + i] - values[(c - 1) * s->all + i]);
     if (fabs(values[c * s->all + i]) < fabs(values[near * s->all + i])) near = c;
   }

@@ -18,6 +18,7 @@ import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators import rk4
+from grisaille.simulation.integrators.changes import solve_changed
 from grisaille.simulation.integrators.roots import Anchor, Newton
 from grisaille.simulation.integrators.steps import (
     EPS,
@@ -227,7 +228,7 @@ class _Run:
         """F and z at the current point, with the values that hold from here on; ``inside`` the step that ends here."""
         task = self.task
         before = Anchor(task.t, task.x, task.z, inside)
-        z, f = self.newton.solve(task.t, task.x, task.z, signals(task, task.t, task.t), before)
+        z, f = solve_changed(self.newton, before, task.t, task.x, task.z, signals(task, task.t, task.t))
         task.z[:], self.f0, self.ks0 = z, f[: self.kernel.nx], None
 
     def commit(self, step: _Step) -> None:

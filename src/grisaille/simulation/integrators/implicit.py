@@ -21,6 +21,7 @@ import numpy as np
 from grisaille.compilation.task import Status, Task
 from grisaille.numerics.sides import have_changed, reach
 from grisaille.simulation.integrators import steps
+from grisaille.simulation.integrators.changes import solve_changed
 from grisaille.simulation.integrators.radau import Outcome, Polynomial, Step, collocation_weights, refuse_not_finite
 from grisaille.simulation.integrators.radau_dense import Previous, doubt, mix, quintic_weights, third_derivative
 from grisaille.simulation.integrators.radau_tangent import stage_sensitivities
@@ -152,7 +153,10 @@ class _Run:
         kernel, task, t = self.kernel, self.task, self.task.t
         self.step.u = u = steps.signals(task, t, t)
         x, factors = steps.project(kernel, task, t, task.x, task.z, u)
-        z, self.step.f = self.newton.solve(t, x, task.z, u, before)
+        if before is None:
+            z, self.step.f = self.newton.solve(t, x, task.z, u)
+        else:
+            z, self.step.f = solve_changed(self.newton, before, t, x, task.z, u)
         task.x[:], task.z[:] = x, z
         if task.ns > 0:
             task.sx[:] = steps.project_sensitivity(kernel, task, factors, t, x, z, u, task.sx)

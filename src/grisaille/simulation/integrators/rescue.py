@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.compilation.task import Status
+from grisaille.compilation.task import Status, Task
 from grisaille.numerics.sides import have_changed
 from grisaille.simulation.integrators.damping import damped, decides_nothing
 from grisaille.simulation.integrators.folds import beyond_folds
@@ -44,23 +44,33 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
         return across_bends(way)
     may_shorten = not newton.task.fixed_step > 0 and t != start.t
     try:
-        return _along(way, STRIDES_IN_STEP if may_shorten else STRIDES)
+        return along(way, STRIDES_IN_STEP if may_shorten else STRIDES)
     except _Ended as end:
         if may_shorten:
             raise
         ended = end
     try:
-        return _along(way.faded(), STRIDES)
+        return along(way.faded())
     except StepFailure:
         pass
     if newton.task.ns > 0 and t != start.t:
         raise ended  # the instant of the jump moves with what is differentiated by
     with suppress(StepFailure):
-        return beyond_folds(newton, t, x, start.z, u)
+        found = beyond_folds(newton, t, x, start.z, u)
+        if t != start.t:
+            _count_jump(newton.task)
+        return found
     try:
         return _damped(way, z, ended.z)
     except StepFailure:
         raise ended from None
+
+
+def _count_jump(task: Task) -> None:
+    """To another solution; several stages of one step see it."""
+    if task.snaps == 0 or task.snapped_at != task.t:
+        task.snaps += 1
+    task.snapped_at = task.t
 
 
 def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -93,7 +103,10 @@ class _Ended(StepFailure):
 
 @dataclass
 class Way:
-    """From a known root to where one is wanted: t, x, u (and p) in a straight line, or the residual ``lift`` fading."""
+    """From a known root to where one is wanted: t, x, u (and p) in a straight line, or the residual ``lift`` fading.
+
+    With ``old`` signals the equations of the goal, where they stand at those, become the ones of the goal.
+    """
 
     newton: Newton
     start: Anchor
@@ -101,6 +114,7 @@ class Way:
     x: Floats
     u: Floats
     lift: Floats | None = None
+    old: Floats | None = None
     u_start: Floats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +138,7 @@ class Way:
     def point(self, s: float) -> tuple[float, Floats, Floats, Floats]:
         """t, x, u, p at share ``s``."""
         p = self.newton.task.p
-        kept = 0.0 if self.lift is not None else 1.0 - s
+        kept = 0.0 if self.lift is not None or self.old is not None else 1.0 - s
         if not kept > 0:
             return self.t, self.x, self.u, p
         start, taken = self.start, 1.0 - kept
@@ -137,6 +151,9 @@ class Way:
         t, x, u, p = self.point(s)
         newton.task.evaluations += 1
         residual: Floats = newton.kernel.F(t, x, z, u, p)[newton.kernel.nx :]
+        if self.old is not None and s < 1.0:
+            newton.task.evaluations += 1
+            residual = s * residual + (1.0 - s) * newton.kernel.F(t, x, z, self.old, p)[newton.kernel.nx :]
         return residual if self.lift is None else residual - (1.0 - s) * self.lift
 
     def correction(self, s: float, z: Floats) -> Floats | None:
@@ -149,7 +166,10 @@ class Way:
     def linearise(self, s: float, z: Floats) -> bool:
         t, x, u, p = self.point(s)
         try:
-            self.newton.linearise(t, x, z, u, p)
+            if self.old is not None and s < 1.0:
+                self.newton.linearise_between(s, t, x, z, self.old, u)
+            else:
+                self.newton.linearise(t, x, z, u, p)
         except StepFailure:
             return False
         return True
@@ -230,7 +250,8 @@ def across_bends(way: Way) -> tuple[Floats, Floats]:
     raise StepFailure(Status.NEWTON)
 
 
-def _along(way: Way, strides: int) -> tuple[Floats, Floats]:
+def along(way: Way, strides: int = STRIDES) -> tuple[Floats, Floats]:
+    """``(z, F)`` at the end of the way; raises ``StepFailure`` where the root ends before."""
     z, share = follow(way, strides)
     if share < 1.0:
         raise _Ended(_moving(way, share, z), share, z)

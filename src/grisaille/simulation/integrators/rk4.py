@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
+from grisaille.simulation.integrators.changes import solve_changed
 from grisaille.simulation.integrators.roots import Anchor, Newton
 from grisaille.simulation.integrators.steps import (
     Equations,
@@ -104,7 +105,7 @@ class _Run:
         self.inside = task.t if done else 0.5 * (task.t + self.time(self.count + 1))
         u = signals(task, task.t, self.inside)
         if not done or kernel.nz > 0:
-            z, f = self.newton.solve(task.t, task.x, task.z, u, before)
+            z, f = solve_changed(self.newton, before, task.t, task.x, task.z, u)
             task.z[:], self.k1 = z, f[: kernel.nx]
         while has_row_at(task, task.t):
             write_row(kernel, task, self.newton, task.t, task.x, task.z, u, task.sx)

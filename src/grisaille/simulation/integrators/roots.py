@@ -74,6 +74,17 @@ class Newton:
             self.task.factorizations += 1
             self.factors = lu(self.jac[nx:, nx:])
 
+    def linearise_between(self, s: float, t: float, x: Floats, z: Floats, old: Floats, u: Floats) -> None:
+        """As ``linearise``, of equations that are at ``s`` on their way from signals ``old`` to ``u``."""
+        nx, p = self.kernel.nx, self.task.p
+        self.factors = None
+        self.jac = s * self.kernel.J(t, x, z, u, p) + (1.0 - s) * self.kernel.J(t, x, z, old, p)
+        self.task.jacobians += 2
+        if self.kernel.sides > 0:
+            self.gaps = self.kernel.S(t, x, z, u, p)
+        self.task.factorizations += 1
+        self.factors = lu(self.jac[nx:, nx:])
+
     def solve(self, t: float, x: Floats, z: Floats, u: Floats, start: Anchor | None = None) -> tuple[Floats, Floats]:
         """``(z, F)`` with ``z``, a prediction, moved to the root that continues ``start``; ``F`` is all of F there."""
         if self.kernel.nz == 0:

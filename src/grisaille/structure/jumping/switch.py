@@ -3,7 +3,8 @@
 Points on the switch are looked for, and the formula is compared for the pieces on its two sides: first at random
 points, where the other relations are as they happen to be, then where symbols are of any size, then where the other
 relations are what they would have to be for the formula to feel this one. Of `a & b & c & d` each is felt only where
-all others hold, which random points seldom meet.
+all others hold, which random points seldom meet. At last the points are sought between the other switches and bends: a
+relation may be felt only where a table of the same symbol is not zero.
 """
 
 from __future__ import annotations
@@ -15,7 +16,18 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from grisaille.numerics.arrangements import combinations, families_beside, positions, reach_values
+from grisaille.numerics.arrangements import (
+    CLOSE,
+    PARALLEL,
+    Gaps,
+    combinations,
+    families_among,
+    families_beside,
+    positions,
+    reach_values,
+)
+from grisaille.structure.bends import bends_of
+from grisaille.structure.sides import operations_on
 
 if TYPE_CHECKING:
     from grisaille.structure.pieces import Piece
@@ -30,6 +42,12 @@ NEAR = 1e-6
 """Where a formula is looked at beside the switch, as a part of the distance from zero."""
 MOST_COMBINATIONS = 1024
 """Of what other relations are, beside one switch; random ones where there are more."""
+MOST_STARTS, SHARES = 64, (0.5, 0.2, 0.8, 0.35, 0.65)
+"""Positions between other switches and bends from which points on the switch are looked for, and where between them."""
+MOST_BASES = 4
+"""Points from which those positions are looked for: bends may be hidden behind others."""
+NEAR_PEAK = -1.0
+"""Of the argument of an exponential, which is zero by rounding where that is below -745."""
 MOST_VISITS = 24
 """Of these, if the formula would jump with them, for which a point is looked for."""
 SCALES = (-6.0, 6.0)
@@ -58,6 +76,10 @@ class Surroundings:
         """Values and slopes of all gaps."""
         values, slopes = self._with_slopes(point)
         return np.array(values.full()).ravel(), np.array(slopes.full())
+
+    def gaps_of(self, vector: ca.SX) -> ca.SX:
+        """All gaps as formulas of a vector of symbols."""
+        return ca.Function("gaps", [self._vector], [self._gaps])(vector)
 
     def marks(self, point: Matrix) -> Matrix:
         """What all relations are."""
@@ -91,7 +113,18 @@ class Switch:
         seen = [d for d in on_switch if d is not None] or [d for d in beside if d is not None]
         if everywhere or any(seen):
             return bool(seen) and all(seen) if everywhere else True
-        return self._jumps_far_away(random) or self._jumps_with_others(random)
+        if self._jumps_far_away(random) or self._jumps_with_others(random):
+            return True
+        return not self._is_felt(random) and self._jumps_between_others(random)
+
+    def _is_felt(self, random: np.random.Generator) -> bool:
+        """Whether every entry of the formula feels the relation at some random point: then it bends at the switch."""
+        felt: Matrix = np.zeros(self.change.numel_out(0), dtype=bool)
+        for _ in range(SAMPLES):
+            felt |= np.nan_to_num(self._across(random.uniform(-2.0, 2.0, self.size))[0], nan=1.0) != 0.0
+            if felt.all():
+                return True
+        return False
 
     def _jumps_far_away(self, random: np.random.Generator) -> bool:
         """Whether the formula jumps at some point of the switch where symbols are of any size."""
@@ -128,10 +161,79 @@ class Switch:
                 return True
         return False
 
-    def _combined(self, families: Families, random: np.random.Generator) -> Iterator[list[float]]:
+    def _jumps_between_others(self, random: np.random.Generator) -> bool:
+        """Whether the formula jumps at points of the switch that are found from between other switches and bends: where
+        `sin(50 s) > 0.999` is felt only as long as a table of s, or `maximum(0, 1 - abs(s - 4))`, is not zero."""
+        bases = [random.uniform(0.3, 1.7, self.size)]
+        for number in range(MOST_BASES):
+            if number == len(bases):
+                break
+            for start in self._starts_between_others(bases[number], random):
+                on = self._on_switch(start)
+                if on is not None and self._differs(on, on):
+                    return True
+                bases += [start] if len(bases) < MOST_BASES else []
+        return False
+
+    def _starts_between_others(self, base: Matrix, random: np.random.Generator) -> Iterator[Matrix]:
+        others, (peaks, gaps) = self._others
+        values, slopes = others(base)
+        if not (gaps or peaks) or not (np.isfinite(values).all() and np.isfinite(slopes).all()):
+            return
+        families = families_among(values, slopes, gaps)
+        families = [f for f in families if not self._is_linear_in(f, base)]
+        heads = [f[0][0] for f in families]
+        goals = [([row], np.array([NEAR_PEAK])) for row in peaks]
+        for share in SHARES if families else ():
+            combined = self._combined(families, random, MOST_STARTS if share == SHARES[0] else MOST_STARTS // 4, share)
+            goals += [(heads, values[heads] + changes) for changes in combined]
+        for rows, goal in goals:
+            point = reach_values(others, base, rows, goal, self.columns)
+            if point is not None:
+                yield point
+
+    @cached_property
+    def _others(self) -> tuple[Gaps, tuple[list[int], list[int]]]:
+        """The own gap, arguments of exponentials, and gaps of relations and bends, as far as what the relation changes
+        by depends on them; the rows of the last two."""
+        vector, marks = ca.SX.sym("vector", self.size), ca.SX.sym("marks", len(self.around.kinds))
+        sides = ca.SX.sym("sides", 2)
+        change = self.change(vector, marks, sides)[0]
+        peaks = [values[0] for _, values in operations_on(change, vector, frozenset((ca.OP_EXP,)))]
+        felt = self.change.jac_sparsity(0, 1)
+        feels = [j for j in range(felt.size2()) if j != self.k and felt.colind(j + 1) > felt.colind(j)]
+        relations = self.around.gaps_of(vector)
+        column = ca.vertcat(relations[self.k], *peaks, relations[feels], *bends_of(change, vector))
+        function = ca.Function("others", [vector, marks, sides], [column, ca.jacobian(column, vector)])
+
+        def others(point: Matrix) -> tuple[Matrix, Matrix]:
+            found, slopes = function(point, self.around.marks(point), np.array(self._sides(point)))
+            return np.array(found.full()).ravel(), np.array(slopes.full())
+
+        first = 1 + len(peaks)
+        return others, (list(range(1, first)), list(range(first, column.numel())))
+
+    def _is_linear_in(self, family: list[tuple[int, float]], base: Matrix) -> bool:
+        """Whether the own gap is a linear function of the gaps of this family: its switch has one place among them."""
+        others, head = self._others[0], family[0][0]
+        values, slopes = others(base)
+        own, first = slopes[0], slopes[head]
+        ratio = float(own @ first) / float(first @ first)
+        if np.linalg.norm(own - ratio * first) > np.sqrt(PARALLEL) * np.linalg.norm(own):
+            return False
+        change = float(np.max(np.abs([place for _, place in family]))) + 1.0
+        point = reach_values(others, base, [head], values[[head]] + change, self.columns)
+        if point is None:
+            return False
+        there, predicted = float(others(point)[0][0]), values[0] + ratio * change
+        return bool(abs(there - predicted) <= CLOSE * (abs(there) + abs(values[0]) + abs(ratio * change)))
+
+    def _combined(
+        self, families: Families, random: np.random.Generator, most: int = MOST_COMBINATIONS, share: float = 0.5
+    ) -> Iterator[list[float]]:
         """Changes of the first gaps of all families."""
-        choices = [positions(f) for f in families]
-        for chosen in combinations([len(c) for c in choices], MOST_COMBINATIONS, random):
+        choices = [positions(f, share) for f in families]
+        for chosen in combinations([len(c) for c in choices], most, random):
             yield [c[i] for c, i in zip(choices, chosen, strict=True)]
 
     def _with_changes(
