@@ -61,8 +61,8 @@ class Experiment(Record):
     weights : factors of residuals: a number, a dict by output, or one number per sample; zero: not measured.
     skip : how many first samples of each output, measured or not, are not compared with the model; or for how long from
         the beginning, as in ``"2h"``.
-    unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it
-        (then any text will do).
+    unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``; seconds where none is given. Dates are converted to it;
+        numbers are taken to be in it (then any text will do).
     units : of signals, by name. Labels, never converted.
     fill : what inputs are where nothing was recorded, in empty cells and in gaps much longer than the usual interval:
         ``"hold"``, ``"interpolate"`` or a number, for all of them or by input. None: empty cells are refused, and a
@@ -94,7 +94,7 @@ class Experiment(Record):
         t0: Any = None,
         weights: Any = None,
         skip: int | str = 0,
-        unit: str = "s",
+        unit: str | None = None,
         units: Mapping[str, str] = MappingProxyType({}),
         fill: Any = None,
         marks: Mapping[str, Any] = MappingProxyType({}),
@@ -384,7 +384,7 @@ class Experiment(Record):
         """As the constructor, with a clock already set or rows that have names."""
         known: dict[str, Any] = dict(
             time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
-            skip=0, unit="s", units={}, fill=None, marks={},
+            skip=0, unit=None, units={}, fill=None, marks={},
         )  # fmt: skip
         for key in arguments:
             if key not in known:

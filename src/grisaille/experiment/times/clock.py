@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ class Clock:
 
     unit: str = "s"
     origin: Any = None
+    is_said: bool = field(default=False, compare=False, repr=False)
+    """Whether somebody named the unit: seconds are what plain numbers have where nobody does."""
 
     def read(self, raw: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
         """Times as floats; plain numbers are taken to be in the clock's unit, from its origin on."""
@@ -176,6 +178,7 @@ class Clock:
 
 def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     """The clock for all times of an experiment: the first calendar among them gives the origin."""
+    unit, is_said = ("s", False) if unit is None else (unit, True)
     if not isinstance(unit, str) or not unit:
         raise DataError(f"unit of time is {unit!r}; give one of {', '.join(map(repr, UNITS))}.")
     dates = [what for what, raw in times.items() if is_calendar(raw)]
@@ -183,9 +186,9 @@ def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     if dates and numbers:
         raise DataError(f"{dates[0]} are dates, but {numbers[0]} are numbers. Give all of one kind.")
     if not dates:
-        return Clock(unit)
+        return Clock(unit, is_said=is_said)
     index = as_calendar(times[dates[0]], dates[0], PLAIN)
-    return Clock(unit, next(iter(index[~index.isna()]), None))
+    return Clock(unit, next(iter(index[~index.isna()]), None), is_said)
 
 
 def is_calendar(raw: Any) -> bool:
