@@ -225,7 +225,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "Experiment": {
         "time": ANYTHING, "outputs": ANYTHING, "name": ANYTHING, "t0": ANYTHING, "weights": ANYTHING, "skip": ANYTHING,
         "marks": ANYTHING,
-        "unit": TEXT | NOTHING, "units": ANYTHING, "fill": ANYTHING, "hold": TEXT | DICT,
+        "unit": TEXT, "units": ANYTHING, "fill": ANYTHING, "hold": TEXT | DICT,
     },
     "Experiment.from_csv": {
         "path": ANYTHING, "inputs": ANYTHING, "outputs": ANYTHING, "separator": ONE | NOTHING, "name": TEXT | NOTHING,

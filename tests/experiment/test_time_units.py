@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
+from grisaille.experiment.times.clock import UNSAID
 from grisaille.model.units import read_unit
 
 
@@ -32,7 +33,7 @@ class Conversion(House):
     equations = [3600 * House.C * gr.der(House.T) == (House.u - House.T) / House.R]
 
 
-def record(unit: str | None) -> gr.Experiment:
+def record(unit: str = UNSAID) -> gr.Experiment:
     t = np.arange(0.0, 24.0, 0.5)
     u = np.where(t % 8 < 4, 10.0, 0.0)
     x = np.zeros(t.size)
@@ -54,9 +55,9 @@ def test_energies_and_powers_agree_in_hours_alone() -> None:
 
 def test_seconds_count_where_they_were_said() -> None:
     """Plain numbers without a unit say nothing; a unit that was given is kept by all that a record becomes."""
-    assert record(None).check(House()) == () and record(None).clock.unit == "s"
+    assert record().check(House()) == () and record().clock.unit == "s"
     said = record("s")
-    assert said.fingerprint == record(None).fingerprint
+    assert said.fingerprint == record().fingerprint
     for made in (said.resample(1.0), said.replace(name="b"), gr.Experiment.from_dataset(said.to_dataset())):
         assert "Times are in s in the data" in made.check(House())[0]
     for units, count in (("s,,\n", 1), ("", 0)):

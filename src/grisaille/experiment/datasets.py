@@ -15,7 +15,7 @@ import numpy as np
 from grisaille.errors import DataError
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples
-from grisaille.experiment.times.clock import Clock
+from grisaille.experiment.times.clock import UNSAID, Clock
 from grisaille.laws.content import from_data, to_data
 from grisaille.model.names import suggestion
 
@@ -156,9 +156,9 @@ def read_dataset(
     found = {name: dataset[v].attrs.get("units", "") for names in wanted for name, v in names.items()}
     units = {**{n: str(u) for n, u in found.items() if u}, **options.get("units", {})}
     axis = dataset[time]
-    unit = axis.attrs.get("unit")
+    unit = axis.attrs.get("unit", UNSAID)
     signals = [{n: dataset[v].values for n, v in names.items()} for names in wanted]
-    arguments = {"unit": None if unit is None else str(unit), **options, "units": units}
+    arguments = {"unit": unit if unit is UNSAID else str(unit), **options, "units": units}
     return cls._remade(None, PLAIN, time=axis.values, inputs=signals[0], outputs=signals[1], **arguments)
 
 

@@ -19,7 +19,7 @@ from grisaille.experiment.marks import marks_kept
 from grisaille.experiment.record import Record, compared_rows
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples
-from grisaille.experiment.times.clock import Clock
+from grisaille.experiment.times.clock import UNSAID, Clock
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Experiment(Record):
         t0: Any = None,
         weights: Any = None,
         skip: int | str = 0,
-        unit: str | None = None,
+        unit: str = UNSAID,
         units: Mapping[str, str] = MappingProxyType({}),
         fill: Any = None,
         marks: Mapping[str, Any] = MappingProxyType({}),
@@ -384,7 +384,7 @@ class Experiment(Record):
         """As the constructor, with a clock already set or rows that have names."""
         known: dict[str, Any] = dict(
             time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
-            skip=0, unit=None, units={}, fill=None, marks={},
+            skip=0, unit=UNSAID, units={}, fill=None, marks={},
         )  # fmt: skip
         for key in arguments:
             if key not in known:

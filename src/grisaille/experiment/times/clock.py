@@ -41,6 +41,13 @@ ZONES = (
 """Zones by which a repeated hour is recognised; one for each rule that is much used."""
 
 
+class Unsaid(str):
+    """A unit that stands where nobody names one."""
+
+
+UNSAID = Unsaid("s")
+
+
 @dataclass(frozen=True)
 class Clock:
     """The unit of time, and the instant at which it is zero (None: times are plain numbers)."""
@@ -178,7 +185,6 @@ class Clock:
 
 def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     """The clock for all times of an experiment: the first calendar among them gives the origin."""
-    unit, is_said = ("s", False) if unit is None else (unit, True)
     if not isinstance(unit, str) or not unit:
         raise DataError(f"unit of time is {unit!r}; give one of {', '.join(map(repr, UNITS))}.")
     dates = [what for what, raw in times.items() if is_calendar(raw)]
@@ -186,9 +192,9 @@ def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     if dates and numbers:
         raise DataError(f"{dates[0]} are dates, but {numbers[0]} are numbers. Give all of one kind.")
     if not dates:
-        return Clock(unit, is_said=is_said)
+        return Clock(str(unit), is_said=unit is not UNSAID)
     index = as_calendar(times[dates[0]], dates[0], PLAIN)
-    return Clock(unit, next(iter(index[~index.isna()]), None), is_said)
+    return Clock(str(unit), next(iter(index[~index.isna()]), None), unit is not UNSAID)
 
 
 def is_calendar(raw: Any) -> bool:
