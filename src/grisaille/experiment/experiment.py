@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -392,6 +393,8 @@ class Experiment(Record):
         refuse_wrong("Experiment", kinds_of("Experiment", arguments), arguments)
         if clock is not None and "unit" in arguments and arguments["unit"] != clock.unit:
             raise DataError(f"unit is {arguments['unit']!r}, but the times are already in {clock.unit!r}.")
+        if clock is not None and "unit" in arguments:
+            clock = replace(clock, is_said=True)
         return cls._of(read_experiment(**{**known, **arguments}, clock=clock, rows=rows))
 
     @classmethod

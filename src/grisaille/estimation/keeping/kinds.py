@@ -27,6 +27,8 @@ RECORD: Mapping[str, Any] = {
     "caution": str,
 }
 """Of the texts of a file, where no class says it."""
+LARGEST = 2**63 - 1
+"""Whole numbers beyond it are none that arrays hold."""
 MODELS = ("grisaille.model.content", "grisaille.model.flat")
 """Whose dataclasses are looked into."""
 
@@ -66,7 +68,8 @@ def is_of(value: Any, kind: Any) -> bool:
     if kind is bool:
         return isinstance(value, bool | np.bool_)
     if kind in (int, float):
-        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+        is_number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+        return is_number and not (isinstance(value, int) and abs(value) > LARGEST)
     if kind is Any or not isinstance(kind, type):
         return True
     if isinstance(value, kind) and type(value).__module__ in MODELS:
