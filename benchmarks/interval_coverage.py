@@ -177,7 +177,8 @@ def allowed(sets: int) -> tuple[int, int]:
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("studies", nargs="*", default=[s for s in STUDIES if s != "slow"])
+    usual = [s for s in STUDIES if s != "slow"]
+    parser.add_argument("studies", nargs="*", metavar="STUDY", choices=[*STUDIES, usual], default=usual)
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--store", type=Path, default=None)
     chosen = parser.parse_args()

@@ -156,7 +156,7 @@ def counted(name: str, sets: int) -> Iterator[tuple[str, int]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("studies", nargs="*", default=list(STUDIES))
+    parser.add_argument("studies", nargs="*", metavar="STUDY", choices=[*STUDIES, list(STUDIES)], default=list(STUDIES))
     parser.add_argument("--sets", type=int, default=400)
     given = parser.parse_args()
     for name in given.studies:

@@ -86,7 +86,7 @@ def held(plant: str, seed: int) -> dict[str, list[bool]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("plants", nargs="*", default=[], metavar="|".join(PLANTS))
+    parser.add_argument("plants", nargs="*", choices=[*PLANTS, []], default=[], metavar="|".join(PLANTS))
     parser.add_argument("--sets", type=int, default=400)
     parser.add_argument("--store", type=Path, default=None)
     options = parser.parse_args()

@@ -1,4 +1,5 @@
-"""Commands that the documentation and the benchmarks name: files are there, import, and take the arguments given.
+"""Commands that the documentation and the benchmarks name: files are there, import, and take the arguments given; those
+that can be short are run.
 
 Files beside a benchmark are the first that its imports find: none may have the name of a package.
 """
@@ -104,6 +105,33 @@ def test_every_benchmark_can_be_imported(name: str, scripts: None) -> None:
     if any(importlib.util.find_spec(m) is None for m in wanted):
         pytest.skip(f"needs {', '.join(sorted(wanted))}")
     runpy.run_path(str(FOLDER / f"{name}.py"), run_name="imported")
+
+
+SMALLEST = (
+    "law_coverage.py 1 Poisson",
+    "law_residuals.py Poisson --sets 1",
+    "prior_coverage.py tight --sets 1",
+    "shared_noise.py independent --sets 1",
+    "state_bands.py leak --sets 1",
+    "stiff.py --problems rober --solvers radau --seconds 0.01 --digits 0",
+    "kalman.py --only wall --skip numpy jax statsmodels",
+    "robust_coverage.py 1",
+    "walks.py",
+)
+"""At most two seconds of processor time each; the others read their arguments above, and build or run for longer."""
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("command", SMALLEST)
+def test_benchmarks_run_at_their_smallest_size(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, *arguments = shlex.split(command)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setattr(sys, "argv", [file, *arguments])
+    runpy.run_path(str(FOLDER / file), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -7,11 +7,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 
+from grisaille.cli import main
 from grisaille.errors import DataError
-from grisaille.writing import write_whole
+from grisaille.writing import whole_folder, write_whole
 
+MODEL = """
+import grisaille as gr
+
+class Decay(gr.Model):
+    k = gr.Parameter(0.5, bounds=(0.01, 10.0))
+    x = gr.Variable(1.0)
+    y = gr.Output(x, noise=0.05)
+    equations = [gr.der(x) == -k * x]
+"""
 SMALL = """
 import resource, sys
 import numpy as np
@@ -96,3 +109,63 @@ def test_places_that_cannot_be(tmp_path: Path) -> None:
         write_whole(tmp_path / "no" / "a.txt", b"", "The text")
     with pytest.raises(DataError, match="that is a folder"):
         write_whole(tmp_path, b"", "The text")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are set as POSIX has them")
+def test_commands_leave_nothing_unfinished(tmp_path: Path) -> None:
+    """Half of a folder and empty files stood there, under "[Errno 28] No space left on device"."""
+    (tmp_path / "decay.py").write_text(MODEL)
+    begin = (
+        "import resource, matplotlib\n"
+        "from grisaille.cli import main\n"
+        "import grisaille.estimation.keeping.netcdf, grisaille.reporting.plots\n"
+        "matplotlib.use('Agg')\n"
+        "main(['simulate', 'decay.py:Decay', '--times', '0:1:0.01', '--quiet'])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))\n"
+    )
+    times = ["--times", "0:1:0.01"]
+    commands = [
+        ["new", "motor", "motor"], ["schema", "--output", "s.json"],
+        ["simulate", "decay.py:Decay", *times, "--output", "a.csv"],
+        ["simulate", "decay.py:Decay", *times, "--output", "a.nc"],
+        ["simulate", "decay.py:Decay", *times, "--plot", "a.png"],
+    ]  # fmt: skip
+    code = f"{begin}for words in {commands}:\n    print(main(words))\n"
+    environment = {**os.environ, "GRISAILLE_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment
+    )
+    assert done.stdout.split() == ["2"] * 5, done.stderr
+    assert done.stderr.count("make room, or give another place") == 5, done.stderr
+    assert {p.name for p in tmp_path.iterdir()} <= {"decay.py", "cache"}
+
+
+def test_folders_are_there_completely_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        with pytest.raises(DataError, match=f"The problem cannot be written as .*{name}': No space"):
+            fill(tmp_path / name, fails=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["empty"] and not list((tmp_path / "empty").iterdir())
+    for name in ("new", "empty"):
+        fill(tmp_path / name, fails=False)
+        assert sorted(p.name for p in (tmp_path / name).rglob("*")) == ["a.txt", "data"]
+
+
+def fill(place: Path, fails: bool) -> None:
+    with whole_folder(place, "The problem") as made:
+        (made / "data").mkdir()
+        (made / "data" / "a.txt").write_text("1")
+        if fails:
+            raise OSError(28, "No space left on device")
+
+
+def test_simulations_are_read_as_they_were_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("decay.py").write_text(MODEL)
+    for ending in ("nc", "csv"):
+        assert main(["simulate", "decay.py:Decay", "--times", "0:1:0.1", "--output", f"a.{ending}", "--quiet"]) == 0
+    read = xr.open_dataset("a.nc", engine="h5netcdf")
+    assert np.allclose(read["x"], np.exp(-0.5 * read["time"]), rtol=1e-4) and read.attrs["status"].startswith(
+        "completed"
+    )
+    assert pd.read_csv("a.csv")["x"].tolist() == read["x"].values.tolist()

@@ -1,7 +1,7 @@
 """Calls with arguments that do not exist, or are of the wrong kind: said in our words, with what was meant.
 
-The check of a call costs a few microseconds an argument. It stands at the surface only: functions inside trust each
-other.
+The check of a call costs a few microseconds an argument. While a call runs, Ctrl-C is not lost
+(``interrupts.py``). Both stand at the surface only: functions inside trust each other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from grisaille.arguments import ELSEWHERE, kinds_of, refuse_wrong
 from grisaille.errors import ArgumentError
+from grisaille.interrupts import interruptible
 from grisaille.model.names import suggestion
 
 P = ParamSpec("P")
@@ -35,7 +36,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             refuse_wrong(who, kinds, dict(zip(names, given, strict=False)))
             refuse_wrong(who, kinds, named)
         try:
-            return function(*given, **named)
+            with interruptible():
+                return function(*given, **named)
         except TypeError:
             refusal = wrong_call(function, given, named)
             if refusal is None:

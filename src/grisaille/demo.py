@@ -15,6 +15,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
+from grisaille.writing import write_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -146,5 +147,4 @@ def _draw(result: xr.Dataset, directory: Path) -> Path:
     angle.legend(frameon=False, loc="upper right")
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "pendulum.png"
-    figure.savefig(path, dpi=150)
-    return path
+    return write_figure(path, figure, "The picture", dpi=150)

@@ -1,60 +1,86 @@
 """Ctrl-C is never lost, wherever it arrives.
 
-Python raises ``KeyboardInterrupt`` between any two instructions of the main thread; where these belong to a callback of
-the garbage collector, or to a wrapper that catches everything, it is dropped and the work goes on. While a call is
-``interruptible``, a handler of our own raises it as Python does and remembers it as well: ``check`` raises it again at
-the next evaluation of a criterion, and the end of the call does if none came. A handler of the user's, other threads
-and signals that are ignored are left alone.
+Python runs handlers of signals between any two instructions of the main thread. Where these belong to a callback of the
+garbage collector or of a weak reference, or to a wrapper that catches everything, what a handler raises is dropped and
+the work goes on. While a call is ``interruptible``, what the handler of Ctrl-C raises is remembered as well, be it
+Python's or the user's own, and so is every ``KeyboardInterrupt`` that Python drops: ``check`` raises it again at the
+next evaluation of a criterion, block of realizations or slice of steps, and the end of the call does if none came.
+Other threads and signals that are ignored are left alone; handlers are put back.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any
 
 
-class _Pending:
-    """Whether an interruption has come that nobody has answered."""
+class _Heard:
+    """What is going on in the main thread."""
 
-    is_set = False
+    is_listening = False
+    handler: Callable[[int, FrameType | None], Any] = staticmethod(signal.default_int_handler)
+    """Whose turn it was before ours."""
+    unanswered: BaseException | None = None
+    """What a handler has raised and nobody has answered."""
 
 
-def _raise(_number: int, _frame: FrameType | None) -> NoReturn:
-    _Pending.is_set = True
-    raise KeyboardInterrupt
+def _hear(number: int, frame: FrameType | None) -> None:
+    try:
+        _Heard.handler(number, frame)
+    except BaseException as error:
+        _Heard.unanswered = error
+        raise
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Remember interruptions inside; one that was lost is raised at the end. Inside another one it does nothing."""
-    is_ours = threading.current_thread() is threading.main_thread()
-    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if _Heard.is_listening or threading.current_thread() is not threading.main_thread():
         yield
         return
-    _Pending.is_set = False
-    signal.signal(signal.SIGINT, _raise)
+    before, dropped = signal.getsignal(signal.SIGINT), sys.unraisablehook
+
+    def drop(what: sys.UnraisableHookArgs) -> None:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and issubclass(what.exc_type, KeyboardInterrupt):
+            _Heard.unanswered = what.exc_value or KeyboardInterrupt()
+        else:
+            dropped(what)
+
     try:
+        _Heard.unanswered, _Heard.is_listening, sys.unraisablehook = None, True, drop
+        if callable(before):
+            # ours is still there where a second Ctrl-C came while it was put back
+            _Heard.handler = before if before is not _hear else _Heard.handler
+            signal.signal(signal.SIGINT, _hear)
         yield
         check()
-    except KeyboardInterrupt:
-        acknowledge()
+    except BaseException as error:
+        lost = _Heard.unanswered
+        if lost is not None and lost is not error:
+            raise lost from error
         raise
     finally:
-        if signal.getsignal(signal.SIGINT) is _raise:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        _Heard.unanswered, _Heard.is_listening = None, False
+        if signal.getsignal(signal.SIGINT) is _hear:
+            signal.signal(signal.SIGINT, _Heard.handler)
+        if sys.unraisablehook is drop:
+            sys.unraisablehook = dropped
 
 
 def check() -> None:
     """Raise an interruption that was lost."""
-    if _Pending.is_set and threading.current_thread() is threading.main_thread():
-        _Pending.is_set = False
-        raise KeyboardInterrupt
+    lost = _Heard.unanswered
+    if lost is not None and threading.current_thread() is threading.main_thread():
+        acknowledge()
+        raise lost
 
 
 def acknowledge() -> None:
     """Whoever has caught an interruption and answers it says so."""
-    _Pending.is_set = False
+    _Heard.unanswered = None

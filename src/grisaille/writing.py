@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all: written beside their place and moved there in one step.
+"""Files and folders that are there completely or not at all: written beside their place and moved there in one step.
 
 A disk that is full, a folder that may not be written to, a limit on sizes: each is a ``DataError`` that says what could
 not be written, where and why. What was there before stays, and nothing unfinished is left behind.
@@ -7,11 +7,18 @@ not be written, where and why. What was there before stays, and nothing unfinish
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from grisaille.errors import DataError
+
+DEVICES = Path("/dev")
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes, what: str) -> Path:
@@ -24,6 +31,9 @@ def write_whole(path: str | os.PathLike[str], content: bytes, what: str) -> Path
         raise DataError(f"{what} cannot be written as {str(target)!r}: there is no folder {str(target.parent)!r}.")
     if target.is_dir():
         raise DataError(f"{what} cannot be written as {str(target)!r}: that is a folder.")
+    if target.exists() and (target.is_fifo() or target.absolute().parent == DEVICES):
+        target.write_bytes(content)  # --output /dev/stdout
+        return target
     name = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
@@ -44,6 +54,54 @@ def write_whole(path: str | os.PathLike[str], content: bytes, what: str) -> Path
             ) from error
         raise
     return target
+
+
+def write_text(path: str | os.PathLike[str], text: str, what: str) -> Path:
+    """Write a text file likewise."""
+    return write_whole(path, text.encode("utf-8"), what)
+
+
+def write_table(path: str | os.PathLike[str], table: Any, what: str) -> Path:
+    """Write a data frame likewise, with commas between cells."""
+    return write_text(path, table.to_csv(), what)
+
+
+def write_figure(path: str | os.PathLike[str], figure: Any, what: str, **options: Any) -> Path:
+    """Write a picture likewise, in the format that the ending of its name tells."""
+    made = io.BytesIO()
+    figure.savefig(made, format=Path(path).suffix.lstrip(".") or None, **options)
+    return write_whole(path, made.getvalue(), what)
+
+
+@contextmanager
+def whole_folder(path: str | os.PathLike[str], what: str) -> Iterator[Path]:
+    """A folder to be filled, whose content is moved to its place at the end: a folder that is new, or empty.
+
+    Where the filling fails nothing is left behind.
+    """
+    target = Path(path).absolute()
+    is_new, made = not target.exists(), None
+    try:
+        made = Path(
+            tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent if is_new else target)
+        )
+        yield made
+        if is_new:
+            made.chmod(0o777 & ~_umask())
+            made.replace(target)
+        else:
+            for entry in list(made.iterdir()):
+                entry.replace(target / entry.name)
+            made.rmdir()
+    except BaseException as error:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise DataError(
+                f"{what} cannot be written as {str(path)!r}: {error.strerror or error}. Nothing was changed there; "
+                f"make room, or give another place."
+            ) from error
+        raise
 
 
 def _size(count: int) -> str:

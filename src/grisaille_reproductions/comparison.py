@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from grisaille.writing import write_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
@@ -82,7 +84,7 @@ def save_figures(figures: dict[str, Figure], folder: Path | None) -> tuple[Path,
     paths = []
     for name, figure in figures.items():
         path = folder / f"{name}.png"
-        figure.savefig(path, dpi=120)
+        write_figure(path, figure, "The figure", dpi=120)
         paths.append(path)
     return tuple(paths)
 

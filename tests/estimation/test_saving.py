@@ -309,3 +309,32 @@ def test_older_files_say_what_their_digest_covers(tmp_path):
     again = gr.load(tmp_path / "old.nc")
     assert again.estimates == fit.estimates and "covers the numbers but not the texts" in str(again)
     assert "covers the numbers" not in str(fit)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("record", '"evaluations": ', '"evaluations": "a", "was": '),
+        ("record", '"seconds": ', '"seconds": "x", "was": '),
+        ("record", '"status": ', '"status": {}, "was": '),
+        ("record", '"target": "a"', '"target": "aa"'),
+        ("record", '"kind": "parameter"', '"kind": []'),
+        ("record", '"step": ', '"step": "x", "was": '),
+        ("record", '"notes": ', '"notes": [[]], "was": '),
+        ("model", '"1/h"', "2"),
+        ("model", "[0.01,5.0]", '[null,"y"]'),
+        ("model", '["#",0.5]', '["#","1; system()"]'),
+    ],
+)
+def test_what_older_files_do_not_seal_is_of_its_kind(tmp_path, text, old, new):
+    """Such files loaded, and ended in a TypeError where they were printed or saved."""
+    model = Decay(a=gr.Parameter(0.3, "1/h", bounds=(0.01, 5.0)))
+    gr.fit(model, experiment("run", 1), ["a"], METHOD).save(tmp_path / "old.nc")
+    with h5py.File(tmp_path / "old.nc", "a") as file:
+        del file.attrs["seal"]
+        written = file[text][()].decode()
+        assert old in written
+        del file[text]
+        file.create_dataset(text, data=written.replace(old, new, 1), dtype=h5py.string_dtype())
+    with pytest.raises(gr.GrisailleError):
+        gr.load(tmp_path / "old.nc")

@@ -41,6 +41,8 @@ def test_dates_that_are_read(times: list[str], options: dict[str, bool], hours: 
         (["26.03.2025 13:00 PM", "27.03.2025"], "neither a number nor a date"),
         (["20250326", "20250327", "20250328"], "20250326 looks like a date"),
         (["12:30", "12:45"], "A time of day needs its date"),
+        (["26-Mar-2025 10:00", "26-Mar-2025 11:00"], "Give times as numbers of one unit, or as dates: 2025-03-26"),
+        (["26. März 2025", "27. März 2025"], "or as dates"),
     ],
 )
 def test_dates_that_are_refused(times: list[str], words: str) -> None:
@@ -55,6 +57,10 @@ def test_numbers_that_count_days_or_milliseconds_need_their_unit() -> None:
     assert Experiment.from_csv(io.StringIO(text), "date", [], ["y"], unit="d").clock.unit == "d"
     with pytest.raises(DataError, match="milliseconds since 1970"):
         read(["1742947200000", "1742947201000"], unit=None)
+    for first, whose in ((45742, "a spreadsheet's"), (739702, "MATLAB's")):
+        with pytest.raises(DataError, match=f"{first}.0104.* looks like {whose} count of days: give unit='d'"):
+            read([f"{first + k / 96:.11g}" for k in range(1, 5)], unit=None)
+    assert read(["45742.01", "45742.02", "45742.03"], unit=None).output_times[2] == 45742.03  # seconds of a long record
 
 
 def test_the_whole_column_decides_for_every_run() -> None:

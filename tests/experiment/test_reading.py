@@ -128,6 +128,22 @@ def test_numbers_are_written_without_underscores():
         read("t,u,y\n0,1,1_0\n0.5,2.5,\n1,-3e-2,12\n")
 
 
+@pytest.mark.parametrize(
+    ("cell", "decimal", "words"),
+    [
+        ("1.000,5", ",", "Drop separators of thousands"),
+        ("1,234.5", ".", "Drop separators of thousands"),
+        ("1'234.5", ".", "Drop separators of thousands"),
+        ("1\u202f234", ".", "Drop separators of thousands"),
+        ("\u22121.5", ".", "Write the sign of negative numbers as '-'"),
+        ("1.5D+03", ".", "Write exponents with an e"),
+    ],
+)
+def test_numbers_in_other_ways_of_writing_are_refused_with_a_remedy(cell, decimal, words):
+    with pytest.raises(DataError, match=rf"which is not a number\. {words}"):
+        read(f"t;u;y\n0;1;{cell}\n1;2;\n", separator=";", decimal=decimal)
+
+
 @pytest.mark.parametrize("dates", [("26.03.2025", "27.03.2025", "28.03.2025"), ("1.4.2025", "2.4.2025", "3.4.2025"),
                                    ("01.04.2025 06:00", "02.04.2025 06:00", "03.04.2025 06:00")])  # fmt: skip
 def test_dates_with_points_have_the_day_first(dates):

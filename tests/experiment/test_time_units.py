@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
 import grisaille as gr
+from grisaille.experiment.times.clock import UNSAID
 from grisaille.model.units import read_unit
 
 
@@ -30,7 +33,7 @@ class Conversion(House):
     equations = [3600 * House.C * gr.der(House.T) == (House.u - House.T) / House.R]
 
 
-def record(unit: str) -> gr.Experiment:
+def record(unit: str = UNSAID) -> gr.Experiment:
     t = np.arange(0.0, 24.0, 0.5)
     u = np.where(t % 8 < 4, 10.0, 0.0)
     x = np.zeros(t.size)
@@ -47,7 +50,19 @@ def test_a_time_constant_in_seconds(unit: str, said: bool) -> None:
 
 def test_energies_and_powers_agree_in_hours_alone() -> None:
     assert record("h").check(House()) == ()
-    assert "with times in h" in record("min").check(House())[0] and record("s").check(House()) == ()
+    assert "with times in h" in record("min").check(House())[0] and "with times in h" in record("s").check(House())[0]
+
+
+def test_seconds_count_where_they_were_said() -> None:
+    """Plain numbers without a unit say nothing; a unit that was given is kept by all that a record becomes."""
+    assert record().check(House()) == () and record().clock.unit == "s"
+    said = record("s")
+    assert said.fingerprint == record().fingerprint
+    for made in (said.resample(1.0), said.replace(name="b"), record().replace(unit="s"), gr.Experiment.from_dataset(said.to_dataset())):
+        assert "Times are in s in the data" in made.check(House())[0]
+    for units, count in (("s,,\n", 1), ("", 0)):
+        read = gr.Experiment.from_csv(io.StringIO(f"t,u,y\n{units}0,1,2\n1,1,2\n2,1,2\n"), "t", ["u"], ["y"])
+        assert len(read.check(House())) == count
 
 
 def test_a_fit_says_so_and_shows_no_unit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -575,15 +576,23 @@ def test_progress_counts_to_the_last_realization(compiled, monkeypatch, capsys):
 
 @pytest.mark.compiled
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that interrupts")
-def test_ctrl_c_ends_a_compiled_ensemble():
-    """A minute of work, interrupted after a third of a second, ends when the blocks at work are done."""
+@pytest.mark.parametrize("dropped", [False, True])
+def test_ctrl_c_ends_a_compiled_ensemble(dropped):
+    """A minute of work, interrupted after a third of a second, ends when the blocks at work are done, also where
+    Python drops the interruption, in a callback of a weak reference."""
 
     def press(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def press_in_a_callback(*_: object) -> None:
+        thing = Linear()
+        reference = weakref.ref(thing, press)
+        del thing
+        assert reference() is None
+
     given = {"step": 1e-3, "rtol": 1e-1, "reduce": "mean"}
     gr.simulate(Linear(), [0.0, 0.1], realizations=2, **given)
-    before = signal.signal(signal.SIGALRM, press)
+    before = signal.signal(signal.SIGALRM, press_in_a_callback if dropped else press)
     begin = time.perf_counter()
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)

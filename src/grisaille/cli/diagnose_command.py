@@ -10,6 +10,7 @@ import click
 from grisaille.cli.output import Output, answering
 from grisaille.cli.parsing import check_ending
 from grisaille.cli.saved import saved_fit
+from grisaille.writing import write_figure, write_table
 
 
 @click.command("diagnose")
@@ -32,10 +33,10 @@ def command(output: Output, target: Path, level: float, file: Path | None, plot:
     if not fit.converged:
         output.say(f"The fit did not converge: {fit.status}")
     if file is not None:
-        found.table.to_csv(file)
+        write_table(file, found.table, "The table")
         output.written(file)
     if plot is not None:
-        found.plot().savefig(plot)
+        write_figure(plot, found.plot(), "The picture")
         output.written(plot)
     output.answer({
         "fit": str(path), "level": level, "healthy": bool(found), "converged": fit.converged, "status": fit.status,

@@ -12,6 +12,7 @@ from grisaille.cli.parsing import check_ending, numbers
 from grisaille.cli.reading import NAMED, given_of, reading_options
 from grisaille.cli.saved import saved_fit
 from grisaille.errors import DataError
+from grisaille.writing import write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,7 @@ def command(
     if file is None:
         output.say(table.to_string(max_rows=20))
     else:
-        table.to_csv(file)
+        write_table(file, table, "The prediction")
         output.written(file)
     far = _horizon_in_words(fit, horizon)
     output.say(f"Horizon: {far}. Start: {found.attrs['start']}.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from grisaille.cli.output import Output, answering
+from grisaille.writing import write_text
 
 
 @click.command("schema")
@@ -19,7 +20,7 @@ def command(output: Output, file: Path | None) -> int:
 
     text = json.dumps(problem_schema(), ensure_ascii=False, indent=2)
     if file is not None:
-        file.write_text(text + "\n", encoding="utf-8")
+        write_text(file, text + "\n", "The schema")
         output.written(file)
         output.answer({"file": str(file)})
     elif not output.quiet:

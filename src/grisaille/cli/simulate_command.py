@@ -11,6 +11,7 @@ from grisaille.cli.output import Output, answering, plain
 from grisaille.cli.parsing import assignments, check_ending, model_of, numbers, signal_of, times_of
 from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import DataError
+from grisaille.writing import write_figure, write_table, write_whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,7 +51,7 @@ def command(
     if plot is not None:
         from grisaille.reporting import plots
 
-        plots.trajectories(result).savefig(plot)
+        write_figure(plot, plots.trajectories(result), "The picture")
         output.written(plot)
     if file is None and plot is None:
         output.say(result.to_dataframe().to_string(max_rows=20))
@@ -101,6 +102,8 @@ def _of_experiment(target: str, name: str | None, reading: dict[str, Any]) -> di
 
 def _write(result: xr.Dataset, path: Path) -> None:
     if path.suffix == ".nc":
-        result.to_netcdf(path, engine="h5netcdf")
+        from grisaille.estimation.keeping.netcdf import groups_as_bytes
+
+        write_whole(path, groups_as_bytes([("", result)]), "The simulation")
     else:
-        result.to_dataframe().to_csv(path)
+        write_table(path, result.to_dataframe(), "The simulation")

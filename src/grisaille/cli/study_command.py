@@ -13,6 +13,7 @@ from grisaille.cli.output import Output, answering, frame
 from grisaille.cli.parsing import check_ending
 from grisaille.cli.reading import OPTIONS, given_of, reading_options
 from grisaille.errors import DataError, GrisailleError
+from grisaille.writing import write_table
 
 FOLDER = click.Path(path_type=Path)
 
@@ -146,5 +147,5 @@ def _carry_out(output: Output, problem: Any, plan: Any, file: Path, workers: int
 def _write(table: Any, path: Path | None, output: Output) -> None:
     check_ending("--table", path, (".csv",))
     if table is not None and path is not None:
-        table.to_csv(path)
+        write_table(path, table, "The table")
         output.written(path)

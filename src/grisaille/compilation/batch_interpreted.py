@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille import interrupts
 from grisaille.compilation.batch import HOLDS, Batch, Floats, Frozen, Progress, Sizes, empty_answer, finish
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.twin import FilterStates, mix_chains
@@ -79,6 +80,7 @@ class _Block:
                 moved = self.step(t, h, x, *signals, v, *((sx, *du) if ns else ()), *slow, constants)
                 x = moved[0].reshape(m, fused.nx)
                 sx = moved[1].reshape(m, ns, fused.nx) if ns else sx
+            interrupts.check()
             if progress is not None and k % 1000 == 0:
                 progress(int(self.members[0]) + m * k // batch.grid.size, batch.count)
         answer.x[self.members], answer.sx[self.members], answer.w[self.members] = x, sx, filters.w

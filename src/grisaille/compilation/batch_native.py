@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille import interrupts
 from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, empty_answer, finish
 from grisaille.compilation.filters import Filters
 from grisaille.compilation.library import Library
@@ -83,6 +84,7 @@ def run_native(
                 now = blocks[start : start + wave]
                 each = map if threads == 1 else pool.map
                 for block, part in zip(now, each(run, now), strict=True):
+                    interrupts.check()
                     total = part if total is None or part is None else total.joined(part)
                     if progress is not None:
                         progress(int(block[-1]) + 1, batch.count)

@@ -149,7 +149,6 @@ def _keeping(found: Estimate, stage: str, step: Callable[[], Estimate]) -> Estim
 
 
 @checked
-@interrupts.interruptible()
 def evaluate(
     model: Model,
     experiments: Experiment | Sequence[Experiment],

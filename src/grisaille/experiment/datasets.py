@@ -15,7 +15,7 @@ import numpy as np
 from grisaille.errors import DataError
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples
-from grisaille.experiment.times.clock import Clock
+from grisaille.experiment.times.clock import UNSAID, Clock
 from grisaille.laws.content import from_data, to_data
 from grisaille.model.names import suggestion
 
@@ -84,6 +84,7 @@ def _rest(experiment: Experiment) -> dict[str, Any]:
         "t0": experiment.t0,
         "skip": experiment.skip,
         "unit": experiment.clock.unit,
+        "is_said": experiment.clock.is_said,
         "origin": None
         if origin is None
         else origin.tz_localize(None).isoformat()
@@ -129,9 +130,10 @@ def _clock(rest: Mapping[str, Any]) -> Clock:
     import pandas as pd
 
     if rest["origin"] is None:
-        return Clock(rest["unit"])
+        return Clock(rest["unit"], is_said=rest.get("is_said", False))
     origin = pd.Timestamp(rest["origin"])
-    return Clock(rest["unit"], origin if rest["zone"] is None else origin.tz_convert(rest["zone"]))
+    origin = origin if rest["zone"] is None else origin.tz_convert(rest["zone"])
+    return Clock(rest["unit"], origin, rest.get("is_said", False))
 
 
 def _signal(variable: Any, is_static: bool) -> Any:
@@ -154,9 +156,9 @@ def read_dataset(
     found = {name: dataset[v].attrs.get("units", "") for names in wanted for name, v in names.items()}
     units = {**{n: str(u) for n, u in found.items() if u}, **options.get("units", {})}
     axis = dataset[time]
-    unit = axis.attrs.get("unit", "s")
+    unit = axis.attrs.get("unit", UNSAID)
     signals = [{n: dataset[v].values for n, v in names.items()} for names in wanted]
-    arguments = {"unit": str(unit), **options, "units": units}
+    arguments = {"unit": unit if unit is UNSAID else str(unit), **options, "units": units}
     return cls._remade(None, PLAIN, time=axis.values, inputs=signals[0], outputs=signals[1], **arguments)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -19,7 +20,7 @@ from grisaille.experiment.marks import marks_kept
 from grisaille.experiment.record import Record, compared_rows
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples
-from grisaille.experiment.times.clock import Clock
+from grisaille.experiment.times.clock import UNSAID, Clock
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class Experiment(Record):
     weights : factors of residuals: a number, a dict by output, or one number per sample; zero: not measured.
     skip : how many first samples of each output, measured or not, are not compared with the model; or for how long from
         the beginning, as in ``"2h"``.
-    unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it
-        (then any text will do).
+    unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``; seconds where none is given. Dates are converted to it;
+        numbers are taken to be in it (then any text will do).
     units : of signals, by name. Labels, never converted.
     fill : what inputs are where nothing was recorded, in empty cells and in gaps much longer than the usual interval:
         ``"hold"``, ``"interpolate"`` or a number, for all of them or by input. None: empty cells are refused, and a
@@ -94,7 +95,7 @@ class Experiment(Record):
         t0: Any = None,
         weights: Any = None,
         skip: int | str = 0,
-        unit: str = "s",
+        unit: str = UNSAID,
         units: Mapping[str, str] = MappingProxyType({}),
         fill: Any = None,
         marks: Mapping[str, Any] = MappingProxyType({}),
@@ -384,7 +385,7 @@ class Experiment(Record):
         """As the constructor, with a clock already set or rows that have names."""
         known: dict[str, Any] = dict(
             time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
-            skip=0, unit="s", units={}, fill=None, marks={},
+            skip=0, unit=UNSAID, units={}, fill=None, marks={},
         )  # fmt: skip
         for key in arguments:
             if key not in known:
@@ -392,6 +393,8 @@ class Experiment(Record):
         refuse_wrong("Experiment", kinds_of("Experiment", arguments), arguments)
         if clock is not None and "unit" in arguments and arguments["unit"] != clock.unit:
             raise DataError(f"unit is {arguments['unit']!r}, but the times are already in {clock.unit!r}.")
+        if clock is not None and "unit" in arguments:
+            clock = replace(clock, is_said=True)
         return cls._of(read_experiment(**{**known, **arguments}, clock=clock, rows=rows))
 
     @classmethod

@@ -14,7 +14,7 @@ from grisaille.experiment.marks import with_marks
 from grisaille.experiment.rows import Rows
 from grisaille.experiment.signals import Samples, evaluate
 from grisaille.experiment.table import Table
-from grisaille.experiment.times.clock import UNITS, is_calendar
+from grisaille.experiment.times.clock import UNITS, UNSAID, is_calendar
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
@@ -95,7 +95,7 @@ def _make(
 
 def _time_unit(named: str, times: Any) -> str:
     """As the file has it below the header of its times; seconds where it does not, or names a calendar."""
-    return "s" if not named or (named not in UNITS and is_calendar(times)) else named
+    return UNSAID if not named or (named not in UNITS and is_calendar(times)) else named
 
 
 def _wanted(columns: Any, what: str) -> dict[str, Any]:

@@ -22,7 +22,10 @@ DATE = re.compile(
 )
 """How a date begins: 2025-03-26 as ISO 8601 has it, 26.03.2025 or 26/03/2025."""
 CLOCK = re.compile(r"\d{1,2}:\d{2}")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([.,' ]\d{3})+")
+THOUSANDS = re.compile(
+    r"[+-]?[1-9]\d{0,2}([.,'’\u00a0\u2009\u202f ]\d{2,3})*([.,'’\u00a0\u2009\u202f ]\d{3})(?:[.,]\d*)?"
+)
+FORTRAN = re.compile(r"[+-]?[\d.,]+[dD][+-]?\d+")
 WITH_UNIT = re.compile(r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*(%|[^\W\d_].*|°.*)")
 
 
@@ -91,7 +94,7 @@ class Table:
         bad = [k for k, cell in enumerate(cells) if not is_number(cell, self.decimal or ".")]
         more = f" ({len(bad)} such cells)" if len(bad) > 1 else ""
         cell = cells[bad[0]]
-        hint = _hint_on(cell, self.decimal or ".")
+        hint = _hint_on(cell, self.decimal or ".", role)
         return DataError(
             f"Column '{name}' ({role}) holds {cell!r} in {self.rows.at(bad[0])}, which is not a number{more}. {hint}"
         )
@@ -147,7 +150,7 @@ class Table:
         return replace(self, columns=columns, rows=self.rows.take(positions))
 
 
-def _hint_on(cell: str, decimal: str) -> str:
+def _hint_on(cell: str, decimal: str, role: str) -> str:
     """What to do about a cell that is no number."""
     if is_marked(cell):
         return "Only outputs have samples that are known by a limit alone: an input must be known, and so must times."
@@ -163,6 +166,12 @@ def _hint_on(cell: str, decimal: str) -> str:
         return "For numbers with a decimal comma, add decimal=','."
     if decimal == "," and is_number(cell, "."):
         return "With decimal=',' a point has no meaning; drop separators of thousands, or use decimal='.'."
+    if role == "time=" and re.search(r"\d", cell):
+        return "Give times as numbers of one unit, or as dates: 2025-03-26 12:30, or 26.03.2025 12:30."
+    if FORTRAN.fullmatch(cell):
+        return "Write exponents with an e, as in 1.5e3."
+    if "\u2212" in cell or "\u2013" in cell:
+        return "Write the sign of negative numbers as '-': this is another character."
     found = WITH_UNIT.fullmatch(cell)
     if found is not None:
         return f"Write numbers alone; the unit belongs into the header, as in 'P [{found[2]}]', or into a row below it."

@@ -161,6 +161,7 @@ def _row_of(node: Expression, numbers: dict[int, int]) -> tuple[Any, ...]:
     )
 
 
+_LEAVES: dict[str, Any] = {"#": (int, float), "$": str}
 _LOGICAL = {"lt", "le", "gt", "ge", "and", "or", "not", "clock", "edge", "change", "initial", "terminal",
             "whenever"}  # fmt: skip
 
@@ -168,6 +169,8 @@ _LOGICAL = {"lt", "le", "gt", "ge", "and", "or", "not", "clock", "edge", "change
 def _nodes(rows: Iterable[Any]) -> list[Expression]:
     nodes: list[Expression] = []
     for row in rows:
+        if row[0] in _LEAVES and not isinstance(row[1], _LEAVES[row[0]]):
+            raise ModelError(f"A formula of the model holds {repr(row[1])[:60]} in the place of a number or a name.")
         if row[0] == "#":
             nodes.append(Constant(row[1]))
         elif row[0] == "$":

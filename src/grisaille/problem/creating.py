@@ -10,6 +10,7 @@ from pathlib import Path
 
 from grisaille.errors import DataError
 from grisaille.model.names import suggestion
+from grisaille.writing import whole_folder
 
 
 def templates() -> dict[str, str]:
@@ -31,7 +32,8 @@ def create(template: str, folder: Path) -> Path:
         )
     if not folder.parent.is_dir():
         raise DataError(f"{str(folder)!r} cannot be made: there is no folder {str(folder.parent)!r}.")
-    _copy(_root().joinpath(template), folder)
+    with whole_folder(folder, "The problem") as made:
+        _copy(_root().joinpath(template), made)
     return folder
 
 

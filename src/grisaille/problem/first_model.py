@@ -28,6 +28,7 @@ from grisaille.experiment.table import DATE, Table, is_number
 from grisaille.experiment.times.clock import UNITS
 from grisaille.experiment.times.date_texts import as_calendar, refuse_disguised_dates
 from grisaille.model.names import RESERVED, suggestion
+from grisaille.writing import whole_folder
 
 TIMES = (
     "t",
@@ -95,10 +96,11 @@ def create_from_csv(
         raise DataError(f"{str(folder)!r} cannot be made: there is no folder {str(folder.parent)!r}.")
     read = read_file(path, time, inputs, outputs, zone, **reading)
     model, problem = model_text(read), problem_text(read)
-    (folder / "data").mkdir(parents=True)
-    shutil.copyfile(path, folder / "data" / path.name)
-    (folder / "model.py").write_text(model, encoding="utf-8")
-    (folder / "problem.toml").write_text(problem, encoding="utf-8")
+    with whole_folder(folder, "The problem") as made:
+        (made / "data").mkdir()
+        shutil.copyfile(path, made / "data" / path.name)
+        (made / "model.py").write_text(model, encoding="utf-8")
+        (made / "problem.toml").write_text(problem, encoding="utf-8")
     return read
 
 

@@ -19,6 +19,7 @@ from grisaille.model.classes import Model
 from grisaille.modelica.reading import flat_text_of, read_with_settings
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.prepared import structure_of
+from grisaille.writing import whole_folder
 
 ROWS, NOISE, SEED, TRIED = 201, 0.01, 1, 40
 STATES = 2
@@ -64,14 +65,13 @@ def create_from_modelica(
     signals = {n: np.asarray(run[n].values) if run is not None and n in applied else np.zeros(ROWS) for n in recorded}
     run = _run(driven, times, signals)  # with the signals as they are recorded, joined by lines
     chosen = _influential(driven, times, signals, measured, run)
-    folder.mkdir(exist_ok=True)
-    (folder / "data").mkdir()
-    (folder / "model.bmo").write_text(text, "utf-8")
-    (folder / "data" / "simulated.csv").write_text(_table(times, run, signals, measured), "utf-8")
     named = name if is_own and name is not None else None
-    (folder / "problem.toml").write_text(
-        _problem(driven, file.name, named, applied, tuple(recorded), measured, chosen), "utf-8"
-    )
+    problem = _problem(driven, file.name, named, applied, tuple(recorded), measured, chosen)
+    with whole_folder(folder, "The problem") as made:
+        (made / "data").mkdir()
+        (made / "model.bmo").write_text(text, "utf-8")
+        (made / "data" / "simulated.csv").write_text(_table(times, run, signals, measured), "utf-8")
+        (made / "problem.toml").write_text(problem, "utf-8")
     return Made(_title(model), tuple(recorded), measured, chosen)
 
 

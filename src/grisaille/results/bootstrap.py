@@ -9,7 +9,6 @@ from typing import Literal
 from grisaille.calling import checked
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.interrupts import interruptible
 from grisaille.results.monte_carlo import MonteCarlo
 from grisaille.study.bootstrap import BootstrapRuns, bootstrap_task
 from grisaille.study.engine import run_task
@@ -20,7 +19,6 @@ class Bootstrap(MonteCarlo, BootstrapRuns):
 
 
 @checked
-@interruptible()
 def bootstrap(
     fit: Fitted,
     runs: int = 200,

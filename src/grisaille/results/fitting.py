@@ -11,7 +11,6 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import checked_experiments, fit_problem, pose_first
 from grisaille.experiment.experiment import Experiment
-from grisaille.interrupts import interruptible
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal
@@ -20,7 +19,6 @@ from grisaille.results.progress import is_read, say_beforehand, shown
 
 
 @checked
-@interruptible()
 def fit(
     model: Model,
     experiments: Experiment | Sequence[Experiment],

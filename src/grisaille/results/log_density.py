@@ -21,7 +21,6 @@ from grisaille.estimation.problem import Problem
 from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import build_problem, checked_experiments, pose_first
 from grisaille.experiment.experiment import Experiment
-from grisaille.interrupts import interruptible
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
 from grisaille.model.names import suggestion
@@ -247,7 +246,6 @@ class UnboundedDensity:
 
 
 @checked
-@interruptible()
 def log_density(
     model: Model,
     experiments: Experiment | Sequence[Experiment],

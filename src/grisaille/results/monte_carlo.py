@@ -13,7 +13,6 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import checked_experiments, named_experiments, pose_first
 from grisaille.experiment.experiment import Experiment
-from grisaille.interrupts import interruptible
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
 from grisaille.results.runs import Runs
@@ -32,7 +31,6 @@ class MonteCarlo(Runs, MonteCarloRuns):
 
 
 @checked
-@interruptible()
 def monte_carlo(
     model: Model,
     plan: Experiment | Sequence[Experiment],

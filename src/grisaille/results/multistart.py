@@ -16,7 +16,6 @@ from grisaille.estimation.estimator import Estimator
 from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import accepting_method, checked_experiments, find_unknowns
 from grisaille.experiment.experiment import Experiment
-from grisaille.interrupts import interruptible
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
 from grisaille.results.fit import Fit
@@ -42,7 +41,6 @@ class Multistart(Runs, MultistartRuns):
 
 
 @checked
-@interruptible()
 def multistart(
     model: Model,
     experiments: Experiment | Sequence[Experiment],

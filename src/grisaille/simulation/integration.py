@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from grisaille import interrupts
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators import explicit, implicit
@@ -48,6 +49,7 @@ def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task]
     while True:
         begin = time.perf_counter()
         _run(kernel, task, used)
+        interrupts.check()
         task.slice = _next_slice(int(task.slice), time.perf_counter() - begin)
         if on_slice is not None:
             on_slice(task)

@@ -9,7 +9,6 @@ import numpy as np
 
 from grisaille.calling import checked
 from grisaille.errors import DataError
-from grisaille.interrupts import interruptible
 from grisaille.simulation.assertions import check_rows
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.measurement_noise import with_noise
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 
 @checked
-@interruptible()
 def simulate(
     model: Model,
     times: Sequence[float] | np.ndarray,

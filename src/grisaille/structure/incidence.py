@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.drawing import panels
+from grisaille.writing import write_figure
 
 if TYPE_CHECKING:
     from grisaille.structure.reduction import Structure
@@ -59,7 +60,7 @@ def plot_incidence(structure: Structure, path: str | None = None, ax: Any = None
         axes.grid(which="minor", color="0.85", linewidth=0.5)
         axes.tick_params(which="both", length=0)
     if path is not None:
-        figure.savefig(path, dpi=150)
+        write_figure(path, figure, "The picture", dpi=150)
     return figure
 
 

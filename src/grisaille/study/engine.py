@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from pathlib import Path
 from typing import Any
 
+from grisaille import interrupts
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.memory import require_memory
 from grisaille.structure.prepared import structure_of
@@ -94,6 +95,7 @@ def _deal_out(crew: Crew, todo: Sequence[int], keep: Keep) -> list[list[int]]:
                     crew.renew()
                 break
         done, _ = wait(pending, return_when=FIRST_COMPLETED)
+        interrupts.check()
         broken = False
         for future in done:
             chunk = pending.pop(future)

@@ -31,9 +31,13 @@ class Store:
 
     def __init__(self, path: str | Path, header: Mapping[str, str], floats: Sequence[str]) -> None:
         self.path, self.floats, self.format = Path(path), frozenset(floats), FORMAT
+        is_new = not self.path.exists()
         try:
             self._open(header)
         except (sqlite3.Error, UnicodeError) as error:
+            if is_new and self.path.is_file():
+                self.connection.close()
+                self.path.unlink()
             raise EstimationError(f"store='{self.path}' cannot be used as a study's file: {error}.") from error
 
     def _open(self, header: Mapping[str, str]) -> None:

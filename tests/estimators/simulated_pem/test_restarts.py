@@ -70,6 +70,7 @@ def test_across_events_and_with_the_mark():
     fit = gr.fit(Thermostat(), data, ["band"], method, guess={"band": 1.6})
     assert abs(fit["band"] - 2.4) < 0.2
     assert "std. error*" in str(fit) and "events, gr.when(T > 19.0 + band)" in fit.notes[0].replace("19 ", "19.0 ")
+    assert "speak of this minimum alone" in fit.notes[0] and "gr.multistart(…) looks for others" in fit.notes[0]
 
 
 def test_a_wrong_model_is_no_explanation():

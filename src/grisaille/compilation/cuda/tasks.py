@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from grisaille import interrupts
 from grisaille.cache import Cache
 from grisaille.compilation.cuda.launch import SPARE, Graphics, OutOfDeviceMemory
 from grisaille.compilation.cuda.source import TASKS, one_text
@@ -119,6 +120,7 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], method: str, size: int) ->
     there = machine.put(structures)
     while True:
         machine.run(there, count, method == "implicit")
+        interrupts.check()
         structures[...] = machine.fetch(there)
         if all(packed[i].status != Status.MORE for i in range(count)):
             break

@@ -23,6 +23,7 @@ from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.keeping.findings import restored_findings
+from grisaille.estimation.keeping.kinds import check_fields, check_record
 from grisaille.estimation.keeping.netcdf import read_groups
 from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest, seal
 from grisaille.estimation.likelihood import LikelihoodEvaluation
@@ -100,6 +101,7 @@ def _restore(
     if check and saved is not None and seal(str(root["model"].values), text) != str(saved):
         raise DataError(f"The texts in {str(target)!r} are not those that were saved: the file is damaged.")
     record = json.loads(text)
+    check_record(record)
     if saved is None:
         record["notes"] = [*record["notes"], UNSEALED]
     arrays = {str(n): np.ascontiguousarray(root[n].values) for n in root.data_vars if n not in ("model", "record")}
@@ -112,7 +114,21 @@ def _restore(
     ]
     predictions = [groups[f"prediction_{k}"]["y"].values for k in range(len(record["discretisation"]))]
     method = _method(target, record["method"], {**Estimator.known, **estimators})
-    return rebuilt(chosen, experiments, method, record, arrays, predictions)
+    fit = rebuilt(chosen, experiments, method, record, arrays, predictions)
+    check_fields(fit.estimate, "evaluation", "cases")
+    for found in (*fit.estimate.unknowns, *(c.discretisation for c in fit.estimate.cases if c.discretisation)):
+        check_fields(found)
+    _check_targets(fit)
+    return fit
+
+
+def _check_targets(fit: Fitted) -> None:
+    """Raise where an unknown is one of something that the model does not have."""
+    flat = structure_of(fit.initial_model).model
+    tables = {"parameter": flat.parameters, "start": flat.variables, "noise": flat.outputs, "scale": flat.disturbances}
+    for unknown in fit.estimate.unknowns:
+        if unknown.kind in tables and unknown.target not in tables[unknown.kind]:
+            raise KeyError(f"{unknown.name} is one of '{unknown.target}', which the model does not have")
 
 
 def rebuilt(
@@ -142,7 +158,9 @@ def rebuilt(
 
 def _model(target: Path, text: str, record: Mapping[str, Any], given: Model | None, check: bool) -> Model:
     if given is None:
-        saved = restored(packing.unpack(text))
+        content = packing.unpack(text)
+        check_fields(content)
+        saved = restored(content)
         if check and saved.fingerprint != record["model_fingerprint"]:
             raise DataError(f"The model in {str(target)!r} is not the one that was saved: the file is damaged.")
         return saved

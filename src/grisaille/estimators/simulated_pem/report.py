@@ -142,13 +142,18 @@ def _caution(criterion: MeanCriterion) -> str:
     trials = [case.trial for case in criterion.problem.cases]
     jumps = [jump.text for trial in trials for jump in trial.structure.jumps.of_states]
     events = [when.clauses[0].text for trial in trials for when in trial.flat.whens]
+    several = ""
     if jumps:
         why = f"jumps: the equations jump with '{jumps[0]}', and paths that cross it have no derivative there"
     elif events:
         why = f"jumps: paths change at events, gr.when({events[0]}), whose number moves with the unknowns"
+        several = (
+            ", and speak of this minimum alone; there may be one for each number: gr.multistart(…) looks for others"
+        )
     else:
         return ""
-    return f"{why}. Derivatives of the mean were taken by differences: standard errors and intervals are approximate"
+    said = "Derivatives of the mean were taken by differences: standard errors and intervals are approximate"
+    return f"{why}. {said}{several}"
 
 
 def _estimate(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,21 @@ ZONES = (
 """Zones by which a repeated hour is recognised; one for each rule that is much used."""
 
 
+class Unsaid(str):
+    """A unit that stands where nobody names one."""
+
+
+UNSAID = Unsaid("s")
+
+
 @dataclass(frozen=True)
 class Clock:
     """The unit of time, and the instant at which it is zero (None: times are plain numbers)."""
 
     unit: str = "s"
     origin: Any = None
+    is_said: bool = field(default=False, compare=False, repr=False)
+    """Whether somebody named the unit: seconds are what plain numbers have where nobody does."""
 
     def read(self, raw: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
         """Times as floats; plain numbers are taken to be in the clock's unit, from its origin on."""
@@ -183,9 +192,9 @@ def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     if dates and numbers:
         raise DataError(f"{dates[0]} are dates, but {numbers[0]} are numbers. Give all of one kind.")
     if not dates:
-        return Clock(unit)
+        return Clock(str(unit), is_said=unit is not UNSAID)
     index = as_calendar(times[dates[0]], dates[0], PLAIN)
-    return Clock(unit, next(iter(index[~index.isna()]), None))
+    return Clock(str(unit), next(iter(index[~index.isna()]), None), unit is not UNSAID)
 
 
 def is_calendar(raw: Any) -> bool:

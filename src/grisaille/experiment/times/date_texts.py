@@ -24,6 +24,8 @@ CLOCK = re.compile(
 LAST_MONTH = 12
 SERIAL = (25569.0, 73050.0)
 """1970 and 2100 as days since 1899-12-30, which is how spreadsheets count."""
+DATENUM = (719529.0, 767010.0)
+"""The same as days since the year 0, which is how MATLAB counts."""
 FEWEST = 3
 """Rows from which on whole numbers such as 20250326 are not dates by chance."""
 
@@ -161,13 +163,23 @@ def refuse_disguised_dates(values: np.ndarray, header: str, has_unit: bool) -> N
         said = f"{known[0]:.0f} looks like a date, {f'{known[0]:.0f}'[:4]}-{f'{known[0]:.0f}'[4:6]}-…: write dates so"
     elif not has_unit and known.min() > 1e11:
         said = f"{known[0]:.0f} looks like milliseconds since 1970: give unit='ms' if it is, or write dates"
-    elif not has_unit and is_called_so and SERIAL[0] <= known.min() and known.max() <= SERIAL[1]:
-        said = f"{known[0]:g} looks like a spreadsheet's count of days: give unit='d' if it is, or write dates"
+    elif not has_unit and (is_called_so or _are_clock_times(known)):
+        for (first, last), whose in ((SERIAL, "a spreadsheet's"), (DATENUM, "MATLAB's")):
+            if first <= known.min() and known.max() <= last:
+                said = f"{known[0]:.10g} looks like {whose} count of days: give unit='d' if it is, or write dates"
     if said:
         raise DataError(
             f"Column '{header}' (time=) holds numbers, and {said}, as 2025-03-26 13:45. Nothing is guessed. (If they "
             f"are plain numbers, subtract the first from all.)"
         )
+
+
+def _are_clock_times(values: np.ndarray) -> bool:
+    """Whether all are whole seconds or, in few digits, minutes of days, and not all are short: 45742.0104166667."""
+    minutes, seconds, short = (
+        float(np.abs(v - np.round(v)).max()) for v in (1440 * values, 86400 * values, 1e3 * values)
+    )
+    return len(values) >= FEWEST and (seconds < 0.01 or minutes < 0.01) and short > 0.01
 
 
 def _are_digits_of_dates(values: np.ndarray) -> bool:

@@ -5,8 +5,8 @@ differ by a factor, and would agree were time counted in another unit, the model
 
     tau [s] der(T) [degC/h] == u [degC] − T [degC]      agrees for times in s, and is 3600 off for times in h.
 
-Nothing is converted. Plain numbers without a unit say nothing, although seconds are written for them. Constants such as
-3600 may convert, so that what they multiply is left open.
+Nothing is converted. Plain numbers for which nobody names a unit say nothing, although seconds are written for them.
+Constants such as 3600 may convert, so that what they multiply is left open.
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ def _combined(node: Call, inner: list[Unit | None]) -> Unit | None:
 
 def _says_its_unit(record: Record) -> bool:
     """Whether a unit of time is known: seconds are what plain numbers have where nobody says another."""
-    return not record.is_static and (record.clock.unit != "s" or record.clock.origin is not None)
+    clock = record.clock
+    return not record.is_static and (clock.is_said or clock.unit != "s" or clock.origin is not None)
 
 
 def refuse_mixed_units(records: Sequence[Record]) -> None:

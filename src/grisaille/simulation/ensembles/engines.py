@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille import interrupts
 from grisaille.cache import Same
 from grisaille.compilation.batch import Batch, Frozen
 from grisaille.compilation.filters import FilterLayout, Filters
@@ -228,6 +229,7 @@ def in_blocks(count: int, size: int, progress: Progress | None) -> Iterator[NDAr
     for first in range(0, count, size):
         members = np.arange(first, min(first + size, count))
         yield members
+        interrupts.check()
         if progress is not None:
             progress(int(members[-1]) + 1, count)
 

@@ -36,6 +36,7 @@ from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine
 from grisaille.simulation.ensembles.reducers import make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.trial import Point
+from grisaille.writing import whole_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +83,15 @@ def export_ensembles(
         "instructions": step.instructions,
         "batch": [[n, "pointer" if kind is ctypes.c_void_p else "long"] for n, kind, *_ in BatchStructure._fields_],
     }  # fmt: skip
-    target.mkdir(parents=True, exist_ok=True)
-    (target / "kernel.cu").write_text(one_text(step.source), encoding="utf-8")
-    (target / "kernel.json").write_text(json.dumps(told), encoding="utf-8")
-    arrays: dict[str, Any] = {**job.arrays, **{f"signal_{i}": s for i, s in enumerate(job.signals)}}
-    np.savez_compressed(target / "arrays.npz", **arrays)
-    for name, source in (("launch.py", "launch.py"), ("run.py", "exported.py")):
-        text = (resources.files("grisaille.compilation.cuda") / source).read_text(encoding="utf-8")
-        (target / name).write_text(text.replace("from grisaille.compilation.cuda.launch", "from launch"), "utf-8")
+    target.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with whole_folder(target, "The kernel") as made:
+        (made / "kernel.cu").write_text(one_text(step.source), encoding="utf-8")
+        (made / "kernel.json").write_text(json.dumps(told), encoding="utf-8")
+        arrays: dict[str, Any] = {**job.arrays, **{f"signal_{i}": s for i, s in enumerate(job.signals)}}
+        np.savez_compressed(made / "arrays.npz", **arrays)
+        for name, source in (("launch.py", "launch.py"), ("run.py", "exported.py")):
+            text = (resources.files("grisaille.compilation.cuda") / source).read_text(encoding="utf-8")
+            (made / name).write_text(text.replace("from grisaille.compilation.cuda.launch", "from launch"), "utf-8")
     steps = (len(job.arrays["grid"]) - 1) * job.substeps
     return Exported(target, len(points), int(options.realizations), steps, step.instructions)
 

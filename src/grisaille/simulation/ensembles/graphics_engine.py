@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille import interrupts
 from grisaille.compilation.batch import Batch, Frozen
 from grisaille.compilation.cuda.batch_cuda import are_alike, run_batches
 from grisaille.compilation.filters import FilterLayout
@@ -48,7 +49,13 @@ class GraphicsEngine(FusedEngine):
 
     def execute(self, batch: Batch, moments: bool, rows: bool, progress: Progress | None) -> Frozen:
         single = self.device == "cuda-single"
-        return run_batches(self.step.source, self.step, [batch], moments, rows, single, progress)[0]
+
+        def told(done: int, count: int) -> None:
+            interrupts.check()
+            if progress is not None:
+                progress(done, count)
+
+        return run_batches(self.step.source, self.step, [batch], moments, rows, single, told)[0]
 
     def _sized(self) -> FusedStep:
         """The step with the sizes of all directions."""

@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille import interrupts
 from grisaille.cache import Same
 from grisaille.compilation.batch_native import processors
 from grisaille.compilation.kernel import Kernel, build_kernel
@@ -137,6 +138,7 @@ class TaskEngine:
         for slab in slabs:
             parts = []
             for members, made in self._blocks(slab, set(skip)):
+                interrupts.check()
                 parts.append(self._block(members, slab, made, moments, rows))
                 if progress is not None:
                     progress(int(members[-1]) + 1, self.setting.count)
@@ -180,7 +182,8 @@ class TaskEngine:
         # the interpreted integrators hold the interpreter's lock anyway
         workers = (s.threads or processors()) if self.kernel.is_compiled else 1
         with ThreadPoolExecutor(max_workers=workers) as pool:
-            list(pool.map(one, range(members.size)))
+            for _ in pool.map(one, range(members.size)):
+                interrupts.check()
         good = [i for i in range(members.size) if failed[i] < 0 and i not in left_out]
         part = Moments.of(y[good], sy[good]) if moments and good else None
         return Answer(y if rows else None, sy if rows else None, part, failed)
