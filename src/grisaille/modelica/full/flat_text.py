@@ -14,6 +14,18 @@ from typing import Any
 
 from grisaille.modelica.full.confidence import Places, references_in, span_of
 from grisaille.modelica.full.flat_expressions import STANDING_IN, Expressions, Tree, Unwritable, node_of, quoted, string
+from grisaille.modelica.full.statements_as_assertions import (
+    EQUAL,
+    INSIDE,
+    SEE,
+    SET,
+    apart,
+    condition_of,
+    head_of,
+    is_of_section,
+    sides_of,
+    word_of,
+)
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
 _SETTLED = ("Parameter", "Constant")
@@ -215,8 +227,8 @@ class _Writer(Expressions):
         if any(not entry.get("interiors_materialized", True) for entry in flat["structured_equations"]):
             raise Unwritable("loops of equations were left as loops")
         for key, title in (("initial_", "initial equation"), ("", "equation")):
-            equations, asserts = flat[f"{key}equations"], flat.get(f"{key}assert_equations") or []
-            chains = [] if key else flat["when_chains"]
+            equations, (asserts, told) = flat[f"{key}equations"], apart(flat.get(f"{key}assert_equations") or [])
+            chains = [] if key else [chain for chain in flat["when_chains"] if not is_of_section(chain)]
             if equations or asserts or chains:
                 out.add(f"  {title}")
             for entry in equations:
@@ -225,6 +237,11 @@ class _Writer(Expressions):
                 self._assert(entry, "    ", _origin(entry.get("span"), ""))
             for chain in chains:
                 self._when_chain(chain)
+            inside = iter([] if key else [chain for chain in flat["when_chains"] if is_of_section(chain)])
+            for statements in told:
+                out.add("  algorithm")
+                for entry in statements:
+                    self._told(entry, inside)
             for section in flat[f"{key}algorithms"]:
                 out.add(f"  {title.replace('equation', 'algorithm')}")
                 for statement in section["statements"]:
@@ -271,6 +288,21 @@ class _Writer(Expressions):
             parts.append(self.text(entry["level"]))
         self.out.add(f"{indent}assert({', '.join(parts)});", origin)
 
+    def _told(self, entry: Tree, chains: Iterator[Tree]) -> None:
+        """A statement that the flattener knew as an assertion."""
+        word, origin = word_of(entry), _origin(entry.get("span"), "")
+        if word == SEE:
+            self._when_chain(next(chains))
+        elif word in (SET, EQUAL):
+            left, right = sides_of(entry)
+            self.here = origin
+            self.out.add(f"    {self.text(left)} {':=' if word == SET else '='} {self.text(right)};", origin)
+        elif not word:
+            self._assert(entry, "    ", origin)
+        elif word != INSIDE:
+            self.here = origin
+            self.out.add(f"    {head_of(word, self.text(condition_of(entry)[0]))}", origin)
+
     def _when_chain(self, chain: Tree) -> None:
         word = "when"
         for branch in (chain["first"], *chain["else_when"]):
@@ -289,7 +321,7 @@ class _Writer(Expressions):
         elif kind == "Reinit":
             self.out.add(f"{indent}reinit({self._target(inner['state'])}, {self.text(inner['value'])});", origin)
         elif kind == "Assert":
-            self._assert(inner, indent, origin)
+            self._told(inner, iter(()))
         elif kind == "Terminate":
             self.out.add(f"{indent}terminate({self.text(inner['message'])});", origin)
         elif kind == "Conditional":

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
+from grisaille.modelica.full.mending import Edit, edited, end_of_argument, end_of_parentheses, without_words
 from grisaille.modelica.full.package_sizes import with_numbers
 from grisaille.modelica.full.record_constants import with_scalars
 from grisaille.modelica.full.remedies_of_algorithms import with_whens_as_equations
@@ -21,6 +21,7 @@ from grisaille.modelica.full.remedies_of_names import (
     without_input,
 )
 from grisaille.modelica.full.remedies_of_types import with_interface, with_member, with_other_kind
+from grisaille.modelica.full.statements_as_assertions import with_assertions, with_entries_set
 from grisaille.modelica.full.table_texts import without_object
 
 SAMPLE = "grisaille_sample"
@@ -195,6 +196,41 @@ def _without_tables(texts: Texts, found: re.Match[str]) -> Texts:
     return texts
 
 
+_MATRIX = re.compile(r"(?<=[=,({])(\s*)\[([^\[\]{}()]*)\]")
+_ENTRY = re.compile(r"\s*[-+]?\s*(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*")
+
+
+def _with_braces(texts: Texts, found: re.Match[str]) -> Texts:
+    """``[1, 2; 3, 4]`` of numbers as ``{{1, 2}, {3, 4}}``, of which each component of an array gets its row."""
+
+    def places(bare: str) -> Iterator[Edit]:
+        for matrix in _MATRIX.finditer(bare):
+            rows = [row.split(",") for row in matrix[2].split(";")]
+            if all(_ENTRY.fullmatch(entry) for row in rows for entry in row):
+                written = ", ".join(f"{{{', '.join(entry.strip() for entry in row)}}}" for row in rows)
+                yield matrix.end(1), matrix.end(), f"{{{written}}}"
+
+    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+
+
+_DELAY = re.compile(r"(?<![\w.])delay\s*(?=\()")
+
+
+def _with_real_times(texts: Texts, found: re.Match[str]) -> Texts:
+    """``delay(x, 1)`` as ``delay(x, 1.0 * (1))``."""
+
+    def places(bare: str) -> Iterator[Edit]:
+        for call in _DELAY.finditer(bare):
+            at = end_of_argument(bare, call.end() + 1)
+            while bare[at : at + 1] == ",":
+                last = end_of_argument(bare, at + 1)
+                yield at + 1, at + 1, " 1.0 * ("
+                yield last, last, ")"
+                at = last
+
+    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+
+
 _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"(?<=unbalanced model: )(\d+) equations, (\d+) unknowns(?=[^\0]*\0(.*))"), _balanced),
     (re.compile(r"variable `[^`]*\b(\w+)` has the wrong DAE coordinate role"), _without_causality),
@@ -213,8 +249,18 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"ExternalObject lifecycle for '(\w+)': resolved base DefId\(\d+\) is missing"), _with_own_name),
     (re.compile(r"a table read from a file"), _without_tables),
     (
+        re.compile(r"unsupported Flat semantic owner `when assignment`: `(?:[\w.\[\], ]+\.)?(\w+)\[[\d, ]+\]` is not"),
+        lambda texts, found: with_entries_set(texts, found[1]),
+    ),
+    (
         re.compile(r"sequential read of `(?:[\w.]+\.)?(\w+)`.*requires an SSA event transition"),
         lambda texts, found: with_whens_as_equations(texts, found[1]),
+    ),
+    (re.compile(r"delay\(\) (?:time|delayMax) argument must have type"), _with_real_times),
+    (re.compile(r"expression shape mismatch"), _with_braces),
+    (
+        re.compile(r"unsupported model algorithm|not allowed in while-statement conditions or bodies"),
+        lambda texts, found: with_assertions(texts),
     ),
     (
         re.compile(r"violates constrainedby: `([\w.]+)` is not a subtype of `([\w.]+)`"),
