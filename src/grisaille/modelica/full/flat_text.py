@@ -80,7 +80,7 @@ class Unknown(Exception):
 
 class _Writer(Expressions):
     def __init__(self, flat: Tree, name: str, files: Mapping[int, str]) -> None:
-        super().__init__(flat)
+        super().__init__(flat, files)
         self.name = name
         self.places = Places(files)
         self.out = FlatText()
