@@ -7,6 +7,7 @@ the component of a library, and not a line that nobody has seen.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -224,15 +225,20 @@ class _Writer(Expressions):
 
     def _sections(self) -> None:
         flat, out = self.flat, self.out
-        if any(not entry.get("interiors_materialized", True) for entry in flat["structured_equations"]):
-            raise Unwritable("loops of equations were left as loops")
         for key, title in (("initial_", "initial equation"), ("", "equation")):
             equations, (asserts, told) = flat[f"{key}equations"], apart(flat.get(f"{key}assert_equations") or [])
             chains = [] if key else [chain for chain in flat["when_chains"] if not is_of_section(chain)]
             if equations or asserts or chains:
                 out.add(f"  {title}")
-            for entry in equations:
-                self._equation(entry)
+            loops = {loop["first_equation_index"]: loop for loop in flat.get(f"{key}structured_equations") or []
+                     if not loop.get("interiors_materialized", True)}  # fmt: skip
+            k = 0
+            while k < len(equations):
+                if k in loops:
+                    k += self._loop(loops[k], equations[k:])
+                else:
+                    self._equation(equations[k])
+                    k += 1
             for entry in asserts:
                 self._assert(entry, "    ", _origin(entry.get("span"), ""))
             for chain in chains:
@@ -246,6 +252,26 @@ class _Writer(Expressions):
                 out.add(f"  {title.replace('equation', 'algorithm')}")
                 for statement in section["statements"]:
                     self._statement(statement, "    ", _origin(section.get("span"), ""))
+
+    def _loop(self, loop: Tree, entries: list[Tree]) -> int:
+        """Equations of which only the outermost are written out, as a loop; how many they are."""
+        origin = self.here = _origin(entries[0].get("span"), _component(entries[0].get("origin")))
+        indices, body = loop["domain"]["binders"], loop["template"]["body"]
+        ranges = [range(i["lower"], i["upper"] + (1 if i["step"] > 0 else -1), i["step"]) for i in indices]
+        count = len(body) * math.prod(map(len, ranges))
+        names = [index["display_name"] for index in indices]
+        covered = entries[:count]
+        if len(covered) < count or any(entry.get("scalar_count", 1) != 1 for entry in covered) or len(
+            body
+        ) != loop["equations_per_point"]:
+            raise Unwritable("loops of equations were left as loops")
+        for name, one in zip(names, ranges, strict=True):
+            self.out.add(f"    for {quoted(name)} in {one.start}:{one.step}:{one[-1]} loop", origin)
+        for residual in body:
+            self._equation({**entries[0], "residual": residual})
+        for _ in names:
+            self.out.add("    end for;", origin)
+        return count
 
     def _equation(self, entry: Tree) -> None:
         residual, many = entry["residual"], entry.get("scalar_count", 1)
