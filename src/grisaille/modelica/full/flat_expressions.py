@@ -8,7 +8,7 @@ from typing import Any
 
 from grisaille.errors import ModelError
 from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
-from grisaille.modelica.full.remedies import SAMPLE, TIME
+from grisaille.modelica.full.remedies import ORDINAL, SAMPLE, TIME
 
 Tree = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ _OPERATORS = {
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-STANDING_IN = {DERIVATIVE: "der", SAMPLE: "sample", TIME: "time"}
+STANDING_IN = {DERIVATIVE: "der", SAMPLE: "sample", TIME: "time", ORDINAL: "Integer"}
 """Functions that stand for built-in ones while a text is flattened."""
 
 
@@ -196,6 +196,8 @@ class Expressions:
         name = inner["name"]["name"]
         if name == TIME:
             return STANDING_IN[TIME]
+        if name == ORDINAL:
+            inner = {**inner, "args": [inner["args"][0]["Binary"]["lhs"]]}
         arguments = [self._argument(a) for a in inner["args"]]
         return f"{self._called(name)}({', '.join(arguments)})"
 

@@ -33,6 +33,9 @@ _SAMPLE = (
 TIME = "grisaille_time"
 """The function that stands for ``time`` in initial algorithms."""
 _TIME = f"\nfunction {TIME} output Real y; algorithm y := 0; end {TIME};\n"
+ORDINAL = "grisaille_ordinal"
+"""The function that stands for ``Integer`` of an enumeration, whose argument is compared with itself."""
+_ORDINAL = f"\nfunction {ORDINAL} input Boolean u; output Integer y; algorithm y := if u then 1 else 0; end {ORDINAL};\n"
 _CONNECTOR = re.compile(r"\bconnector\s+(\w+)\b.*?\bend\s+\1\s*;", re.DOTALL)
 BALANCED = "grisaille_balanced"
 """A model with as many equations as unknowns, whose own ones, ``0 = 0`` or unknowns of this name, are left out."""
@@ -89,6 +92,34 @@ def _times_at_the_start(bare: str) -> Iterator[Edit]:
         end = _SECTION.search(bare, section.end())
         for used in re.finditer(r"(?<![\w.])time(?!\w)", bare[section.end() : end.start() if end else len(bare)]):
             yield section.end() + used.start(), section.end() + used.end(), f"{TIME}()"
+
+
+def _with_named_ordinals(texts: Texts, found: re.Match[str]) -> Texts:
+    """``Integer(e)`` of an enumeration as ``grisaille_ordinal(e >= e)``: rumoca does not compute with literals."""
+    call = re.compile(r"(?<![\w.])Integer\s*\((?=([^();=]+)\))")
+
+    def places(bare: str) -> Iterator[Edit]:
+        for m in call.finditer(bare):
+            yield m.start(), m.end(), f"{ORDINAL}({m[1]} >= "
+
+    changed = {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+    return changed | {MAIN: changed[MAIN] + _ORDINAL} if changed != texts else texts
+
+
+_VECTORS = re.compile(r"(?<![\w.])(?:cross|skew|outerProduct|symmetric)\s*\(")
+_WHOLE = re.compile(r"(?<![\w.\[:])\d+(?![\w.\]:])")
+
+
+def _with_real_vectors(texts: Texts, found: re.Match[str]) -> Texts:
+    """``cross({1, 0, 0}, v)`` as ``cross({1.0, 0.0, 0.0}, v)``."""
+
+    def places(bare: str) -> Iterator[Edit]:
+        for call in _VECTORS.finditer(bare):
+            end = end_of_parentheses(bare, call.end())
+            for braces in re.compile(r"\{[^{}\[\]()]*\}").finditer(bare, call.end(), end):
+                yield from ((m.end(), m.end(), ".0") for m in _WHOLE.finditer(bare, braces.start(), braces.end()))
+
+    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
 
 
 def _with_integers(texts: Texts, found: re.Match[str]) -> Texts:
@@ -258,6 +289,8 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     ),
     (re.compile(r"delay\(\) (?:time|delayMax) argument must have type"), _with_real_times),
     (re.compile(r"expression shape mismatch"), _with_braces),
+    (re.compile(r"expected a numeric expression, found Enumeration"), _with_named_ordinals),
+    (re.compile(r"expression type mismatch: expected Real, found Integer"), _with_real_vectors),
     (
         re.compile(r"unsupported model algorithm|not allowed in while-statement conditions or bodies"),
         lambda texts, found: with_assertions(texts),
