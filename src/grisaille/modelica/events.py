@@ -103,7 +103,9 @@ class Events:
         """Variables of which a value before an event is asked for."""
         found: dict[str, None] = {}
         everything = list(tree.walk(*nodes))
-        assigned = {n.target.path for n in everything if isinstance(n, tree.Assign) and isinstance(n.target, tree.Reference)}
+        assigned = {
+            n.target.path for n in everything if isinstance(n, tree.Assign) and isinstance(n.target, tree.Reference)
+        }
         for node in everything:
             is_edge = isinstance(node, tree.Calling) and node.name == "edge"
             if is_edge and not assigned.isdisjoint(tree.references(*node.arguments)):

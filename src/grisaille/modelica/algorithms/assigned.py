@@ -14,7 +14,6 @@ from grisaille.modelica.assembling import entry_of, mapped, steps_below
 from grisaille.modelica.evaluation import Local, array_of, unquoted
 from grisaille.modelica.values import Unfit, describe
 
-
 ENTERED = " entered"
 """The key of local values under which the names stand that statements set: what they were before is not among these."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from grisaille.modelica.full.confidence import Places, references_in, span_of
 from grisaille.modelica.full.flat_expressions import STANDING_IN, Expressions, Tree, Unwritable, node_of, quoted, string
+from grisaille.modelica.full.remedies_of_types import PERHAPS, absent_members
 from grisaille.modelica.full.statements_as_assertions import (
     EQUAL,
     INSIDE,
@@ -85,6 +86,8 @@ class _Writer(Expressions):
         self.name = name
         self.places = Places(files)
         self.out = FlatText()
+        self._absent: set[str] = set()
+        """Members of expandable connectors that are not there."""
         self.here = Origin()
         """Where stands what is being written."""
 
@@ -96,7 +99,10 @@ class _Writer(Expressions):
             if name not in STANDING_IN:
                 self._function(name, function)
         self.out.add(f"  model {quoted(self.name)} {_words(flat.get('model_description'))}")
+        self._absent = absent_members(flat)
         for name, variable in flat["variables"].items():
+            if name in self._absent:
+                continue
             self.here = _origin(variable.get("source_span"), name)
             self.out.add(f"    {self._declaration(name, variable)};", self.here)
         self._sections()
@@ -237,7 +243,8 @@ class _Writer(Expressions):
                 if k in loops:
                     k += self._loop(loops[k], equations[k:])
                 else:
-                    self._equation(equations[k])
+                    if self._absent.isdisjoint(references_in(equations[k]["residual"]) if self._absent else ()):
+                        self._equation(equations[k])
                     k += 1
             for entry in asserts:
                 self._assert(entry, "    ", _origin(entry.get("span"), ""))
@@ -261,9 +268,11 @@ class _Writer(Expressions):
         count = len(body) * math.prod(map(len, ranges))
         names = [index["display_name"] for index in indices]
         covered = entries[:count]
-        if len(covered) < count or any(entry.get("scalar_count", 1) != 1 for entry in covered) or len(
-            body
-        ) != loop["equations_per_point"]:
+        if (
+            len(covered) < count
+            or any(entry.get("scalar_count", 1) != 1 for entry in covered)
+            or len(body) != loop["equations_per_point"]
+        ):
             raise Unwritable("loops of equations were left as loops")
         for name, one in zip(names, ranges, strict=True):
             self.out.add(f"    for {quoted(name)} in {one.start}:{one.step}:{one[-1]} loop", origin)
@@ -482,7 +491,8 @@ def _is_inner(name: str) -> bool:
 
 
 def _words(text: str | None) -> str:
-    return string(text) if text else ""
+    said = (text or "").removesuffix(PERHAPS)
+    return string(said) if said else ""
 
 
 def _origin(span: Any, component: str) -> Origin:

@@ -35,7 +35,9 @@ TIME = "grisaille_time"
 _TIME = f"\nfunction {TIME} output Real y; algorithm y := 0; end {TIME};\n"
 ORDINAL = "grisaille_ordinal"
 """The function that stands for ``Integer`` of an enumeration, whose argument is compared with itself."""
-_ORDINAL = f"\nfunction {ORDINAL} input Boolean u; output Integer y; algorithm y := if u then 1 else 0; end {ORDINAL};\n"
+_ORDINAL = (
+    f"\nfunction {ORDINAL} input Boolean u; output Integer y; algorithm y := if u then 1 else 0; end {ORDINAL};\n"
+)
 _CONNECTOR = re.compile(r"\bconnector\s+(\w+)\b.*?\bend\s+\1\s*;", re.DOTALL)
 BALANCED = "grisaille_balanced"
 """A model with as many equations as unknowns, whose own ones, ``0 = 0`` or unknowns of this name, are left out."""

@@ -195,9 +195,7 @@ class _Section:
         sign = self.bare.find(":=", at, last)
         if sign < 0:
             self._call(at, last)
-        elif re.fullmatch(
-            r"\s*[A-Za-z_][\w.]*\s*(?:\[.*\]\s*)?(?:\.[\w.]+\s*)?", self.bare[at:sign], re.DOTALL
-        ):
+        elif re.fullmatch(r"\s*[A-Za-z_][\w.]*\s*(?:\[.*\]\s*)?(?:\.[\w.]+\s*)?", self.bare[at:sign], re.DOTALL):
             self.edits += _assertion(self.bare, at, sign, sign + 2, last, self._words(SET))
         else:
             raise _Unlike
@@ -319,7 +317,7 @@ def _place(entry: Mapping[str, Any]) -> tuple[int, ...]:
     _, places, signs = _message(entry).split("|")
     found = [int(place) for place in places.split(",")]
     counted = [index if sign == "+" else -index for index, sign in zip(condition_of(entry)[1], signs, strict=True)]
-    return tuple(number for pair in zip(found, counted, strict=False) for number in pair) + (found[-1],)
+    return (*tuple(number for pair in zip(found, counted, strict=False) for number in pair), found[-1])
 
 
 def is_of_section(chain: Mapping[str, Any]) -> bool:
