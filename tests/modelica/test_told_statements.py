@@ -211,3 +211,11 @@ def test_members_of_buses_that_nothing_uses_are_not_there() -> None:
     np.testing.assert_allclose(result["k.u"], TIMES)
     np.testing.assert_allclose(result["k2.u"], 5 * TIMES)
     assert "b.a" not in result and "used" in str(model) and "expandable" not in str(model)
+
+
+def test_the_level_of_an_assertion_is_kept() -> None:
+    text = """model T model P Real x = time; equation assert(x < 2, "high", AssertionLevel.%s); end P; P p; end T;"""
+    with pytest.warns(UserWarning, match="high"):
+        run(text % "warning")
+    with pytest.raises(gr.GrisailleError, match="high"):
+        run(text % "error")

@@ -31,6 +31,7 @@ from grisaille.modelica.full.statements_as_assertions import (
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
 _SETTLED = ("Parameter", "Constant")
+_LEVELS = {"1": "AssertionLevel.warning", "2": "AssertionLevel.error"}
 _ENTRY = re.compile(r"(.+)\[([\d, ]+)\]")
 
 
@@ -320,7 +321,8 @@ class _Writer(Expressions):
         self.here = origin
         parts = [self.text(entry["condition"]), self.text(entry["message"])]
         if entry.get("level") is not None:
-            parts.append(self.text(entry["level"]))
+            level = self.text(entry["level"])
+            parts.append(_LEVELS.get(level, level))
         self.out.add(f"{indent}assert({', '.join(parts)});", origin)
 
     def _told(self, entry: Tree, chains: Iterator[Tree]) -> None:

@@ -277,7 +277,7 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     ),
     (re.compile(r"dimension expression could not be evaluated"), lambda texts, found: with_numbers(texts)),
     (re.compile(r"is determined from `time`"), _with_named_time),
-    (re.compile(r"unsupported runtime operator `sample`|is already owned by clock identity"), _with_named_samples),
+    (re.compile(r"unsupported runtime operator `sample`|owned by clock identity"), _with_named_samples),
     (re.compile(r"conditional component `(\w+)` requires parameter expression"), _with_integers),
     (re.compile(r"ExternalObject lifecycle for '(\w+)': resolved base DefId\(\d+\) is missing"), _with_own_name),
     (re.compile(r"a table read from a file"), _without_tables),
