@@ -151,3 +151,35 @@ def test_entries_without_a_value_then_are_refused(statements: str, told: str) ->
     body = f"Real x; Real 'r[1]'; Real 'r[2]'; discrete Real k; equation x = time; algorithm {statements}"
     with pytest.raises(gr.ModelError, match=told):
         gr.read_modelica(model(body))
+
+
+BEFORE = """
+Integer k(start = 0, fixed = true); Integer c(start = 5, fixed = true); Integer v[2](each start = 1, each fixed = true);
+Boolean b(start = false, fixed = true); Integer ne(start = 0, fixed = true); Integer nc(start = 0, fixed = true);
+algorithm
+  when time > 1 then
+    k := 4; k := k + pre(k) + 1; v[1] := 7; v[2] := v[1] + pre(v[1]); c := c + 1; c := c + 10 * pre(c);
+    b := true;
+    if edge(b) then ne := ne + 1; end if; if change(b) then nc := nc + 1; end if;
+    b := false;
+    if edge(b) then ne := ne + 10; end if; if change(b) then nc := nc + 10; end if;
+  end when;
+"""
+
+
+@pytest.mark.compiled
+def test_pre_is_what_was_before_the_event_whatever_statements_have_set() -> None:
+    result = gr.simulate(gr.read_modelica(model(BEFORE)), [0.0, 0.5, 1.5])
+    for name, value in {"k": 5, "v[2]": 8, "c": 56, "ne": 1, "nc": 1}.items():
+        assert result[name].values[-1] == value, name
+
+
+@pytest.mark.compiled
+def test_edges_and_changes_of_what_statements_set() -> None:
+    body = """Integer i(start = 0, fixed = true); Integer n(start = 0, fixed = true);
+    Boolean b(start = false, fixed = true); Integer m(start = 0, fixed = true);
+    algorithm
+      i := integer(time); if change(i) then n := pre(n) + 1; end if;
+      b := sin(6.283185307179586 * time - 0.5) > 0; if edge(b) then m := pre(m) + 1; end if;"""
+    result = gr.simulate(gr.read_modelica(model(body)), [0.0, 0.3, 1.5, 3.5])
+    assert result["n"].values.tolist() == [0, 0, 1, 3] and result["m"].values.tolist() == [0, 1, 2, 4]

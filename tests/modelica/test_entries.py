@@ -96,3 +96,22 @@ def test_loops_and_calls_without_a_bound_are_refused() -> None:
     for function, words in ((loop, "'while' may be repeated more than 100 times"), (itself, "calls itself more than")):
         with pytest.raises(ModelError, match=words):
             gr.read_modelica(texts.model("Real y; equation y = 'f'(time);", function))
+
+
+FIELDS = """record 'P' Real k; Real x[2]; end 'P';
+function 'seconds' input 'P' p[:]; output Real s; algorithm s := sum(p.x[2]); end 'seconds';
+function 'firsts' input 'P' p[:]; output Real s; algorithm s := sum(p[2:3].x[1]); end 'firsts';"""
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [
+        ("sum(p.x[2])", 6), ("sum(p[2:3].x[1])", 50), ("sum(p.x)", 66), ("p[3].x[2] + p[2].x[1]", 23),
+        ("sum(p[:].x[{2, 1}])", 66), ("'seconds'(p)", 6), ("'firsts'(p)", 50), ("sum(p.x[end])", 6),
+    ],
+)  # fmt: skip
+def test_subscripts_of_a_field_of_an_array_of_records(formula: str, value: float) -> None:
+    body = f"""'P' p[3]; Real y;
+    equation for i in 1:3 loop p[i].k = i; p[i].x = {{10 * i, i}}; end for; y = {formula};"""
+    result = gr.simulate(gr.read_modelica(texts.model(body, FIELDS)), [0.0, 1.0], compiled=False)
+    assert result["y"].values[-1] == value

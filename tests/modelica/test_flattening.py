@@ -287,6 +287,25 @@ def test_folders_of_libraries_must_exist() -> None:
         gr.read_modelica(PLANT, name="Plant.Drive", path=[3])
 
 
+def test_a_flat_text_needs_no_flattener_where_libraries_are_given(tmp_path: Path) -> None:
+    text = """within A.B;
+    model M
+      function gcd input Integer a; input Integer b; output Integer g; protected Integer x = a, y = b, z;
+      algorithm while y <> 0 loop z := mod(x, y); x := y; y := z; end while; g := x; end gcd;
+      Real y = gcd(12, 18) * time;
+    end M;"""
+    (tmp_path / "Other.mo").write_text("package Other end Other;")
+    result = gr.simulate(gr.read_modelica(text, path=tmp_path), TIMES, compiled=False)
+    assert np.allclose(result["y"], 6 * TIMES)
+    with pytest.raises(ModelError, match=r"As flat text, without libraries: .*\n.*'y' is not declared"):
+        gr.read_modelica("model M Real x; equation x = y; end M;", path=tmp_path)
+
+
+def test_conditions_of_components_are_full_modelica() -> None:
+    text = "model M model P Real x = time; end P; parameter Boolean use = false; P a if use; P b; end M;"
+    assert is_full(text, None) and not is_full("model M Real x = if time > 1 then 1 else 2; end M;", None)
+
+
 def test_the_compiler_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rumoca")
     monkeypatch.chdir(tmp_path)

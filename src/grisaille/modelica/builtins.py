@@ -293,6 +293,9 @@ def _index(value: Any) -> Any:
     return value.index if isinstance(value, Enumerated) else int(value) if isinstance(value, bool) else value
 
 
+_rounded = _whole(floor)
+
+
 _MATH: dict[str, Callable[..., float]] = {
     "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
     "atan2": math.atan2, "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "exp": math.exp, "log": math.log,
@@ -308,7 +311,7 @@ BUILTINS: dict[str, Function] = {
     "sign": lambda x: elementwise(_sign, x),
     "floor": floor,
     "ceil": ceil,
-    "integer": _whole(floor),
+    "integer": lambda value: value.index if isinstance(value, Enumerated) else _rounded(value),
     "Integer": _index,
     "mod": lambda x, y: elementwise(_mod, x, y),
     "div": lambda x, y: elementwise(_truncated, x, y),

@@ -305,8 +305,7 @@ class Evaluator:
     def _referred(self, node: tree.Reference, local: Local) -> Any:
         value, parts = self._base(node, local)
         for part in parts:
-            value = field(value, part.name) if part.name else value
-            value = self.subscript(value, part.subscripts, local)
+            value = self._part(value, part, local)
         if isinstance(value, Unset):
             raise Refused(node.at, f"'{node.path}' is used before it has a value")
         return ready(value)
@@ -338,6 +337,14 @@ class Evaluator:
         if entries:
             return assembled(first.name, entries, local.__getitem__), [tree.Part("", first.subscripts), *node.parts[1:]]
         raise Refused(node.at, f"'{node.path}' is not declared")
+
+    def _part(self, value: Any, part: tree.Part, local: Local) -> Any:
+        """``.x[2]`` of a record; of an array of records that of each one, as ``p.x[2]`` means ``{p[1].x[2], …}``."""
+        if not part.name:
+            return self.subscript(value, part.subscripts, local)
+        if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], Record):
+            return array([self._part(item, part, local) for item in value])
+        return self.subscript(field(value, part.name), part.subscripts, local)
 
     def subscript(self, value: Any, subscripts: tuple[tree.Node, ...], local: Local) -> Any:
         """``value[i, 2:3]``; subscripts count from one."""

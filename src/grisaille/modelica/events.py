@@ -25,7 +25,7 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
 from grisaille.modelica import tree
-from grisaille.modelica.algorithms.assigned import Assigned
+from grisaille.modelica.algorithms.assigned import ENTERED, Assigned, untouched
 from grisaille.modelica.assembling import mapped
 from grisaille.modelica.discrete_time import discrete
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
@@ -46,6 +46,7 @@ from grisaille.modelica.values import (
     is_number,
     is_plain,
     negated,
+    relation,
     truth,
 )
 
@@ -101,8 +102,17 @@ class Events:
     def remembered(self, nodes: Iterable[tree.Node]) -> list[str]:
         """Variables of which a value before an event is asked for."""
         found: dict[str, None] = {}
-        for node in tree.walk(*nodes):
-            if isinstance(node, tree.Calling) and node.name in ("pre", "change"):
+        everything = list(tree.walk(*nodes))
+        assigned = {
+            n.target.path for n in everything if isinstance(n, tree.Assign) and isinstance(n.target, tree.Reference)
+        }
+        for node in everything:
+            is_edge = isinstance(node, tree.Calling) and node.name == "edge"
+            if is_edge and not assigned.isdisjoint(tree.references(*node.arguments)):
+                asked = True  # a formula of statements has no edges of its own
+            else:
+                asked = isinstance(node, tree.Calling) and node.name in ("pre", "change")
+            if asked:
                 paths = [path for path in tree.references(*node.arguments) if self.names.is_known(path)]
                 scalars = [name for path in paths for name in self.names.scalars(path)]
                 found |= {name: None for name in scalars if name in self.names.discrete}
@@ -421,22 +431,31 @@ def outside_pre(*roots: tree.Node) -> list[str]:
 
 
 def _pre(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
-    return before(evaluator.value(node.arguments[0], local))
+    return before(evaluator.value(node.arguments[0], untouched(local)))
 
 
 def _edge(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     value = truth(evaluator.value(node.arguments[0], local))
+    if _is_assigned(node, local):
+        return both(value, negated(truth(_pre(evaluator, node, local))))
     return False if isinstance(value, bool) else Condition("edge", (value,))
 
 
 def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     value = evaluator.value(node.arguments[0], local)
+    if _is_assigned(node, local):
+        return relation("<>", value, _pre(evaluator, node, local))
     if is_plain(value):
         return False
     inner = value.arguments[0] if isinstance(value, Condition) else value
     if not isinstance(inner, Name):
         raise Unfit(f"change of the formula `{value}` is not supported: give it a variable of its own")
     return Condition("change", (inner,))
+
+
+def _is_assigned(node: tree.Calling, local: Local) -> bool:
+    """Whether a statement before may have set what an edge or a change is asked of."""
+    return not local.get(ENTERED, frozenset()).isdisjoint(tree.references(node.arguments[0]))
 
 
 def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:

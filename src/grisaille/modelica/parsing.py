@@ -10,6 +10,7 @@ from typing import Any
 
 from grisaille.modelica import tree
 from grisaille.modelica.expressions import ExpressionParser
+from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tokens import END, Tokens
 
 _PREFIXES = frozenset(
@@ -18,6 +19,10 @@ _PREFIXES = frozenset(
 _CLASS_KINDS = frozenset("class model block record type function package connector operator".split())
 _BEFORE_CLASS = frozenset("encapsulated partial pure impure final expandable operator replaceable redeclare".split())
 _SECTIONS = frozenset("equation algorithm initial public protected external end annotation".split())
+
+
+class OnlyFull(Refused):
+    """A construct that full Modelica has, and Base Modelica has not."""
 
 
 def parse(text: str) -> list[tree.Class]:
@@ -172,7 +177,7 @@ class _Parser(ExpressionParser):
             sizes = self._sizes() + first_sizes
             attributes, value = self._modification()
             if self.kind == "if":
-                self.refuse(f"'{name}' is declared under a condition, which has no place in a flat model")
+                raise OnlyFull(self.at, f"'{name}' is declared under a condition, which has no place in a flat model")
             words = self._words()
             annotation = self._annotation()
             found.append(tree.Declared(at, name, type_name, kinds, sizes, attributes, value, words, annotation))

@@ -59,7 +59,7 @@ def read_modelica(source: Any, name: str | None = None, path: Any = (), flattene
         class of the text uses, or the one with the name of the file
     path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``; without it, those of
         ``MODELICAPATH`` that hold a library which the text names. A text with
-        inheritance, connections or components that are models, and one for which a path is given, is flattened by the
+        inheritance, connections or components that are models, and one that uses these libraries, is flattened by the
         compiler of the extra ``modelica``
     flattener : what flattens full Modelica: ``"rumoca"``, the compiler of that extra; ``"omc"``, OpenModelica's, which
         has to be on the PATH; ``"auto"``, rumoca first, and omc where rumoca refuses a model and omc is there
@@ -71,7 +71,7 @@ def flat_text_of(source: Any, name: str | None, path: Any = (), flattener: str =
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     text = without_clocks(text)
-    if _is_full(text, file, path):
+    if _is_full(text, file, path) and (is_full(text, file) or _alone(text, label, file, name)[0] is None):
         return _flat(text, label, file, name, path, flattener)[0]
     return text
 
@@ -110,8 +110,16 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
                 if own is not None:
                     known = full_name(text, name or own[0]._content.name)
                     return _known_as(own[0], known, False, given, file), own[1]
+                alone, unread = _alone(text, label, file, name)
+                if alone is not None:
+                    known = alone[0]._content.name if name is None else name
+                    return _known_as(alone[0], known, True, given, file), alone[1]
                 wanted = whole(text, label, file, name, libraries)
-                model, _ = _read(*flatten(*wanted, file, request.flattener), None)
+                try:
+                    flat = flatten(*wanted, file, request.flattener)
+                except ModelError as refused:
+                    raise ModelError(f"{refused}\n{unread}" if unread else str(refused)) from None
+                model, _ = _read(*flat, None)
                 return _known_as(model, meant_name(wanted), False, given, file), dict(experiment_of(text, name))
             model, settings = _read(text, Source(text, label), name_in_file(text, name))
             return _known_as(model, model._content.name if name is None else name, True, given, file), settings
@@ -183,6 +191,18 @@ def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, di
         return _read(source.text, source, name_in_file(text, name))
     except ModelError:
         return None  # the flattener may understand more
+
+
+def _alone(
+    text: str, label: str, file: Path | None, name: str | None
+) -> tuple[tuple[Model, dict[str, Any]] | None, str]:
+    """A flat text for which libraries are given and that needs none of them; else why it is not read as it stands."""
+    if is_full(text, file):
+        return None, ""
+    try:
+        return _read(text, Source(text, label), name_in_file(text, name)), ""
+    except ModelError as error:
+        return None, f"As flat text, without libraries: {error}"
 
 
 def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str) -> tuple[str, Source]:

@@ -14,6 +14,9 @@ from grisaille.modelica.assembling import entry_of, mapped, steps_below
 from grisaille.modelica.evaluation import Local, array_of, unquoted
 from grisaille.modelica.values import Unfit, describe
 
+ENTERED = " entered"
+"""The key of local values under which the names stand that statements set: what they were before is not among these."""
+
 
 class Declared(Protocol):
     """What is asked about the names of a model."""
@@ -51,10 +54,11 @@ class Assigned:
     def entered(self, first: Callable[[str], Any]) -> Local:
         """What is held before the first statement: ``first(scalar)`` for each that is set, else what it is."""
         own = set(self.scalars)
-        return {
+        entered = {
             root: mapped(root, self.names.structure(root), lambda n, v: first(n) if n in own else v)
             for root in self.roots
         }
+        return {**entered, ENTERED: frozenset(self.roots)}
 
     def left(self, local: Local) -> dict[str, Any]:
         """The scalars that are set, with their values after the last statement."""
@@ -66,6 +70,12 @@ class Assigned:
         if value is None:
             raise Unfit(f"'{root}' has the part '{name}', {describe(local[root])} has not")
         return value
+
+
+def untouched(local: Local) -> Local:
+    """Local values without those that statements of a model have set: what ``pre`` asks for is none of them."""
+    own = local.get(ENTERED, ())
+    return {name: value for name, value in local.items() if name not in own} if own else local
 
 
 def _above(name: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from grisaille.errors import ModelError
 from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
-from grisaille.modelica.full.remedies import SAMPLE, TIME
+from grisaille.modelica.full.remedies import ORDINAL, SAMPLE, TIME
 
 Tree = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ _OPERATORS = {
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-STANDING_IN = {DERIVATIVE: "der", SAMPLE: "sample", TIME: "time"}
+STANDING_IN = {DERIVATIVE: "der", SAMPLE: "sample", TIME: "time", ORDINAL: "Integer"}
 """Functions that stand for built-in ones while a text is flattened."""
 
 
@@ -35,8 +35,9 @@ NO_STREAM = "1e-30"
 class Expressions:
     """Writes expressions; every operation stands in parentheses."""
 
-    def __init__(self, flat: Tree) -> None:
+    def __init__(self, flat: Tree, files: Mapping[int, str] | None = None) -> None:
         self.flat = flat
+        self._bytes = {number: text.encode() for number, text in (files or {}).items()}
         self.enumerations = _enumerations(flat.get("enum_literal_ordinals") or {})
         self.enumerated = {f"{kind}.{literal}" for kind, found in self.enumerations.items() for literal in found}
         """Names of literals in full."""
@@ -87,7 +88,53 @@ class Expressions:
             return f"{quoted(kind)}.{quoted(literal)}"
         if self.inside is not None and name["component_ref"] is not None:
             return self._reference(name["component_ref"]) + subscripts
+        if not subscripts and (moved := self._of_every(inner)):
+            return moved
         return "time" if full == "time" else quoted(full) + subscripts
+
+    def _of_every(self, inner: Tree) -> str:
+        """``p.x[2]`` of an array p in a declaration, which the compiler takes for ``p[2].x``: ``{p[1].x[2], …}``."""
+        lost = self._lost(inner)
+        if lost is None:
+            return ""
+        parts = inner["name"]["component_ref"]["parts"]
+        head = self._reference({"parts": [*parts[:lost], {**parts[lost], "subs": []}]})[1:-1]
+        rest = "".join(f".{part['ident']}" for part in parts[lost + 1 :])
+        entries = re.compile(rf"{re.escape(head)}\[(\d+)\]{re.escape(rest)}")
+        found = sorted((int(m[1]), name) for name in self.flat["variables"] if (m := entries.fullmatch(name)))
+        if not found:
+            raise Unwritable(f"'{head}{rest}' with subscripts, of an array of components, is not supported")
+        subscripts = self._subscripts(parts[lost]["subs"])
+        return f"{{{', '.join(quoted(name) + subscripts for _, name in found)}}}"
+
+    def _lost(self, inner: Tree) -> int | None:
+        """The part of a reference that has subscripts although the text has them behind the last part, which has none.
+
+        Of all entries that a reference means, which the compiler writes one after the other, each has its own.
+        """
+        span, reference = inner.get("span") or {}, inner["name"]["component_ref"]
+        text = self._bytes.get(span.get("source", -1), b"")
+        written = text[span.get("start", 0) : span.get("end", 0)].decode(errors="replace")
+        if reference is None or "[" in written or not text[span.get("end", 0) :].lstrip().startswith(b"["):
+            return None
+        parts = reference["parts"]
+        first = len(parts) - len(written.split("."))
+        lost = [k for k, part in enumerate(parts) if part["subs"] and k >= first]
+        if len(lost) > 1:
+            raise Unwritable(f"'{written}' with subscripts, where several parts are arrays, is not supported")
+        return lost[0] if lost else None
+
+    def _entries(self, node: Any) -> list[str] | None:
+        """``p[1].x``, ``p[2].x``, … that the compiler writes for ``p.x``, where subscripts follow in the text."""
+        kind, inner = node_of(node)
+        if kind != "Array" or not inner["elements"]:
+            return None
+        found = [node_of(element) for element in inner["elements"]]
+        spans = [one.get("span") for kind, one in found if kind == "VarRef" and not one["subscripts"]]
+        same = len(spans) == len(found) and all(span == spans[0] for span in spans)
+        if not same or self._lost(found[0][1]) is None:
+            return None
+        return [quoted(one["name"]["name"]) for _, one in found]
 
     def _reference(self, reference: Tree) -> str:
         """``a.b[2].c`` inside a function, one name outside."""
@@ -149,6 +196,8 @@ class Expressions:
         name = inner["name"]["name"]
         if name == TIME:
             return STANDING_IN[TIME]
+        if name == ORDINAL:
+            inner = {**inner, "args": [inner["args"][0]["Binary"]["lhs"]]}
         arguments = [self._argument(a) for a in inner["args"]]
         return f"{self._called(name)}({', '.join(arguments)})"
 
@@ -172,6 +221,9 @@ class Expressions:
 
     def _array(self, inner: Tree) -> str:
         elements = inner["elements"]
+        every = self._entries({"Array": inner})
+        if every is not None:
+            return f"{{{', '.join(every)}}}"
         if inner["kind"] == "Array":
             return f"{{{', '.join(map(self.text, elements))}}}"
         if inner["kind"] in ("Horizontal", "Vertical"):
@@ -198,7 +250,11 @@ class Expressions:
         return f"({':'.join(self.text(p) for p in parts if p is not None)})"
 
     def _index(self, inner: Tree) -> str:
-        return f"{self._grouped(inner['base'])}{self._subscripts(inner['subscripts'])}"
+        subscripts = self._subscripts(inner["subscripts"])
+        every = self._entries(inner["base"])
+        if every is not None:
+            return f"{{{', '.join(name + subscripts for name in every)}}}"
+        return f"{self._grouped(inner['base'])}{subscripts}"
 
     def _fieldaccess(self, inner: Tree) -> str:
         return f"{self._grouped(inner['base'])}.{quoted(inner['field'])}"

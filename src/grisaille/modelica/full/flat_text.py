@@ -7,6 +7,7 @@ the component of a library, and not a line that nobody has seen.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,23 @@ from typing import Any
 
 from grisaille.modelica.full.confidence import Places, references_in, span_of
 from grisaille.modelica.full.flat_expressions import STANDING_IN, Expressions, Tree, Unwritable, node_of, quoted, string
+from grisaille.modelica.full.remedies_of_types import PERHAPS, absent_members
+from grisaille.modelica.full.statements_as_assertions import (
+    EQUAL,
+    INSIDE,
+    SEE,
+    SET,
+    apart,
+    condition_of,
+    head_of,
+    is_of_section,
+    sides_of,
+    word_of,
+)
 
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
 _SETTLED = ("Parameter", "Constant")
+_LEVELS = {"1": "AssertionLevel.warning", "2": "AssertionLevel.error"}
 _ENTRY = re.compile(r"(.+)\[([\d, ]+)\]")
 
 
@@ -68,10 +83,12 @@ class Unknown(Exception):
 
 class _Writer(Expressions):
     def __init__(self, flat: Tree, name: str, files: Mapping[int, str]) -> None:
-        super().__init__(flat)
+        super().__init__(flat, files)
         self.name = name
         self.places = Places(files)
         self.out = FlatText()
+        self._absent: set[str] = set()
+        """Members of expandable connectors that are not there."""
         self.here = Origin()
         """Where stands what is being written."""
 
@@ -83,7 +100,10 @@ class _Writer(Expressions):
             if name not in STANDING_IN:
                 self._function(name, function)
         self.out.add(f"  model {quoted(self.name)} {_words(flat.get('model_description'))}")
+        self._absent = absent_members(flat)
         for name, variable in flat["variables"].items():
+            if name in self._absent:
+                continue
             self.here = _origin(variable.get("source_span"), name)
             self.out.add(f"    {self._declaration(name, variable)};", self.here)
         self._sections()
@@ -212,23 +232,56 @@ class _Writer(Expressions):
 
     def _sections(self) -> None:
         flat, out = self.flat, self.out
-        if any(not entry.get("interiors_materialized", True) for entry in flat["structured_equations"]):
-            raise Unwritable("loops of equations were left as loops")
         for key, title in (("initial_", "initial equation"), ("", "equation")):
-            equations, asserts = flat[f"{key}equations"], flat.get(f"{key}assert_equations") or []
-            chains = [] if key else flat["when_chains"]
+            equations, (asserts, told) = flat[f"{key}equations"], apart(flat.get(f"{key}assert_equations") or [])
+            chains = [] if key else [chain for chain in flat["when_chains"] if not is_of_section(chain)]
             if equations or asserts or chains:
                 out.add(f"  {title}")
-            for entry in equations:
-                self._equation(entry)
+            loops = {loop["first_equation_index"]: loop for loop in flat.get(f"{key}structured_equations") or []
+                     if not loop.get("interiors_materialized", True)}  # fmt: skip
+            k = 0
+            while k < len(equations):
+                if k in loops:
+                    k += self._loop(loops[k], equations[k:])
+                else:
+                    if self._absent.isdisjoint(references_in(equations[k]["residual"]) if self._absent else ()):
+                        self._equation(equations[k])
+                    k += 1
             for entry in asserts:
                 self._assert(entry, "    ", _origin(entry.get("span"), ""))
             for chain in chains:
                 self._when_chain(chain)
+            inside = iter([] if key else [chain for chain in flat["when_chains"] if is_of_section(chain)])
+            for statements in told:
+                out.add("  algorithm")
+                for entry in statements:
+                    self._told(entry, inside)
             for section in flat[f"{key}algorithms"]:
                 out.add(f"  {title.replace('equation', 'algorithm')}")
                 for statement in section["statements"]:
                     self._statement(statement, "    ", _origin(section.get("span"), ""))
+
+    def _loop(self, loop: Tree, entries: list[Tree]) -> int:
+        """Equations of which only the outermost are written out, as a loop; how many they are."""
+        origin = self.here = _origin(entries[0].get("span"), _component(entries[0].get("origin")))
+        indices, body = loop["domain"]["binders"], loop["template"]["body"]
+        ranges = [range(i["lower"], i["upper"] + (1 if i["step"] > 0 else -1), i["step"]) for i in indices]
+        count = len(body) * math.prod(map(len, ranges))
+        names = [index["display_name"] for index in indices]
+        covered = entries[:count]
+        if (
+            len(covered) < count
+            or any(entry.get("scalar_count", 1) != 1 for entry in covered)
+            or len(body) != loop["equations_per_point"]
+        ):
+            raise Unwritable("loops of equations were left as loops")
+        for name, one in zip(names, ranges, strict=True):
+            self.out.add(f"    for {quoted(name)} in {one.start}:{one.step}:{one[-1]} loop", origin)
+        for residual in body:
+            self._equation({**entries[0], "residual": residual})
+        for _ in names:
+            self.out.add("    end for;", origin)
+        return count
 
     def _equation(self, entry: Tree) -> None:
         residual, many = entry["residual"], entry.get("scalar_count", 1)
@@ -268,8 +321,24 @@ class _Writer(Expressions):
         self.here = origin
         parts = [self.text(entry["condition"]), self.text(entry["message"])]
         if entry.get("level") is not None:
-            parts.append(self.text(entry["level"]))
+            level = self.text(entry["level"])
+            parts.append(_LEVELS.get(level, level))
         self.out.add(f"{indent}assert({', '.join(parts)});", origin)
+
+    def _told(self, entry: Tree, chains: Iterator[Tree]) -> None:
+        """A statement that the flattener knew as an assertion."""
+        word, origin = word_of(entry), _origin(entry.get("span"), "")
+        if word == SEE:
+            self._when_chain(next(chains))
+        elif word in (SET, EQUAL):
+            left, right = sides_of(entry)
+            self.here = origin
+            self.out.add(f"    {self.text(left)} {':=' if word == SET else '='} {self.text(right)};", origin)
+        elif not word:
+            self._assert(entry, "    ", origin)
+        elif word != INSIDE:
+            self.here = origin
+            self.out.add(f"    {head_of(word, self.text(condition_of(entry)[0]))}", origin)
 
     def _when_chain(self, chain: Tree) -> None:
         word = "when"
@@ -289,7 +358,7 @@ class _Writer(Expressions):
         elif kind == "Reinit":
             self.out.add(f"{indent}reinit({self._target(inner['state'])}, {self.text(inner['value'])});", origin)
         elif kind == "Assert":
-            self._assert(inner, indent, origin)
+            self._told(inner, iter(()))
         elif kind == "Terminate":
             self.out.add(f"{indent}terminate({self.text(inner['message'])});", origin)
         elif kind == "Conditional":
@@ -424,7 +493,8 @@ def _is_inner(name: str) -> bool:
 
 
 def _words(text: str | None) -> str:
-    return string(text) if text else ""
+    said = (text or "").removesuffix(PERHAPS)
+    return string(said) if said else ""
 
 
 def _origin(span: Any, component: str) -> Origin:

@@ -24,6 +24,7 @@ from grisaille.modelica.full.mending import mended
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
 from grisaille.modelica.full.redeclarations import kept
 from grisaille.modelica.full.remedies import BALANCED, MAIN, Remedies, Texts, unbalanced
+from grisaille.modelica.full.remedies_of_types import with_marked_members
 from grisaille.modelica.full.replaceable_parts import with_own_modifiers
 from grisaille.modelica.refusals import Source
 
@@ -131,7 +132,7 @@ class _Flattening:
         found = {place.relative.as_posix(): place for place in needed(text, self.libraries)}
         self.places = {path: place for path, place in found.items() if path not in self._without}
         texts = {MAIN: text} | {path: mended(place.text) for path, place in self.places.items()}
-        self.texts = kept(with_own_modifiers(texts), self.name)
+        self.texts = kept(with_own_modifiers(with_marked_members(texts)), self.name)
 
     @property
     def _own(self) -> str:

@@ -13,7 +13,7 @@ from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.evaluation import LAZY
 from grisaille.modelica.full.outline import MODELS, main_model
 from grisaille.modelica.library import SIMPLE
-from grisaille.modelica.parsing import parse
+from grisaille.modelica.parsing import OnlyFull, parse
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tables import Places
 
@@ -58,6 +58,8 @@ def is_full(text: str, file: Path | None) -> bool:
     in_mo = file is not None and file.suffix == ".mo"
     try:
         classes = every_class(parse(text))
+    except OnlyFull:
+        return True
     except Refused:
         return in_mo or bool(_ONLY_FULL.search(_bare(text)))
     if any(made.base and made.kind in MODELS for _, made in classes) or _CONNECT.search(_bare(text)):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
+from grisaille.modelica.full.mending import Edit, edited, end_of_argument, end_of_parentheses, without_words
 from grisaille.modelica.full.package_sizes import with_numbers
 from grisaille.modelica.full.record_constants import with_scalars
 from grisaille.modelica.full.remedies_of_algorithms import with_whens_as_equations
@@ -21,6 +21,7 @@ from grisaille.modelica.full.remedies_of_names import (
     without_input,
 )
 from grisaille.modelica.full.remedies_of_types import with_interface, with_member, with_other_kind
+from grisaille.modelica.full.statements_as_assertions import with_assertions, with_entries_set
 from grisaille.modelica.full.table_texts import without_object
 
 SAMPLE = "grisaille_sample"
@@ -32,6 +33,11 @@ _SAMPLE = (
 TIME = "grisaille_time"
 """The function that stands for ``time`` in initial algorithms."""
 _TIME = f"\nfunction {TIME} output Real y; algorithm y := 0; end {TIME};\n"
+ORDINAL = "grisaille_ordinal"
+"""The function that stands for ``Integer`` of an enumeration, whose argument is compared with itself."""
+_ORDINAL = (
+    f"\nfunction {ORDINAL} input Boolean u; output Integer y; algorithm y := if u then 1 else 0; end {ORDINAL};\n"
+)
 _CONNECTOR = re.compile(r"\bconnector\s+(\w+)\b.*?\bend\s+\1\s*;", re.DOTALL)
 BALANCED = "grisaille_balanced"
 """A model with as many equations as unknowns, whose own ones, ``0 = 0`` or unknowns of this name, are left out."""
@@ -88,6 +94,34 @@ def _times_at_the_start(bare: str) -> Iterator[Edit]:
         end = _SECTION.search(bare, section.end())
         for used in re.finditer(r"(?<![\w.])time(?!\w)", bare[section.end() : end.start() if end else len(bare)]):
             yield section.end() + used.start(), section.end() + used.end(), f"{TIME}()"
+
+
+def _with_named_ordinals(texts: Texts, found: re.Match[str]) -> Texts:
+    """``Integer(e)`` of an enumeration as ``grisaille_ordinal(e >= e)``: rumoca does not compute with literals."""
+    call = re.compile(r"(?<![\w.])Integer\s*\((?=([^();=]+)\))")
+
+    def places(bare: str) -> Iterator[Edit]:
+        for m in call.finditer(bare):
+            yield m.start(), m.end(), f"{ORDINAL}({m[1]} >= "
+
+    changed = {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+    return changed | {MAIN: changed[MAIN] + _ORDINAL} if changed != texts else texts
+
+
+_VECTORS = re.compile(r"(?<![\w.])(?:cross|skew|outerProduct|symmetric)\s*\(")
+_WHOLE = re.compile(r"(?<![\w.\[:])\d+(?![\w.\]:])")
+
+
+def _with_real_vectors(texts: Texts, found: re.Match[str]) -> Texts:
+    """``cross({1, 0, 0}, v)`` as ``cross({1.0, 0.0, 0.0}, v)``."""
+
+    def places(bare: str) -> Iterator[Edit]:
+        for call in _VECTORS.finditer(bare):
+            end = end_of_parentheses(bare, call.end())
+            for braces in re.compile(r"\{[^{}\[\]()]*\}").finditer(bare, call.end(), end):
+                yield from ((m.end(), m.end(), ".0") for m in _WHOLE.finditer(bare, braces.start(), braces.end()))
+
+    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
 
 
 def _with_integers(texts: Texts, found: re.Match[str]) -> Texts:
@@ -195,6 +229,41 @@ def _without_tables(texts: Texts, found: re.Match[str]) -> Texts:
     return texts
 
 
+_MATRIX = re.compile(r"(?<=[=,({])(\s*)\[([^\[\]{}()]*)\]")
+_ENTRY = re.compile(r"\s*[-+]?\s*(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*")
+
+
+def _with_braces(texts: Texts, found: re.Match[str]) -> Texts:
+    """``[1, 2; 3, 4]`` of numbers as ``{{1, 2}, {3, 4}}``, of which each component of an array gets its row."""
+
+    def places(bare: str) -> Iterator[Edit]:
+        for matrix in _MATRIX.finditer(bare):
+            rows = [row.split(",") for row in matrix[2].split(";")]
+            if all(_ENTRY.fullmatch(entry) for row in rows for entry in row):
+                written = ", ".join(f"{{{', '.join(entry.strip() for entry in row)}}}" for row in rows)
+                yield matrix.end(1), matrix.end(), f"{{{written}}}"
+
+    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+
+
+_DELAY = re.compile(r"(?<![\w.])delay\s*(?=\()")
+
+
+def _with_real_times(texts: Texts, found: re.Match[str]) -> Texts:
+    """``delay(x, 1)`` as ``delay(x, 1.0 * (1))``."""
+
+    def places(bare: str) -> Iterator[Edit]:
+        for call in _DELAY.finditer(bare):
+            at = end_of_argument(bare, call.end() + 1)
+            while bare[at : at + 1] == ",":
+                last = end_of_argument(bare, at + 1)
+                yield at + 1, at + 1, " 1.0 * ("
+                yield last, last, ")"
+                at = last
+
+    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+
+
 _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"(?<=unbalanced model: )(\d+) equations, (\d+) unknowns(?=[^\0]*\0(.*))"), _balanced),
     (re.compile(r"variable `[^`]*\b(\w+)` has the wrong DAE coordinate role"), _without_causality),
@@ -208,13 +277,25 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     ),
     (re.compile(r"dimension expression could not be evaluated"), lambda texts, found: with_numbers(texts)),
     (re.compile(r"is determined from `time`"), _with_named_time),
-    (re.compile(r"unsupported runtime operator `sample`"), _with_named_samples),
+    (re.compile(r"unsupported runtime operator `sample`|owned by clock identity"), _with_named_samples),
     (re.compile(r"conditional component `(\w+)` requires parameter expression"), _with_integers),
     (re.compile(r"ExternalObject lifecycle for '(\w+)': resolved base DefId\(\d+\) is missing"), _with_own_name),
     (re.compile(r"a table read from a file"), _without_tables),
     (
+        re.compile(r"unsupported Flat semantic owner `when assignment`: `(?:[\w.\[\], ]+\.)?(\w+)\[[\d, ]+\]` is not"),
+        lambda texts, found: with_entries_set(texts, found[1]),
+    ),
+    (
         re.compile(r"sequential read of `(?:[\w.]+\.)?(\w+)`.*requires an SSA event transition"),
         lambda texts, found: with_whens_as_equations(texts, found[1]),
+    ),
+    (re.compile(r"delay\(\) (?:time|delayMax) argument must have type"), _with_real_times),
+    (re.compile(r"expression shape mismatch"), _with_braces),
+    (re.compile(r"expected a numeric expression, found Enumeration"), _with_named_ordinals),
+    (re.compile(r"expression type mismatch: expected Real, found Integer"), _with_real_vectors),
+    (
+        re.compile(r"unsupported model algorithm|not allowed in while-statement conditions or bodies"),
+        lambda texts, found: with_assertions(texts),
     ),
     (
         re.compile(r"violates constrainedby: `([\w.]+)` is not a subtype of `([\w.]+)`"),

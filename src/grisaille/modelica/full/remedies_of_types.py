@@ -8,15 +8,19 @@ equal declarations are one. Members that connections add to an expandable connec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 from grisaille.modelica.full.class_places import Classes
+from grisaille.modelica.full.confidence import references_in
 from grisaille.modelica.full.mending import edited, end_of_argument, without_words
 
 Texts = dict[str, str]
 MEMBER = "a member that connections add"
 """The description of declared members of expandable connectors."""
+PERHAPS = " (of an expandable connector)"
+"""What is added to descriptions of members that expandable connectors declare: they are there where they are used."""
 KINDS = ("Real", "Boolean", "Integer")
 """What a member may be, tried in turn: rumoca says where connectors do not fit."""
 _SECTION = re.compile(r"\b(?:initial\s+)?(?:equation|algorithm)\b")
@@ -59,6 +63,56 @@ def with_member(texts: Texts, first: str, second: str) -> Texts:
             kind = types.pop()
             texts = {path: _declared(text, kind, member) for path, text in texts.items()}
     return texts
+
+
+def with_marked_members(texts: Texts) -> Texts:
+    """The texts with members of expandable connectors known by their descriptions."""
+    return {path: _marked(text) if "expandable" in text else text for path, text in texts.items()}
+
+
+def _marked(text: str) -> str:
+    bare, edits = without_words(text), []
+    for made in _EXPANDABLE.finditer(bare):
+        at = _body(text, bare, made.end())
+        end = _end(bare, made[1], at)
+        hidden = re.compile(r"\b(?:protected|equation|model|record|type|package)\b").search(bare, at, end)
+        end = hidden.start() if hidden is not None else end
+        while (last := end_of_argument(bare, at, ";")) < end:
+            one = re.compile(r"\s*(?:(?:input|output)\s+)?[\w.]+\s+\w+\s*(?:\([^;]*\)\s*)?(\"[^\"]*\"\s*)?").fullmatch(
+                bare, at, last
+            )
+            if one is not None and one[0].split()[0] not in ("extends", "import"):
+                place = one.end(1) - 1 - (len(one[1]) - len(one[1].rstrip())) if one[1] else last
+                edits.append((place, place, PERHAPS if one[1] else f' "{PERHAPS}"'))
+            at = last + 1
+    return edited(text, edits)
+
+
+def absent_members(flat: Mapping[str, Any]) -> set[str]:
+    """Members of expandable connectors that nothing uses: they are not there, though a connector declares them."""
+    members = {
+        name for name, variable in flat["variables"].items()
+        if str(variable.get("description") or "").endswith((PERHAPS, MEMBER)) and variable["binding"] is None
+    }  # fmt: skip
+    if not members:
+        return members
+    pairs = [pair for entry in flat["equations"] if (pair := _connected(entry, members))]
+    others = [entry for entry in flat["equations"] if not _connected(entry, members)]
+    used = set(
+        references_in(
+            [others, *(value for key, value in flat.items() if key not in ("equations", "structured_equations"))]
+        )
+    )
+    while more := {a for one, two in pairs for a in (one, two) if {one, two} & used} - used:
+        used |= more
+    return members - used
+
+
+def _connected(entry: Mapping[str, Any], members: set[str]) -> tuple[str, str] | None:
+    """Two members that an equation makes equal."""
+    sides = entry["residual"].get("Binary") or {}
+    names = [sides.get(side, {}).get("VarRef", {}).get("name", {}).get("name") for side in ("lhs", "rhs")]
+    return (names[0], names[1]) if sides.get("op") == "Sub" and members.issuperset(names) else None
 
 
 def with_other_kind(texts: Texts, first: str, second: str) -> Texts:
