@@ -9,7 +9,8 @@ of the user's is in any of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import casadi as ca
 
@@ -17,12 +18,11 @@ from grisaille.compilation.derivatives import PARAMETRIC, SENSITIVE, SPARSE
 from grisaille.compilation.library import Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.rolled import print_rolled
+from grisaille.compilation.schemes import Scheme, tableau_source
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.structure.system import System
 
 ARGUMENTS = ("t", "x", "z", "u", "p")
-ENTRIES = ("gr_explicit", "gr_rk4", "gr_implicit")
-"""Integrators: explicit steps under error control, frozen explicit steps, implicit steps of both kinds."""
 ROLLED = 300
 """Instructions of a sparse kernel's function above which what repeats is printed as loops, which compilers read sooner
 (derivatives of 1 000 cells by parameters, gcc 12: 0.1 s instead of 0.7 s) and which take as long to run."""
@@ -54,14 +54,18 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
     )
 
 
-def whole_sources(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
-    """The C file of each integrator."""
+Sources: TypeAlias = Callable[[Scheme], list[Source]]
+"""The C files that an integrator is built from."""
+
+
+def whole_sources(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> Sources:
+    """One C file for each integrator."""
     count = sum(f.n_instructions() for f in functions.values())
     common = c_source(system, sensitive, functions)
-    return {entry: [Source(common + _included(entry), count)] for entry in ENTRIES}
+    return lambda scheme: [Source(common + _included(scheme), count)]
 
 
-def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
+def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> Sources:
     """C files of each integrator of a sparse kernel: the integrator, which is that of other models too, the model's
     functions, their derivatives by parameters (gr_linked.h), and how equations are solved."""
     plain = {name: f for name, f in functions.items() if name not in SENSITIVE}
@@ -76,11 +80,12 @@ def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict
     common = "\n".join([*head, *_modes(system), ""])
     slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES)
     parts = [_object_source(system, plain, numbers), slopes_source, solvers()]
-    return {entry: [Source(common + _included(entry), 0, shared=True), *parts] for entry in ENTRIES}
+    return lambda scheme: [Source(common + _included(scheme), 0, shared=True), *parts]
 
 
-def _included(entry: str) -> str:
-    return f'#include "{entry}.h"\nGR_API long gr_task_size(void) {{ return (long)sizeof(gr_task); }}\n'
+def _included(scheme: Scheme) -> str:
+    tables = tableau_source(scheme.tableaux)
+    return f'{tables}#include "{scheme.header}.h"\nGR_API long gr_task_size(void) {{ return (long)sizeof(gr_task); }}\n'
 
 
 def solvers() -> Source:

@@ -93,7 +93,7 @@ class Engine(Protocol):
 
 
 class FusedEngine:
-    name = "fused"
+    name = "frozen fused"
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
@@ -148,7 +148,7 @@ class FusedEngine:
 
 
 class SampledEngine:
-    name = "fused"
+    name = "frozen fused"
     abreast = BLOCK
     """Realizations of one run of the step."""
 
