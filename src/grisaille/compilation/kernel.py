@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
+from grisaille.compilation.debugging import is_debugging
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
 from grisaille.compilation.integrators import Integrator, Integrators
@@ -137,7 +138,7 @@ def _mode(compiled: bool | None) -> tuple[object, ...]:
     if compiled is False or is_switched_off():
         return (compiled, None)
     compiler = find_compiler()
-    return (compiled, None if compiler is None else compiler.identity)
+    return (compiled, None if compiler is None else compiler.identity, is_debugging())
 
 
 def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool | None) -> Kernel:
@@ -174,15 +175,27 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
 
 
 def _integrators(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Integrators:
-    sources = linked_sources(system, functions) if sparse else whole_sources(system, sensitive, functions)
-    if not sparse and not sensitive:
-        sources = _shared_sources(system, functions, sources)
-    integrators = Integrators(sources)
+    integrators = Integrators(_sources(system, sensitive, sparse, functions, None))
     integrators.demand()
     return integrators
 
 
-def _shared_sources(system: System, functions: Mapping[str, ca.Function], own: Sources) -> Sources:
+def sources_with_words(system: System) -> Sources:
+    """The C files that a run is built from, with the user's words as comments."""
+    sparse = sparse_source.is_worth_it(system)
+    return _sources(system, False, sparse, differentiate(system, sparse=sparse), True)
+
+
+def _sources(
+    system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function], words: bool | None
+) -> Sources:
+    if sparse:
+        return linked_sources(system, functions, words)
+    own = whole_sources(system, sensitive, functions, words)
+    return own if sensitive else _shared_sources(system, functions, own, words)
+
+
+def _shared_sources(system: System, functions: Mapping[str, ca.Function], own: Sources, words: bool | None) -> Sources:
     """Texts of a small model that a fit will have, too. Frozen explicit steps are left out: they are compiled in no
     time, and those of two states take 1.1 times as long where derivatives could be asked for."""
     if _instructions(functions) > FEW:
@@ -190,5 +203,5 @@ def _shared_sources(system: System, functions: Mapping[str, ca.Function], own: S
     more = differentiate(system, sensitive=True)
     if _instructions(more) > 2 * FEW:
         return own
-    shared = whole_sources(system, True, more)
+    shared = whole_sources(system, True, more, words)
     return lambda scheme: own(scheme) if scheme.is_quick_to_build else shared(scheme)
