@@ -51,9 +51,9 @@ class Stopwatch:
     def __getattr__(self, name: str) -> object:
         return getattr(self._kernel, name)
 
-    def call(self, entry: str, task: object) -> None:
+    def call(self, scheme: object, task: object) -> None:
         begin = time.thread_time()
-        self._kernel.call(entry, task)  # type: ignore[attr-defined]
+        self._kernel.call(scheme, task)  # type: ignore[attr-defined]
         self.seconds += time.thread_time() - begin
 
 

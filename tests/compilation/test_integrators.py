@@ -11,6 +11,7 @@ from grisaille import der
 from grisaille.cache import Cache
 from grisaille.compilation import compiler, kernel, library
 from grisaille.compilation.kernel import build_kernel
+from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import CompilationError
 
@@ -44,7 +45,7 @@ def built(monkeypatch, tmp_path):
 
 
 def has_derivatives(k: kernel.Kernel) -> bool:
-    return "#define GR_SENSITIVE 1" in k.integrators._sources["gr_explicit"][0].text
+    return "#define GR_SENSITIVE 1" in k.integrators.sources(EXPLICIT)[0].text
 
 
 def test_a_run_and_a_fit_compile_each_integrator_once(built):
@@ -70,12 +71,12 @@ def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch)
     monkeypatch.setattr(kernel, "FEW", 0)
     both += [build_kernel(pendulum(), compiled=True)]
     assert [has_derivatives(k) for k in both] == [True, False]
-    for entry, step in (("gr_explicit", 0.0), ("gr_explicit", 0.01), ("gr_implicit", 0.0), ("gr_implicit", 0.05)):
+    for scheme, step in ((EXPLICIT, 0.0), (EXPLICIT, 0.01), (IMPLICIT, 0.0), (IMPLICIT, 0.05)):
         runs = [
             Task.create(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8, fixed_step=step) for k in both
         ]
         for k, task in zip(both, runs, strict=True):
-            k.call(entry, task)
+            k.call(scheme, task)
         assert runs[0].status == Status.DONE and runs[0].steps == runs[1].steps > 0
         assert np.array_equal(runs[0].y, runs[1].y) and np.array_equal(runs[0].x, runs[1].x)
 
@@ -95,7 +96,7 @@ def test_a_compiler_that_fails_is_told_where_it_is_needed(monkeypatch, tmp_path)
     with monkeypatch.context() as broken:
         broken.setattr(library, "find_compiler", lambda: compiler.Compiler((*found.command, "--absent"), "broken"))
         with pytest.raises(CompilationError, match="Building generated code failed"):
-            k.build("gr_explicit", "gr_rk4")
+            k.build(EXPLICIT, FROZEN_EXPLICIT)
         with pytest.raises(CompilationError, match="Building generated code failed"):
-            k.work_size("gr_implicit", 0)
-    assert k.work_size("gr_rk4", 0) > 0
+            k.work_size(IMPLICIT, 0)
+    assert k.work_size(FROZEN_EXPLICIT, 0) > 0

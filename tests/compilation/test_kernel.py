@@ -13,6 +13,7 @@ from grisaille.compilation import kernel
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.kernel_source import c_source
+from grisaille.compilation.schemes import EXPLICIT, IMPLICIT
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import CompilationError
 
@@ -64,7 +65,7 @@ def test_parameter_derivatives_are_there_on_request_only():
 def test_an_interpreted_kernel_has_no_c_entry():
     k = build_kernel(pendulum(), compiled=False)
     with pytest.raises(CompilationError, match="use the Python integrator"):
-        k.call("gr_explicit", Task.create(k, 0.0, 1.0, p=PENDULUM, x=HANGING))
+        k.call(EXPLICIT, Task.create(k, 0.0, 1.0, p=PENDULUM, x=HANGING))
 
 
 def test_kernels_are_remembered():
@@ -105,10 +106,10 @@ def test_no_name_of_the_users_reaches_c(name):
 def test_the_library_integrates():
     k = build_kernel(pendulum(), sensitive=True, compiled=True)
     start = np.array([6.25 * np.sin(0.5), -6.25 * np.cos(0.5), 0.0, 0.0])
-    for entry in ("gr_explicit", "gr_implicit"):
+    for scheme in (EXPLICIT, IMPLICIT):
         task = Task.create(k, 0.0, 2.0, p=PENDULUM, x=start, dp=[[0, 0, 0, 1.0]], times=[0.0, 1.0, 2.0], rtol=1e-9)
-        assert k.work_size(entry, 1) >= k.work_size(entry, 0) > 0
-        k.call(entry, task)
+        assert k.work_size(scheme, 1) >= k.work_size(scheme, 0) > 0
+        k.call(scheme, task)
         assert Status(task.status) is Status.DONE and task.written == 3 and task.steps > 0
         np.testing.assert_allclose(task.y[:, 0] ** 2 + task.y[:, 1] ** 2, 6.25**2, rtol=1e-10)
         np.testing.assert_allclose(task.y[0, :4], start, atol=1e-12)

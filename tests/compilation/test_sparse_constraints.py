@@ -10,6 +10,7 @@ import pytest
 
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, Scheme
 from grisaille.compilation.sparse.fronts import fronts
 from grisaille.compilation.sparse.pattern import Pattern
 from grisaille.compilation.task import Status, Task
@@ -63,7 +64,7 @@ def kernel(sparse: bool, closed: bool) -> Kernel:
 
 
 def run(
-    which: Kernel, entry: str, p: tuple[float, float] = (1.0, 0.2), directions: bool = True, **options: float
+    which: Kernel, scheme: Scheme, p: tuple[float, float] = (1.0, 0.2), directions: bool = True, **options: float
 ) -> Task:
     n, L = LINKS, p[0]
     angles = 0.3 + 0.2 * np.arange(n)
@@ -77,25 +78,25 @@ def run(
         which, 0.0, 1.0, p=p, x=x, z=np.ones(n), dp=dp, sx=sx if directions else None, breaks=[0.0, 1.0], coef=coef,
         times=np.linspace(0.0, 1.0, 6), rtol=1e-9, atol=1e-11, nominal=np.repeat([0.5, 2.0], 2 * n), **options,
     )  # type: ignore[arg-type] # fmt: skip
-    which.call(entry, task)
+    which.call(scheme, task)
     return task
 
 
 @compiled
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize(
-    ("entry", "options"),
+    ("scheme", "options"),
     [
-        ("gr_implicit", {}),
-        ("gr_explicit", {}),
-        ("gr_implicit", {"fixed_step": 0.05}),
-        ("gr_explicit", {"fixed_step": 0.02}),
+        (IMPLICIT, {}),
+        (EXPLICIT, {}),
+        (IMPLICIT, {"fixed_step": 0.05}),
+        (EXPLICIT, {"fixed_step": 0.02}),
     ],
 )
 def test_runs_and_their_derivatives_are_those_of_dense_kernels(
-    entry: str, options: dict[str, float], closed: bool
+    scheme: Scheme, options: dict[str, float], closed: bool
 ) -> None:
-    dense, sparse = (run(kernel(which, closed), entry, **options) for which in (False, True))
+    dense, sparse = (run(kernel(which, closed), scheme, **options) for which in (False, True))
     assert dense.status == sparse.status == Status.DONE
     assert sparse.worst_constraint < 1e-9
     tolerance = 1e-11 if options else 1e-9
@@ -104,17 +105,17 @@ def test_runs_and_their_derivatives_are_those_of_dense_kernels(
 
 
 @compiled
-@pytest.mark.parametrize("entry", ["gr_implicit", "gr_explicit"])
-def test_sensitivities_are_those_of_the_projected_steps(entry: str) -> None:
+@pytest.mark.parametrize("scheme", [IMPLICIT, EXPLICIT])
+def test_sensitivities_are_those_of_the_projected_steps(scheme: Scheme) -> None:
     """Frozen steps, so that differences converge: Richardson's from four runs."""
     which = kernel(True, True)
-    exact = run(which, entry, fixed_step=0.05).sy
+    exact = run(which, scheme, fixed_step=0.05).sy
     for k, e in ((0, 1e-3), (1, 1e-3)):
 
         def moved(by: float, k: int = k) -> np.ndarray:
             p = [1.0, 0.2]
             p[k] += by
-            return run(which, entry, (p[0], p[1]), directions=False, fixed_step=0.05).y
+            return run(which, scheme, (p[0], p[1]), directions=False, fixed_step=0.05).y
 
         one, two = ((moved(s * e) - moved(-s * e)) / (2 * s * e) for s in (1.0, 2.0))
         assert np.abs(exact[:, k] - (4 * one - two) / 3).max() < 1e-7 * np.abs(exact[:, k]).max()
@@ -127,7 +128,7 @@ def test_contradicting_constraints_are_told_by_their_number() -> None:
     system = System(**{**vars(system), "constraints": ca.vertcat(system.constraints, system.constraints[1] + 1e-3)})
     found = {}
     for sparse in (False, True):
-        task = run(build_kernel(system, sensitive=True, compiled=True, sparse=sparse), "gr_implicit")
+        task = run(build_kernel(system, sensitive=True, compiled=True, sparse=sparse), IMPLICIT)
         found[sparse] = (Status(task.status), task.where, task.t)
     assert found[True] == found[False]
     assert found[True][0] == Status.PROJECTION

@@ -13,6 +13,7 @@ from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.kernel_source import linked_sources
+from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, Scheme
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.pattern import Elimination
 from grisaille.compilation.task import Status, Task
@@ -54,7 +55,7 @@ def kernel(sparse: bool) -> Kernel:
     return build_kernel(network(), sensitive=True, compiled=True, sparse=sparse)
 
 
-def run(which: Kernel, entry: str = "gr_implicit", n: int = CELLS, directions: int = 2, **options: float) -> Task:
+def run(which: Kernel, scheme: Scheme = IMPLICIT, n: int = CELLS, directions: int = 2, **options: float) -> Task:
     T = np.zeros(n)
     T[0] = 2.0
     dp = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]])[:directions]
@@ -63,21 +64,21 @@ def run(which: Kernel, entry: str = "gr_implicit", n: int = CELLS, directions: i
     q[2] = next(r.real for r in np.roots([0.4, 0.0, 1.0, -2.0]) if abs(r.imag) < 1e-9)
     task = Task.create(which, 0.0, 1.0, p=p, x=T, z=q, dp=dp, times=np.linspace(0.0, 1.0, 7), rtol=1e-9, atol=1e-12,
                        **options)  # type: ignore[arg-type] # fmt: skip
-    which.call(entry, task)
+    which.call(scheme, task)
     return task
 
 
 @pytest.mark.parametrize(
-    ("entry", "options"),
+    ("scheme", "options"),
     [
-        ("gr_implicit", {}),
-        ("gr_explicit", {}),
-        ("gr_implicit", {"fixed_step": 0.02}),
-        ("gr_explicit", {"fixed_step": 2e-3}),
+        (IMPLICIT, {}),
+        (EXPLICIT, {}),
+        (IMPLICIT, {"fixed_step": 0.02}),
+        (EXPLICIT, {"fixed_step": 2e-3}),
     ],
 )
-def test_runs_and_their_derivatives_are_those_of_dense_kernels(entry: str, options: dict[str, float]) -> None:
-    dense, sparse = (run(kernel(which), entry, **options) for which in (False, True))
+def test_runs_and_their_derivatives_are_those_of_dense_kernels(scheme: Scheme, options: dict[str, float]) -> None:
+    dense, sparse = (run(kernel(which), scheme, **options) for which in (False, True))
     assert dense.status == sparse.status == Status.DONE
     assert (dense.steps, dense.newton_iterations) == (sparse.steps, sparse.newton_iterations)
     assert np.abs(dense.y - sparse.y).max() < 1e-10
@@ -88,7 +89,7 @@ def test_kernels_share_integrators_and_those_of_one_model_its_functions_too() ->
     texts = []
     for n, sensitive in ((CELLS, True), (CELLS + 1, True), (CELLS + 1, False)):
         functions = differentiate(network(n), sensitive=sensitive, sparse=True)
-        texts.append([source.text for source in linked_sources(network(n), functions)["gr_implicit"]])
+        texts.append([source.text for source in linked_sources(network(n), functions)(IMPLICIT)])
     assert len({integrators for integrators, _, _, _ in texts}) == len({solvers for _, _, _, solvers in texts}) == 1
     assert texts[0][1] != texts[1][1] == texts[2][1] and len({slopes for _, _, slopes, _ in texts}) == 3
 
@@ -109,9 +110,9 @@ def test_factors_that_outgrow_their_room_are_made_again_with_more(monkeypatch: p
     tight = build_kernel(system_of(x, ca.vertcat(*rates), p), compiled=True, sparse=True)
     task = Task.create(tight, 0.0, 0.5, p=(40.0, 0.0, 0.0), x=np.arange(9.0), times=[0.5], rtol=1e-9, atol=1e-12)
     task.slice = 7
-    tight.call("gr_implicit", task)
+    tight.call(IMPLICIT, task)
     while task.status == Status.MORE:
-        tight.call("gr_implicit", task)
+        tight.call(IMPLICIT, task)
     exact = expm(0.5 * 40.0 * (np.eye(9, k=1) + np.eye(9, k=-1) - 2 * np.eye(9))) @ np.arange(9.0)
     assert task.status == Status.DONE
     assert task.room > 1

@@ -19,6 +19,7 @@ import grisaille as gr
 from grisaille.compilation import library, printer
 from grisaille.compilation.frozen import build_step
 from grisaille.compilation.kernel import build_kernel
+from grisaille.compilation.schemes import IMPLICIT
 from grisaille.structure.prepared import structure_of
 from zoo.filtered import Pendulum, Tanks, swing, tank_record
 from zoo.further_test_set import FlexibleCrank, Robot
@@ -42,7 +43,7 @@ def printed(function, *arguments, **options):
 
 for model in (Robot, FlexibleCrank):
     kernel = build_kernel(structure_of(model()).system, sensitive=model is FlexibleCrank)
-    printed(kernel.work_size, "gr_implicit", 0)
+    printed(kernel.work_size, IMPLICIT, 0)
 printed(build_step, structure_of(Robot()).system)
 printed(gr.fit, Tanks(), tank_record(), ["a", "b"], gr.KalmanML())
 printed(gr.fit, Pendulum(), swung, ["k", "scale(w)"], gr.KalmanML())

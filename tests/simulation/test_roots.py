@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 import grisaille as gr
 import grisaille.components.electrical as el
 from grisaille import der
+from grisaille.compilation.schemes import AUTO, FROZEN_EXPLICIT, among
 from grisaille.simulation import frozen
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.posing import Setting
@@ -228,7 +229,7 @@ def test_a_failure_that_no_step_avoids_ends_the_search_for_one(monkeypatch: pyte
     monkeypatch.setattr(frozen, "integrate", lambda *a: runs.append(a[2]) or integrate(*a))
     with pytest.raises(gr.SimulationError, match="could not be followed"):
         gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method="frozen", compiled=False)
-    assert runs == ["explicit", "auto"]
+    assert runs == [(FROZEN_EXPLICIT,), AUTO]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -238,7 +239,7 @@ def test_compiled_runs_are_rescued_like_interpreted_ones(method: str) -> None:
         setting = Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
         prepared = Runs(setting, Solver(compiled=compiled)).prepare(None, None)
         prepared.task.fixed_step = 0.25 if method.startswith("frozen") else 0.0
-        integrate(prepared.kernel, prepared.task, method.removeprefix("frozen-"))
+        integrate(prepared.kernel, prepared.task, among(method))
         runs.append(prepared.task)
     assert runs[0].rescues > 0 and runs[1].rescues > 0
     assert abs(runs[0].steps - runs[1].steps) <= 2  # rounding decides where a step is cut

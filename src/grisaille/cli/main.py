@@ -19,7 +19,7 @@ FINE, UNSATISFIED, MISTAKE, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 
 COMMANDS = {
     "Begin": ("demo", "new"),
-    "Look at a model or a problem": ("lint", "analyze", "simulate"),
+    "Look at a model or a problem": ("lint", "analyze", "simulate", "show-code"),
     "Estimate": ("fit", "predict", "diagnose", "report", "compare", "study"),
     "The rest": ("modelica", "export-kernel", "reproduce", "schema", "cache"),
 }

@@ -13,6 +13,7 @@ from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel_source import ARGUMENTS, c_source, solvers
 from grisaille.compilation.library import Library, Source, build_library, build_linked, no_compiler
 from grisaille.compilation.printer import print_function
+from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room
 from grisaille.compilation.task import Task, TaskStructure
@@ -82,8 +83,8 @@ class AdjointKernel:
         return int(adjoint.taken)
 
 
-def build_adjoint(system: System, implicit: bool, sparse: bool | None = None) -> AdjointKernel:
-    """The adjoint of implicit or explicit steps of a reduced system without modes; raises where there is no compiler.
+def build_adjoint(system: System, scheme: Scheme, sparse: bool | None = None) -> AdjointKernel:
+    """The adjoint of a scheme's frozen steps of a reduced system without modes; raises where there is no compiler.
 
     sparse : keep the nonzeros of matrices only; None decides by size, as ``build_kernel`` does
     """
@@ -92,7 +93,7 @@ def build_adjoint(system: System, implicit: bool, sparse: bool | None = None) ->
     text = c_source(system, False, functions, sparse)
     printed = "\n".join(print_function(f, f"gr_{name}", (*ARGUMENTS, "l")) for name, f in pulled.items())
     count = sum(f.n_instructions() for f in pulled.values())
-    text = f'{text}\n{printed}\n#define GR_IMPLICIT_STEPS {int(implicit)}\n#include "gr_adjoint.h"\n'
+    text = f'{text}\n{printed}\n#define GR_IMPLICIT_STEPS {int(scheme.is_implicit)}\n#include "gr_adjoint.h"\n'
     library = build_linked([Source(text, count), solvers()]) if sparse else build_library(text, count)
     if library is None:
         raise no_compiler()

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,9 @@ from grisaille.errors import CompilationError
 
 LIMIT = 512 * 1024 * 1024
 """Bytes kept on disk."""
+
+SOURCES = ".sources"
+"""How the names of folders end in which sources are kept."""
 
 _STALE = 3600.0
 """Seconds after which an unfinished file is an abandoned one."""
@@ -59,14 +63,14 @@ def inspect() -> Contents:
     """Where the cache is and how much it holds."""
     entries = list(_entries(location()))
     libraries = sum(entry.suffix == SUFFIX for entry in entries)
-    return Contents(location(), libraries, sum(entry.stat().st_size for entry in entries), LIMIT)
+    return Contents(location(), libraries, sum(map(_size, entries)), LIMIT)
 
 
 def clear() -> Contents:
-    """Removes every compiled library and object, and every flattened text; returns what was there."""
+    """Removes every compiled library and object, every flattened text and all sources; returns what was there."""
     before = inspect()
     for entry in [*_entries(before.folder), *_unfinished(before.folder)]:
-        remove(entry)
+        _discard(entry)
     return before
 
 
@@ -107,9 +111,42 @@ def install(what: str, made_with: str, library: bytes, limit: int | None = None,
     return target
 
 
+def sources_folder(what: str) -> Path:
+    """Where the sources of a build are kept to be looked at."""
+    return folder() / f"{what[:40]}{SOURCES}"
+
+
+def keep_sources(what: str, files: Mapping[str, str]) -> Path:
+    """Writes the sources of a build into a folder of their own; they are read by debuggers and never by us."""
+    place = sources_folder(what)
+    if place.is_symlink():
+        raise CompilationError(f"GRISAILLE_DEBUG: {place} is a link, and sources stay in the cache folder. Remove it.")
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        for name, text in files.items():
+            write(place, name, text.encode())
+    except OSError as error:
+        raise CompilationError(
+            f"GRISAILLE_DEBUG: sources cannot be kept in {place}: {error.strerror or error}. Make room, set "
+            f"GRISAILLE_CACHE to a folder on another disk, or unset GRISAILLE_DEBUG."
+        ) from error
+    os.utime(place)
+    _make_room(folder(), LIMIT, keep=place)
+    return place
+
+
 def _entries(place: Path) -> Iterator[Path]:
     for suffix in (SUFFIX, OBJECT, FLAT):
         yield from place.glob(f"*-*-*{suffix}")
+    yield from place.glob(f"*{SOURCES}")
+
+
+def _discard(entry: Path) -> None:
+    """A file, or a folder of sources."""
+    if entry.is_symlink() or not entry.is_dir():
+        remove(entry)
+    else:
+        shutil.rmtree(entry, ignore_errors=True)
 
 
 def _unfinished(place: Path) -> Iterator[Path]:
@@ -127,7 +164,7 @@ def _make_room(place: Path, limit: int, keep: Path) -> None:
             return
         if entry != keep:
             total -= _size(entry)
-            remove(entry)
+            _discard(entry)
 
 
 def _last_use(entry: Path) -> float:
@@ -139,6 +176,7 @@ def _last_use(entry: Path) -> float:
 
 def _size(entry: Path) -> int:
     try:
-        return entry.stat().st_size
+        is_folder = entry.suffix == SOURCES and entry.is_dir()
+        return sum(file.stat().st_size for file in entry.iterdir()) if is_folder else entry.stat().st_size
     except OSError:
         return 0

@@ -34,6 +34,7 @@ SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
 OBJECT = ".o"
 SHARED = "-shared"
+FOR_DEBUGGERS = "-g"
 
 REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set CC to the command of a C compiler).'
 
@@ -45,23 +46,25 @@ class Compiler:
     command: tuple[str, ...]
     identity: str
 
-    def build(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...]) -> bytes:
+    def build(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...], kept: Path | None = None) -> bytes:
         """The shared library made from ``sources[main]``; the other sources are its headers.
+
+        kept : where a debugger finds them
 
         Raises ``CompilationError`` with the compiler's words when it fails.
         """
-        return self._made({f: t.encode() for f, t in sources.items()}, [*flags, SHARED, main], *_libraries())
+        return self._made(_encoded(sources), [*flags, SHARED, main], kept, *_libraries())
 
-    def compile(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...]) -> bytes:
+    def compile(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...], kept: Path | None = None) -> bytes:
         """The object made from ``sources[main]``, to be linked with others."""
-        return self._made({f: t.encode() for f, t in sources.items()}, [*flags, "-c", main])
+        return self._made(_encoded(sources), [*flags, "-c", main], kept)
 
     def link(self, objects: Sequence[bytes], flags: tuple[str, ...]) -> bytes:
         """The shared library made of objects."""
         files = {f"part{k}{OBJECT}": content for k, content in enumerate(objects)}
-        return self._made(files, [*flags, SHARED, *files], *_libraries())
+        return self._made(files, [*flags, SHARED, *files], None, *_libraries())
 
-    def _made(self, files: Mapping[str, bytes], words: list[str], *libraries: str) -> bytes:
+    def _made(self, files: Mapping[str, bytes], words: list[str], kept: Path | None, *libraries: str) -> bytes:
         with _working_folder() as folder:
             try:
                 for file, content in files.items():
@@ -72,7 +75,9 @@ class Compiler:
                     f"TMPDIR to a folder on another disk."
                 ) from error
             target = folder / f"built{SUFFIX}"
-            self._run([*self.command, *words, "-o", target.name, *libraries], folder)
+            # the folder goes with the build: debuggers are told where the same files stay
+            moved = [] if kept is None else [f"-fdebug-prefix-map={folder.resolve()}={kept}"]
+            self._run([*self.command, *words, *moved, "-o", target.name, *libraries], folder)
             try:
                 return target.read_bytes()
             except OSError as error:
@@ -94,6 +99,10 @@ class Compiler:
                 "The compiler is too old or broken, or this is an error in grisaille. To go on without compiled code, "
                 "set GRISAILLE_COMPILER=none; to use another compiler, set CC."
             )
+
+
+def _encoded(sources: Mapping[str, str]) -> dict[str, bytes]:
+    return {file: text.encode() for file, text in sources.items()}
 
 
 @contextmanager

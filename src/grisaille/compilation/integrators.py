@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from grisaille.compilation.kernel_source import Sources
 from grisaille.compilation.library import Library, Source, build_linked, can_build, no_compiler
+from grisaille.compilation.schemes import Scheme, all_schemes
 from grisaille.compilation.task import TaskStructure
 
 
@@ -27,33 +29,41 @@ class Integrator:
 
 
 class Integrators:
-    """By the names of their entries; ``sources`` holds the C files of each."""
+    """By their schemes; ``sources`` gives the C files of each."""
 
-    def __init__(self, sources: Mapping[str, Sequence[Source]]) -> None:
-        self._sources = sources
-        self._locks = {entry: threading.Lock() for entry in sources}
-        self._built: dict[str, Integrator] = {}
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self._lock = threading.Lock()
+        self._locks: dict[object, threading.Lock] = {}
+        self._built: dict[object, Integrator] = {}
 
     def demand(self) -> None:
         """Raises where none can ever be called: there is no compiler, and none was built before."""
-        if not any(map(can_build, self._sources.values())):
+        if not any(can_build(self.sources(scheme)) for scheme in _programs(all_schemes())):
             raise no_compiler()
 
-    def build(self, *entries: str) -> None:
+    def build(self, *schemes: Scheme) -> None:
         """Those that are missing, at the same time."""
-        missing = [entry for entry in entries if entry not in self._built]
+        missing = [scheme for scheme in _programs(schemes) if scheme.program not in self._built]
         if missing:
             with ThreadPoolExecutor(len(missing)) as threads:
-                list(threads.map(self.entry, missing))
+                list(threads.map(self.of, missing))
 
-    def entry(self, name: str) -> Integrator:
-        found = self._built.get(name)
+    def of(self, scheme: Scheme) -> Integrator:
+        found = self._built.get(scheme.program)
         if found is not None:
             return found
-        with self._locks[name]:
-            if name not in self._built:
-                self._built[name] = _loaded(name, self._sources[name])
-        return self._built[name]
+        with self._lock:
+            lock = self._locks.setdefault(scheme.program, threading.Lock())
+        with lock:
+            if scheme.program not in self._built:
+                self._built[scheme.program] = _loaded(scheme.header, self.sources(scheme))
+        return self._built[scheme.program]
+
+
+def _programs(schemes: Iterable[Scheme]) -> list[Scheme]:
+    """One scheme of each program."""
+    return list({scheme.program: scheme for scheme in schemes}.values())
 
 
 def _loaded(name: str, sources: Sequence[Source]) -> Integrator:

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
+from grisaille.compilation.debugging import is_debugging
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
 from grisaille.compilation.integrators import Integrator, Integrators
-from grisaille.compilation.kernel_source import kinds, linked_sources, when_tables, whole_sources
-from grisaille.compilation.library import Source, no_compiler
+from grisaille.compilation.kernel_source import Sources, kinds, linked_sources, when_tables, whole_sources
+from grisaille.compilation.library import no_compiler
+from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room
 from grisaille.compilation.task import Task
@@ -78,18 +80,19 @@ class Kernel:
     def is_compiled(self) -> bool:
         return self.integrators is not None
 
-    def build(self, *entries: str) -> None:
+    def build(self, *schemes: Scheme) -> None:
         """Integrators that will be called, at the same time."""
         if self.integrators is not None:
-            self.integrators.build(*entries)
+            self.integrators.build(*schemes)
 
-    def work_size(self, entry: str, ns: int) -> int:
-        """Doubles of scratch memory that a compiled entry needs for ``ns`` sensitivity directions."""
-        return int(self._entry(entry).work(ns))
+    def work_size(self, scheme: Scheme, ns: int) -> int:
+        """Doubles of scratch memory that a compiled scheme needs for ``ns`` sensitivity directions."""
+        return int(self._integrator(scheme).work(ns))
 
-    def call(self, entry: str, task: Task) -> None:
-        """Runs ``"gr_explicit"`` or ``"gr_implicit"`` on the task, which holds the answer; allocates ``task.work``."""
-        integrator = self._entry(entry_of(entry, task))
+    def call(self, scheme: Scheme, task: Task) -> None:
+        """Runs the scheme, or what takes its fixed steps, on the task, which holds the answer; allocates
+        ``task.work``."""
+        integrator = self._integrator(scheme.taking(task.fixed_step))
         size = int(integrator.work(task.ns))
         if task.work.size < size:
             task.work = np.zeros(size)
@@ -98,15 +101,12 @@ class Kernel:
         else:
             _run(integrator, task)
 
-    def _entry(self, name: str) -> Integrator:
+    def _integrator(self, scheme: Scheme) -> Integrator:
         if self.integrators is None:
-            raise CompilationError(f"This kernel is interpreted, it has no {name} in C; use the Python integrator.")
-        return self.integrators.entry(name)
-
-
-def entry_of(entry: str, task: Task) -> str:
-    """What runs the task: frozen explicit steps are an integrator of their own."""
-    return "gr_rk4" if entry == "gr_explicit" and task.fixed_step > 0.0 else entry
+            raise CompilationError(
+                f"This kernel is interpreted, it has no {scheme.header} in C; use the Python integrator."
+            )
+        return self.integrators.of(scheme)
 
 
 def _run(integrator: Integrator, task: Task) -> None:
@@ -138,7 +138,7 @@ def _mode(compiled: bool | None) -> tuple[object, ...]:
     if compiled is False or is_switched_off():
         return (compiled, None)
     compiler = find_compiler()
-    return (compiled, None if compiler is None else compiler.identity)
+    return (compiled, None if compiler is None else compiler.identity, is_debugging())
 
 
 def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool | None) -> Kernel:
@@ -175,23 +175,33 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
 
 
 def _integrators(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Integrators:
-    if sparse:
-        sources = linked_sources(system, functions)
-    else:
-        sources = whole_sources(system, sensitive, functions)
-        if not sensitive:
-            sources |= _shared_sources(system, functions)
-    integrators = Integrators(sources)
+    integrators = Integrators(_sources(system, sensitive, sparse, functions, None))
     integrators.demand()
     return integrators
 
 
-def _shared_sources(system: System, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
+def sources_with_words(system: System) -> Sources:
+    """The C files that a run is built from, with the user's words as comments."""
+    sparse = sparse_source.is_worth_it(system)
+    return _sources(system, False, sparse, differentiate(system, sparse=sparse), True)
+
+
+def _sources(
+    system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function], words: bool | None
+) -> Sources:
+    if sparse:
+        return linked_sources(system, functions, words)
+    own = whole_sources(system, sensitive, functions, words)
+    return own if sensitive else _shared_sources(system, functions, own, words)
+
+
+def _shared_sources(system: System, functions: Mapping[str, ca.Function], own: Sources, words: bool | None) -> Sources:
     """Texts of a small model that a fit will have, too. Frozen explicit steps are left out: they are compiled in no
     time, and those of two states take 1.1 times as long where derivatives could be asked for."""
     if _instructions(functions) > FEW:
-        return {}
+        return own
     more = differentiate(system, sensitive=True)
     if _instructions(more) > 2 * FEW:
-        return {}
-    return {entry: parts for entry, parts in whole_sources(system, True, more).items() if entry != "gr_rk4"}
+        return own
+    shared = whole_sources(system, True, more, words)
+    return lambda scheme: own(scheme) if scheme.is_quick_to_build else shared(scheme)

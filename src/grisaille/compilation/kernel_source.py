@@ -4,25 +4,26 @@ kernels, in four that are linked.
 Most of a compiler's time goes into the integrators. Those of small models know all sizes and have the functions inside;
 those of sparse ones read sizes from the model's object, so that one object serves nearly all models, and a run and a
 fit of one model share its functions too (gr_linked.h). Sparse equations are solved in an object for all models. No name
-of the user's is in any of it.
+of the user's is in any of it, unless it is to be looked at, and then in comments (``debugging``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import casadi as ca
 
+from grisaille.compilation.debugging import annotated, is_debugging
 from grisaille.compilation.derivatives import PARAMETRIC, SENSITIVE, SPARSE
 from grisaille.compilation.library import Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.rolled import print_rolled
+from grisaille.compilation.schemes import Scheme, tableau_source
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.structure.system import System
 
 ARGUMENTS = ("t", "x", "z", "u", "p")
-ENTRIES = ("gr_explicit", "gr_rk4", "gr_implicit")
-"""Integrators: explicit steps under error control, frozen explicit steps, implicit steps of both kinds."""
 ROLLED = 300
 """Instructions of a sparse kernel's function above which what repeats is printed as loops, which compilers read sooner
 (derivatives of 1 000 cells by parameters, gcc 12: 0.1 s instead of 0.7 s) and which take as long to run."""
@@ -36,9 +37,24 @@ _NO_SLOPES = [
 """What stands for derivatives by parameters in a kernel without them, where nothing calls them."""
 
 
-def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
+def c_source(
+    system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False,
+    words: bool | None = None,
+) -> str:  # fmt: skip
     """Sizes and functions of a model, to be followed by the headers of what calls them. A sparse one is to be linked
-    with ``solvers``."""
+    with ``solvers``.
+
+    words : with the user's as comments; None: where GRISAILLE_DEBUG is set
+    """
+    text = _plain_source(system, sensitive, functions, sparse)
+    return annotated(text, system, functions, sparse) if _has(words) else text
+
+
+def _has(words: bool | None) -> bool:
+    return is_debugging() if words is None else words
+
+
+def _plain_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool) -> str:
     macros = sparse_source.matrices(functions, system.nx, system.nz).as_macros() if sparse else []
     return "\n".join(
         [
@@ -54,14 +70,20 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
     )
 
 
-def whole_sources(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
-    """The C file of each integrator."""
+Sources: TypeAlias = Callable[[Scheme], list[Source]]
+"""The C files that an integrator is built from."""
+
+
+def whole_sources(
+    system: System, sensitive: bool, functions: Mapping[str, ca.Function], words: bool | None = None
+) -> Sources:
+    """One C file for each integrator."""
     count = sum(f.n_instructions() for f in functions.values())
-    common = c_source(system, sensitive, functions)
-    return {entry: [Source(common + _included(entry), count)] for entry in ENTRIES}
+    common = c_source(system, sensitive, functions, words=words)
+    return lambda scheme: [Source(common + _included(scheme), count)]
 
 
-def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
+def linked_sources(system: System, functions: Mapping[str, ca.Function], words: bool | None = None) -> Sources:
     """C files of each integrator of a sparse kernel: the integrator, which is that of other models too, the model's
     functions, their derivatives by parameters (gr_linked.h), and how equations are solved."""
     plain = {name: f for name, f in functions.items() if name not in SENSITIVE}
@@ -74,13 +96,14 @@ def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict
     known = sizes if system.modes else {}
     head = [*_macros(has | known | _features(system, functions)), '#include "gr_linked.h"', '#include "gr_task.h"']
     common = "\n".join([*head, *_modes(system), ""])
-    slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES)
-    parts = [_object_source(system, plain, numbers), slopes_source, solvers()]
-    return {entry: [Source(common + _included(entry), 0, shared=True), *parts] for entry in ENTRIES}
+    slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES, words)
+    parts = [_object_source(system, plain, numbers, words), slopes_source, solvers()]
+    return lambda scheme: [Source(common + _included(scheme), 0, shared=True), *parts]
 
 
-def _included(entry: str) -> str:
-    return f'#include "{entry}.h"\nGR_API long gr_task_size(void) {{ return (long)sizeof(gr_task); }}\n'
+def _included(scheme: Scheme) -> str:
+    tables = tableau_source(scheme.tableaux)
+    return f'{tables}#include "{scheme.header}.h"\nGR_API long gr_task_size(void) {{ return (long)sizeof(gr_task); }}\n'
 
 
 def solvers() -> Source:
@@ -108,12 +131,15 @@ def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
     return r.group, lasting, r.counters, r.targets, resets, r.yields, clashes, r.ranks, (*r.remembered, -1), begins
 
 
-def _object_source(system: System, functions: Mapping[str, ca.Function], lines: list[str]) -> Source:
+def _object_source(
+    system: System, functions: Mapping[str, ca.Function], lines: list[str], words: bool | None
+) -> Source:
     tables = sparse_source.matrices(functions, system.nx, system.nz).as_objects()
     printed = [_printed(name, function, True) for name, function in functions.items()]
     head = ["#define GR_FN static inline", PRELUDE, "#undef GR_FN", "#define GR_FN"]
     text = "\n".join([*head, *lines, *tables, *printed, ""])
-    return Source(text, text.count("\n"))
+    count = text.count("\n")
+    return Source(annotated(text, system, functions, True) if _has(words) else text, count)
 
 
 def _printed(name: str, function: ca.Function, sparse: bool) -> str:

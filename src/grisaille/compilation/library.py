@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +24,16 @@ from pathlib import Path
 import casadi as ca
 
 from grisaille.compilation import cache
-from grisaille.compilation.compiler import OBJECT, REMEDY, Compiler, find_compiler, flags, is_switched_off
+from grisaille.compilation.compiler import (
+    FOR_DEBUGGERS,
+    OBJECT,
+    REMEDY,
+    Compiler,
+    find_compiler,
+    flags,
+    is_switched_off,
+)
+from grisaille.compilation.debugging.switch import is_debugging
 from grisaille.compilation.task import TaskStructure
 from grisaille.errors import CompilationError
 
@@ -79,7 +89,17 @@ def build_linked(parts: Sequence[Source]) -> Library | None:
     are not compiled again."""
     if is_switched_off():
         return None
+    if is_debugging():
+        keep(parts)
     return _found(parts) or Library(_install(find_compiler(), parts, lambda c: _linked(c, parts)))
+
+
+def keep(parts: Sequence[Source]) -> list[Path]:
+    """The folders in which sources are kept for debuggers, made where they are missing; says where."""
+    folders = [cache.keep_sources(_what([part]), part.files) for part in parts]
+    shown = ", ".join(map(str, folders))
+    warnings.warn(f"GRISAILLE_DEBUG: generated C is kept in {shown}", UserWarning, stacklevel=2)
+    return folders
 
 
 def can_build(parts: Sequence[Source]) -> bool:
@@ -106,7 +126,8 @@ class Source:
     @property
     def flags(self) -> tuple[str, ...]:
         ours = SHARED if self.shared else "-O2" if self.instructions <= LONG else "-O1"
-        return flags(ours if self.once else _optimization(ours, self.often))
+        found = flags(ours if self.once else _optimization(ours, self.often))
+        return (*found, FOR_DEBUGGERS) if is_debugging() else found
 
     @property
     def once(self) -> bool:
@@ -141,9 +162,14 @@ def _install(compiler: Compiler | None, parts: Sequence[Source], build: Callable
 
 def _linked(compiler: Compiler, parts: Sequence[Source]) -> bytes:
     if len(parts) == 1:
-        return compiler.build(parts[0].files, MAIN, parts[0].flags)
+        return compiler.build(parts[0].files, MAIN, parts[0].flags, _kept(parts[0]))
     with ThreadPoolExecutor(len(parts)) as threads:
         return compiler.link(list(threads.map(lambda part: _object(compiler, part), parts)), parts[0].flags)
+
+
+def _kept(source: Source) -> Path | None:
+    """Where a debugger finds the source."""
+    return cache.sources_folder(_what([source])) if is_debugging() else None
 
 
 def _object(compiler: Compiler, source: Source) -> bytes:
@@ -152,7 +178,7 @@ def _object(compiler: Compiler, source: Source) -> bytes:
     with contextlib.suppress(FileNotFoundError):
         if (path := cache.find(what, made_with, OBJECT)) is not None:
             return path.read_bytes()
-    built = compiler.compile(source.files, MAIN, source.flags)
+    built = compiler.compile(source.files, MAIN, source.flags, _kept(source))
     cache.install(what, made_with, built, suffix=OBJECT)
     return built
 

@@ -53,16 +53,52 @@ from grisaille.structure.stochastic.diffusion import Diffusion, find_diffusion, 
 from grisaille.structure.stochastic.lamperti import Chart, Point, find_charts, stays_inside
 from grisaille.structure.system import System
 
-SCHEMES = ("auto", "euler-maruyama", "rk4-maruyama", "milstein", "strang-rk4", "additive-rk4", "lamperti")
 CORRECTIONS = 2
 """Projections on the constraints after a step: noise leaves violations of order h or h^{1.5}, and each squares them."""
+
+
+class Field(NamedTuple):
+    """f and B as functions of (t, x, u) in the coordinates that are stepped."""
+
+    drift: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
+    noise: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
+    smooth_drift: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
+    """f in the sense of Stratonovich."""
+
+
+class Cell(NamedTuple):
+    """One step: its beginning, length and signals."""
+
+    t: ca.SX
+    h: ca.SX
+    x: ca.SX
+    ua: ca.SX
+    um: ca.SX
+    ub: ca.SX
+
+
+Step = Callable[[Field, Cell, ca.SX], ca.SX]
+"""(f and B, a step, normals) → x after it"""
+
+
+@dataclass(frozen=True)
+class WhiteScheme:
+    """A step of a stochastic differential equation, as data."""
+
+    name: str
+    """As options and files name it."""
+    step: Step | None = None
+    """None where coordinates are changed first (``lamperti``), or there is no noise."""
+    normals_per_noise: int = 1
+    unfit: str = ""
+    """Why it does not suit a model that it does not suit."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """A scheme, its strong order, and why it was taken."""
 
-    name: str
+    scheme: WhiteScheme
     strong_order: float
     reason: str
     charts: tuple[Chart, ...] = ()
@@ -70,8 +106,8 @@ class Choice:
     """Whether ``"auto"`` may take it."""
 
     @property
-    def normals_per_noise(self) -> int:
-        return 2 if self.name in ("additive-rk4", "lamperti", "strang-rk4") else 1
+    def name(self) -> str:
+        return self.scheme.name
 
     @property
     def weak_order(self) -> int:
@@ -100,30 +136,6 @@ class WhiteNoiseInfo:
     status: str
     carried: Carried | None = None
     """Where algebraic unknowns are states of the step."""
-
-
-class Field(NamedTuple):
-    """f and B as functions of (t, x, u) in the coordinates that are stepped."""
-
-    drift: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
-    noise: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
-    smooth_drift: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
-    """f in the sense of Stratonovich."""
-
-
-class Cell(NamedTuple):
-    """One step: its beginning, length and signals."""
-
-    t: ca.SX
-    h: ca.SX
-    x: ca.SX
-    ua: ca.SX
-    um: ca.SX
-    ub: ca.SX
-
-
-Step = Callable[[Field, Cell, ca.SX], ca.SX]
-"""(f and B, a step, normals) → x after it"""
 
 
 def white_step(
@@ -165,7 +177,7 @@ def fused_step(structure: Structure, effort: Effort) -> tuple[StepFormula, White
     )
     key = id(structure.system), effort
     formula, carried, _ = _FUSED.get(key, lambda: (*formulate_carried_step(structure.system, effort), structure))
-    choice = Choice("fused", 4.0, "implicit unknowns are solved inside each step")
+    choice = Choice(WhiteScheme("fused"), 4.0, "implicit unknowns are solved inside each step")
     return formula, WhiteNoiseInfo(choice, (), (), (), (), True, "", carried)
 
 
@@ -216,12 +228,13 @@ def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: Point | Non
     """The scheme of highest order that the noise allows, or the one asked for where it applies."""
     if scheme not in SCHEMES:
         raise CompilationError(f"scheme is {scheme!r}; it must be one of {', '.join(map(repr, SCHEMES))}.")
-    offers = _offers(diffusion, point, insist=scheme == "lamperti")
-    if scheme == "auto":
+    named = _BY_NAME.get(scheme)
+    offers = _offers(diffusion, point, insist=named is LAMPERTI)
+    if named is None:
         return _best(offers)
     if scheme not in offers:
         raise CompilationError(
-            f"The scheme '{scheme}' does not fit this model: {_unfit(scheme)}. Use scheme='auto', which takes "
+            f"The scheme '{scheme}' does not fit this model: {named.unfit}. Use scheme='auto', which takes "
             f"{_best(offers).name} here."
         )
     return offers[scheme]
@@ -239,15 +252,15 @@ def _formulate(diffusion: Diffusion, choice: Choice, carried: Carried | None) ->
     t, h, x = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", nx)
     ua, um, ub = (ca.SX.sym(name, system.nu) for name in ("ua", "um", "ub"))
     p, nominal = ca.SX.sym("p", system.np + nw * nw), ca.SX.sym("nominal", nx)
-    v = ca.SX.sym("v", choice.normals_per_noise * nw)
+    v = ca.SX.sym("v", choice.scheme.normals_per_noise * nw)
     values, root = p[: system.np], ca.reshape(p[system.np :], nw, nw)
     cell = Cell(t, h, x, ua, um, ub)
     inside = None if carried is None else _Inside(diffusion, carried, cell, values, root)
-    if choice.name == "lamperti":
+    if choice.scheme.step is None:
         after = _lamperti(diffusion, choice.charts, cell, values, root, v)
     else:
         field = _field(diffusion, values, root) if inside is None else inside.field
-        after = _STEPS[choice.name](field, cell, v)[: system.nx]
+        after = choice.scheme.step(field, cell, v)[: system.nx]
     for _ in range(CORRECTIONS):
         after = project(system, t + h, after, ub, values, nominal[: system.nx])
     after = after if inside is None else inside.ended(after)
@@ -304,22 +317,22 @@ def _offers(diffusion: Diffusion, point: Point | None, insist: bool) -> dict[str
     charts = () if decoupled or diffusion.system.nz else find_charts(diffusion) or ()
     outside = [c for c in charts if not insist and not stays_inside(diffusion, c, point)]
     choices = [
-        Choice("euler-maruyama", plain, "the simplest"),
-        Choice("rk4-maruyama", plain, "Runge–Kutta for the drift" if commutative else _DOES_NOT_COMMUTE),
+        Choice(EULER_MARUYAMA, plain, "the simplest"),
+        Choice(RK4_MARUYAMA, plain, "Runge–Kutta for the drift" if commutative else _DOES_NOT_COMMUTE),
     ]
     if commutative:
-        choices.append(Choice("milstein", 1.0, _COMMUTES + _left_out(diffusion, outside)))
+        choices.append(Choice(MILSTEIN, 1.0, _COMMUTES + _left_out(diffusion, outside)))
     if not decoupled:
         reason = _COMMUTES + _left_out(diffusion, outside) if commutative else _DOES_NOT_COMMUTE
         # near the end of a power's domain Milstein's method stays inside more often
         inside = all(c.exponent == 1.0 for c in outside)
-        choices.append(Choice("strang-rk4", 1.5 if commutative else 0.5, reason, is_offered=inside))
+        choices.append(Choice(STRANG, 1.5 if commutative else 0.5, reason, is_offered=inside))
     if decoupled:
         how = "is additive" if diffusion.is_additive else "does not depend on what it drives"
-        choices.append(Choice("additive-rk4", 1.5, f"the noise {how}"))
+        choices.append(Choice(ADDITIVE, 1.5, f"the noise {how}"))
     if charts and not outside:
         told = "; ".join(c.describe(diffusion.system.state_names[c.state]) for c in charts)
-        choices.append(Choice("lamperti", 1.5, f"the noise is additive in {told}", charts))
+        choices.append(Choice(LAMPERTI, 1.5, f"the noise is additive in {told}", charts))
     return {choice.name: choice for choice in choices}
 
 
@@ -337,15 +350,6 @@ def _left_out(diffusion: Diffusion, outside: Sequence[Chart]) -> str:
         return ""
     told = outside[0].describe(diffusion.system.state_names[outside[0].state])
     return f" (in {told}, it would be additive, but that condition is not known to hold)"
-
-
-def _unfit(scheme: str) -> str:
-    return {
-        "milstein": "its noise does not commute",
-        "strang-rk4": "its noise does not depend on states that it drives, and additive-rk4 is cheaper",
-        "additive-rk4": "its noise depends on states that it drives",
-        "lamperti": "no elementary transform makes its noise additive, or none is needed",
-    }[scheme]
 
 
 def _status(diffusion: Diffusion, choice: Choice) -> str:
@@ -471,10 +475,14 @@ def _transformed(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.S
     return back(c.t, moved, c.ub, p, root, c.x)
 
 
-_STEPS: dict[str, Step] = {
-    "euler-maruyama": _euler_maruyama,
-    "rk4-maruyama": _rk4_maruyama,
-    "milstein": _milstein,
-    "strang-rk4": _strang,
-    "additive-rk4": _additive,
-}
+EULER_MARUYAMA = WhiteScheme("euler-maruyama", _euler_maruyama)
+RK4_MARUYAMA = WhiteScheme("rk4-maruyama", _rk4_maruyama)
+MILSTEIN = WhiteScheme("milstein", _milstein, unfit="its noise does not commute")
+STRANG = WhiteScheme(
+    "strang-rk4", _strang, 2, "its noise does not depend on states that it drives, and additive-rk4 is cheaper"
+)
+ADDITIVE = WhiteScheme("additive-rk4", _additive, 2, "its noise depends on states that it drives")
+LAMPERTI = WhiteScheme("lamperti", None, 2, "no elementary transform makes its noise additive, or none is needed")
+_BY_NAME = {s.name: s for s in (EULER_MARUYAMA, RK4_MARUYAMA, MILSTEIN, STRANG, ADDITIVE, LAMPERTI)}
+SCHEMES = ("auto", *_BY_NAME)
+"""What may be asked for: the best that fits, or one of them."""

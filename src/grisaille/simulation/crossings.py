@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.schemes import Among
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import ModelError
 from grisaille.experiment.interpolation import SignalTable
@@ -37,13 +38,13 @@ class Crossing:
         return f"'{self.relation}' at t = {self.t:.6g}"
 
 
-def find_crossings(structure: Structure, kernel: Kernel, task: Task, method: str) -> list[Crossing]:
+def find_crossings(structure: Structure, kernel: Kernel, task: Task, among: Among) -> list[Crossing]:
     """The switches that the run of ``task``, from its start, crosses; ``task`` itself is not changed."""
     jumps = structure.jumps.of_states
     if not (jumps or structure.model.whens) or task.t1 <= task.t0:
         return []
     if kernel.ne and structure.jumps.events is not None:
-        return _listed(structure.jumps.events.system, kernel, task, method)
+        return _listed(structure.jumps.events.system, kernel, task, among)
     joints = _joints(task)
     table = SignalTable(task.breaks, task.coef, task.kink)
     x, z, found = task.x.copy(), task.z.copy(), dict[str, Crossing]()
@@ -53,7 +54,7 @@ def find_crossings(structure: Structure, kernel: Kernel, task: Task, method: str
             kernel, float(left), float(right), p=task.p, x=x, z=z, times=np.array([right]), breaks=task.breaks,
             coef=task.coef, kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=100_000,
         )  # fmt: skip
-        integrate(kernel, part, method)
+        integrate(kernel, part, among)
         if part.status != Status.DONE:
             break
         x, z = part.x.copy(), part.z.copy()
@@ -68,14 +69,14 @@ def find_crossings(structure: Structure, kernel: Kernel, task: Task, method: str
     return sorted(found.values(), key=lambda c: c.t)
 
 
-def _listed(system: System, kernel: Kernel, task: Task, method: str) -> list[Crossing]:
+def _listed(system: System, kernel: Kernel, task: Task, among: Among) -> list[Crossing]:
     """The first event of every relation."""
     run = Task.create(
         kernel, task.t0, task.t1, p=task.p, x=task.x, z=task.z, breaks=task.breaks, coef=task.coef, kink=task.kink,
         rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=task.max_steps, hmax=task.hmax,
     )  # fmt: skip
     run.most_events, run.events = LISTED, np.zeros((LISTED, 3))
-    integrate(kernel, run, method)
+    integrate(kernel, run, among)
     first = {int(mode): t for t, mode, _ in reversed(run.events[: run.n_events])}
     found = [
         Crossing(system.modes[mode].text, float(t))

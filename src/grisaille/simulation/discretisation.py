@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from grisaille.compilation.schemes import Scheme, scheme
 from grisaille.trial.discretisation import Discretisation, Plain
 
 
@@ -14,7 +15,7 @@ class Steps(Discretisation):
     """Equal steps between the instants at which one must end."""
 
     method: str
-    """``"explicit"`` or ``"implicit"``."""
+    """The name of a scheme under error control, which is taken with steps of this length, or as it is."""
     step: float
     """The longest; zero where steps stay adaptive, with a tighter tolerance."""
     sizes: tuple[float, ...] = ()
@@ -22,6 +23,10 @@ class Steps(Discretisation):
     do (``sizes.py``)."""
     tolerance: float = 0.0
     """Relative tolerance that the steps keep; zero where that is the one that was asked for."""
+
+    @property
+    def scheme(self) -> Scheme:
+        return scheme(self.method)
 
     def __str__(self) -> str:
         return f"{self.method} steps of at most {self.step:.4g}" if self.step else f"adaptive {self.method} steps"

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.schemes import AUTO, Among, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integration import first_choice, integrate
 
@@ -37,22 +38,22 @@ SHARPER = 0.1
 
 
 def choose_step(
-    kernel: Kernel, task: Task, method: str, step: float | None, on_slice: Callable[[Task], None] | None
-) -> str:
-    """Runs the task with fixed steps; gives the method's name. ``task.fixed_step`` holds the step that was used.
+    kernel: Kernel, task: Task, among: Among, step: float | None, on_slice: Callable[[Task], None] | None
+) -> Scheme:
+    """Runs the task with fixed steps, whose length ``task.fixed_step`` holds then; gives the scheme that was chosen.
 
     A run whose error is above the tolerance with the shortest steps that ``max_steps`` allows ends with
     ``Status.TOO_MANY_STEPS``; one that differs from the run under error control says by how much in ``task.differs``.
     """
-    inner = method.removeprefix("frozen").removeprefix("-") or first_choice(kernel, task)
+    chosen = first_choice(kernel, task, among)
     if step is not None or task.n_times < 2:
         task.fixed_step = step or max(task.t1 - task.t0, 1.0)
-        return f"frozen {integrate(kernel, task, inner, on_slice)}"
+        return integrate(kernel, task, (chosen,), on_slice)
     begin = _Snapshot(task)
     task.fixed_step = float(np.diff(task.times).max())
     reference = _Reference(kernel, task, begin)
     for left in reversed(range(HALVINGS)):
-        used = integrate(kernel, task, inner, on_slice)
+        integrate(kernel, task, (chosen,), on_slice)
         done = task.status == Status.DONE
         if done and task.error_estimate <= 1.0 and (not _is_compared(kernel, task) or reference.agrees_with(task)):
             if _has_hidden(kernel, task) and reference.is_complete:
@@ -69,7 +70,7 @@ def choose_step(
             _refuse_unless_accurate(task, reference)
             break
         begin.restore(task, task.fixed_step * factor)
-    return f"frozen {used}"
+    return chosen
 
 
 def _is_compared(kernel: Kernel, task: Task) -> bool:
@@ -140,7 +141,7 @@ class _Reference:
 
     def _integrated(self, share: float) -> Task:
         copy = self.begin.copy(self.kernel, self.task, share)
-        integrate(self.kernel, copy, "auto")
+        integrate(self.kernel, copy, AUTO)
         return copy
 
 

@@ -1,8 +1,8 @@
 """Running a task: which integrator, in slices, with a switch when the problem turns out stiff.
 
-Slices let Python show progress and hear Ctrl-C while C does the work. The choice ``"auto"`` begins with the explicit
-method unless the Jacobian at the start already shows rates far beyond the time span, and goes on with the implicit one
-from the accepted point where the explicit one reports stiffness.
+Slices let Python show progress and hear Ctrl-C while C does the work. A choice between two schemes begins with the
+first, explicit one unless the Jacobian at the start already shows rates far beyond the time span, and goes on with the
+other from the accepted point where the explicit one reports stiffness.
 """
 
 from __future__ import annotations
@@ -10,26 +10,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from grisaille import interrupts
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.schemes import EXPLICIT, Among, Scheme
 from grisaille.compilation.task import Status, Task
+from grisaille.errors import CompilationError
 from grisaille.simulation.integrators import explicit, implicit
+from grisaille.simulation.integrators.steps import Equations
 from grisaille.simulation.past import integrate_with_past
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-Method = Literal["explicit", "implicit"]
 COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200
 SLICE_TIME = 0.2
 """Seconds that a slice should take; Ctrl-C and the progress bar wait for its end."""
-EXPLICIT_SHARE = 0.1
-"""Part of the tolerance that a single explicit step may use: errors of non-stiff problems add up over the run, those of
-stiff ones are damped. Costs a third more steps at order eight and gains a digit."""
 OBVIOUSLY_STIFF = 1e5
 """Fastest decay times time span from which on an explicit method need not be tried."""
 PERHAPS_STIFF = 200.0
@@ -40,12 +39,12 @@ ALL_EIGENVALUES = 150
 KRYLOV = 30
 
 
-def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task], None] | None = None) -> str:
-    """Runs the task to its end or failure; gives the name of the method that finished it."""
+def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task], None] | None = None) -> Scheme:
+    """Runs the task to its end or failure; gives the scheme that finished it."""
     if task.past is not None:
-        return integrate_with_past(kernel, task, method, partial(integrate, on_slice=on_slice))
+        return integrate_with_past(kernel, task, among, partial(integrate, on_slice=on_slice))
     task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
-    used: Method = _begin(kernel, task) if method == "auto" else _as_method(method)
+    used = among[0] if len(among) == 1 else _begin(kernel, task, among)
     while True:
         begin = time.perf_counter()
         _run(kernel, task, used)
@@ -53,8 +52,8 @@ def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task]
         task.slice = _next_slice(int(task.slice), time.perf_counter() - begin)
         if on_slice is not None:
             on_slice(task)
-        if task.status == Status.STIFF and method == "auto":
-            used = "implicit"
+        if task.status == Status.STIFF and used is not among[-1]:
+            used = among[-1]
             _restart(task)
         elif task.status not in (Status.MORE, Status.STIFF):
             return used
@@ -65,19 +64,19 @@ def _next_slice(steps: int, seconds: float) -> int:
     return max(20, min(COMPILED_SLICE, int(steps * SLICE_TIME / max(seconds, 1e-3))))
 
 
-def _as_method(method: str) -> Method:
-    return "implicit" if method == "implicit" else "explicit"
-
-
-def _run(kernel: Kernel, task: Task, method: Method) -> None:
-    rtol, atol = task.rtol, task.atol
-    if method == "explicit" and not task.fixed_step:
-        task.rtol, task.atol = EXPLICIT_SHARE * rtol, EXPLICIT_SHARE * atol
+def _run(kernel: Kernel, task: Task, chosen: Scheme) -> None:
+    rtol, atol, scheme = task.rtol, task.atol, chosen.taking(task.fixed_step)
+    if scheme.tolerance_share != 1.0:
+        task.rtol, task.atol = scheme.tolerance_share * rtol, scheme.tolerance_share * atol
     try:
         if kernel.is_compiled:
-            kernel.call(f"gr_{method}", task)
+            kernel.call(scheme, task)
+        elif not scheme.is_interpreted:
+            raise CompilationError(f"method={scheme.name!r} exists in compiled runs only: leave compiled=False out.")
+        elif scheme.is_implicit:
+            implicit.run(cast(Equations, kernel), task)
         else:
-            (explicit if method == "explicit" else implicit).run(kernel, task)
+            explicit.run(cast(Equations, kernel), task, scheme.tableaux)
     finally:
         task.rtol, task.atol = rtol, atol
 
@@ -89,25 +88,25 @@ def _restart(task: Task) -> None:
     task.work = np.zeros(0)
 
 
-def first_choice(kernel: Kernel, task: Task) -> Method:
-    """The method to begin with, from the eigenvalues at the start."""
-    return "implicit" if _stiffness(kernel, task) > OBVIOUSLY_STIFF else "explicit"
+def first_choice(kernel: Kernel, task: Task, among: Among) -> Scheme:
+    """The scheme to begin with, from the eigenvalues at the start where there is a choice."""
+    return among[-1] if len(among) > 1 and _stiffness(kernel, task) > OBVIOUSLY_STIFF else among[0]
 
 
 def build_for_frozen(kernel: Kernel, task: Task) -> None:
     """What a frozen discretisation is found with, at the same time: steps under error control, and frozen ones."""
     if kernel.is_compiled and _stiffness(kernel, task) <= PERHAPS_STIFF:
-        kernel.build("gr_explicit", "gr_rk4")
+        kernel.build(EXPLICIT, EXPLICIT.taking(1.0))
 
 
-def _begin(kernel: Kernel, task: Task) -> Method:
-    """The method to begin with; where another may have to go on, both are built at the same time."""
+def _begin(kernel: Kernel, task: Task, among: Among) -> Scheme:
+    """The scheme to begin with; where another may have to go on, both are built at the same time."""
     stiffness = _stiffness(kernel, task)
     if stiffness > OBVIOUSLY_STIFF:
-        return "implicit"
+        return among[-1]
     if stiffness > PERHAPS_STIFF:
-        kernel.build("gr_explicit", "gr_implicit")
-    return "explicit"
+        kernel.build(*among)
+    return among[0]
 
 
 def _stiffness(kernel: Kernel, task: Task) -> float:

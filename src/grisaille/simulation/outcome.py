@@ -7,12 +7,16 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.events import event_text
 from grisaille.simulation.sizes import small_states
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
+
+WITHOUT_STEPS = "algebraic"
+"""How rows that are solved for one by one are called in the place of a scheme."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +51,19 @@ FIT = Advice(
 )  # fmt: skip
 
 
-def describe(task: Task, system: System, solver: str, advice: Advice = SIMULATE) -> str:
+def describe(task: Task, system: System, scheme: Scheme | None, advice: Advice = SIMULATE) -> str:
     """A sentence on the status: what happened, when, to which variable, what to do next.
 
+    scheme : what made the steps; None where there were none
     advice : in the options of the caller
     """
     status = Status(task.status)
     at = f"at t = {task.t:.6g}"
     if status is Status.DONE:
         remarks = (
-            f"{_snaps(task)}{_undefined(task, system)}{_uncontrolled(task, system, solver)}{_coarse(task, system)}"
+            f"{_snaps(task)}{_undefined(task, system)}{_uncontrolled(task, system, scheme)}{_coarse(task, system)}"
         )
-        return f"completed by the {solver} method in {task.steps} steps{remarks}"
+        return f"completed by the {scheme or WITHOUT_STEPS} method in {task.steps} steps{remarks}"
     done = f"{task.written} of {task.n_times} {advice.kept}"
     if status in _ADVISED:
         return f"{_ADVISED[status](task, system, at, advice)} ({done})."
@@ -102,9 +107,10 @@ def _undefined(task: Task, system: System) -> str:
     return f", but {shown} {'is' if len(names) == 1 else 'are'} infinite or undefined, first at t = {first:.6g}"
 
 
-def _uncontrolled(task: Task, system: System, solver: str) -> str:
+def _uncontrolled(task: Task, system: System, scheme: Scheme | None) -> str:
     """States so small beside their absolute tolerance that the steps did not look at them."""
-    told = [] if "frozen" in solver else [system.state_names[k] for k in small_states(task, system)]
+    is_controlled = scheme is None or scheme.is_adaptive
+    told = [system.state_names[k] for k in small_states(task, system)] if is_controlled else []
     if not told:
         return ""
     shown = ", ".join(told[:6]) + (", …" if len(told) > 6 else "")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.schemes import Among, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import MOVING
@@ -158,13 +159,13 @@ class _History:
 MOST_OTHER_ENDS, OTHER_END = 4, 0.618
 """Ends of a stretch that are tried where relations switch at it, each at this share of the one before."""
 _BINOMIAL = np.array([[comb(j, k) for k in range(32)] for j in range(32)], dtype=float)
-Integrate = Callable[[Kernel, Task, str], str]
+Integrate = Callable[[Kernel, Task, Among], Scheme]
 
 
-def integrate_with_past(kernel: Kernel, task: Task, method: str, integrate: Integrate) -> str:
-    """Runs the task stretch by stretch; gives the name of the method that finished it."""
+def integrate_with_past(kernel: Kernel, task: Task, among: Among, integrate: Integrate) -> Scheme:
+    """Runs the task stretch by stretch; gives the scheme that finished it."""
     assert isinstance(task.past, Past)
-    return _Run(kernel, task, task.past, integrate).go(method)
+    return _Run(kernel, task, task.past, integrate).go(among)
 
 
 def _require_points(t: float, end: float, points: int, values: int) -> None:
@@ -180,32 +181,31 @@ class _Run:
     def __init__(self, kernel: Kernel, task: Task, past: Past, integrate: Integrate) -> None:
         self.kernel, self.task, self.past, self.integrate = kernel, task, past, integrate
         self.parts = 1
-        self.used = ""
         self.history = _History([-np.inf], [-1])
 
-    def go(self, method: str) -> str:
+    def go(self, among: Among) -> Scheme:
         task, shortest = self.task, float(self.past.taus.min())
         if (task.t1 - task.t0) / shortest > MOST_STRETCHES:
             raise SimulationError(
                 f"A dead time of {shortest:.3g} is repeated {(task.t1 - task.t0) / shortest:.3g} times in the run, "
                 f"which is followed one dead time after the other: leave the delay out, or simulate a shorter time."
             )
-        self.used = method
+        self.used = among[0]
         t = task.t0
         self._begin()
         while t < task.t1:
             end = self._end(t, shortest)
             for others in reversed(range(MOST_OTHER_ENDS + 1)):
-                done = self._stretch(t, end, method, may_end_elsewhere=others > 0)
+                done = self._stretch(t, end, among, may_end_elsewhere=others > 0)
                 if done is not None:
                     break
                 end = t + OTHER_END * (end - t)
             if not done:
                 return self.used
             t = end
-            method = self.used if method == "auto" else method
+            among = (self.used,)
         if task.t1 == task.t0:
-            self._stretch(t, t, method)
+            self._stretch(t, t, among)
         return self.used
 
     def _begin(self) -> None:
@@ -228,10 +228,10 @@ class _Run:
             return False
         there = [np.array(a) for a in (sub.p, sub.x, sub.z, sub.sx, sub.sz)]
         at_end = self._sub(end, end, self._table(end, end), np.zeros(0), there)
-        self.integrate(self.kernel, at_end, self.used)
+        self.integrate(self.kernel, at_end, (self.used,))
         return at_end.status == Status.DONE and at_end.n_events > 0
 
-    def _stretch(self, t: float, end: float, method: str, may_end_elsewhere: bool = False) -> bool | None:
+    def _stretch(self, t: float, end: float, among: Among, may_end_elsewhere: bool = False) -> bool | None:
         """Whether a stretch was followed; None where it had better have another end."""
         task = self.task
         kept = [np.array(a) for a in (task.p, task.x, task.z, task.sx, task.sz)]
@@ -240,7 +240,7 @@ class _Run:
         for _ in range(MOST_HALVINGS):
             nodes, edges, corners = self._nodes(table, t, end)
             sub = self._sub(t, end, table, nodes, kept)
-            self.used = self.integrate(self.kernel, sub, method)
+            self.used = self.integrate(self.kernel, sub, among)
             if sub.status != Status.DONE:
                 self._take(sub, t, end)
                 return False
@@ -253,7 +253,7 @@ class _Run:
         # with given steps, too: on pieces of their length a bend would cost more than they do (4e-4 for 5e-9), and the
         # derivative by a dead time is that of the pieces
         if tail > 1.0 and self.past.is_rough and end > t:
-            found = self._split(t, end, table, edges, corners, tails, method, kept)
+            found = self._split(t, end, table, edges, corners, tails, among, kept)
             if found is None:
                 return False
             sub, edges, corners, pieces = found
@@ -268,7 +268,7 @@ class _Run:
         return True
 
     def _split(
-        self, t: float, end: float, table: Stretch, edges: list[float], corners: list[int], tails: Floats, method: str,
+        self, t: float, end: float, table: Stretch, edges: list[float], corners: list[int], tails: Floats, among: Among,
         kept: list[Floats],
     ) -> tuple[Task, list[float], list[int], list[Floats]] | None:  # fmt: skip
         """Pieces halved where sources bend or jump, until nothing is left of it; None where the run stops.
@@ -284,7 +284,7 @@ class _Run:
             edges = sorted(level)
             nodes = _gauss_points(edges)
             sub = self._sub(t, end, table, nodes, kept)
-            self.used = self.integrate(self.kernel, sub, method)
+            self.used = self.integrate(self.kernel, sub, among)
             if sub.status != Status.DONE:
                 self._take(sub, t, end)
                 return None

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation.schemes import AUTO, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
@@ -117,19 +118,19 @@ class Runner:
             build_for_frozen(kernel, free)
             return free
 
-        def run(task: Task, watch: Watch | None) -> str:
-            return integrate(kernel, task, "auto", watch)
+        def run(task: Task, watch: Watch | None) -> Scheme:
+            return integrate(kernel, task, AUTO, watch)
 
-        free, method, nominal = run_in_own_sizes(sizes, kernel, make, run)
+        free, scheme, nominal = run_in_own_sizes(sizes, kernel, make, run)
         if free.status != Status.DONE:
             # no fixed step would do what error control cannot
-            raise SimulationError(describe(free, form.system, method, FIT))
+            raise SimulationError(describe(free, form.system, scheme, FIT))
         equal = _copy(kernel, self._task(point, rtol, nominal))
         equal.max_steps = self._most_equal(free)
-        choose_step(kernel, equal, f"frozen-{method}", None, None)
+        choose_step(kernel, equal, (scheme.taking(equal.t1 - equal.t0),), None, None)
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
         own = () if nominal is sizes.nominal else tuple(nominal.tolist())
-        return Steps(method, float(equal.fixed_step) if reached else 0.0, own, tolerance)
+        return Steps(scheme.name, float(equal.fixed_step) if reached else 0.0, own, tolerance)
 
     def tightened(self, theta: np.ndarray, steps: Steps, share: float) -> Steps:
         """Steps for θ that keep this share of the tolerance, as far as numbers can."""
@@ -149,13 +150,13 @@ class Runner:
         task = self._task(point, steps.tolerance or self.rtol, _sizes(steps))
         free, equal = _copy(kernel, task), _copy(kernel, task)
         free.max_steps = self._most_adaptive(kernel)
-        integrate(kernel, free, "auto")
+        integrate(kernel, free, AUTO)
         if free.status != Status.DONE:
             return steps
         equal.fixed_step, equal.max_steps = finer.step, self._most_equal(free)
         if (task.t1 - task.t0) / finer.step > equal.max_steps:
             return self.discretise(theta, steps.tolerance)
-        integrate(kernel, equal, steps.method)
+        integrate(kernel, equal, (steps.scheme,))
         falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH * excess, 1.0)
         return finer if falls else replace(steps, step=0.0)
 
@@ -198,7 +199,7 @@ class Runner:
             return []
         point = self.trial.at(theta).still()
         task = self._task(point, self._tolerance(steps) if steps else self.rtol, _sizes(steps))
-        return find_crossings(point.structure, self._kernel(point)[1], task, steps.method if steps else "auto")
+        return find_crossings(point.structure, self._kernel(point)[1], task, (steps.scheme,) if steps else AUTO)
 
     def happenings(self, theta: np.ndarray, steps: Steps) -> Happenings:
         """What a model's own events do at θ."""
@@ -207,13 +208,13 @@ class Runner:
             form, kernel = self._kernel(point)
             task = form.listing(self._task(point, self._tolerance(steps), _sizes(steps)))
             task.fixed_step = steps.step
-            integrate(kernel, task, steps.method)
+            integrate(kernel, task, (steps.scheme,))
         except INDEPENDENT_OF_VALUES:
             raise
         except GrisailleError as error:
             return Happenings((), str(error))
         if task.status != Status.DONE:
-            return Happenings((), describe(task, form.system, steps.method, FIT))
+            return Happenings((), describe(task, form.system, steps.scheme, FIT))
         return Happenings(fired(task, form.system))
 
     @property
@@ -265,11 +266,11 @@ class Runner:
         task = self._task(point, tighter * self._tolerance(steps), _sizes(steps))
         task.fixed_step = share * steps.step
         task.max_steps = most or (FROZEN_STEPS if task.fixed_step else self._most_adaptive(kernel))
-        integrate(kernel, task, steps.method)
+        integrate(kernel, task, (steps.scheme,))
         y = task.y[:, self.columns]
         is_defined = np.isfinite(y)
         if task.status != Status.DONE or not is_defined[self._compared].all():
-            failed = self.failed(describe(task, form.system, steps.method, FIT), sensitive)
+            failed = self.failed(describe(task, form.system, steps.scheme, FIT), sensitive)
             return replace(failed, coincidence=describe_coincidence(task, form.system), steps=int(task.steps))
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         if not is_defined.all():

@@ -10,6 +10,7 @@ import numpy as np
 
 from grisaille.compilation.adjoint import AdjointKernel, build_adjoint
 from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation.schemes import AUTO, Among, Scheme, among, methods
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import DataError, SimulationError
 from grisaille.experiment.interpolation import SignalTable
@@ -21,7 +22,7 @@ from grisaille.simulation.dataset import Labels
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.outcome import describe
+from grisaille.simulation.outcome import WITHOUT_STEPS, describe
 from grisaille.simulation.posing import Setting, missed_starts
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.sizes import Sizes, Watch, both, run_in_own_sizes
@@ -32,8 +33,6 @@ from grisaille.trial import Point
 
 if TYPE_CHECKING:
     import xarray as xr
-
-METHODS = ("auto", "explicit", "implicit", "frozen", "frozen-explicit", "frozen-implicit")
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,23 @@ class Solver:
     compiled: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise DataError(f"method is {self.method!r}; it must be one of {', '.join(map(repr, METHODS))}.")
+        if self.method not in methods():
+            raise DataError(f"method is {self.method!r}; it must be one of {', '.join(map(repr, methods()))}.")
         if not as_positive("rtol", self.rtol, "a number between 0 and 1, such as 1e-6") < 1:
             raise DataError(f"rtol is {self.rtol!r}; give a number between 0 and 1, such as 1e-6.")
         if self.compiled not in (None, True, False):
             raise DataError(
                 f"compiled is {self.compiled!r}; give None (unless GRISAILLE_COMPILER=none), True or False."
             )
+
+    @property
+    def among(self) -> Among:
+        """The schemes that the method takes, or chooses among."""
+        return among(self.method)
+
+    @property
+    def is_frozen(self) -> bool:
+        return not any(scheme.is_adaptive for scheme in self.among)
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,8 @@ class Finished:
     """A run and how it ended."""
 
     prepared: Prepared
-    method: str
+    scheme: Scheme | None
+    """None where no steps are taken."""
     sentence: str
 
     @property
@@ -90,7 +99,7 @@ class Finished:
 def refuse_gradient(posed: Point, solver: Solver) -> None:
     """What gradients cannot be taken of."""
     name = posed.structure.model.name
-    if not solver.method.startswith("frozen"):
+    if not all(scheme.has_adjoint for scheme in solver.among):
         raise DataError(
             f"A gradient is that of frozen steps: gr.Simulator(…, method='frozen'), not method={solver.method!r}."
         )
@@ -150,9 +159,9 @@ class Runs:
     def __init__(self, setting: Setting, solver: Solver, sensitivities: Sequence[object] = ()) -> None:
         self.setting, self.solver, self.sensitivities = setting, solver, sensitivities
         self._kernels: dict[tuple[int, bool], tuple[object, Integrated, Kernel]] = {}
-        self._adjoints: dict[tuple[int, bool], tuple[System, AdjointKernel]] = {}
-        self._frozen: tuple[str, float] | None = None
-        """Method and step of gradients."""
+        self._adjoints: dict[tuple[int, Scheme], tuple[System, AdjointKernel]] = {}
+        self._frozen: tuple[Scheme, float] | None = None
+        """Scheme and step of gradients."""
         self._labels: dict[tuple[int, tuple[str, ...]], Labels] = {}
 
     def run(
@@ -165,15 +174,15 @@ class Runs:
         """To the end, or to where it stops."""
         prepared = self.prepare(parameters, start)
         if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
-            crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
+            crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, AUTO)
             refuse_crossings(crossings, prepared.point.names)
-        prepared, method = self._integrate_in_own_sizes(prepared, progress)
+        prepared, scheme = self._integrate_in_own_sizes(prepared, progress)
         _require_written_equations(prepared)
-        sentence = describe(prepared.task, prepared.form.system, method) + _not_looked_for(prepared)
+        sentence = describe(prepared.task, prepared.form.system, scheme) + _not_looked_for(prepared)
         missed = missed_starts(prepared.point)
-        return Finished(prepared, method, f"{sentence}; {missed}" if missed else sentence)
+        return Finished(prepared, scheme, f"{sentence}; {missed}" if missed else sentence)
 
-    def _integrate_in_own_sizes(self, prepared: Prepared, progress: bool) -> tuple[Prepared, str]:
+    def _integrate_in_own_sizes(self, prepared: Prepared, progress: bool) -> tuple[Prepared, Scheme | None]:
         """The run, with tolerances for the sizes that its states turn out to have where nothing is said about them."""
         solver, point = self.solver, prepared.point
         if solver.atol is not None or solver.step is not None or prepared.structure.system.nx == 0:
@@ -185,11 +194,11 @@ class Runs:
                 return prepared.task
             return prepared.form.listing(self._task(point, prepared.form, prepared.kernel, nominal))
 
-        def run(task: Task, watch: Watch | None) -> str:
+        def run(task: Task, watch: Watch | None) -> Scheme | None:
             return self._integrate(replace(prepared, task=task), progress, watch)
 
-        task, method, _ = run_in_own_sizes(sizes, prepared.kernel, make, run)
-        return replace(prepared, task=task), method
+        task, scheme, _ = run_in_own_sizes(sizes, prepared.kernel, make, run)
+        return replace(prepared, task=task), scheme
 
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
         """Structure, kernel, consistent start and task of one run."""
@@ -228,15 +237,16 @@ class Runs:
             # the step that suits the first point suits all: the gradient is then that of one function
             first = self.run(parameters, start)
             self.demand(first)
-            self._frozen = first.method, float(first.prepared.task.fixed_step)
+            assert first.scheme is not None
+            self._frozen = first.scheme, float(first.prepared.task.fixed_step)
         system = posed.structure.system
-        method, step = self._frozen
-        kernel = self._adjoint(system, method.endswith("implicit"))
+        scheme, step = self._frozen
+        kernel = self._adjoint(system, scheme)
         task = self._task(posed.still(), Integrated(system, system), kernel)
         task.fixed_step = step
         found = gradient(kernel, task, weigh)
         if found.failed is not None:
-            name, sentence = posed.structure.model.name, describe(found.failed, system, method)
+            name, sentence = posed.structure.model.name, describe(found.failed, system, scheme)
             raise SimulationError(f"The simulation of {name} stopped: {sentence}", None)
         slopes = posed.dp @ found.by_parameters + posed.dstart.sx @ found.by_state
         return dict(zip(posed.names, slopes.tolist(), strict=True))
@@ -245,7 +255,11 @@ class Runs:
         """Trajectories in the user's names; with ``strict``, a run that stopped early is an error."""
         prepared = finished.prepared
         result = self.labels(finished).dataset(
-            prepared.structure, prepared.task, prepared.point.start, finished.method, finished.sentence
+            prepared.structure,
+            prepared.task,
+            prepared.point.start,
+            str(finished.scheme or WITHOUT_STEPS),
+            finished.sentence,
         )
         if strict:
             self.demand(finished, result)
@@ -274,23 +288,23 @@ class Runs:
             self._kernels[key] = system, form, kernel
         return self._kernels[key][1:]
 
-    def _adjoint(self, system: System, implicit: bool) -> AdjointKernel:
-        if (id(system), implicit) not in self._adjoints:
-            self._adjoints[id(system), implicit] = system, build_adjoint(system, implicit)
-        return self._adjoints[id(system), implicit][1]
+    def _adjoint(self, system: System, scheme: Scheme) -> AdjointKernel:
+        if (id(system), scheme) not in self._adjoints:
+            self._adjoints[id(system), scheme] = system, build_adjoint(system, scheme)
+        return self._adjoints[id(system), scheme][1]
 
-    def _integrate(self, prepared: Prepared, progress: bool, watch: Watch | None = None) -> str:
-        task, method, step = prepared.task, self.solver.method, self.solver.step
+    def _integrate(self, prepared: Prepared, progress: bool, watch: Watch | None = None) -> Scheme | None:
+        task, solver, step = prepared.task, self.solver, self.solver.step
         if step is not None:
             step = as_positive("step", step)
-            if not method.startswith("frozen"):
+            if not solver.is_frozen:
                 raise DataError(
                     "step= fixes the steps of method='frozen'; the adaptive methods choose theirs (see rtol)."
                 )
         if prepared.structure.system.nx == 0 and task.past is None:
             solve_static(prepared.point.initializer, prepared.kernel, prepared.table, task)
-            return "algebraic"
+            return None
         with progress_of(task, prepared.structure.model.name, progress) as on_slice:
-            if method.startswith("frozen"):
-                return choose_step(prepared.kernel, task, method, step, on_slice)
-            return integrate(prepared.kernel, task, method, both(on_slice, watch))
+            if solver.is_frozen:
+                return choose_step(prepared.kernel, task, solver.among, step, on_slice)
+            return integrate(prepared.kernel, task, solver.among, both(on_slice, watch))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,6 +183,8 @@ def small_states(task: Task, system: System, limit: float = SMALL) -> list[int]:
 
 
 Watch = Callable[[Task], None]
+Finisher = TypeVar("Finisher")
+"""The scheme that finished a run, or None."""
 
 
 def both(first: Watch | None, second: Watch | None) -> Watch | None:
@@ -197,9 +200,9 @@ def both(first: Watch | None, second: Watch | None) -> Watch | None:
 
 
 def run_in_own_sizes(
-    sizes: Sizes, kernel: Kernel, make: Callable[[Floats], Task], run: Callable[[Task, Watch | None], str]
-) -> tuple[Task, str, Floats]:
-    """A run with the sizes that its states turn out to have: the task, the method that finished it, nominal sizes.
+    sizes: Sizes, kernel: Kernel, make: Callable[[Floats], Task], run: Callable[[Task, Watch | None], Finisher]
+) -> tuple[Task, Finisher, Floats]:
+    """A run with the sizes that its states turn out to have: the task, the scheme that finished it, nominal sizes.
 
     make : a task with these nominal sizes; run : to its end, with what is to be called after every slice
     """
@@ -212,10 +215,10 @@ def run_in_own_sizes(
 
     nominal, task = sizes.nominal, make(sizes.nominal)
     try:
-        method = run(task, watch)
+        scheme = run(task, watch)
     except Crawling as found:
         nominal, task = found.nominal, make(found.nominal)
-        method = run(task, None)
+        scheme = run(task, None)
     for _ in range(MOST_AGAIN):
         smaller = sizes.found(nominal).smaller(kernel, task)
         if smaller is None:
@@ -225,5 +228,5 @@ def run_in_own_sizes(
         other = run(again, None)
         if again.status != Status.DONE:
             break
-        task, method, nominal = again, other, smaller
-    return task, method, nominal
+        task, scheme, nominal = again, other, smaller
+    return task, scheme, nominal

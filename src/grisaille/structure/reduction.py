@@ -7,7 +7,7 @@ collect the reduced system. All hidden constraints are kept; no choice of coordi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -37,7 +37,7 @@ from grisaille.structure.singular.rounded_slopes import without_rounded_slopes
 from grisaille.structure.singular.singularity import repair_singular_block
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.written_check import WrittenCheck, check_of
-from grisaille.structure.system import Signal, System
+from grisaille.structure.system import Origin, Signal, System
 from grisaille.structure.whens import HIDDEN, collect_reactions
 
 T = TypeVar("T")
@@ -144,6 +144,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         n for row in written.rows for n, order in written.jets.unknowns(row.residual).items() if order
     )
     system, states = _collect(equations, offsets, levels, pairs, definitions, leading[1], solved, differentiated)
+    system = replace(system, origins=_origins(equations, pairs, *leading, solved, states))
     return Structure(
         model,
         equations,
@@ -162,6 +163,26 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         check_of(written, equations, system, partial(substitute_sequence, sequence)),
         kept,
     )
+
+
+def _origins(
+    equations: Equations, pairs: Mapping[int, int], leading: Sequence[Leading], unknowns: Sequence[Unknown],
+    solved: SolvedBlocks, states: Sequence[JetSymbol],
+) -> dict[str, tuple[str, Origin | None]]:  # fmt: skip
+    """Which equations each state's rate and each algebraic unknown follow from."""
+    explicit = {equations.unknowns[j]: equations.rows[i].text for i, j in pairs.items()}
+    found: dict[str, Origin] = {}
+    for block in solved.blocks:
+        names = tuple(unknowns[j].text for j in block.unknowns)
+        found |= dict.fromkeys(names, Origin(names, tuple(leading[i].text for i in block.equations)))
+    origins: dict[str, tuple[str, Origin | None]] = {name: (name, origin) for name, origin in found.items()}
+    for s in states:
+        rate = derivative_text(s.name, s.order + 1)
+        origin = found.get(rate)
+        if origin is None and s.name in explicit:
+            origin = Origin((rate,), (explicit[s.name],))
+        origins[s.text] = rate, origin
+    return origins
 
 
 def _merged(model: FlatModel, *, idle: bool = False) -> Equations:

@@ -13,7 +13,7 @@ names never reach generated code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -174,6 +174,14 @@ class Features:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Equations that were solved together, and for what."""
+
+    unknowns: tuple[str, ...]
+    equations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class System:
     t: ca.SX
     x: ca.SX
@@ -220,6 +228,9 @@ class System:
     """What ``when`` does; None where a model has no events of its own, or where they are signals."""
     schedule: Schedule | None = None
     """How discrete variables that are signals change."""
+    origins: Mapping[str, tuple[str, Origin | None]] = field(default_factory=dict, compare=False, repr=False)
+    """State → the name of its rate, and what that follows from, None where the rate is a state too; algebraic unknown →
+    its own name, and what it follows from."""
 
     @cached_property
     def has(self) -> Features:

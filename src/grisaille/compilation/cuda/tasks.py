@@ -17,8 +17,9 @@ from grisaille.cache import Cache
 from grisaille.compilation.cuda.launch import SPARE, Graphics, OutOfDeviceMemory
 from grisaille.compilation.cuda.source import TASKS, one_text
 from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import Kernel, entry_of
+from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.kernel_source import c_source
+from grisaille.compilation.schemes import EXPLICIT, Scheme, tableau_source
 from grisaille.compilation.task import FIELDS, Status, Task, TaskStructure
 from grisaille.errors import SimulationError
 from grisaille.structure.system import System
@@ -65,7 +66,7 @@ _machines: Cache[TaskMachine] = Cache(16)
 def task_source(system: System, sensitive: bool) -> str:
     """The text of the integrators of one model."""
     functions = differentiate(system, sensitive=sensitive, sparse=False)
-    return _INLINE + one_text(c_source(system, sensitive, functions), TASKS)
+    return _INLINE + one_text(c_source(system, sensitive, functions) + tableau_source(EXPLICIT.tableaux), TASKS)
 
 
 def machine_for_tasks(system: System, sensitive: bool) -> TaskMachine:
@@ -74,10 +75,10 @@ def machine_for_tasks(system: System, sensitive: bool) -> TaskMachine:
     return _machines.get(source, lambda: GraphicsTasks(source))
 
 
-def bytes_of(kernel: Kernel, task: Task, method: str) -> int:
+def bytes_of(kernel: Kernel, task: Task, scheme: Scheme) -> int:
     """Of device memory that a task takes, at most."""
     arrays = sum(int(getattr(task, n).nbytes) for n in _ARRAYS if n != "work")
-    return arrays + 8 * kernel.work_size(entry_of(f"gr_{method}", task), task.ns) + ctypes.sizeof(TaskStructure)
+    return arrays + 8 * kernel.work_size(scheme.taking(task.fixed_step), task.ns) + ctypes.sizeof(TaskStructure)
 
 
 def _least_bytes(task: Task, size: int) -> int:
@@ -85,19 +86,19 @@ def _least_bytes(task: Task, size: int) -> int:
     return sum(int(getattr(task, n).nbytes) for n in CHANGED) + 8 * size + ctypes.sizeof(TaskStructure)
 
 
-def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], method: str) -> None:
+def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], scheme: Scheme) -> None:
     """Every task to its end or failure; they hold the answers."""
     if not tasks:
         return
-    size = kernel.work_size(entry_of(f"gr_{method}", tasks[0]), tasks[0].ns)
+    size = kernel.work_size(scheme.taking(tasks[0].fixed_step), tasks[0].ns)
     free = machine.free()
     if free is None or len(tasks) * _least_bytes(tasks[0], size) <= free:
         try:
-            _run(machine, tasks, method, size)
+            _run(machine, tasks, scheme, size)
             return
         except OutOfDeviceMemory:
             pass  # what was held is free again when this is left
-    free, each = machine.free() or 0, bytes_of(kernel, tasks[0], method)
+    free, each = machine.free() or 0, bytes_of(kernel, tasks[0], scheme)
     raise SimulationError(
         f"{len(tasks)} realizations at a time do not fit into the {free / 2**30:.3g} GiB that are free on "
         f"{machine.name}: each takes {each / 2**20:.3g} MiB, and {int(SPARE * free / each)} would fit. Nothing has "
@@ -105,7 +106,7 @@ def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], metho
     )
 
 
-def _run(machine: TaskMachine, tasks: Sequence[Task], method: str, size: int) -> None:
+def _run(machine: TaskMachine, tasks: Sequence[Task], scheme: Scheme, size: int) -> None:
     count = len(tasks)
     held = {name: _put(machine, name, tasks) for name in _ARRAYS if name != "work"}
     work = machine.put(np.zeros((count, max(size, 1))))
@@ -119,7 +120,7 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], method: str, size: int) ->
     structures = np.frombuffer(memoryview(packed).cast("B"), dtype=np.uint8)
     there = machine.put(structures)
     while True:
-        machine.run(there, count, method == "implicit")
+        machine.run(there, count, scheme.is_implicit)
         interrupts.check()
         structures[...] = machine.fetch(there)
         if all(packed[i].status != Status.MORE for i in range(count)):

@@ -1,9 +1,9 @@
-/* The explicit method: an embedded Runge-Kutta pair of order 5 or 8 (gr_tableau.h) under error control.
+/* Explicit methods: an embedded Runge-Kutta pair (gr_tableau.h) under error control, or two, of low and high order.
  *
- * Order 8 is the cheaper one per digit from rtol = 1e-6 down; where kinks come so densely that one step of order 5 spans
- * the distance between them, it is dropped until a step of order 5 fails. The step follows Gustafsson's PI rule
+ * The high order, 8 of ours, is the cheaper one per digit from rtol = 1e-6 down; where kinks come so densely that one
+ * step of the low order, 5, spans the distance between them, it is dropped until such a step fails. The step follows Gustafsson's PI rule
  *
- *   h <- 0.9 h err^-(1/q - 0.75 beta) err_old^beta,     err: weighted RMS, order 8 combines both its estimates (DOP853).
+ *   h <- 0.9 h err^-(1/q - 0.75 beta) err_old^beta,     err: weighted RMS, DOP853 combines both its estimates.
  *
  * x_new is projected onto the hidden constraints before F is evaluated there: that value closes this step and opens the
  * next. Sensitivities are taken after acceptance, with the Jacobian at the stages: the derivative of the very step.
@@ -24,7 +24,7 @@
 #include "gr_tableau.h"
 #include "gr_task.h"
 
-#define GR_EIGHT_BELOW 1.0000001e-6
+#define GR_HIGH_BELOW 1.0000001e-6
 #define GR_INSIDE (0.00839 / 40.0) /* largest s^4 (1-s)^3, the factor of the highest level; see gr_rk_extend */
 #define GR_RK_MISSED 10.0 /* tolerances, tenths of the user's, that a step may miss at bends */
 #define GR_ERROR_LARGE (-1) /* answer of a step that error control rejects */
@@ -35,7 +35,7 @@ typedef struct {
   double err_old, after_rejection;
   double kink, cell;     /* next kink; start of the stretch between kinks */
   double segment, valid; /* of the signals; of the factors of dF/dz */
-  double order, h_eight, wait, pause;
+  double order, h_high, wait, pause;
   double stiff, calm;
   double follows;        /* the sensitivity of k_0 is known */
 } gr_rk_memory;
@@ -459,19 +459,19 @@ GR_FN void gr_rk_commit(gr_rk *r) {
 
 GR_FN void gr_rk_order(gr_rk *r, long order) {
   gr_rk_memory *m = r->m;
-  if (order == 5) m->h_eight = m->h;
-  else if (m->h < m->h_eight) m->h = m->h_eight;
+  if (order == GR_LOW_ORDER) m->h_high = m->h;
+  else if (m->h < m->h_high) m->h = m->h_high;
   m->order = (double)order;
   m->err_old = 1e-4;
   r->pair = gr_pair(order);
 }
 
-/* order 5 did not span the distance between kinks: back to 8, and twice as long until the next attempt */
-GR_FN void gr_rk_back_to_eight(gr_rk *r) {
-  if (r->pair.order == 8 || !(r->k->rtol <= GR_EIGHT_BELOW)) return;
+/* the low order did not span the distance between kinks: back to the high one, and twice as long until the next attempt */
+GR_FN void gr_rk_back_to_high(gr_rk *r) {
+  if (r->pair.order == GR_HIGH_ORDER || !(r->k->rtol <= GR_HIGH_BELOW)) return;
   r->m->wait = r->m->pause;
   r->m->pause *= 2.0;
-  gr_rk_order(r, 8);
+  gr_rk_order(r, GR_HIGH_ORDER);
 }
 
 /* ---- bends ---- */
@@ -690,7 +690,7 @@ GR_COLD long gr_rk_modes_at_kink(gr_rk *r, long before) {
 }
 #endif
 
-/* at a kink: the right limits of F and z where a signal jumps, the next kink, and whether order 5 may do here */
+/* at a kink: the right limits of F and z where a signal jumps, the next kink, and whether the low order may do here */
 GR_FN long gr_rk_cross(gr_rk *r, double start, double err) {
   gr_rk_memory *m = r->m;
   long whole = start <= m->cell, status = GR_DONE;
@@ -706,7 +706,7 @@ GR_FN long gr_rk_cross(gr_rk *r, double start, double err) {
   m->cell = r->k->t;
   m->kink = gr_next_kink_from(r->k, r->k->t, r->segment);
   if (m->wait > 0.0) m->wait -= 1.0;
-  else if (r->pair.order == 8 && whole && err < 1e-2 && r->k->t < r->k->t1) gr_rk_order(r, 5);
+  else if (r->pair.order > GR_LOW_ORDER && whole && err < 1e-2 && r->k->t < r->k->t1) gr_rk_order(r, GR_LOW_ORDER);
   return status;
 }
 
@@ -721,7 +721,7 @@ GR_FN long gr_rk_reject(gr_rk *r, long failure, double err) {
   k->rejected++;
   m->after_rejection = 1.0;
   m->h = r->h * factor;
-  gr_rk_back_to_eight(r);
+  gr_rk_back_to_high(r);
   return m->h > gr_smallest_step(k, k->t) ? GR_DONE : failure;
 }
 
@@ -801,7 +801,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
   if (status) return status;
 #endif
   if (k->t >= r->m->kink) status = gr_rk_cross(r, start, err);
-  else gr_rk_back_to_eight(r);
+  else gr_rk_back_to_high(r);
   if (!status) status = gr_rk_rows_here(r);
   return status ? status : stiff ? GR_STIFF : GR_DONE;
 }
@@ -812,7 +812,7 @@ GR_COLD long gr_rk_start(gr_rk *r) {
   gr_task *k = r->k;
   const gr_rk_memory fresh = {0, 1e-4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0};
   *r->m = fresh;
-  r->m->order = k->rtol <= GR_EIGHT_BELOW ? 8.0 : 5.0;
+  r->m->order = k->rtol <= GR_HIGH_BELOW ? GR_HIGH_ORDER : GR_LOW_ORDER;
   r->pair = gr_pair((long)r->m->order);
   r->m->cell = k->t;
   r->m->kink = gr_next_kink(k, k->t);

@@ -17,6 +17,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimators.approximation_parts import compared_curvatures, experiment_part, prior_part
+from grisaille.filtering.moments import STAGES
 from grisaille.filtering.values.runner import ValueRunner
 from grisaille.filtering.values.steps import choose_steps_by_values
 
@@ -38,7 +39,7 @@ def check_filter(problem: LikelihoodProblem, estimate: Estimate) -> Approximatio
     first, other = f"the {fitted} filter", f"the {kind} filter"
     if any(c.runner.reach > 1 for c in estimate.cases):
         return ApproximationCheck(first, other, np.nan, obstacle="predictions over several samples have no check.")
-    if estimate.cases[0].runner.options.solver == "euler":
+    if STAGES[estimate.cases[0].runner.options.solver].is_for_comparison:
         return ApproximationCheck(first, other, np.nan, obstacle=EULER)
     try:
         parts = [_part(case, kind, estimate.theta) for case in estimate.cases]

@@ -11,11 +11,12 @@ import pandas as pd
 from grisaille.errors import EstimationError
 from grisaille.experiment.times.clock import is_length
 from grisaille.filtering.methods import FilterMethod
+from grisaille.filtering.moments import STAGES
 from grisaille.filtering.start import KINDS, Carried
 
 FILTERS = ("auto", "linear", "extended", "iterated", "unscented")
 PROPAGATIONS = ("linearize", "moments", "square-root")
-SOLVERS = ("rk4", "euler")
+SOLVERS = tuple(STAGES)
 FIRST = ("include", "condition")
 BOUNDS = ("optimizer", "transform")
 
@@ -84,10 +85,10 @@ def checked_steps(filter: Any, propagation: str, solver: str, substeps: Any, sta
             f"propagation='square-root' divides by the square root of the covariance, which vanishes under "
             f"initial_covariance={start!r}: give variances, initial_covariance={{state: variance}}."
         )
-    if solver == "euler" and (propagation == "linearize" or substeps == "auto"):
+    if STAGES[solver].is_for_comparison and (propagation == "linearize" or substeps == "auto"):
         raise EstimationError(
-            "solver='euler' is for propagation='moments' or 'square-root' and a number of steps, substeps=n: its steps "
-            "are too poor to be chosen automatically."
+            f"solver={solver!r} is for propagation='moments' or 'square-root' and a number of steps, substeps=n: its "
+            "steps are too poor to be chosen automatically."
         )
 
 

@@ -27,7 +27,7 @@ class SimulationEffort(Effort):
 
     def cost(self, problem: Problem) -> Cost:
         n, steps = len(problem.unknowns), [c.discretisation for c in problem.begun.cases]
-        is_implicit = any(isinstance(s, Steps) and s.method == "implicit" for s in steps)
+        is_implicit = any(isinstance(s, Steps) and s.scheme.is_implicit for s in steps)
         causes, faster = interpreted(self.method.compiled, "OutputError")
         spans = zip(problem.begun.cases, steps, strict=True)
         equal = [np.ptp(c.trial.times) / s.step for c, s in spans if isinstance(s, Steps) and s.step]

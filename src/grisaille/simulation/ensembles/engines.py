@@ -94,7 +94,7 @@ class Engine(Protocol):
 
 
 class FusedEngine:
-    name = "fused"
+    name = "frozen fused"
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
@@ -149,7 +149,7 @@ class FusedEngine:
 
 
 class SampledEngine:
-    name = "fused"
+    name = "frozen fused"
     abreast = BLOCK
     """Realizations of one run of the step."""
 

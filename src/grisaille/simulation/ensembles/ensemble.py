@@ -22,7 +22,8 @@ from grisaille.compilation.carried import EFFORTS, Carried
 from grisaille.compilation.filters import FilterLayout
 from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.compilation.moments import Moments
-from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, fused_step, white_step
+from grisaille.compilation.schemes import FROZEN_IMPLICIT
+from grisaille.compilation.stochastic_step import WhiteNoiseInfo, fused_step, white_step
 from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
@@ -43,6 +44,7 @@ from grisaille.simulation.ensembles.engines import (
 )
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
 from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
+from grisaille.simulation.ensembles.methods import AUTO, FUSED, GENERAL, METHODS, WHITE, EnsembleMethod
 from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, has_no_nominal, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 BETWEEN = ("linear", "spline", "exact")
-METHODS = ("auto", "frozen", "frozen-explicit", "frozen-implicit", "fused")
 STIFF_SUBSTEPS = 24
 """Explicit steps per cell from which on an implicit method is cheaper."""
 LATTICE = 128
@@ -93,7 +94,7 @@ class EnsembleOptions:
     rtol: float = 1e-6
     enough_across_jumps: float = 0.0
     """Relative error of a path that will do where steps cross jumps of the equations and cannot meet ``rtol``."""
-    method: str = "auto"
+    method: str = AUTO.name
     compiled: bool | None = None
     threads: int | None = None
     strict: bool = True
@@ -108,6 +109,10 @@ class EnsembleOptions:
     """Where realizations run; pilots always run on the processor."""
     may_reduce: bool = False
     """Whether who asks can ask for statistics instead: what is advised where trajectories do not fit into memory."""
+
+    @property
+    def made(self) -> EnsembleMethod:
+        return METHODS[self.method]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +213,8 @@ def _for_device(posed: Point, options: EnsembleOptions) -> EnsembleOptions:
     is_implicit = posed.structure.system.nz and not any(
         d.spectrum.is_white for d in posed.structure.model.disturbances.values()
     )
-    wanted = options.device.startswith("cuda") and options.method in ("auto", "frozen") and options.inner_step is None
-    return replace(options, method="fused") if wanted and is_implicit else options
+    wanted = options.device.startswith("cuda") and options.made.is_open and options.inner_step is None
+    return replace(options, method=FUSED.name) if wanted and is_implicit else options
 
 
 def _run(
@@ -313,7 +318,7 @@ def _ensemble(
     """What was made, with what is to be said about it."""
     names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
     bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
-    solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
+    solver = f"{engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else engine.name
     remark, scheme = (noise.status + pilot.remark, noise.choice.name) if noise else ("", "")
     longest = float(np.diff(setting.grid.points).max(initial=0.0))
     loss = setting.disturbances.linear_loss(setting.values, longest) if options.between == "linear" else 0.0
@@ -342,7 +347,7 @@ def discretise(posed: Point, options: EnsembleOptions, disturbances: Disturbance
     longest = float(np.diff(setting.grid.roots).max(initial=0.0)) * (1 + 1e-9)
     inner, method = options.inner_step, noise.choice.name if noise else options.method
     if isinstance(engine, EngineMaker):
-        inner, method = engine.solver.step, f"frozen-{engine.solver.method}"
+        inner, method = engine.solver.step, engine.solver.scheme.name
     effort = options.effort
     if noise and noise.carried is not None:
         tried = replace(options, substeps=pilot.substeps, reduce=["mean"])
@@ -357,10 +362,10 @@ def _check(options: EnsembleOptions) -> None:
     check_device(options.device)
     if options.between not in BETWEEN:
         raise DataError(f"between is {options.between!r}; it must be one of {', '.join(map(repr, BETWEEN))}.")
-    if options.method not in (*METHODS, *SCHEMES):
+    if options.method not in METHODS:
         raise DataError(
-            f"method is {options.method!r}; realizations are made with fixed steps: {', '.join(map(repr, METHODS))}; "
-            f"with white noise also {', '.join(map(repr, SCHEMES[1:]))}."
+            f"method is {options.method!r}; realizations are made with fixed steps: {', '.join(map(repr, GENERAL))}; "
+            f"with white noise also {', '.join(map(repr, WHITE))}."
         )
     as_positive("rtol", options.rtol, "a number between 0 and 1, such as 1e-6")
     if options.step is not None:
@@ -440,17 +445,17 @@ def _white(
 ) -> tuple[WhiteStep | None, WhiteNoiseInfo | None]:
     """The step with white noise, where there is any, and what was chosen."""
     if not disturbances.white:
-        if options.method == "fused" and posed.structure.system.nz:
+        if options.made.solves_inside and posed.structure.system.nz:
             formula, info = fused_step(posed.structure, EFFORTS[options.effort])
             return make_white_step(formula, (), (), 1), info
-        if options.method in SCHEMES[1:]:
+        if options.made.white is not None:
             raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
         return None, None
-    scheme = options.method if options.method in SCHEMES else "auto"
+    scheme = options.made.white or "auto"
     start, effort = _beginning(posed, disturbances, values), EFFORTS[options.effort]
     formula, info = white_step(posed.structure, scheme, start, effort)
     groups = [[d.name for d in g] for g in disturbances.white]
-    return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info
+    return make_white_step(formula, info.names, groups, info.choice.scheme.normals_per_noise), info
 
 
 def _beginning(posed: Point, disturbances: Disturbances, values: Values) -> lamperti.Point:
@@ -531,7 +536,7 @@ def _choose(
             f"{posed.structure.model.name} has no derivatives, and {', '.join(system.implicit_names)} must be found by "
             f"iteration at every instant; realizations are made of models that move in time, or of plain formulas."
         )
-    if options.method == "frozen-implicit" and setting.white is not None:
+    if options.made.is_implicit and setting.white is not None:
         raise DataError("White noise needs method='auto': implicit steps would see infinite values.")
     if system.reactions is not None and setting.white is not None:
         raise ModelError(
@@ -541,23 +546,23 @@ def _choose(
         )
     if system.has.pasts:
         return _choose_past(posed, options, setting)
-    if (system.nz and setting.white is None) or system.reactions is not None or options.method == "frozen-implicit":
-        engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
+    if (system.nz and setting.white is None) or system.reactions is not None or options.made.is_implicit:
+        engine = TaskEngine.prepared(setting, posed, options.rtol, options.made.among, options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     fused = FusedEngine if options.between == "linear" else SampledEngine
     if options.substeps is not None:
         return fused, Pilot(options.substeps, float("nan"))
     if noise is not None and noise.names:
         return fused, _white_pilot(posed, options, setting, noise, fused)
-    if options.method == "auto" and _is_stiff(posed, setting):
-        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
+    if options.made.may_turn_implicit and _is_stiff(posed, setting):
+        engine = TaskEngine.prepared(setting, posed, options.rtol, (FROZEN_IMPLICIT,), options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     # a bridge is resolved to its own tolerance: what is finer than that is not worth a step
     rtol = max(options.rtol, TOLERANCE) if options.between == "exact" else options.rtol
     enough = options.enough_across_jumps if posed.structure.jumps.of_states else 0.0
     pilot = choose_substeps(fused, setting, posed.structure.model, rtol, enough)
-    if pilot.is_unstable and options.method == "auto":
-        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
+    if pilot.is_unstable and options.made.may_turn_implicit:
+        engine = TaskEngine.prepared(setting, posed, options.rtol, (FROZEN_IMPLICIT,), options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     return fused, pilot
 
@@ -565,14 +570,14 @@ def _choose(
 def _choose_past(posed: Point, options: EnsembleOptions, setting: Setting) -> tuple[Callable[[Setting], Engine], Pilot]:
     """The engine of models with delayed states; refuses what it cannot follow."""
     model, system = posed.structure.model, posed.structure.system
-    if options.method not in ("auto", "frozen", "frozen-explicit", "fused"):
+    if not options.made.takes_past:
         raise DataError(f"method={options.method!r}: realizations of models with delayed states are explicit steps.")
     if setting.white is not None and setting.white.formula.noise.numel():
         _refuse_past(posed, "white noise in its equations: give it a bandwidth, gr.spectra.lowpass(…), fast beside tau")
     if system.nz:
         names = ", ".join(system.implicit_names[:3])
         _refuse_past(posed, f"algebraic unknowns that stay implicit, {names}: write them as formulas of the states")
-    if options.method == "auto" and _is_stiff(posed, setting):
+    if options.made.may_turn_implicit and _is_stiff(posed, setting):
         _refuse_past(posed, "decays too fast for such steps: replace the fastest by its equilibrium")
     if options.substeps is not None:
         return PastEngine, Pilot(options.substeps, float("nan"))

@@ -41,7 +41,7 @@ class GraphicsEngine(FusedEngine):
     """``device`` is ``"cuda"`` or ``"cuda-single"``; ``values`` parameter values will be run together."""
 
     def __init__(self, setting: Setting, device: str, values: int = 1) -> None:
-        self.setting, self.device, self.name = setting, device, f"fused on {device}"
+        self.setting, self.device, self.name = setting, device, f"frozen fused on {device}"
         each = directions_of_a_thread(len(setting.dp), values * setting.count)
         self.step = device_step(setting, each)
         self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw, setting.substeps)
@@ -67,7 +67,7 @@ class GraphicsSampledEngine(SampledEngine):
 
     def __init__(self, setting: Setting, device: str) -> None:
         self.setting, self.ends, self.device = setting, np.zeros((0, setting.system.nx)), device
-        self.name = f"fused on {device}"
+        self.name = f"frozen fused on {device}"
         each = directions_of_a_thread(len(setting.dp), setting.count)
         self.step = device_step(setting, each, layout_of_white(setting))
         self.signals, self.hold = known_signals(setting)

@@ -50,7 +50,7 @@ class GraphicsTaskEngine(TaskEngine):
 
     @property
     def name(self) -> str:
-        return f"{self.solver.method} on {self.device}"
+        return f"{self.solver.scheme} on {self.device}"
 
     def _blocks(self, slab: slice, skip: set[int]) -> Iterator[tuple[NDArray[np.int64], Made]]:
         waiting: list[NDArray[np.int64]] = []
@@ -63,11 +63,11 @@ class GraphicsTaskEngine(TaskEngine):
                     tasks[m] = self._task(signals, i, m, slab.stop)
             if members[-1] + 1 < self.setting.count and len(tasks) + BLOCK <= self._most(tasks):
                 continue
-            run_tasks(self.machine, self.kernel, list(tasks.values()), self.solver.method)
+            run_tasks(self.machine, self.kernel, list(tasks.values()), self.solver.scheme)
             yield from ((block, _Taken(block, tasks)) for block in waiting)
             waiting, tasks = [], {}
 
     def _most(self, tasks: dict[int, Task]) -> int:
         """How many are run together."""
         one = next(iter(tasks.values()), None)
-        return self.held if one is None else self.held // bytes_of(self.kernel, one, self.solver.method)
+        return self.held if one is None else self.held // bytes_of(self.kernel, one, self.solver.scheme)

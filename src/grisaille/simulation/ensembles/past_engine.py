@@ -52,7 +52,7 @@ class _Delayed:
 
 
 class PastEngine:
-    name = "fused, with a past"
+    name = "frozen fused, with a past"
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.ends = setting, np.zeros((0, setting.system.nx))

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.stochastic_step import SCHEMES
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import Disturbances
 from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble, run_ensembles
+from grisaille.simulation.ensembles.methods import AUTO
 from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_sums
 from grisaille.simulation.ensembles.projection import Form, Projection, RecordNoise, SlopeEnergy
 from grisaille.simulation.ensembles.reducers import BLOCK, Statistic
@@ -193,7 +193,7 @@ class EnsembleRunner:
 
         Raises ``GrisailleError`` where no steps within the limit of work are short enough.
         """
-        method = self.options.method if self.options.method in SCHEMES[1:] else "auto"
+        method = self.options.made.white or AUTO.name
         found = self.on(EnsembleGrid(self.options.step, None, None, method)).discretise(theta)
         finer = self.grid.with_steps_of(found)
         return self if finer == self.grid else self.on(finer)

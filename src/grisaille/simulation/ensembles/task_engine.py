@@ -21,6 +21,7 @@ from grisaille.cache import Same
 from grisaille.compilation.batch_native import processors
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
+from grisaille.compilation.schemes import Among, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
@@ -48,7 +49,7 @@ MOST_PILOT_STEPS = 2_000_000
 class Solver:
     """What was chosen with the first realization and is kept for all."""
 
-    method: str
+    scheme: Scheme
     step: float
     rtol: float
     atol: Floats
@@ -71,7 +72,7 @@ class TaskEngine:
 
     @property
     def name(self) -> str:
-        return self.solver.method
+        return str(self.solver.scheme)
 
     def _form(self) -> Integrated:
         """With events where a model has its own; relations that only make it jump are stepped across."""
@@ -93,12 +94,11 @@ class TaskEngine:
 
     @classmethod
     def prepared(
-        cls, setting: Setting, posed: Point, rtol: float, method: str, step: float | None = None
+        cls, setting: Setting, posed: Point, rtol: float, among: Among, step: float | None = None
     ) -> EngineMaker:
-        """A maker of engines, with method and step (unless given) chosen on the first realization."""
+        """A maker of engines, with scheme and step (unless given) chosen on the first realization."""
         nominal = posed.initializer.nominal
-        inner = "implicit" if method == "frozen-implicit" else "explicit" if method == "frozen-explicit" else ""
-        first = cls(setting, Solver(inner or "implicit", 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
+        first = cls(setting, Solver(among[-1], 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
         signals = first._signals(np.arange(1))
 
         def make(sizes: Floats) -> Task:
@@ -108,8 +108,8 @@ class TaskEngine:
             task.max_steps = MOST_PILOT_STEPS
             return task
 
-        def run(task: Task, _: object) -> str:
-            return choose_step(first.kernel, task, f"frozen-{inner}" if inner else "frozen", step, None)
+        def run(task: Task, _: object) -> Scheme:
+            return choose_step(first.kernel, task, among, step, None)
 
         sizes = replace(Sizes.of(posed.initializer), system=setting.system)
         if step is None and len(nominal) == setting.system.nx + setting.system.nz:
@@ -127,9 +127,7 @@ class TaskEngine:
                 stacklevel=5,
             )
         first.solver = replace(first.solver, atol=1e-3 * rtol * nominal)
-        solver = replace(
-            first.solver, method=used.removeprefix("frozen "), step=task.fixed_step, error_estimate=task.error_estimate
-        )
+        solver = replace(first.solver, scheme=used, step=task.fixed_step, error_estimate=task.error_estimate)
         return EngineMaker(cls, solver)
 
     def run(
@@ -153,7 +151,7 @@ class TaskEngine:
                 if int(members[i]) in skip:
                     return None
                 task = self._task(signals, i, int(members[i]), slab.stop)
-                integrate(self.kernel, task, self.solver.method)
+                integrate(self.kernel, task, (self.solver.scheme,))
                 return task
 
             yield members, made
@@ -173,7 +171,7 @@ class TaskEngine:
                 left_out.add(i)
                 return
             if task.status != Status.DONE:
-                self.reasons[int(members[i])] = describe(task, self.form.system, self.name)
+                self.reasons[int(members[i])] = describe(task, self.form.system, self.solver.scheme)
                 failed[i] = np.clip(np.searchsorted(s.grid.points, task.t), 0, s.grid.cells)
             done = instants[instants < task.written]
             y[i, : done.size] = task.y[done][:, self.columns]

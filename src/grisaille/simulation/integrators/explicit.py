@@ -1,6 +1,6 @@
-"""The explicit method, interpreted: an embedded Runge–Kutta pair of order 5 or 8 under error control.
+"""Explicit methods, interpreted: an embedded Runge–Kutta pair under error control, or two, of low and high order.
 
-The twin of gr_explicit.h, which explains the choices: order 8 from rtol = 1e-6 down unless kinks are dense,
+The twin of gr_explicit.h, which explains the choices: the high order from rtol = 1e-6 down unless kinks are dense,
 Gustafsson's PI rule for the step, x projected before the last evaluation of a step, sensitivities from the Jacobian at
 the stages of accepted steps, rows from the continuous extension moved onto the equations, and ``Status.STIFF`` after 15
 steps whose ``|h λ|`` lies outside the stability region; a further call goes on all the same. With
@@ -12,10 +12,12 @@ Hairer and Wanner, volume II, section IV.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.compilation.schemes import EXPLICIT, Tableau
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators import rk4
 from grisaille.simulation.integrators.changes import solve_changed
@@ -39,13 +41,12 @@ from grisaille.simulation.integrators.steps import (
     smallest_step,
     write_row,
 )
-from grisaille.simulation.integrators.tableaux import EIGHT, FIVE, Tableau
 
-EIGHT_BELOW = 1.0000001e-6
+HIGH_BELOW = 1.0000001e-6
 INSIDE = 0.00839 / 40.0
 
 
-def run(kernel: Equations, task: Task) -> Status:
+def run(kernel: Equations, task: Task, tableaux: Sequence[Tableau] = EXPLICIT.tableaux) -> Status:
     """Goes on from ``task.t`` to ``task.t1`` or to the end of the slice; answers ``task.status``."""
     with np.errstate(all="ignore"):
         if task.fixed_step > 0:
@@ -53,7 +54,7 @@ def run(kernel: Equations, task: Task) -> Status:
         try:
             if not task.resumed:
                 task.resumed = 1
-                task.memory = _Run(kernel, task)
+                task.memory = _Run(kernel, task, tableaux)
                 task.memory.start()
             task.status = task.memory.loop()
         except StepFailure as failure:
@@ -89,10 +90,11 @@ class _Step:
 
 
 class _Run:
-    def __init__(self, kernel: Equations, task: Task) -> None:
+    def __init__(self, kernel: Equations, task: Task, tableaux: Sequence[Tableau]) -> None:
+        self.low, self.high = tableaux[0], tableaux[-1]
         self.kernel, self.task, self.newton = kernel, task, Newton(kernel, task)
-        self.pair = EIGHT if task.rtol <= EIGHT_BELOW else FIVE
-        self.h, self.h_eight, self.err_old, self.after_rejection = 0.0, 0.0, 1e-4, False
+        self.pair = self.high if task.rtol <= HIGH_BELOW else self.low
+        self.h, self.h_high, self.err_old, self.after_rejection = 0.0, 0.0, 1e-4, False
         self.cell, self.kink = task.t, next_kink(task, task.t)
         self.wait, self.pause, self.stiff, self.calm = 0, 8, 0, 0
         self.f0 = np.zeros(kernel.nx)
@@ -148,7 +150,7 @@ class _Run:
         if task.t >= self.kink:
             self.cross(step, err)
         else:
-            self.back_to_eight()
+            self.back_to_high()
         self.rows_here()
         return stiff
 
@@ -305,7 +307,7 @@ class _Run:
                 factor = max(self.pair.shrink, 0.9 * failure.error ** (-1.0 / self.pair.order))
         self.task.rejected += 1
         self.after_rejection, self.h = True, step.h * factor
-        self.back_to_eight()
+        self.back_to_high()
         if not self.h > smallest_step(self.task, self.task.t):
             raise final
 
@@ -336,24 +338,25 @@ class _Run:
     # kinks and orders
 
     def cross(self, step: _Step, err: float) -> None:
-        """At a kink: the right limits where a signal jumps, the next kink, and whether order 5 may do here."""
+        """At a kink: the right limits where a signal jumps, the next kink, and whether the low order may do here."""
         task, whole = self.task, step.t <= self.cell
         if signals_jump(task, task.t, step.inside):
             self.open(step.inside)
         self.cell, self.kink = task.t, next_kink(task, task.t)
         if self.wait > 0:
             self.wait -= 1
-        elif self.pair is EIGHT and whole and err < 1e-2 and task.t < task.t1:
-            self.h_eight = self.h
-            self.use(FIVE)
+        elif self.pair is not self.low and whole and err < 1e-2 and task.t < task.t1:
+            self.h_high = self.h
+            self.use(self.low)
 
-    def back_to_eight(self) -> None:
-        """Order 5 did not span the distance between kinks: back to 8, and twice as long until the next attempt."""
-        if self.pair is EIGHT or self.task.rtol > EIGHT_BELOW:
+    def back_to_high(self) -> None:
+        """The low order did not span the distance between kinks: back to the high one, and twice as long until the next
+        attempt."""
+        if self.pair is self.high or self.task.rtol > HIGH_BELOW:
             return
         self.wait, self.pause = self.pause, 2 * self.pause
-        self.h = max(self.h, self.h_eight)
-        self.use(EIGHT)
+        self.h = max(self.h, self.h_high)
+        self.use(self.high)
 
     def use(self, pair: Tableau) -> None:
         self.pair, self.err_old = pair, 1e-4

@@ -1,100 +1,18 @@
-"""Two embedded explicit Runge–Kutta pairs with their continuous extensions, in one shape; the twin of gr_tableau.h.
+"""DOP853: Hairer, Nørsett and Wanner, *Solving Ordinary Differential Equations I*, 2nd ed., section II.10.
 
-::
-
-    k_i = f(t + c_i h, x + h Σ_j a_ij k_j),   x_new = x + h Σ_j a_mj k_j,   m = last, k_m = f(t + h, x_new)
-
-Rows beyond ``m`` serve the continuous extension only, see :meth:`Tableau.weights`. Order 5: Dormand and Prince,
-J. Comput. Appl. Math. 6 (1980), extension of order 4. Order 8: Hairer, Nørsett and Wanner, *Solving Ordinary
-Differential Equations I*, 2nd ed., section II.10 (DOP853), extension of order 7.
+Order 8 with estimates of order 5 and 3, and an extension of order 7.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Tableau:
-    """Coefficients of one pair; ``a`` is strictly lower triangular, ``d`` holds the levels of the extension."""
-
-    order: int
-    last: int
-    a: Floats
-    c: Floats
-    e: Floats
-    e3: Floats | None
-    d: Floats
-    beta: float
-    grow: float
-    shrink: float
-    stiff: float
-    near: tuple[tuple[int, int], ...]
-    """Per stage the two earlier ones through which a line predicts what is algebraic there."""
-
-    @property
-    def rows(self) -> int:
-        return len(self.c)
-
-    def weights(self, s: float) -> Floats:
-        """``w(s)`` with ``x(t + s h) = x + h Σ w_i(s) k_i``."""
-        m, w = self.last, np.zeros(self.rows)
-        w[:m] = self.a[m, :m]
-        first, final = np.eye(self.rows)[0], np.eye(self.rows)[m]
-        inner = np.zeros(self.rows)
-        for level in range(len(self.d) - 1, -1, -1):
-            inner = self.d[level] + (s if level % 2 == 0 else 1 - s) * inner
-        value: Floats = s * (w + (1 - s) * (first - w + s * (2 * w - first - final + (1 - s) * inner)))
-        return value
-
-
-def _triangle(rows: list[list[float]]) -> Floats:
-    n = len(rows) + 1
-    a = np.zeros((n, n))
-    for i, row in enumerate(rows, start=1):
-        a[i, :i] = row
-    return a
-
-
-FIVE = Tableau(
-    order=5,
-    last=6,
-    a=_triangle([
-        [0.2],
-        [0.075, 0.225],
-        [0.9777777777777777, -3.7333333333333334, 3.5555555555555554],
-        [2.9525986892242035, -11.595793324188385, 9.822892851699436, -0.2908093278463649],
-        [2.8462752525252526, -10.757575757575758, 8.906422717743473, 0.2784090909090909, -0.2735313036020583],
-        [0.09114583333333333, 0.0, 0.44923629829290207, 0.6510416666666666, -0.322376179245283, 0.13095238095238096],
-    ]),
-    c=np.array([
-        0.0, 0.2, 0.3, 0.8, 0.8888888888888888, 1.0, 1.0,
-    ]),
-    e=np.array([
-        0.0012326388888888888, 0.0, -0.0042527702905061394, 0.03697916666666667, -0.05086379716981132,
-        0.0419047619047619, -0.025,
-    ]),
-    e3=None,
-    d=np.array([[
-        -1.1270175653862835, 0.0, 2.675424484351598, -5.685526961588504, 3.5219323679207912, -1.7672812570757455,
-        2.382468931778144,
-    ]]),
-    beta=0.04,
-    grow=10.0,
-    shrink=0.2,
-    stiff=3.25,
-    near=((0, 0), (0, 0), (0, 1), (0, 2), (2, 3), (3, 4), (5, 5)),
-)  # fmt: skip
+from grisaille.compilation.schemes.tableau import Tableau, triangle
 
 EIGHT = Tableau(
     order=8,
     last=12,
-    a=_triangle([
+    a=triangle([
         [0.05260015195876773],
         [0.0197250569845379, 0.0591751709536137],
         [0.02958758547680685, 0.0, 0.08876275643042054],
