@@ -6,17 +6,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from grisaille.cache import Cache
-from grisaille.compilation.kalman.program import FilterFormulas
+from grisaille.compilation.kalman.loops import FilterLoops
+from grisaille.compilation.kalman.program import FilterFormulas, Formulation
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import STEPS, Closed
-from grisaille.filtering.iterated import iterated_update
+from grisaille.filtering.iterated import ITERATIONS, iterated_update
 from grisaille.filtering.linearization import after_step_function, coefficients_function
+from grisaille.filtering.loops import linearised_loops, unscented_loops
 from grisaille.filtering.measurement import linearized_update, update_function
 from grisaille.filtering.moments import linearized_rates, moment_step
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.square_root_steps import square_root_step
 from grisaille.filtering.unscented import unscented_rates, unscented_update
+
+FEW_STATES = 1
+"""Below which step and update are written out."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +45,25 @@ class FilterKind:
     newton: int = STEPS
 
 
-def formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
+def formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
     """Step and update of a filter; made once for all records of a model."""
     key = (model.content, model.structure.system.constraint_levels, kind)
-    return _formulated.get(key, lambda: _formulate(model, kind))
+    return _formulated.get(key, lambda: Formulation(lambda: _write(model, kind), _loops(model, kind)))
 
 
-_formulated: Cache[FilterFormulas] = Cache()
+_formulated: Cache[Formulation] = Cache()
 
 
-def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
+def _loops(model: StochasticModel, kind: FilterKind) -> FilterLoops | None:
+    """Loops where formulas would be long; there are none for moments by Runge–Kutta and averages that are cut."""
+    if kind.propagation != "linearize" or model.n < FEW_STATES:
+        return None
+    if kind.update != "unscented":
+        return linearised_loops(model, kind.newton, kind.constant, ITERATIONS if kind.update == "iterated" else 1)
+    return None if model.jumps else unscented_loops(model, kind.newton, kind.constant, kind.sigma)
+
+
+def _write(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
     is_plain = kind.propagation == "moments" and kind.update != "unscented"
     closed, projection = Closed(model, kind.newton), Projection(model, 1 if is_plain else 2)
     rates = unscented_rates(closed, kind.sigma) if kind.update == "unscented" else linearized_rates(closed)
