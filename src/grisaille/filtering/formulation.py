@@ -6,22 +6,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from grisaille.cache import Cache
-from grisaille.compilation.kalman.loops import FilterLoops
 from grisaille.compilation.kalman.program import FilterFormulas, Formulation
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import STEPS, Closed
 from grisaille.filtering.iterated import ITERATIONS, iterated_update
 from grisaille.filtering.linearization import after_step_function, coefficients_function
-from grisaille.filtering.loops import linearised_loops, unscented_loops
+from grisaille.filtering.loops import (
+    linearised_loops,
+    linearised_products,
+    unscented_loops,
+    unscented_products,
+)
 from grisaille.filtering.measurement import linearized_update, update_function
 from grisaille.filtering.moments import linearized_rates, moment_step
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.square_root_steps import square_root_step
 from grisaille.filtering.unscented import unscented_rates, unscented_update
-
-FEW_STATES = 1
-"""Below which step and update are written out."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,27 @@ class FilterKind:
 def formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
     """Step and update of a filter; made once for all records of a model."""
     key = (model.content, model.structure.system.constraint_levels, kind)
-    return _formulated.get(key, lambda: Formulation(lambda: _write(model, kind), _loops(model, kind)))
+    return _formulated.get(key, lambda: _formulate(model, kind))
 
 
 _formulated: Cache[Formulation] = Cache()
 
 
-def _loops(model: StochasticModel, kind: FilterKind) -> FilterLoops | None:
-    """Loops where formulas would be long; there are none for moments by Runge–Kutta and averages that are cut."""
-    if kind.propagation != "linearize" or model.n < FEW_STATES:
-        return None
-    if kind.update != "unscented":
-        return linearised_loops(model, kind.newton, kind.constant, ITERATIONS if kind.update == "iterated" else 1)
-    return None if model.jumps else unscented_loops(model, kind.newton, kind.constant, kind.sigma)
+def _formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
+    """With loops but for moments by Runge–Kutta, roots of covariances, and averages that are cut."""
+    newton, constant = kind.newton, kind.constant
+    if kind.propagation != "linearize" or (kind.update == "unscented" and model.jumps):
+        return Formulation(lambda: _write(model, kind))
+    if kind.update == "unscented":
+        return Formulation(
+            lambda: _write(model, kind), lambda: unscented_loops(model, newton, constant, kind.sigma),
+            unscented_products(model, constant),
+        )  # fmt: skip
+    looks = ITERATIONS if kind.update == "iterated" else 1
+    return Formulation(
+        lambda: _write(model, kind), lambda: linearised_loops(model, newton, constant, looks),
+        looks * linearised_products(model),
+    )  # fmt: skip
 
 
 def _write(model: StochasticModel, kind: FilterKind) -> FilterFormulas:

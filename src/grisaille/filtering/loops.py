@@ -1,7 +1,7 @@
-"""The functions of one point that a nonlinear filter in C makes its steps and updates of (``compilation.kalman.loops``).
+"""The functions of one point of which a nonlinear filter in C makes its steps and updates (``kalman.loops``).
 
-The same formulas as ``linearization``, ``measurement``, ``iterated`` and ``unscented``; where those write out what is done
-with their matrices, gr_filter_extended.h and gr_filter_sigma.h have loops.
+The same formulas as ``linearization``, ``measurement``, ``iterated`` and ``unscented``; where those write out what is
+done with their matrices, gr_filter_extended.h and gr_filter_sigma.h have loops.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def linearised_loops(model: StochasticModel, newton: int, constant: bool, looks:
     )
     sizes = {**_sizes(closed, constant), "LOOKS": looks}
     calls = {"gr_rates": 2 if constant else 4, "gr_measure": looks}
-    return FilterLoops("gr_filter_extended.h", functions, sizes, calls, _moving(A))
+    return FilterLoops("gr_filter_extended.h", functions, sizes, calls, linearised_products(model), _moving(A))
 
 
 def unscented_loops(model: StochasticModel, newton: int, constant: bool, sigma: SigmaPoints) -> FilterLoops:
@@ -67,7 +67,20 @@ def unscented_loops(model: StochasticModel, newton: int, constant: bool, sigma: 
     }  # fmt: skip
     points, evaluations = 2 * model.n + 1, 2 if constant else 4
     calls = {"gr_flow": evaluations * points, "gr_slope": evaluations, "gr_seen": points}
-    return FilterLoops("gr_filter_sigma.h", functions, sizes, calls, _moving(A))
+    products = unscented_products(model, constant)
+    return FilterLoops("gr_filter_sigma.h", functions, sizes, calls, products, _moving(A))
+
+
+def linearised_products(model: StochasticModel) -> int:
+    """Multiplications in products of matrices of a step and an update: a solution, and the moments after a sample."""
+    n, ny = model.n, len(model.outputs)
+    return n**3 // 3 + (2 + 4 * ny) * n**2
+
+
+def unscented_products(model: StochasticModel, constant: bool) -> int:
+    """The same over sigma points."""
+    n, ny, points = model.n, len(model.outputs), 2 * model.n + 1
+    return (2 if constant else 4) * points * n**2 + points * ny * (n + ny)
 
 
 def _moving(A: ca.SX) -> tuple[int, ...]:

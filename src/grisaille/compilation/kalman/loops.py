@@ -1,9 +1,10 @@
-"""A nonlinear filter in C as loops over functions of one point, whose text grows with the model and not with the matrices
-of its filter.
+"""A nonlinear filter in C as loops over functions of one point: its text grows with the model, not with the matrices of
+its filter.
 
 ``program`` writes steps and updates out as formulas, which is quickest for a few states; with sixteen they are ten
-thousand lines, and derivatives three times as many. Here a model brings its rates and outputs at a point, with derivatives
-along directions or in reverse, and gr_filter_extended.h or gr_filter_sigma.h have the sums, products and solutions.
+thousand lines, and derivatives three times as many. Here a model brings its rates and outputs at a point, with
+derivatives along directions or in reverse, and gr_filter_extended.h or gr_filter_sigma.h have the sums, products and
+solutions.
 """
 
 from __future__ import annotations
@@ -55,12 +56,15 @@ class PointFunction:
 
 @dataclass(frozen=True, eq=False)
 class FilterLoops:
-    """What one of the headers asks for: functions of a point, sizes and switches, and how often a step calls each."""
+    """What one of the headers asks for: functions of a point, sizes and switches."""
 
     header: str
     functions: tuple[PointFunction, ...]
     sizes: Mapping[str, int | str]
     calls: Mapping[str, int]
+    """How often a step and an update together call a function, where not once."""
+    products: int
+    """Multiplications in products of matrices of a step and an update."""
     moving: tuple[int, ...]
     """1 for entries of the drift's slope that are not zero whatever the arguments, row by row."""
 
@@ -71,10 +75,9 @@ class FilterLoops:
 
     @cached_property
     def instructions(self) -> int:
-        """Of a step and an update, about: functions as often as they are called, and products of matrices."""
-        n, ny = int(self.sizes["NM"]), int(self.sizes["NY"])
-        of_model = sum(self.calls.get(f.name, 1) * int(f.function.n_instructions()) for f in self.functions)
-        return of_model + n**3 // 3 + (2 + 4 * ny) * n**2
+        """Of a step and an update, about: the same on every machine."""
+        of_model = (self.calls.get(f.name, 1) * int(f.function.n_instructions()) for f in self.functions)
+        return sum(of_model) + self.products
 
     @property
     def text_length(self) -> int:

@@ -111,9 +111,9 @@ GR_FN void gr_look_at(int first, double t, const double *before, const double *P
   memcpy(l->a, gain, sizeof gain);
 }
 
-GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
-                        const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
-                        gr_updated *m) {
+/* the moments after a sample, not yet on the constraints, and what they are made of */
+GR_APART void gr_update_moments(double t, const double *s, const double *u, const double *q, const double *y,
+                                const double *mask, const double *scale, gr_updated *m) {
   const gr_look *last = m->looks + GR_LOOKS - 1;
   double gain[GR_SEEN], x[GR_NM], onceH[GR_SEEN], KR[GR_SEEN];
   int i, j, k, look, at = 0;
@@ -134,10 +134,6 @@ GR_APART void gr_update(double t, const double *s, const double *u, const double
       for (j = 0; j < GR_NY; j++) sum += l->HP[j * GR_NM + i] * l->a[j];
       x[i] = s[i] + sum;
     }
-  }
-  for (j = 0; j < GR_NY; j++) {
-    e[j] = m->looks->e[j];
-    for (i = j; i < GR_NY; i++) V[at++] = m->looks->S[i * GR_NY + j];
   }
   memcpy(gain, last->HP, sizeof gain);
   gr_solve_symmetric(last->factors, gain, GR_NM);
@@ -168,6 +164,17 @@ GR_APART void gr_update(double t, const double *s, const double *u, const double
       m->moved[at++] = m->once[i * GR_NM + j] - sum + noise;
     }
   memcpy(m->moved + at, last->solved, sizeof(double) * GR_NZ);
+}
+
+GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
+                        const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
+                        gr_updated *m) {
+  int i, j, at = 0;
+  gr_update_moments(t, s, u, q, y, mask, scale, m);
+  for (j = 0; j < GR_NY; j++) {
+    e[j] = m->looks->e[j];
+    for (i = j; i < GR_NY; i++) V[at++] = m->looks->S[i * GR_NY + j];
+  }
   gr_settled(1, t, m->moved, u, q, nominal, s_out);
 }
 
@@ -378,9 +385,9 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
                                 const double *y, const double *mask, const double *scale, const double *lout,
                                 const double *le, const double *lV, double *ls, double *lq, gr_updated *m) {
   double lmoved[GR_NS], lP[GR_MM], lH[GR_SEEN], lR[GR_YY], lx[GR_NM], lz[GR_KEEP], sum[GR_NM], Y[GR_MM], YK[GR_SEEN];
-  double own[GR_NQ + 1], scratch[GR_NS], e[GR_NY], V[GR_NV];
+  double own[GR_NQ + 1];
   int i, j, k, look, at = 0;
-  gr_update(t, s, u, q, nominal, y, mask, scale, scratch, e, V, m);
+  gr_update_moments(t, s, u, q, y, mask, scale, m);
   memcpy(lmoved, lout, sizeof lmoved);
   memset(lq, 0, sizeof(double) * GR_NQ);
   memset(sum, 0, sizeof sum);

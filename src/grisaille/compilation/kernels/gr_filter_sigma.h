@@ -21,6 +21,11 @@
 
 #include "gr_filter_loops.h"
 
+#ifdef GR_UNROLLED
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
 #define GR_POINTS (2 * GR_NM + 1)
 #define GR_NO_VARIANCE 1e-12
 #define GR_LARGEST 1e300
@@ -188,9 +193,9 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   gr_half(W, G + GR_NG * GR_NM);
 }
 
-GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
-                        const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
-                        gr_updated *m) {
+/* the moments after a sample, not yet on the constraints, and what they are made of */
+GR_APART void gr_update_moments(double t, const double *s, const double *u, const double *q, const double *y,
+                                const double *mask, const double *scale, gr_updated *m) {
   const double *x = s, *z = s + GR_NM + GR_HALF;
   double R[GR_YY], own[GR_YY], point[GR_NM], gain[GR_SEEN], there[GR_KEEP];
   int i, j, k, at = 0;
@@ -217,9 +222,7 @@ GR_APART void gr_update(double t, const double *s, const double *u, const double
       for (i = 0; i < GR_NM; i++) m->C[i * GR_NY + j] += weight * m->away[k][i] * left;
     }
   }
-  for (j = 0; j < GR_NY; j++)
-    for (i = j; i < GR_NY; i++) V[at++] = m->S[i * GR_NY + j];
-  for (i = 0; i < GR_NY; i++) m->a[i] = m->e[i] = e[i] = mask[i] * y[i] - m->mean[i];
+  for (i = 0; i < GR_NY; i++) m->a[i] = m->e[i] = mask[i] * y[i] - m->mean[i];
   memcpy(m->factors, m->S, sizeof m->S);
   gr_factor_symmetric(m->factors);
   gr_solve_symmetric(m->factors, m->a, 1);
@@ -230,7 +233,7 @@ GR_APART void gr_update(double t, const double *s, const double *u, const double
     m->moved[i] = x[i];
     for (j = 0; j < GR_NY; j++) {
       m->K[i * GR_NY + j] = gain[j * GR_NM + i];
-      m->moved[i] += m->K[i * GR_NY + j] * e[j];
+      m->moved[i] += m->K[i * GR_NY + j] * m->e[j];
     }
   }
   for (at = GR_NM, j = 0; j < GR_NM; j++)
@@ -240,6 +243,17 @@ GR_APART void gr_update(double t, const double *s, const double *u, const double
       m->moved[at++] = sum;
     }
   memcpy(m->moved + at, m->solved, sizeof(double) * GR_NZ);
+}
+
+GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
+                        const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
+                        gr_updated *m) {
+  int i, j, at = 0;
+  gr_update_moments(t, s, u, q, y, mask, scale, m);
+  for (j = 0; j < GR_NY; j++) {
+    e[j] = m->e[j];
+    for (i = j; i < GR_NY; i++) V[at++] = m->S[i * GR_NY + j];
+  }
   gr_settled(1, t, m->moved, u, q, nominal, s_out);
 }
 
@@ -667,9 +681,9 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
                                 const double *le, const double *lV, double *ls, double *lq, gr_updated *m) {
   double lmoved[GR_NS], Y[GR_MM], lP[GR_MM], lL[GR_MM], lC[GR_SEEN], lS[GR_YY], la[GR_NY], mean[GR_NY], lR[GR_YY];
   double seen[GR_POINTS][GR_NY], away[GR_POINTS][GR_NM], YK[GR_SEEN], own[GR_YY], where[GR_NM], point[GR_NM];
-  double lz[GR_KEEP], there[GR_KEEP], none[GR_KEEP], lqs[GR_NQ + 1], lx[GR_NM], scratch[GR_NS], e[GR_NY], V[GR_NV];
+  double lz[GR_KEEP], there[GR_KEEP], none[GR_KEEP], lqs[GR_NQ + 1], lx[GR_NM];
   int i, j, k, l, at = 0;
-  gr_update(t, s, u, q, nominal, y, mask, scale, scratch, e, V, m);
+  gr_update_moments(t, s, u, q, y, mask, scale, m);
   memcpy(lmoved, lout, sizeof lmoved);
   memset(lq, 0, sizeof(double) * GR_NQ);
   memset(lL, 0, sizeof lL);
@@ -738,5 +752,9 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
   memcpy(ls + GR_NM + GR_HALF, lz, sizeof(double) * GR_NZ);
 }
 
+#endif
+
+#ifdef GR_UNROLLED
+#pragma GCC pop_options
 #endif
 #endif

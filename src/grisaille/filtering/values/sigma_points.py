@@ -6,6 +6,7 @@ the two agree to rounding. For models whose formulas do not jump with a state, a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from grisaille.compilation.kalman.native import PreparedPass, run_forward
@@ -14,6 +15,7 @@ from grisaille.compilation.library import Library
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.filter import Derivatives
+from grisaille.filtering.formulation import formulate
 
 MOST_STATES = 64
 """Whose matrices lie on the stack of the C code."""
@@ -34,6 +36,6 @@ class SigmaPointValues(ExtendedFilter):
     @property
     def library(self) -> Library | None:
         """The compiled pass; ``None`` where compilation is switched off."""
-        loops = self.program.loops
+        loops = formulate(self.model, replace(self.kind, constant=self._is_constant())).looped
         assert loops is not None, "a filter of averages that are cut has no loops"
         return loops.values
