@@ -2,8 +2,8 @@
 sigma points.
 
 Chains of tanks and of masses, both nonlinear and with a coloured disturbance. Each program is compiled in a folder of
-its own without a cache; printed are processor seconds of the compiler, CasADi's instructions, the lines of the longest
-generated function, and the seconds of Python that it took to write the text.
+its own without a cache; printed are the lines of the generated file and of its longest function, the seconds of Python
+that it took to write it, and processor seconds of the compiler.
 
     python benchmarks/filter_compilation.py                     # a few minutes
     python benchmarks/filter_compilation.py --states 4 8 --filters extended --programs forward
@@ -16,12 +16,14 @@ import os
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import grisaille as gr
 from grisaille import der
 from grisaille.compilation.compiler import find_compiler
+from grisaille.compilation.kalman.program import FilterProgram
 from grisaille.compilation.library import Source
 from grisaille.estimators.fitting import build_problem
 
@@ -86,20 +88,13 @@ def record_of(model: str) -> gr.Experiment:
     return gr.Experiment(times, inputs, {name: signal for name in MODELS[model][1]}, hold="zoh")
 
 
-def filter_of(model: str, states: int, kind: str):
-    """A filter of a model, prepared."""
+def program_of(model: str, states: int, kind: str) -> FilterProgram:
+    """The program of a filter."""
     maker, _, unknowns = MODELS[model]
-    problem = build_problem(maker(states), record_of(model), list(unknowns), gr.KalmanML(filter=kind, substeps=1))
+    problem: Any = build_problem(maker(states), record_of(model), list(unknowns), gr.KalmanML(filter=kind, substeps=1))
     case = problem.cases[0]
-    return case.runner.prepared_at(case.own(problem.guess))
-
-
-def sources_of(filter, programs: list[str]):
-    """Name → text and instructions."""
-    if "forward" in programs:
-        yield "forward", filter.program.forward_source(), filter.program.formulas.instructions
-    if "reverse" in programs:
-        yield "reverse", filter.program.reverse_source(), filter.program.formulas.instructions
+    program: FilterProgram = case.runner.prepared_at(case.own(problem.guess)).program
+    return program
 
 
 def longest_function(text: str) -> int:
@@ -128,31 +123,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--states", type=int, nargs="+", default=[4, 8, 16, 24])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--filters", nargs="+", default=["extended", "iterated"])
-    parser.add_argument("--programs", nargs="+", default=["forward", "reverse"])
+    parser.add_argument("--filters", nargs="+", default=["extended", "iterated", "unscented"])
+    parser.add_argument("--programs", nargs="+", default=["forward", "reverse"], choices=["forward", "reverse"])
     given = parser.parse_args()
-    print("| model | states | filter | program | instructions | longest function, lines | writing, s | compiler, s |")
+    print("| model | states | filter | program | lines | longest function | writing, s | compiler, s |")
     print("| --- | ---: | --- | --- | ---: | ---: | ---: | ---: |")
     for model in given.models:
         for states in given.states:
             for kind in given.filters:
-                begin = time.process_time()
-                filter = filter_of(model, states, kind)
-                for name, text, instructions in sources_of(filter, given.programs):
-                    writing = time.process_time() - begin
-                    spent = compiler_seconds(text, instructions)
-                    row = (
-                        model,
-                        states,
-                        kind,
-                        name,
-                        instructions,
-                        longest_function(text),
-                        f"{writing:.2f}",
-                        f"{spent:.2f}",
-                    )
-                    print(f"| {' | '.join(map(str, row))} |", flush=True)
+                program = program_of(model, states, kind)
+                for name in given.programs:
                     begin = time.process_time()
+                    text = program.forward_source() if name == "forward" else program.reverse_source()
+                    writing = time.process_time() - begin
+                    spent = compiler_seconds(text, program.text_length)
+                    row = [model, states, kind, name, len(text.splitlines()), longest_function(text)]
+                    print(f"| {' | '.join(map(str, row))} | {writing:.2f} | {spent:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

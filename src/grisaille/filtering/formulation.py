@@ -68,7 +68,7 @@ def _formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
     looks = ITERATIONS if kind.update == "iterated" else 1
     return Formulation(
         lambda: _write(model, kind), lambda: linearised_loops(model, newton, constant, looks),
-        looks * linearised_products(model),
+        linearised_products(model),
     )  # fmt: skip
 
 

@@ -160,7 +160,7 @@ class Passes:
 
     def effort(self, q: Floats) -> float:
         """The same with the matrix exponentials of linearised steps."""
-        products = 2 * (DEGREE + 2 * self.doublings) * self.program.products
+        products = 2 * (DEGREE + 2 * self.doublings) * self.program.product
         return self.operations(q) + float(self.steps(q).sum()) * products
 
     def _is_constant(self) -> bool:

@@ -127,7 +127,12 @@ class FilterProgram:
         return self.loops.instructions if self.loops else self.formulas.instructions
 
     @property
-    def products(self) -> int:
+    def text_length(self) -> int:
+        """Instructions that are written out."""
+        return self.loops.text_length if self.loops else self.formulas.instructions
+
+    @property
+    def product(self) -> int:
         """Multiplications in one product of matrices of a linearised step; zero for others."""
         if self.loops:
             n, powers = int(self.loops.sizes["NM"]), int(self.loops.sizes["NG"])
@@ -172,7 +177,7 @@ class FilterProgram:
     def _library(self, source: Callable[[], str]) -> Library | None:
         if self.wanted is False:
             return None
-        length = self.loops.text_length if self.loops else self.formulas.instructions
+        length = self.text_length
         states = int(self.loops.sizes["NM"]) if self.loops else self.formulas.n
         if self.wanted is None and (length > LONGEST or states > MOST_STATES):
             return None
