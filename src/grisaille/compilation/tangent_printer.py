@@ -28,8 +28,8 @@ from grisaille.compilation.printer import (
 from grisaille.errors import CompilationError
 
 WHOLE = 16_000
-"""Lines up to which a function stays in one piece: in parts 15 000 compile in 3 s instead of 5, and run a seventh slower;
-70 000 take a compiler 50 s whole."""
+"""Lines up to which a function stays in one piece: in parts 15 000 compile in 3 s instead of 5, and run a seventh
+slower; 70 000 take a compiler 50 s whole."""
 _CHOICE = " : 0.0"
 _CALL = re.compile(r"[a-z_]\w*\(")
 
