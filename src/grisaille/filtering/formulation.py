@@ -6,11 +6,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from grisaille.cache import Cache
-from grisaille.compilation.kalman.program import FilterFormulas
+from grisaille.compilation.kalman.program import FilterFormulas, Formulation
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import STEPS, Closed
-from grisaille.filtering.iterated import iterated_update
+from grisaille.filtering.iterated import ITERATIONS, iterated_update
 from grisaille.filtering.linearization import after_step_function, coefficients_function
+from grisaille.filtering.loops import (
+    linearised_loops,
+    linearised_products,
+    unscented_loops,
+    unscented_products,
+)
 from grisaille.filtering.measurement import linearized_update, update_function
 from grisaille.filtering.moments import linearized_rates, moment_step
 from grisaille.filtering.projection import Projection
@@ -40,16 +46,33 @@ class FilterKind:
     newton: int = STEPS
 
 
-def formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
+def formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
     """Step and update of a filter; made once for all records of a model."""
     key = (model.content, model.structure.system.constraint_levels, kind)
     return _formulated.get(key, lambda: _formulate(model, kind))
 
 
-_formulated: Cache[FilterFormulas] = Cache()
+_formulated: Cache[Formulation] = Cache()
 
 
-def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
+def _formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
+    """With loops but for moments by Runge–Kutta, roots of covariances, and averages that are cut."""
+    newton, constant = kind.newton, kind.constant
+    if kind.propagation != "linearize" or (kind.update == "unscented" and model.jumps):
+        return Formulation(lambda: _write(model, kind))
+    if kind.update == "unscented":
+        return Formulation(
+            lambda: _write(model, kind), lambda: unscented_loops(model, newton, constant, kind.sigma),
+            unscented_products(model, constant),
+        )  # fmt: skip
+    looks = ITERATIONS if kind.update == "iterated" else 1
+    return Formulation(
+        lambda: _write(model, kind), lambda: linearised_loops(model, newton, constant, looks),
+        linearised_products(model),
+    )  # fmt: skip
+
+
+def _write(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
     is_plain = kind.propagation == "moments" and kind.update != "unscented"
     closed, projection = Closed(model, kind.newton), Projection(model, 1 if is_plain else 2)
     rates = unscented_rates(closed, kind.sigma) if kind.update == "unscented" else linearized_rates(closed)

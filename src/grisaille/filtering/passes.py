@@ -22,15 +22,11 @@ from numpy.typing import NDArray
 
 from grisaille.cache import LastValues, Same
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.kalman.directions import with_directions
 from grisaille.compilation.kalman.linearized import DEGREE
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
 from grisaille.compilation.kalman.passing import FilterPass, PassResult, run_interpreted
-from grisaille.compilation.kalman.program import (
-    SETTLE,
-    FilterProgram,
-    build_program,
-    with_directions,
-)
+from grisaille.compilation.kalman.program import SETTLE, FilterProgram, build_program
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.hidden import refuse_hidden_disturbances
 from grisaille.disturbance.stochastic_model import StochasticModel
@@ -160,13 +156,12 @@ class Passes:
 
     def operations(self, q: Floats) -> float:
         """Instructions of one pass without derivatives: the same on every machine."""
-        return float(self.steps(q).sum()) * self.program.formulas.instructions
+        return float(self.steps(q).sum()) * self.program.instructions
 
     def effort(self, q: Floats) -> float:
         """The same with the matrix exponentials of linearised steps."""
-        f = self.program.formulas
-        products = 2 * (DEGREE + 2 * self.doublings) if f.settle is not None else 0
-        return self.operations(q) + float(self.steps(q).sum()) * products * f.n**2 * (f.n + f.powers)
+        products = 2 * (DEGREE + 2 * self.doublings) * self.program.product
+        return self.operations(q) + float(self.steps(q).sum()) * products
 
     def _is_constant(self) -> bool:
         m, cells = self.model, self._cells

@@ -79,12 +79,27 @@ class Projection:
 
         return kept
 
+    def onto_after_step(
+        self, t: ca.SX, x: ca.SX, u: ca.SX, q: ca.SX, nominal: ca.SX
+    ) -> tuple[ca.SX, ca.SX]:  # fmt: skip
+        """The point on the constraints after a step, and Π."""
+        moved, tangent = self._corrections[self.per_step](t, x, u, q, nominal)
+        return moved, tangent
+
+    def onto_after_update(
+        self, t: ca.SX, x: ca.SX, u: ca.SX, q: ca.SX, nominal: ca.SX
+    ) -> tuple[ca.SX, ca.SX]:  # fmt: skip
+        """The same after an update."""
+        moved, _ = self._corrections[CORRECTIONS](t, x, u, q, nominal)
+        _, tangent = self._corrections[1](t, moved, u, q, nominal)
+        return moved, tangent
+
     def after_step(
         self, t: ca.SX, x: ca.SX, P: ca.SX, u: ca.SX, q: ca.SX, nominal: ca.SX
     ) -> tuple[ca.SX, ca.SX]:  # fmt: skip
         if not self.nc:
             return x, P
-        moved, tangent = self._corrections[self.per_step](t, x, u, q, nominal)
+        moved, tangent = self.onto_after_step(t, x, u, q, nominal)
         return moved, ca.mtimes([tangent, P, tangent.T])
 
     def after_update(
@@ -92,6 +107,5 @@ class Projection:
     ) -> tuple[ca.SX, ca.SX]:  # fmt: skip
         if not self.nc:
             return x, P
-        moved, _ = self._corrections[CORRECTIONS](t, x, u, q, nominal)
-        _, tangent = self._corrections[1](t, moved, u, q, nominal)
+        moved, tangent = self.onto_after_update(t, x, u, q, nominal)
         return moved, ca.mtimes([tangent, P, tangent.T])

@@ -22,6 +22,8 @@ import casadi as ca
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function, flat_over_points
+from grisaille.compilation.kalman.directions import reversed_function, with_directions
+from grisaille.compilation.kalman.loops import MOST_STATES, FilterLoops
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
@@ -30,9 +32,10 @@ STEP = ("t", "h", "s", "ua", "um", "ub", "q", "nominal")
 SETTLE = ("t", "s", "u", "q", "nominal")
 UPDATE = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
 LONGEST = 25_000
-"""Instructions of step and update from which on nothing is compiled: a compiler would need minutes."""
-MOST_STATES = 32
-"""Of a compiled linearised step, whose matrices lie on the stack."""
+"""Instructions that are written out from which on nothing is compiled: a compiler would need minutes."""
+SHORT = 500
+"""Multiplications of matrices up to which compiled code has them written out: it then runs as quickly as loops or up
+to a tenth quicker, and compiles as quickly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +74,71 @@ class FilterFormulas:
 
 
 @dataclass(frozen=True, eq=False)
+class Formulation:
+    """A filter's formulas, and the loops that do the same; either is made when it is first asked for."""
+
+    write: Callable[[], FilterFormulas]
+    loop: Callable[[], FilterLoops] | None = None
+    """None where there are formulas alone."""
+    products: int = 0
+    """Multiplications in products of matrices of a step and an update."""
+
+    @cached_property
+    def formulas(self) -> FilterFormulas:
+        """Step and update written out."""
+        return self.write()
+
+    @cached_property
+    def looped(self) -> FilterLoops | None:
+        """Step and update as loops."""
+        return self.loop() if self.loop else None
+
+    @property
+    def loops(self) -> FilterLoops | None:
+        """What compiled code runs in place of the formulas; none where these are short."""
+        return self.looped if self.products > SHORT else None
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """Equal where programs are."""
+        return self.loops.content if self.loops else tuple(f.serialize() for _, f, _, _ in self.formulas.parts)
+
+
+@dataclass(frozen=True, eq=False)
 class FilterProgram:
     """Formulas with their derivatives; ``wanted`` as ``compiled`` in ``build_kernel``."""
 
-    formulas: FilterFormulas
+    formulation: Formulation
     wanted: bool | None = None
+
+    @property
+    def formulas(self) -> FilterFormulas:
+        """Step and update written out."""
+        return self.formulation.formulas
+
+    @property
+    def loops(self) -> FilterLoops | None:
+        """What compiled code runs in place of the formulas; none where these are short."""
+        return self.formulation.loops
+
+    @property
+    def instructions(self) -> int:
+        """Of a step and an update, about: the same on every machine."""
+        return self.loops.instructions if self.loops else self.formulas.instructions
+
+    @property
+    def text_length(self) -> int:
+        """Instructions that are written out."""
+        return self.loops.text_length if self.loops else self.formulas.instructions
+
+    @property
+    def product(self) -> int:
+        """Multiplications in one product of matrices of a linearised step; zero for others."""
+        if self.loops:
+            n, powers = int(self.loops.sizes["NM"]), int(self.loops.sizes["NG"])
+        else:
+            n, powers = self.formulas.n, self.formulas.powers if self.formulas.settle is not None else 0
+        return n**2 * (n + powers) if powers else 0
 
     @property
     def size(self) -> int:
@@ -114,16 +177,19 @@ class FilterProgram:
     def _library(self, source: Callable[[], str]) -> Library | None:
         if self.wanted is False:
             return None
-        f = self.formulas
-        if self.wanted is None and (f.instructions > LONGEST or f.n > MOST_STATES):
+        length = self.text_length
+        states = int(self.loops.sizes["NM"]) if self.loops else self.formulas.n
+        if self.wanted is None and (length > LONGEST or states > MOST_STATES):
             return None
-        library = build_library(source(), 5 * f.instructions, often=True)
+        library = build_library(source(), 5 * length, often=True)
         if library is None and self.wanted:
             raise no_compiler()
         return library
 
     def forward_source(self) -> str:
         """The C file with values and forward derivatives. No name of the user's is in it."""
+        if self.loops:
+            return self.loops.source("forward")
         tangents = []
         for name, function, inputs, outputs in self.formulas.parts:
             along = with_directions(function, ("s", "q"), inputs, 1)
@@ -134,6 +200,8 @@ class FilterProgram:
 
     def reverse_source(self) -> str:
         """The C file with values and reverse derivatives."""
+        if self.loops:
+            return self.loops.source("reverse")
         adjoints = [
             print_function(
                 reversed_function(f, inputs), f"{name}_reverse", (*inputs, *(f"l{o}" for o in outputs)), ("ls", "lq")
@@ -157,40 +225,11 @@ class FilterProgram:
         ]
 
 
-def build_program(formulas: FilterFormulas, compiled: bool | None = None) -> FilterProgram:
+def build_program(formulation: Formulation, compiled: bool | None = None) -> FilterProgram:
     """The program of some formulas, from earlier in this process where it was built before."""
     compiler = None if compiled is False else find_compiler()
-    content = tuple(f.serialize() for _, f, _, _ in formulas.parts)
-    key = (content, compiled, is_switched_off(), compiler and compiler.identity)
-    return _programs.get(key, lambda: FilterProgram(formulas, compiled))
+    key = (formulation.content, compiled, is_switched_off(), compiler and compiler.identity)
+    return _programs.get(key, lambda: FilterProgram(formulation, compiled))
 
 
 _programs: Cache[FilterProgram] = Cache()
-
-
-def with_directions(function: ca.Function, moving: tuple[str, ...], names: tuple[str, ...], ns: int) -> ca.Function:
-    """Outputs, then their derivatives along ns directions of the moving arguments (columns)."""
-    arguments = [ca.SX.sym(n, function.sparsity_in(i)) for i, n in enumerate(names)]
-    outputs = function.call(arguments)
-    if not ns:
-        return function
-    places = [names.index(n) for n in moving]
-    seeds = [ca.SX.sym(f"d{names[i]}", arguments[i].numel(), ns) for i in places]
-    by = ca.vertcat(*(arguments[i] for i in places))
-    column = ca.vertcat(*outputs)
-    along = ca.densify(ca.jtimes(column, by, ca.vertcat(*seeds)))
-    sizes = [0, *(int(o.numel()) for o in outputs)]
-    edges = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-    parts = ca.vertsplit(along, edges) if along.numel() else [along] * len(outputs)
-    return ca.Function("forward", [*arguments, *seeds], ca.cse([*outputs, *parts]))
-
-
-def reversed_function(function: ca.Function, names: tuple[str, ...]) -> ca.Function:
-    """Adjoints of s and q from those of the outputs."""
-    arguments = [ca.SX.sym(n, function.sparsity_in(i)) for i, n in enumerate(names)]
-    outputs = function.call(arguments)
-    seeds = [ca.SX.sym(f"l{i}", o.numel()) for i, o in enumerate(outputs)]
-    s, q = arguments[names.index("s")], arguments[names.index("q")]
-    back = ca.densify(ca.jtimes(ca.vertcat(*outputs), ca.vertcat(s, q), ca.vertcat(*seeds), True))
-    results = [back[: s.numel()], back[s.numel() :]]
-    return ca.Function("reverse", [*arguments, *seeds], ca.cse(results))

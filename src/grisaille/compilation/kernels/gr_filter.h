@@ -77,7 +77,7 @@ GR_FN int gr_filter_sample(gr_filter_task *k, long at, long sample, long *waitin
   long b, d;
   int i, place = 0;
   memcpy(before, k->s, sizeof before);
-  gr_update(t, before, u, k->q, k->nominal, y, mask, scale, k->s, e, V);
+  gr_update(t, before, u, k->q, k->nominal, y, mask, scale, k->s, e, V GR_UPDATED(k));
   if (!gr_filter_weigh(e, V, k->robust, inverse, a, &added, &slope)) return 0;
   if (*waiting) slope = 0.0;
   for (b = 0; b < blocks; b++) {
@@ -85,7 +85,7 @@ GR_FN int gr_filter_sample(gr_filter_task *k, long at, long sample, long *waitin
     gr_lanes de[GR_NY], dV[GR_NV];
     double kept[GR_ABREAST];
     for (i = 0; i < GR_ABREAST; i++) kept[i] = b * GR_ABREAST + i < ns ? k->base[1 + b * GR_ABREAST + i] : 0.0;
-    gr_update_forward(t, before, u, k->q, k->nominal, y, mask, scale, ds, (const gr_lanes *)k->dq + b * GR_NQ, ds, de, dV);
+    gr_update_forward(t, before, u, k->q, k->nominal, y, mask, scale, ds, (const gr_lanes *)k->dq + b * GR_NQ, ds, de, dV GR_UPDATED(k));
     gr_filter_collect(k, b, de, dV, inverse, a, slope);
     if (*waiting)
       for (i = 0; i < GR_ABREAST && b * GR_ABREAST + i < ns; i++) k->base[1 + b * GR_ABREAST + i] = kept[i];

@@ -14,20 +14,34 @@
 #ifndef GR_FILTER_LINEARIZED_H
 #define GR_FILTER_LINEARIZED_H
 
+#include "gr_filter_matrices.h"
+
 #define GR_NB (GR_NM + GR_NG)
 #define GR_BB (GR_NB * GR_NB)
-#define GR_MM (GR_NM * GR_NM)
-#define GR_HALF (GR_NM * (GR_NM + 1) / 2)
 #define GR_DEGREE 12
 
 typedef struct {
   double *T, *U, *E, *Q; /* GR_DEGREE of T and U, doublings + 1 of E and Q */
   double *c, *moved;     /* coefficients, and what the filter carries after the step, before it is settled */
-  double *rest;
+  double *rest, *kept;   /* kept: for the derivatives of loops (gr_filter_loops.h) */
 } gr_series;
 
+#define GR_REST (6 * GR_BB + 8 * GR_MM + 64)
+
+/* printed functions keep nothing from values to derivatives */
+#ifdef GR_LOOPS
+#define GR_KEPT_NUMBERS ((sizeof(gr_middle) + sizeof(gr_updated)) / sizeof(double) + 2)
+#define GR_MIDDLE(r) , (gr_middle *)(r).kept
+#define GR_MIDDLE_AND(r) , (gr_middle *)(r).kept, (r).c
+#define GR_UPDATED(k) , (gr_updated *)(gr_series_in((k)->room, (k)->doublings).kept + sizeof(gr_middle) / sizeof(double) + 1)
+#else
+#define GR_KEPT_NUMBERS 0
+#define GR_MIDDLE(r)
+#define GR_MIDDLE_AND(r)
+#endif
+
 GR_API long gr_filter_room(long doublings) {
-  return (GR_DEGREE + doublings + 1) * (GR_BB + GR_MM) + GR_NK + GR_NS + 6 * GR_BB + 8 * GR_MM + 64;
+  return (GR_DEGREE + doublings + 1) * (GR_BB + GR_MM) + GR_NK + GR_NS + GR_REST + GR_KEPT_NUMBERS;
 }
 
 GR_FN gr_series gr_series_in(double *room, long doublings) {
@@ -39,54 +53,14 @@ GR_FN gr_series gr_series_in(double *room, long doublings) {
   r.c = r.Q + (doublings + 1) * GR_MM;
   r.moved = r.c + GR_NK;
   r.rest = r.moved + GR_NS;
+  r.kept = r.rest + GR_REST;
   return r;
 }
 
-/* short loops of known length: unrolled they take two thirds of the time */
-#if defined(__x86_64__) && !defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
-#define GR_UNROLLED
+#ifdef GR_UNROLLED
 #pragma GCC push_options
 #pragma GCC optimize("O3")
 #endif
-
-/* C (+)= A B, zeros of A skipped; rows of A and B are `wa` and `wb` apart */
-GR_FN void gr_times(int r, int m, int c, const double *A, int wa, const double *B, int wb, double *C, int wc, int add) {
-  int i, j, l;
-  for (i = 0; i < r; i++) {
-    double *row = C + i * wc;
-    if (!add)
-      for (j = 0; j < c; j++) row[j] = 0.0;
-    for (l = 0; l < m; l++) {
-      const double a = A[i * wa + l], *b = B + l * wb;
-      if (a != 0.0)
-        for (j = 0; j < c; j++) row[j] += a * b[j];
-    }
-  }
-}
-
-GR_FN void gr_full(const double *half, double *P) {
-  int i, j, at = 0;
-  for (j = 0; j < GR_NM; j++)
-    for (i = j; i < GR_NM; i++) P[i * GR_NM + j] = P[j * GR_NM + i] = half[at++];
-}
-
-/* out = F X F' + Y for symmetric X, Y; F has rows `wf` apart */
-GR_FN void gr_between(const double *F, int wf, const double *X, const double *Y, double *out) {
-  double FX[GR_MM];
-  int i, j, l;
-  gr_times(GR_NM, GR_NM, GR_NM, F, wf, X, GR_NM, FX, GR_NM, 0);
-  for (i = 0; i < GR_NM; i++)
-    for (j = 0; j <= i; j++) {
-      double sum = Y[i * GR_NM + j];
-      for (l = 0; l < GR_NM; l++) sum += FX[i * GR_NM + l] * F[j * wf + l];
-      out[i * GR_NM + j] = out[j * GR_NM + i] = sum;
-    }
-}
-
-GR_FN void gr_add_identity(double *F, int w, double by) {
-  int i;
-  for (i = 0; i < GR_NM; i++) F[i * w + i] += by;
-}
 
 GR_FN void gr_bordered(const double *c, double h, long doublings, double *M, double *W) {
   const double part = ldexp(1.0, -(int)doublings), small = h * part;
@@ -153,63 +127,13 @@ GR_FN void gr_apply_series(const double *c, long doublings, gr_series r, const d
 /* leaves the series of this step in room, where the derivatives of the same step find it */
 GR_FN void gr_carry(gr_filter_task *k, double t, double h, const double *s, const double *u, double *out) {
   const gr_series r = gr_series_in(k->room, k->doublings);
-  gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c);
+  gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c GR_MIDDLE(r));
   gr_solve_series(r.c, h, k->doublings, r);
   gr_apply_series(r.c, k->doublings, r, s, r.moved);
   gr_settle(t + h, r.moved, u + 2 * GR_NU, k->q, k->nominal, out);
 }
 
 #ifdef GR_ABREAST
-
-/* C += A B where A is a matrix of numbers and B of lanes, or the other way round */
-GR_FN void gr_lanes_right(int r, int m, int c, const double *A, int wa, const gr_lanes *B, int wb, gr_lanes *C, int wc) {
-  int i, j, l;
-  for (i = 0; i < r; i++)
-    for (l = 0; l < m; l++) {
-      const double a = A[i * wa + l];
-      if (a != 0.0)
-        for (j = 0; j < c; j++) C[i * wc + j] += a * B[l * wb + j];
-    }
-}
-
-GR_FN void gr_lanes_left(int r, int m, int c, const gr_lanes *A, int wa, const double *B, int wb, gr_lanes *C, int wc) {
-  int i, j, l;
-  for (i = 0; i < r; i++)
-    for (l = 0; l < m; l++) {
-      const gr_lanes a = A[i * wa + l];
-      if (!GR_ANY(a)) continue;
-      for (j = 0; j < c; j++)
-        C[i * wc + j] += a * B[l * wb + j];
-    }
-}
-
-GR_FN void gr_lanes_zero(long n, gr_lanes *A) {
-  long i;
-  for (i = 0; i < n; i++) A[i] = GR_ALL(0.0);
-}
-
-/* dX <- F dX F' + dF X F' + (dF X F')' + dY */
-GR_FN void gr_lanes_between(const double *F, int wf, const gr_lanes *dF, const double *X, gr_lanes *dX, const gr_lanes *dY) {
-  gr_lanes Z[GR_MM];
-  int i, j, l;
-  gr_lanes_zero(GR_MM, Z);
-  /* Z = F dX / 2 + dF X, then Z F' + (Z F')' */
-  gr_lanes_right(GR_NM, GR_NM, GR_NM, F, wf, dX, GR_NM, Z, GR_NM);
-  for (i = 0; i < GR_MM; i++) Z[i] *= 0.5;
-  gr_lanes_left(GR_NM, GR_NM, GR_NM, dF, GR_NB, X, GR_NM, Z, GR_NM);
-  for (i = 0; i < GR_NM; i++)
-    for (j = 0; j <= i; j++) {
-      gr_lanes sum = dY[i * GR_NM + j];
-      for (l = 0; l < GR_NM; l++) sum += Z[i * GR_NM + l] * F[j * wf + l] + Z[j * GR_NM + l] * F[i * wf + l];
-      dX[i * GR_NM + j] = dX[j * GR_NM + i] = sum;
-    }
-}
-
-GR_FN void gr_lanes_full(const gr_lanes *half, gr_lanes *P) {
-  int i, j, at = 0;
-  for (j = 0; j < GR_NM; j++)
-    for (i = j; i < GR_NM; i++) P[i * GR_NM + j] = P[j * GR_NM + i] = half[at++];
-}
 
 /* after gr_carry of the same step */
 GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double *s, const double *u, gr_lanes *ds,
@@ -220,7 +144,7 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
   gr_lanes dc[GR_NK], dM[GR_BB], dT[GR_BB], dE[GR_BB], dU[GR_MM], dQ[GR_MM], next[GR_BB], dP[GR_MM], dmoved[GR_NS];
   long d;
   int i, j, at = GR_NM;
-  gr_coefficients_forward(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, ds, dq, dc);
+  gr_coefficients_forward(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, ds, dq, dc GR_MIDDLE_AND(r));
   gr_lanes_zero(GR_BB, dM);
   for (i = 0; i < GR_NM; i++) {
     for (j = 0; j < GR_NM; j++) dM[i * GR_NB + j] = dc[i * GR_NM + j] * small;
@@ -247,7 +171,7 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
     E = r.E + d * GR_BB;
     Q = r.Q + d * GR_MM;
     gr_add_identity(E, GR_NB, 1.0);
-    gr_lanes_between(E, GR_NB, dE, Q, dQ, dQ);
+    gr_lanes_between(E, GR_NB, dE, GR_NB, Q, dQ, dQ);
     gr_add_identity(E, GR_NB, -1.0);
     for (i = 0; i < GR_NM * GR_NB; i++) next[i] = 2 * dE[i];
     gr_lanes_right(GR_NM, GR_NM, GR_NB, E, GR_NB, dE, GR_NB, next, GR_NB);
@@ -259,7 +183,7 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
   {
     double P[GR_MM];
     gr_full(s + GR_NM, P);
-    gr_lanes_between(E, GR_NB, dE, P, dP, dQ);
+    gr_lanes_between(E, GR_NB, dE, GR_NB, P, dP, dQ);
   }
   for (i = 0; i < GR_NM; i++) dmoved[i] = ds[i] + dE[i * GR_NB + GR_NM];
   for (j = 0; j < GR_NM; j++)
@@ -269,29 +193,6 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
 }
 
 #elif !defined(GR_VALUES)
-
-/* C += A' B */
-GR_FN void gr_transposed_times(int r, int m, int c, const double *A, int wa, const double *B, int wb, double *C, int wc) {
-  int i, j, l;
-  for (l = 0; l < m; l++)
-    for (i = 0; i < r; i++) {
-      const double a = A[l * wa + i];
-      if (a != 0.0)
-        for (j = 0; j < c; j++) C[i * wc + j] += a * B[l * wb + j];
-    }
-}
-
-/* C += by A B' */
-GR_FN void gr_times_transposed(int r, int m, int c, const double *A, int wa, const double *B, int wb, double *C, int wc,
-                               double by) {
-  int i, j, l;
-  for (i = 0; i < r; i++)
-    for (j = 0; j < c; j++) {
-      double sum = 0.0;
-      for (l = 0; l < m; l++) sum += A[i * wa + l] * B[j * wb + l];
-      C[i * wc + j] += by * sum;
-    }
-}
 
 /* C += by A B' for the first rows, where an entry of M can move (gr_there) */
 GR_FN void gr_moving_times(int m, int c, const double *A, int wa, const double *B, int wb, double *C, double by) {
@@ -305,16 +206,6 @@ GR_FN void gr_moving_times(int m, int c, const double *A, int wa, const double *
     }
 }
 
-/* adjoints of F X F' for symmetric X and its symmetric adjoint Y: lF += 2 Y F X, lX += F' Y F */
-GR_FN void gr_between_back(const double *F, const double *X, const double *Y, double *lF, double *lX) {
-  double YF[GR_MM], back[GR_MM];
-  int i;
-  gr_times(GR_NM, GR_NM, GR_NM, Y, GR_NM, F, GR_NB, YF, GR_NM, 0);
-  gr_times(GR_NM, GR_NM, GR_NM, YF, GR_NM, X, GR_NM, back, GR_NM, 0);
-  for (i = 0; i < GR_MM; i++) lF[(i / GR_NM) * GR_NB + i % GR_NM] += 2 * back[i];
-  gr_transposed_times(GR_NM, GR_NM, GR_NM, F, GR_NB, YF, GR_NM, lX, GR_NM);
-}
-
 GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double *s, const double *u, double *ls,
                             double *lq) {
   const gr_series r = gr_series_in(k->room, k->doublings);
@@ -324,7 +215,7 @@ GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double 
   double *more = P + GR_MM, *E, *Q;
   long d;
   int i, j, at;
-  gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c);
+  gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c GR_MIDDLE(r));
   gr_solve_series(r.c, h, k->doublings, r);
   gr_apply_series(r.c, k->doublings, r, s, r.moved);
   gr_settle_reverse(t + h, r.moved, u + 2 * GR_NU, k->q, k->nominal, ls, lmoved, lsq);
@@ -335,7 +226,7 @@ GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double 
   for (i = 0; i < GR_BB; i++) lE[i] = 0.0;
   for (i = 0; i < GR_MM; i++) lP[i] = 0.0;
   E = r.E + k->doublings * GR_BB;
-  gr_between_back(E, P, Y, lE, lP);
+  gr_between_back(E, GR_NB, P, Y, lE, lP);
   memcpy(lQ, Y, sizeof(double) * GR_MM);
   for (i = 0; i < GR_NM; i++) lE[i * GR_NB + GR_NM] += lmoved[i];
   for (d = k->doublings - 1; d >= 0; d--) {
@@ -346,7 +237,7 @@ GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double 
     gr_transposed_times(GR_NB, GR_NB, GR_NB, E, GR_NB, lE, GR_NB, next, GR_NB);
     gr_add_identity(E, GR_NB, 1.0);
     memcpy(more, lQ, sizeof(double) * GR_MM);
-    gr_between_back(E, Q, lQ, next, more);
+    gr_between_back(E, GR_NB, Q, lQ, next, more);
     gr_add_identity(E, GR_NB, -1.0);
     memcpy(lQ, more, sizeof(double) * GR_MM);
     memcpy(lE, next, sizeof(double) * GR_BB);
@@ -377,7 +268,7 @@ GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double 
   for (j = 0; j < GR_NM; j++)
     for (i = j; i < GR_NM; i++) lc[at++] = (i == j ? 1.0 : 2.0) * small * lU[i * GR_NM + j];
   for (i = GR_NM + GR_HALF; i < GR_NS; i++) lc[at++] = lmoved[i];
-  gr_coefficients_reverse(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, lc, lbefore, lq);
+  gr_coefficients_reverse(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, lc, lbefore, lq GR_MIDDLE_AND(r));
   for (i = 0; i < GR_NQ; i++) lq[i] += lsq[i];
   for (i = 0; i < GR_NM; i++) ls[i] = lbefore[i] + lmoved[i];
   for (j = 0, at = GR_NM; j < GR_NM; j++)

@@ -32,7 +32,7 @@ GR_FN void gr_filter_sample_back(gr_filter_task *k, long at, const double *befor
     for (i = j; i < GR_NY; i++)
       lV[place++] = counted ? (i == j ? 1.0 : 2.0) * (inverse[i * GR_NY + j] - slope * a[i] * a[j]) : 0.0;
   gr_update_reverse(k->bounds[at], before, k->signals + at * GR_NU, k->q, k->nominal, y, mask, scale, k->ds, le, lV,
-                    k->ds, lq);
+                    k->ds, lq GR_UPDATED(k));
   for (i = 0; i < GR_NQ; i++) k->lq[i] += lq[i];
 }
 
@@ -65,7 +65,7 @@ GR_API long gr_filter_gradient(gr_filter_task *k) {
       const long sample = k->sample[at];
       double inverse[GR_NY * GR_NY], a[GR_NY], added, slope, *eV = eVs + at * (GR_NY + GR_NV);
       gr_update(k->bounds[at], tape, k->signals + at * GR_NU, k->q, k->nominal, k->y + sample * GR_NY,
-                k->mask + sample * GR_NY, k->scale + sample * GR_NY, k->s, eV, eV + GR_NY);
+                k->mask + sample * GR_NY, k->scale + sample * GR_NY, k->s, eV, eV + GR_NY GR_UPDATED(k));
       if (!gr_filter_weigh(eV, eV + GR_NY, k->robust, inverse, a, &added, &slope)) {
         k->failed = sample;
         return -1;

@@ -8,6 +8,11 @@
 
 #define GR_NV (GR_NY * (GR_NY + 1) / 2)
 
+/* what an update keeps for its derivatives (gr_filter_loops.h); printed ones keep nothing */
+#ifndef GR_LOOPS
+#define GR_UPDATED(k)
+#endif
+
 typedef struct {
   long n_cells, directions;
   long condition;              /* 1: the first sample is left out of the sums */

@@ -1,10 +1,9 @@
-/* One pass of a filter over a record without derivatives: gr_filter.h where none are asked for. */
+/* One pass of a filter over a record without derivatives: gr_filter.h where none are asked for (GR_VALUES). */
 #ifndef GR_FILTER_VALUES_H
 #define GR_FILTER_VALUES_H
 
 #include <string.h>
 
-#define GR_VALUES 1
 #include "gr_filter_linearized.h"
 
 GR_API long gr_filter_work(long directions) { return directions + 1; }
@@ -17,7 +16,7 @@ GR_FN int gr_filter_sample(gr_filter_task *k, long at, long sample, long *waitin
   int i, place = 0;
   memcpy(before, k->s, sizeof before);
   gr_update(k->bounds[at], before, k->signals + at * GR_NU, k->q, k->nominal, k->y + sample * GR_NY, mask,
-            k->scale + sample * GR_NY, k->s, e, V);
+            k->scale + sample * GR_NY, k->s, e, V GR_UPDATED(k));
   if (!gr_filter_weigh(e, V, k->robust, inverse, a, &added, &slope)) return 0;
   for (i = 0; i < GR_NY; i++) {
     if (mask[i] != 0.0) {

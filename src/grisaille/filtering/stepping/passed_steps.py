@@ -59,7 +59,7 @@ def cut_to_meet(filter: Passes, q: Floats, x0: Floats, z0: Floats | None, most: 
     """
     steps = filter.steps(q)
     wanted = steps.copy()
-    room = MORE * steps.sum() + most / max(filter.program.formulas.instructions, 1)
+    room = MORE * steps.sum() + most / max(filter.program.instructions, 1)
     for cell, bump in sorted(passed_by(filter, q, x0, z0), key=lambda found: found[1].more):
         more = int(steps[cell]) * bump.more
         each = more - int(wanted[cell])

@@ -121,7 +121,7 @@ def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
             continue
         if filter.roots is not None:
             passes.require_solved()
-        is_too_much = filter.operations(passes.q) > max(WORK, USUAL * len(steps) * filter.program.formulas.instructions)
+        is_too_much = filter.operations(passes.q) > max(WORK, USUAL * len(steps) * filter.program.instructions)
         stalled = stalled + 1 if steps.max() >= USUAL / 2 and not change < best else 0
         if is_too_much or stalled == PATIENCE or (stalled and not np.isfinite(finer)):
             if change < FELT:
