@@ -178,8 +178,8 @@ class FilterRunner:
             return ""
         output, t = self.trial.data.outputs[columns[0]], self.trial.times[rows[0] + self.options.condition]
         return (
-            f"the filter {filter.name} has no innovation (NaN) of '{output}' at t = {t:g}, where it was measured: states "
-            f"must stay finite at samples that lack measurements (NaN in record.y)."
+            f"the filter {filter.name} has no innovation (NaN) of '{output}' at t = {t:g}, where it was measured: "
+            f"states must stay finite at samples that lack measurements (NaN in record.y)."
         )
 
     def _shared_noise_failure(self, filter: Filter, theta: Floats, at: FilterPoint) -> str:
