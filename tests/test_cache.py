@@ -102,12 +102,38 @@ class Drizzle(Tank):
     rain = gr.Disturbance(gr.spectra.white(), scale=0.2)
 
 
+class Showers(gr.Model):
+    """Two rains without memory that come together, as far as a parameter says."""
+
+    k = gr.Parameter(0.8, bounds=(0.1, 5.0))
+    together = gr.Parameter(0.5)
+    h = gr.Variable(1.5)
+    u = gr.Input()
+    rain = gr.Disturbance(gr.spectra.white(), scale=0.2, size=2, correlation=[[1, together], [together, 1]])
+    y = gr.Output(h, noise=0.02)
+    equations = [gr.der(h) == u - k * gr.sqrt(h) + rain[0] - rain[1]]
+
+
+class Straight(gr.Model):
+    """Linear in its state."""
+
+    k = gr.Parameter(0.8, bounds=(0.1, 5.0))
+    h = gr.Variable(1.5)
+    u = gr.Input()
+    rain = gr.Disturbance(gr.spectra.lowpass(bandwidth=2.0), scale=0.2)
+    y = gr.Output(h)
+    equations = [gr.der(h) == u - k * h + rain]
+
+
 TIMES = np.linspace(0.0, 3.0, 16)
 DATA = gr.Experiment(TIMES, {"u": 1.0}, {"y": 1.5 - 0.05 * TIMES + 0.02 * np.cos(9 * TIMES)})
 FITS = {
     "Kalman": (Tank, DATA, gr.KalmanML()),
     "output error": (Tank, DATA, gr.OutputError()),
     "simulated": (Tank, DATA, gr.SimulatedPEM(realizations=4, seed=1)),
+    "simulated, white": (Drizzle, DATA, gr.SimulatedPEM(realizations=4, seed=1)),
+    "simulated, correlated": (Showers, DATA, gr.SimulatedPEM(realizations=4, seed=1)),
+    "linear": (Straight, DATA, gr.KalmanML()),
     "splines": (Drizzle, DATA, gr.Collocation(criterion="amle", knots=16)),
     "splines, likelihood": (Drizzle, DATA, gr.Collocation(criterion="laplace", transcription="spline")),
     "elements": (Tank, DATA, gr.Collocation(criterion="laplace", transcription="direct")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 import pytest
 from collocation.direct_problems import Buffer, Oscillator, Pendulum, Program, buffered, data, followed, posed, program
@@ -152,12 +153,22 @@ def test_bounds_of_parameters_and_states(oscillation) -> None:
     assert np.isnan(held.covariance[0, 0]) and np.isfinite(held.covariance[1, 1])
 
 
+class Near:
+    """a ~ N(5, 0.001)"""
+
+    def __call__(self, theta: ca.SX) -> ca.SX:
+        return (theta[0] - 5.0) ** 2 / (2 * 1e-6)
+
+    def curvature(self, theta: ca.SX) -> ca.SX:
+        return ca.DM([[1e6]])
+
+
 def test_what_is_known_of_parameters_counts() -> None:
     record = data(Oscillator(), TIMES, "y", u=PUSH, seed=3)[0]
     question = posed(Oscillator(), [record], ["a"])
     points, unknowns = question.points(), question.unknowns
     plain = Program(points, unknowns).solve()
-    told = Program(points, unknowns, information=lambda t: (t[0] - 5.0) ** 2 / (2 * 1e-6)).solve()
+    told = Program(points, unknowns, information=Near()).solve()
     assert told.theta[0] == pytest.approx(5.0, abs=1e-2)
     assert abs(plain.theta[0] - 1.0) < 0.5
     assert told.covariance[0, 0] == pytest.approx(1e-6, rel=1e-2)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import grisaille as gr
 from grisaille import der
@@ -18,7 +19,7 @@ from grisaille.estimation.estimator import Estimator
 
 @dataclass(frozen=True)
 class LeastAbsolute(Estimator):
-    """Weighted least absolute deviations, √2 Σ |r|: the likelihood of noise with Laplace's law and known σ."""
+    """√2 Σ |r| + ½ Σ r² of priors: the likelihood of noise with Laplace's law and known σ."""
 
     rounds: int = 60
     redraw = Redraw("noise")
@@ -31,12 +32,15 @@ class LeastAbsolute(Estimator):
         return OwnLikelihood(self, lambda evaluation: -self.misfit(evaluation))
 
     def misfit(self, evaluation):
-        return 2**0.5 * float(np.abs(evaluation.residuals).sum())
+        r, known = np.split(evaluation.residuals, [len(evaluation.errors)])
+        return 2**0.5 * float(np.abs(r).sum()) + 0.5 * float(known @ known)
 
     def estimate(self, problem, progress=None):
         here, moved = problem.evaluate(problem.guess), np.inf
+        is_data = np.arange(len(here.residuals)) < problem.count
         for _ in range(self.rounds):
-            weight = 1 / np.sqrt(np.maximum(np.abs(here.residuals), 1e-7))  # Σ r²/|r| = Σ |r|
+            size = np.maximum(np.abs(here.residuals), 1e-7)
+            weight = np.where(is_data, 2**0.25 / np.sqrt(size), 1.0)  # Σ r²/|r| = Σ |r|
             step = np.linalg.lstsq(here.jacobian * weight[:, None], -weight * here.residuals, rcond=None)[0]
             for share in 0.5 ** np.arange(12):
                 there = problem.evaluate(np.clip(here.theta + share * step, *problem.bounds))
@@ -45,10 +49,10 @@ class LeastAbsolute(Estimator):
             here, moved = there, np.abs(share * step / (1e-12 + np.abs(here.theta))).max()
             if moved < 1e-9:
                 break
-        covariance = np.linalg.inv(here.jacobian.T @ here.jacobian) / 2  # 1/(4 f(0)²) of Laplace's law with σ = 1
-        value = self.misfit(here)
+        covariance = np.linalg.inv(here.jacobian.T * np.where(is_data, 2.0, 1.0) @ here.jacobian)  # 4 f(0)² with σ = 1
+        value, size = self.misfit(here), float(np.abs(here.residuals[is_data]).sum())
         return Estimate.at(
-            problem, here, covariance, objective=value, log_likelihood=-value - problem.count * np.log(2**0.5),
+            problem, here, covariance, objective=value, log_likelihood=-(2**0.5) * size - problem.count * np.log(2) / 2,
             is_likelihood=True, converged=moved < 1e-4, status=f"converged: the last step was {moved:.1g}",
             details={"smallest deviation": float(np.abs(here.residuals).min())},
         )  # fmt: skip
@@ -118,6 +122,22 @@ def test_it_has_a_log_density(fit: gr.Fit) -> None:
     assert density(at) == pytest.approx(-(2**0.5) * np.abs(e).sum() / 0.05, rel=1e-6)
     by_q = (1 - np.exp(-0.45 * TIMES)) / 0.45
     assert density.gradient(at)[1] == pytest.approx(2**0.5 * np.sum(np.sign(e) * by_q) / 0.05, rel=1e-6)
+
+
+def test_priors_count_as_what_they_are() -> None:
+    """A normal prior beside Laplace's law of the data, by hand."""
+    data = record(1, outliers=True)
+    fit = gr.fit(Tank(), data, ["k", "q"], LeastAbsolute(), priors={"k": gr.Normal(0.4, 0.01)})
+
+    def minus(theta: np.ndarray) -> float:
+        k, q = theta
+        e = data.outputs["y"].values - q / k - (0.5 - q / k) * np.exp(-k * TIMES)
+        return float(2**0.5 * np.abs(e).sum() / 0.05 + 0.5 * ((k - 0.4) / 0.01) ** 2)
+
+    options = {"xatol": 1e-10, "fatol": 1e-11, "maxiter": 4000}
+    found = minimize(minus, [0.45, 1.8], method="Nelder-Mead", options=options)
+    assert np.abs([float(fit["k"]), float(fit["q"])] - found.x).max() < 1e-5
+    assert fit.objective == pytest.approx(found.fun, rel=1e-6)
 
 
 def test_it_is_tested_and_says_what_its_likelihood_lacks(fit: gr.Fit) -> None:

@@ -126,6 +126,37 @@ def test_it_is_saved_by_its_name_and_numbers(fits, tmp_path, monkeypatch):
         gr.load(tmp_path / "fit.nc")
 
 
+def test_records_that_continue_and_others_are_validated_as_by_the_exact_filter(fits):
+    later, u = np.linspace(12.2, 18.0, 30), np.full(30, 0.3)
+    seen = gr.simulate(Tank(), later, {"u": u}, realizations=1, seed=4, noise=True)["y"].values[0]
+    for times in (later, later - 12.2):
+        other = gr.Experiment(times, {"u": u}, {"y": seen}, name="other")
+        own, exact = (fit.validate(other) for fit in fits)
+        assert "begins in the state that" in str(own) or times[0] == 0.0
+        np.testing.assert_allclose(own.table["rms"], exact.table["rms"], rtol=1e-4)
+
+
+@dataclass(frozen=True)
+class Forgetful(FilterMethod):
+    """Loses its state where nothing was measured."""
+
+    def make(self, model, record, start):
+        return _Forgetful(model, record, start)
+
+
+class _Forgetful(_ByHand):
+    def run(self, at):
+        e, S, means, variances = super().run(at)
+        e[np.argmax(np.isnan(e)) :] = np.nan
+        return e, S, means, variances
+
+
+def test_samples_that_a_filter_leaves_out_are_not_taken_for_gaps():
+    words = r"the filter _?Forgetful has no innovation \(NaN\) of 'y' at t = 1.6, where it was measured"
+    with pytest.raises(EstimationError, match=words):
+        gr.fit(Tank(), record(), ["k"], gr.KalmanML(filter=Forgetful(), initial_covariance=START))
+
+
 def test_options_of_our_filters_are_refused_beside_it():
     for option in ({"robust": 3.0}, {"substeps": 4}, {"propagation": "moments"}, {"horizon": 2}):
         with pytest.raises(EstimationError, match="goes with the package's own filters: ByHand"):

@@ -271,7 +271,7 @@ def test_what_is_no_likelihood_is_refused() -> None:
 
 def test_wrong_values_are_refused_in_words() -> None:
     f = density("extended filter")
-    with pytest.raises(gr.GrisailleError, match=r"no unknown 'scale\(v\)'"):
+    with pytest.raises(gr.GrisailleError, match=r"names 'scale\(v\)', which is no unknown; give k, scale\(w\)\."):
         f({"k": 0.5, "scale(v)": 0.1})
     with pytest.raises(gr.GrisailleError, match=r"lacks a value for 'scale\(w\)'"):
         f.gradient({"k": 0.5})

@@ -91,3 +91,21 @@ def test_a_saved_fit_works_as_the_fit_itself(fit: gr.Fit, data: gr.Experiment, t
         .table.iloc[0, :3]
         .equals(gr.bootstrap(fit, runs=1, **OPTIONS).table.iloc[0, :3])
     )
+
+
+class Beside(gr.Model):
+    """The output with a law is the second one."""
+
+    k = gr.Parameter(0.4, bounds=(0.05, 5.0))
+    h = gr.Variable(1.0)
+    level = gr.Output(h, noise=0.05)
+    clicks = gr.Output(30 * h, distribution=gr.laws.Poisson())
+    equations = [gr.der(h) == -k * h]
+
+
+def test_the_law_is_named_wherever_its_output_stands() -> None:
+    t, rng = np.linspace(0.0, 3.0, 12), np.random.default_rng(4)
+    seen = {"level": np.exp(-0.5 * t) + 0.05 * rng.standard_normal(12), "clicks": rng.poisson(30 * np.exp(-0.5 * t))}
+    fit = gr.fit(Beside(), gr.Experiment(t, {}, seen), ["k"])
+    with pytest.raises(EstimationError, match="output 'clicks' is measured by the law Poisson"):
+        gr.bootstrap(fit, runs=2, kind="residual", **OPTIONS)

@@ -8,15 +8,9 @@ proper scoring rules, J. Amer. Stat. Assoc. 102 (2007) 359.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from grisaille.estimation.measurements.problem import MeasuredProblem
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.laws.formulas import HALF_LOG_TWO_PI
-
-Scored = Iterator[tuple[str, np.ndarray]]
 
 
 def log_scores(problem: Problem, at: Evaluation) -> dict[str, float]:
@@ -25,30 +19,7 @@ def log_scores(problem: Problem, at: Evaluation) -> dict[str, float]:
     at : of the problem at the values that are scored
     Not checked: that what is fitted is the likelihood of simulations.
     """
-    if isinstance(problem, MeasuredProblem):
-        found = _by_law(problem, at)
-    elif problem.is_least_squares and problem.noise:
-        found = _by_noise(problem, at)
-    else:
-        return {}
     parts: dict[str, list[np.ndarray]] = {}
-    for output, values in found:
+    for output, values in problem.log_densities(at):
         parts.setdefault(output, []).append(values)
     return {output: float(np.mean(np.concatenate(values))) for output, values in parts.items()}
-
-
-def _by_law(problem: MeasuredProblem, at: Evaluation) -> Scored:
-    for case, prediction in zip(problem.begun.cases, at.predictions, strict=True):
-        laws = problem.laws_at(case, prediction, at.theta)
-        yield from ((s.output, law.log_density(s.values)) for s, law in zip(case.samples, laws, strict=True))
-
-
-def _by_noise(problem: Problem, at: Evaluation) -> Scored:
-    """Of normal noise; the standard deviation of a sample with a weight is divided by it."""
-    first = 0
-    for case, prediction in zip(problem.begun.cases, at.predictions, strict=True):
-        for s in case.samples:
-            r = at.residuals[first : first + len(s.values)]
-            first += len(s.values)
-            sigma = problem.begun.deviations(case, s.output, s.rows, prediction, at.theta) / s.weights
-            yield s.output, -0.5 * r**2 - np.log(sigma) - HALF_LOG_TWO_PI

@@ -112,6 +112,8 @@ class Ended(Generic[P]):
     trace: list[dict[str, float]] = field(default_factory=list)
     lost: tuple[str, ...] = ()
     """Unknowns that nothing moved with any more on the way: another way may lead to a lower minimum."""
+    kept_limits: bool = False
+    """Whether bounds of states were kept on the way."""
 
     @property
     def theta(self) -> Floats:

@@ -138,6 +138,9 @@ class Estimator(metaclass=EstimatorType):
         """Whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in ``further_unknowns``."""
         return False
 
+    def refuse_measurements(self, question: Question) -> None:
+        """Refuse, in words of its own, outputs with laws or shared noise that its options do not go with."""
+
     def names_levels(self, question: Question) -> bool:
         """Return whether levels of noise may be among the unknowns of a model and its data."""
         return self.density.levels.are_unknowns

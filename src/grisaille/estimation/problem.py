@@ -15,10 +15,10 @@ value: another one is another problem (``but``), and evaluating leaves nothing b
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,14 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel, moving_levels
 from grisaille.estimation.prior import prior_term
 from grisaille.estimation.starts.warm_start import Course
+from grisaille.laws.formulas import HALF_LOG_TWO_PI
 from grisaille.laws.term import PriorTerm
 from grisaille.optimization.scaled import Scaled
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.measurements.record_laws import RecordLaws
 
 K = TypeVar("K", bound="Problem")
 HUGE = 1e100
@@ -232,6 +236,24 @@ class Problem(Scaled):
     def judged(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation with the residuals that are tested; those that are searched with, unless laws differ."""
         return evaluation
+
+    def log_densities(self, at: Evaluation) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the log-density of the samples of each output in each experiment, given their simulation.
+
+        None where noise is part of what is evaluated: predictions of filters depend on the samples before. The standard
+        deviation of a sample with a weight is divided by it.
+        """
+        first = 0
+        for case, prediction in zip(self.begun.cases, at.predictions, strict=True) if self.noise else ():
+            for s in case.samples:
+                r = at.residuals[first : first + len(s.values)]
+                first += len(s.values)
+                sigma = self.begun.deviations(case, s.output, s.rows, prediction, at.theta) / s.weights
+                yield s.output, -0.5 * r**2 - np.log(sigma) - HALF_LOG_TWO_PI
+
+    def record_laws(self, theta: np.ndarray) -> tuple[RecordLaws, ...]:
+        """Return the laws of all samples at θ, by experiment; none where samples are predictions plus σ/w z."""
+        return ()
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only."""

@@ -360,14 +360,14 @@ def _inflation(cases: Sequence[Case], r: np.ndarray, direction: np.ndarray) -> f
     size = float(direction @ direction)
     if not size > 0:
         return 1.0
+    lengths = [len(s.values) for case in cases for s in case.samples]
     parts, first = [], 0
-    for case in cases:
-        for s in case.samples:
-            parts.append(slice(first, first + len(s.values)))
-            first += len(s.values)
-    longest = max(p.stop - p.start for p in parts)
-    shifts = np.unique(np.linspace(1, max(longest - 1, 1), SHIFTS).astype(int))
-    found = [sum(float(direction[p] @ np.roll(r[p], k)) for p in parts) ** 2 for k in shifts]
+    for n in lengths:
+        at = slice(first, first + n)
+        parts.append((n, direction[at], np.concatenate([r[at], r[at]])))  # shifted ones are parts of two turns
+        first += n
+    shifts = np.unique(np.linspace(1, max(max(lengths) - 1, 1), SHIFTS).astype(int)).tolist()
+    found = [sum(float(d @ turns[n - k % n :][:n]) for n, d, turns in parts) ** 2 for k in shifts]
     return max(1.0, float(np.mean(found)) / size)
 
 

@@ -313,6 +313,7 @@ def pose(
             f"(noise=None) is estimated without being named."
         )
     require_fit(method, question)
+    method.refuse_measurements(question)
     refuse_laws(method, question)
     refuse_unknown_covariances(method, question)
     problem = method.pose(question)

@@ -35,7 +35,7 @@ def differenced(run: Running, at: FilterPoint, theta: Floats, step: float) -> Li
     step : relative to an unknown
     """
     here = run(at.plain)
-    if here.failed >= 0:
+    if here.failed >= 0 or not len(theta):
         return here
     ends = [_ends(run, at, k, step * abs(value), here) for k, value in enumerate(theta.tolist())]
     gradient = np.array([(there.value - back.value) / width for width, back, there in ends])

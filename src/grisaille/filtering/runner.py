@@ -168,7 +168,19 @@ class FilterRunner:
             raise
         except GrisailleError as error:
             return Filtered(None, str(error))
-        return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
+        return Filtered(found, self._reason(found.failed) if found.failed >= 0 else self._left_out(filter, found))
+
+    def _left_out(self, filter: Filter, found: Likelihood) -> str:
+        """Say which measured samples have no innovation, which would count as if nothing had been measured."""
+        y = self.record.y[self.options.condition :]
+        rows, columns = np.nonzero(np.isnan(found.innovations[self.options.condition :]) & ~np.isnan(y))
+        if not len(rows):
+            return ""
+        output, t = self.trial.data.outputs[columns[0]], self.trial.times[rows[0] + self.options.condition]
+        return (
+            f"the filter {filter.name} has no innovation (NaN) of '{output}' at t = {t:g}, where it was measured: "
+            f"states must stay finite at samples that lack measurements (NaN in record.y)."
+        )
 
     def _shared_noise_failure(self, filter: Filter, theta: Floats, at: FilterPoint) -> str:
         """Say that the noise of outputs has no covariance; empty where it has one, or where they share none."""

@@ -24,7 +24,8 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.missing import missing
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.measurements.declared import name_of
+from grisaille.estimation.measurements.record_laws import RecordLaws
 from grisaille.estimation.prior import says_more_than_limits
 from grisaille.estimation.problem import Problem
 from grisaille.estimators.fitting import build_problem
@@ -32,7 +33,7 @@ from grisaille.study.bootstrap_intervals import quantile_error
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.filter_records import filter_records, is_exact
 from grisaille.study.monte_carlo import MonteCarloRuns
-from grisaille.study.redrawn_by_law import RedrawnByLaw, sample_laws
+from grisaille.study.redrawn_by_law import RedrawnByLaw
 from grisaille.study.seeds import experiment_seed, uniforms
 from grisaille.study.task import Task, make_task
 from grisaille.study.uncertain_starts import simulated_records
@@ -57,9 +58,10 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
         drawn = filter_records(fit) if is_exact(fit) else simulated_records(fit, fit.estimate.theta)
         return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
     problem = build_problem(fit.initial_model, list(fit.experiments), method=fit.method, **options)
-    if isinstance(problem, MeasuredProblem):
-        _refuse_residuals(kind, problem)
-        by_law = RedrawnByLaw(sample_laws(problem, fit.estimate.theta))
+    laws = problem.record_laws(fit.estimate.theta)
+    if laws:
+        _refuse_residuals(kind, laws)
+        by_law = RedrawnByLaw(laws)
         return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, by_law, seed, **options)
     if fit.estimate.student is not None:
         block = _block_of(fit, block)
@@ -67,21 +69,24 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
     return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, redrawn, seed, **options)
 
 
-def _refuse_residuals(kind: str, problem: MeasuredProblem) -> None:
+def _refuse_residuals(kind: str, laws: Sequence[RecordLaws]) -> None:
     """Refuse to add residuals to predictions where measurements are not prediction plus error."""
-    if kind == "residual" and problem.shared:
-        names = " and ".join(problem.shared[0].outputs[:2])
-        raise EstimationError(
-            f"kind='residual' draws the residuals of each output by itself, and {names} share noise: use "
-            f"kind='parametric', which draws them together."
-        )
-    if kind == "residual":
-        output, law = next((n, type(o.law).__name__) for n, o in problem.laws.items())
-        raise EstimationError(
-            f"kind='residual' adds the residuals of a fit to its predictions, and output '{output}' is measured by the "
-            f"law {law}, in which a residual of one prediction is none of another: use kind='parametric', which draws "
-            f"by the laws at the estimates."
-        )
+    if kind != "residual":
+        return
+    for own in laws:
+        if own.ties:
+            names = " and ".join(own.samples[k].output for k in own.ties[0].outputs[:2])
+            raise EstimationError(
+                f"kind='residual' draws the residuals of each output by itself, and {names} share noise: use "
+                f"kind='parametric', which draws them together."
+            )
+    named = {s.output: name_of(s.law) for own in laws for s in own.samples}
+    output, law = min(named.items(), key=lambda item: item[1] == "Normal")
+    raise EstimationError(
+        f"kind='residual' adds the residuals of a fit to its predictions, and output '{output}' is measured by the "
+        f"law {law}, in which a residual of one prediction is none of another: use kind='parametric', which draws "
+        f"by the laws at the estimates."
+    )
 
 
 def _block_of(fit: Fitted, block: int | None) -> int:

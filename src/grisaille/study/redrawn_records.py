@@ -2,7 +2,7 @@
 
     exact filter     from the filter's own matrices (``filter_records``)
     other filters    a simulation of disturbances and noise from starts x₀ ~ N(x̂₀, P₀) (``simulated_data``)
-    output error     y = ŷ(θ) + (σ/w) z, or by the laws of outputs at θ (``redrawn_by_law``)
+    output error     y = ŷ(θ) + (σ/w) z, or by the laws of outputs at θ (``record_laws``)
 
 All draws depend on the seed and their number alone, so that records at other values differ by these values only.
 """
@@ -20,7 +20,6 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.measurements.density import MeasuredDensity
 from grisaille.study.data_sets import kept_rows
 from grisaille.study.filter_records import discrete_model, draw_outputs, is_exact
-from grisaille.study.redrawn_by_law import sample_laws
 from grisaille.study.seeds import run_seed
 from grisaille.study.uncertain_starts import simulated_records
 
@@ -56,7 +55,7 @@ def _simulated(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterato
 
 def _with_noise(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     if not fit.estimate.evaluation.is_least_squares:
-        laws = sample_laws(MeasuredDensity.around(fit.estimate).problem, theta)
+        laws = MeasuredDensity.around(fit.estimate).problem.record_laws(theta)
         for m in range(count):
             yield [y for k, own in enumerate(laws) for y in own.drawn(run_seed(seed, k), m)]
         return

@@ -18,6 +18,7 @@ from grisaille.estimation.abilities.table import ABILITIES, TESTS, abilities
 from grisaille.estimation.estimator import Estimator
 
 ROOT = Path(__file__).resolve().parents[3]
+RNG, SHARED = np.random.default_rng(2), np.array([[0.02, 0.0], [0.01, 0.02]])
 
 
 def _script() -> ModuleType:
@@ -53,6 +54,36 @@ def data() -> gr.Experiment:
     for q in flow[:-1]:
         level.append(decay * level[-1] + (1 - decay) / 0.5 * q + spread * rng.standard_normal())
     return gr.Experiment(times, {"q": flow}, {"y": level + 0.02 * rng.standard_normal(len(times))}, name="tank")
+
+
+class Counted(gr.Model):
+    """An output with a law of its own."""
+
+    k = gr.Parameter(0.4, bounds=(0.05, 5.0))
+    h = gr.Variable(1.0)
+    y = gr.Output(40 * h, distribution=gr.laws.Poisson())
+    equations = [der(h) == -k * h]
+
+
+class Common(gr.Model):
+    """Two outputs with a common reference, whose covariance is open."""
+
+    k = gr.Parameter(0.4, bounds=(0.05, 5.0))
+    h = gr.Variable(1.0)
+    y, z = gr.Output(h), gr.Output(2 * h)
+    equations = [der(h) == -k * h]
+
+    def noise_covariance(self) -> str:
+        return "full"
+
+
+T = np.linspace(0.0, 4.0, 30)
+MEASURED = {
+    Counted: gr.Experiment(T, {}, {"y": np.random.default_rng(1).poisson(40 * np.exp(-0.5 * T)).astype(float)}),
+    Common: gr.Experiment(
+        T, {}, dict(zip("yz", np.outer([1, 2], np.exp(-0.5 * T)) + SHARED @ RNG.standard_normal((2, 30)), strict=True))
+    ),
+}
 
 
 @pytest.fixture(scope="module", params=CALLS)
@@ -105,6 +136,20 @@ def test_levels_are_estimated_where_declared(method: Estimator, data: gr.Experim
         gr.fit(Tank(), data, ["k", level], method)
 
 
+@pytest.mark.parametrize(
+    ("model", "what"), [(Counted, "other laws than normal noise"), (Common, "covariance of noise")]
+)
+def test_noise_that_is_not_plain_is_taken_where_declared(method: Estimator, model: type[gr.Model], what: str) -> None:
+    if abilities(method)[what].word == "yes":
+        fit = gr.fit(model(), MEASURED[model], ["k"], method)
+        assert abs(fit["k"] - 0.5) < 4 * fit["k"].std_error < 0.4
+        assert (model is Common) == ("correlation(y, z)" in fit.names)
+        return
+    words = "law Poisson" if model is Counted else r"correlation\(y, z\)|noise of y and z has an unknown covariance"
+    with pytest.raises(EstimationError, match=words):
+        gr.fit(model(), MEASURED[model], ["k"], method)
+
+
 def test_residuals_are_tested_as_declared(fit: gr.Fit) -> None:
     tested = {v.test for v in fit.diagnose().verdicts}
     of = {"all": {"autocorrelation", "periodogram", "input q", "normality", "outliers", "size"}, "size": {"size"}}
@@ -124,6 +169,7 @@ def test_predictions_ahead_use_data_where_declared(fit: gr.Fit) -> None:
 def test_every_ability_is_tried() -> None:
     tried = {
         *ASKED,
+        "other laws than normal noise",
         "covariance of noise",
         "strength of a disturbance",
         "level of measurement noise",

@@ -14,10 +14,10 @@ M. S. Varziri, K. B. McAuley, P. J. McLellan, Ind. Eng. Chem. Res. 47 (2008) 727
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 import casadi as ca
 import numpy as np
@@ -68,6 +68,16 @@ class DirectOptions:
     max_iterations: int = 100
 
 
+class ThetaTerm(Protocol):
+    """A term of −log L that depends on θ alone, as formulas of CasADi's θ."""
+
+    def __call__(self, theta: ca.SX) -> ca.SX:
+        """Return the term."""
+
+    def curvature(self, theta: ca.SX) -> ca.SX:
+        """Return the matrix to search with in place of its Hessian, far from a minimum."""
+
+
 class DirectProgram:
     """A model with records: solved again and again.
 
@@ -78,7 +88,7 @@ class DirectProgram:
 
     def __init__(
         self, points: Sequence[trial.Point], unknowns: Sequence[Unknown], options: DirectOptions | None = None,
-        information: Callable[[ca.SX], ca.SX] | None = None, places: Sequence[Sequence[int]] = (),
+        information: ThetaTerm | None = None, places: Sequence[Sequence[int]] = (),
     ) -> None:  # fmt: skip
         points = [p.on_standing_steps() for p in points]
         self.options, self.unknowns = options or DirectOptions(), tuple(unknowns)
@@ -258,14 +268,14 @@ def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
     return bool(np.any(np.abs(after - before) > CONTINUOUS * size))
 
 
-def _information(formula: Callable[[ca.SX], ca.SX] | None, count: int) -> ca.Function | None:
-    """Value, gradient, Hessian, and the ``curvature`` that the formula has in its place far from a minimum."""
+def _information(formula: ThetaTerm | None, count: int) -> ca.Function | None:
+    """Return value, gradient, Hessian and curvature of a term as one function."""
     if formula is None:
         return None
     theta = ca.SX.sym("theta", count)
     value = formula(theta)
     H, g = ca.hessian(value, theta)
-    search = formula.curvature(theta) if hasattr(formula, "curvature") else H
+    search = formula.curvature(theta)
     for k in range(count):
         H[k, k] = ca.if_else(H[k, k] == 0, WEAK * search[k, k], H[k, k])
     return ca.Function("information", [theta], [value, ca.densify(g), ca.densify(H), ca.densify(search)])

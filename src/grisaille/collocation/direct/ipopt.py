@@ -43,7 +43,13 @@ def run_solver(
     end = Point(*(e.reshape(p.shape) for e, p in zip(ends, parts, strict=True)))
     lam = np.split(found.multipliers, [point.first.shape[0] * program.functions.start.sizes.inner])
     multipliers = (lam[0].reshape(len(point.first), -1), lam[1].reshape(len(point.inner), -1))
-    return Ended(place(program, end, multipliers), found.converged, found.message, found.iterations)
+    return Ended(
+        place(program, end, multipliers),
+        found.converged,
+        found.message,
+        found.iterations,
+        kept_limits=limits is not None,
+    )
 
 
 def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca.MX]:

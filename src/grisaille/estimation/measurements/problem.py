@@ -17,10 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.measurements.output_law import LEVEL, OutputLaw
 from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_residuals, scores_along
+from grisaille.estimation.measurements.record_laws import RecordLaws, SampleLaws
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.estimation.measurements.shared_noise import (
     CovarianceEntries,
@@ -113,6 +115,28 @@ class MeasuredProblem(Problem):
             parts=tuple(parts),
             slopes=np.array(slopes),
             scores=np.concatenate(scores) if sensitive else None,
+        )
+
+    def log_densities(self, at: Evaluation) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the log-density of the samples of each output in each experiment, by their laws."""
+        for case, prediction in zip(self.begun.cases, at.predictions, strict=True):
+            laws = self.laws_at(case, prediction, at.theta)
+            yield from ((s.output, law.log_density(s.values)) for s, law in zip(case.samples, laws, strict=True))
+
+    def record_laws(self, theta: np.ndarray) -> tuple[RecordLaws, ...]:
+        """Return the laws of all samples at θ, by experiment."""
+        found = self.evaluate(theta, sensitive=False)
+        if not found.completed:
+            raise EstimationError(f"The fit cannot be simulated again: {found.failure}")
+        return tuple(
+            RecordLaws(
+                tuple(
+                    SampleLaws(s.output, law, case.grid[s.rows])
+                    for s, law in zip(case.samples, self.laws_at(case, prediction, theta), strict=True)
+                ),
+                self.ties_at(case, prediction, theta),
+            )
+            for case, prediction in zip(self.begun.cases, found.predictions, strict=True)
         )
 
     def laws_at(self, case: Case, prediction: Prediction, theta: np.ndarray) -> list[Any]:

@@ -213,7 +213,7 @@ class Elements(Trajectories):
 
     def _is_bounded(self, solution: ElementSolution) -> bool:
         """Whether bounds of states decide the path, which then does not follow θ as the gradients say."""
-        if not solution.reason.startswith("IPOPT"):
+        if not solution.kept_limits:
             return False
         low, high = self.program.limits
         with np.errstate(invalid="ignore"):  # no bound is touched that is infinite

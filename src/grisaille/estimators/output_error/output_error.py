@@ -33,7 +33,13 @@ from grisaille.estimation.subject import Subject
 from grisaille.estimators.output_error import robust_losses
 from grisaille.estimators.output_error.advice import LeastSquaresAdvice
 from grisaille.estimators.output_error.by_law.fitting import fit_by_law
-from grisaille.estimators.output_error.by_law.posing import needs_laws, open_levels, pose_by_law
+from grisaille.estimators.output_error.by_law.posing import (
+    needs_laws,
+    open_levels,
+    option_of_squares,
+    pose_by_law,
+    refuse_options,
+)
 from grisaille.estimators.output_error.conclusion import conclude
 from grisaille.estimators.output_error.effort import SimulationEffort
 from grisaille.estimators.output_error.errors import Errors
@@ -152,11 +158,15 @@ class OutputError(Estimator):
 
     @property
     def takes_laws(self) -> bool:
-        return True
+        return option_of_squares(self) is None
 
     @property
     def takes_unknown_covariances(self) -> bool:
-        return True
+        return option_of_squares(self) is None
+
+    def refuse_measurements(self, question: Question) -> None:
+        if self.names_levels(question):
+            refuse_options(self, question)
 
     def names_levels(self, question: Question) -> bool:
         targets = [u.target for u in question.unknowns if u.kind == "parameter"]

@@ -58,18 +58,7 @@ class Matrices:
                 f"filter='{'unscented' if model.jumps else 'extended'}'."
             )
         self.model, self.record, self.initial_covariance, self.compiled = model, record, initial_covariance, compiled
-        zero = ca.SX.zeros(model.n)
-
-        def at_zero(formula: ca.SX) -> ca.SX:
-            return ca.substitute([ca.densify(formula)], [model.X], [zero])[0]
-
-        self.A = Formula(model, at_zero(ca.jacobian(model.drift, model.X)))
-        self.b = Formula(model, at_zero(model.drift))
-        self.W = Formula(model, ca.mtimes(model.noise, model.noise.T))
-        self.H = Formula(model, at_zero(ca.jacobian(model.measured, model.X)))
-        self.d = Formula(model, at_zero(model.measured))
-        self.R = Formula(model, model.variance)
-        self.C = Formula(model, at_zero(ca.jacobian(model.constraints, model.X)))
+        self.A, self.b, self.W, self.H, self.d, self.R, self.C = model.kept("matrices", lambda: _formulas(model))
         self._cells: Cells | None = None
         self._pieces: NDArray[np.int64] = np.ones(0, dtype=np.int64)
         """Of every cell between samples and breaks."""
@@ -273,6 +262,20 @@ class Matrices:
         if formula.is_fixed:
             return formula.at(t[:1], u[:1], q, dq), np.zeros(len(t), dtype=np.int64)
         return formula.at(t, u, q, dq), np.arange(len(t))
+
+
+def _formulas(model: StochasticModel) -> tuple[Formula, ...]:
+    """Return A, b, W, H, d, R and C of dX = (A X + b) dt + dV, cov dV = W dt, y = H X + d + e, cov e = R, C dX = 0."""
+
+    def at_zero(formula: ca.SX) -> ca.SX:
+        return ca.substitute([ca.densify(formula)], [model.X], [ca.SX.zeros(model.n)])[0]
+
+    rows = (
+        at_zero(ca.jacobian(model.drift, model.X)), at_zero(model.drift), ca.mtimes(model.noise, model.noise.T),
+        at_zero(ca.jacobian(model.measured, model.X)), at_zero(model.measured), model.variance,
+        at_zero(ca.jacobian(model.constraints, model.X)),
+    )  # fmt: skip
+    return tuple(Formula(model, row) for row in rows)
 
 
 def varying_message(model: StochasticModel, A: Formula) -> str:

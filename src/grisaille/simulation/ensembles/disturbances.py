@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.cache import LastValues, Same
+from grisaille.cache import Cache, LastValues, Same
 from grisaille.compilation.filters import FilterLayout, Filters, Group
 from grisaille.disturbance import (
     Process,
@@ -85,6 +85,9 @@ class Driven:
     place: int
     component: int
     order: int
+
+
+_WHITE_SLOPES: Cache[ca.Function] = Cache()
 
 
 class Disturbances:
@@ -222,13 +225,21 @@ class Disturbances:
         """(ns, entries): the derivatives of ``white_gains``."""
         if not self.white:
             return np.zeros((len(values.dp), 0))
-        names, dq, q = self.white_names, self._dq(values), self._symbols()
+        dq, known, scales = self._dq(values), values.known(), frozenset(values.scales)
+        inside = self.last.get("in correlations", (), lambda: _in_correlations(self.white))
+        numbers = tuple(known[n] for n in inside)  # which decide the rank of correlations
+        slopes = _WHITE_SLOPES.get((Same(self.model), scales, numbers), lambda: self._white_slopes(values))
+        found = np.array(slopes(self._q(values)).full())
+        return np.asarray(dq @ found.reshape(len(self.white_names) ** 2, dq.shape[1]).T)
+
+    def _white_slopes(self, values: Values) -> ca.Function:
+        """Return the derivatives of ``white_gains`` by q."""
+        names, q = self.white_names, self._symbols()
         D = ca.SX(len(names), len(names))
         for group in self.white:
             at = [names.index(d.name) for d in group]
             D[at, at] = self._symbolic(group, values, q).D
-        slopes = ca.Function("d", [q], [ca.densify(ca.jacobian(ca.vec(ca.densify(D)), q))])(self._q(values))
-        return np.asarray(dq @ np.array(slopes.full()).reshape(len(names) ** 2, dq.shape[1]).T)
+        return ca.Function("d", [q], [ca.densify(ca.jacobian(ca.vec(ca.densify(D)), q))])
 
     def _process(self, group: Sequence[FlatDisturbance], values: Values) -> Process:
         """Made again only where a number that it contains has changed."""
@@ -347,6 +358,12 @@ def _declared(group: Sequence[FlatDisturbance]) -> tuple[list[str], list[Any]]:
 
 def _scale(disturbance: FlatDisturbance) -> Expression:
     return as_expression(1.0 if disturbance.scale is None else disturbance.scale)
+
+
+def _in_correlations(groups: Sequence[Sequence[FlatDisturbance]]) -> tuple[str, ...]:
+    """Return the names that the correlations of groups contain."""
+    entries = [entry for group in groups for row in _correlation(group) or [] for entry in row]
+    return tuple(dict.fromkeys(node.path for node in postorder(entries) if isinstance(node, Name)))
 
 
 def _correlation(group: Sequence[FlatDisturbance]) -> list[list[Expression]] | None:

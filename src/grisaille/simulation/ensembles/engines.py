@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille import interrupts
-from grisaille.cache import Same
+from grisaille.cache import Cache, Same
 from grisaille.compilation.batch import Batch, Frozen
 from grisaille.compilation.filters import FilterLayout, Filters
 from grisaille.compilation.frozen import FusedStep, build_step
@@ -266,6 +266,14 @@ def make_white_step(
     formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int
 ) -> WhiteStep:
     """The formula with its normals in the order of drawing: group by group, in each the first ones, then the second."""
+    key = Same(formula), tuple(names), tuple(map(tuple, groups)), each
+    return _WHITE_STEPS.get(key, lambda: _white_step(formula, names, groups, each))
+
+
+_WHITE_STEPS: Cache[WhiteStep] = Cache()
+
+
+def _white_step(formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int) -> WhiteStep:
     if not names:
         return WhiteStep(formula, each)
     order = [k * len(names) + names.index(n) for group in groups for k in range(each) for n in group]

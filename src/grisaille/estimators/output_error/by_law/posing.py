@@ -62,7 +62,6 @@ def open_levels(model: FlatModel, outputs: Sequence[str]) -> list[str]:
 
 def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
     """Return the likelihood of a model and its data."""
-    refuse_options(method, question)
     refuse_moving_limits(question)
     laws = output_laws(question.structure.model, question.outputs)
     unknowns = tuple(level_guess(question.structure, question.data, u, question.unknowns) for u in question.unknowns)
@@ -72,23 +71,32 @@ def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
     return _looked_at(MeasuredProblem(unknowns, cases, laws))
 
 
+OPTIONS_OF_SQUARES = (
+    ("loss", "linear", "A law of data with outliers is gr.laws.Student(df=…, scale=…)"),
+    ("shooting", "single", "Fit normal noise with shooting='multiple' first, then guess=fit"),
+    ("errors", "plain", "Errors without curvature come from gr.bootstrap(fit)"),
+    ("optimizer", "trust-region", "Likelihoods are maximised by Fisher scoring"),
+)
+"""Options with the value that goes with every law, and what to do beside laws instead of another one."""
+
+
+def option_of_squares(method: OutputError) -> tuple[str, str] | None:
+    """Return the first option of a method that is made for squares of errors, and what to do instead."""
+    given = method.options
+    return next(((name, instead) for name, plain, instead in OPTIONS_OF_SQUARES if given[name] != plain), None)
+
+
 def refuse_options(method: OutputError, question: Question) -> None:
     """Refuse options that speak of squares."""
-    why, is_law = _no_squares(question)
-    if not why:
+    (why, is_law), chosen = _no_squares(question), option_of_squares(method)
+    if not why or chosen is None:
         return
+    option, instead = chosen
     without = "Without noise_covariance in the model, outputs are taken as independent"
-    for option, value, plain, instead in (
-        ("loss", method.loss, "linear", "A law of data with outliers is gr.laws.Student(df=…, scale=…)"),
-        ("shooting", method.shooting, "single", "Fit normal noise with shooting='multiple' first, then guess=fit"),
-        ("errors", method.errors, "plain", "Errors without curvature come from gr.bootstrap(fit)"),
-        ("optimizer", method.optimizer, "trust-region", "Likelihoods are maximised by Fisher scoring"),
-    ):
-        if value != plain:
-            raise EstimationError(
-                f"gr.OutputError({option}={value!r}) is made for squares of errors, and {why}: leave {option} out. "
-                f"({instead if is_law else without}.)"
-            )
+    raise EstimationError(
+        f"gr.OutputError({option}={method.options[option]!r}) is made for squares of errors, and {why}: leave {option} "
+        f"out. ({instead if is_law else without}.)"
+    )
 
 
 def _no_squares(question: Question) -> tuple[str, bool]:
