@@ -92,7 +92,10 @@ def refuse_options(method: OutputError, question: Question) -> None:
 
 
 def _no_squares(question: Question) -> tuple[str, bool]:
-    """Say what makes the criterion another one than squares of errors, and whether it is a law; empty for nothing."""
+    """Say what makes the criterion another one than squares of errors; empty for nothing.
+
+    The second answer is whether that is anything but a covariance.
+    """
     flat = question.structure.model
     named = [n for n in question.outputs if flat.outputs[n].distribution is not None]
     if named:
@@ -102,7 +105,8 @@ def _no_squares(question: Question) -> tuple[str, bool]:
     unknown = unknown_covariances(flat, question.outputs, estimated)
     tied = unknown or list(shared_covariances(flat, question.outputs))
     if not tied:
-        return "", False
+        inside = noise_alone(noise_levels(flat, question.outputs), estimated, question.structure)
+        return ("'{}' stands in the noise of output '{}' alone".format(*inside[0]) if inside else "", bool(inside))
     return f"the noise of {' and '.join(tied[0])} has {'an unknown' if unknown else 'a'} covariance", False
 
 
