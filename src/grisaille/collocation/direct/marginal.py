@@ -44,13 +44,15 @@ def marginal_of(at: Place, model: Linearized) -> Marginal:
     curvature = sum(s.log_determinant for s in model.swept)
     value = minus_log_likelihood(at.costs.objective, curvature, prior, at.costs.levels)
     moved = _determinant_gradient(at, model)
-    return Marginal(value, model.gradient + moved, moved + _spread_slope(at))
+    told = np.asarray(np.sum(_told_by_laws(at), axis=0))
+    return Marginal(value, model.gradient + moved, moved + _spread_slope(at) + 0.5 * told * at.theta, told)
 
 
 def marginals_of(at: Place, model: Linearized) -> list[Marginal]:
     """Of every record, without what was known of θ: they add up to ``marginal_of`` without it."""
     program, found = at.program, []
     costs, moved, spread = program.costs_of_records(at.point), _determinant_gradients(at, model), _spread_slopes(at)
+    told = _told_by_laws(at)
     for r, swept in enumerate(model.swept):
         first, last = program.span(r)
         prior = float(np.log(program.noise_weights[first:last]).sum())
@@ -58,7 +60,7 @@ def marginals_of(at: Place, model: Linearized) -> list[Marginal]:
         value = minus_log_likelihood(noise + residuals, swept.log_determinant, prior, levels)
         slope = np.zeros(len(at.theta))
         program.slots.add_to(slope, r, swept.first[0, 1:])
-        found.append(Marginal(value, slope + moved[r], moved[r] + spread[r]))
+        found.append(Marginal(value, slope + moved[r], moved[r] + spread[r] + 0.5 * told[r] * at.theta, told[r]))
     return found
 
 
@@ -80,6 +82,23 @@ def _spread_slopes(at: Place) -> list[Floats]:
     return found
 
 
+def _told_by_laws(at: Place) -> list[Floats]:
+    """Of every record, the expected information of its samples on each unknown that stands in numbers of laws."""
+    program, found = at.program, []
+    for r, every in enumerate(program.samples_by_law):
+        total = np.zeros(len(at.theta))
+        arguments, _, by_slots = program.look("arguments", at.point, r) if every else (np.zeros((0, 0)),) * 3
+        for one in every:
+            moving = [k for k in one.cost.moving if k > 0]
+            if not moving:
+                continue
+            expected = one.law(arguments).information([one.cost.by.paths[k] for k in moving])
+            slopes = by_slots[one.ends][:, [one.rows.start + k for k in moving]]
+            program.slots.add_to(total, r, np.einsum("nks,nkl,nls->s", slopes, expected, slopes))
+        found.append(total)
+    return found
+
+
 def _determinant_gradient(at: Place, model: Linearized) -> Floats:
     """d ½ log det H_red / dθ along the optimal path."""
     return np.asarray(np.sum(_determinant_gradients(at, model), axis=0))
@@ -89,10 +108,10 @@ def _determinant_gradients(at: Place, model: Linearized) -> list[Floats]:
     """The same for every record."""
     program, (a0, a) = at.program, at.program.arguments(at.point)
     joint0, joint, P0, P = _blocks(program, model)
-    f = program.functions
+    f, (of_start, of_elements) = program.functions, program.data(at.point, 3)
     given: list[tuple[ElementFunctions, Floats, Floats, Floats, Condensed, Floats, Floats]] = [
-        (f.start, a0, program.start_data, at.multipliers[0], model.start, joint0, P0),
-        (f.element, a, program.element_data, at.multipliers[1], model.elements, joint, P),
+        (f.start, a0, of_start, at.multipliers[0], model.start, joint0, P0),
+        (f.element, a, of_elements, at.multipliers[1], model.elements, joint, P),
     ]
     slopes = [
         fn.traced(x, data, lam, *_inverse_blocks(c, j, p, program.model.nz)) for fn, x, data, lam, c, j, p in given
