@@ -31,15 +31,11 @@ from grisaille.collocation.record import Given
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """−log L, its gradient by θ, and what levels' information rests on: the slope of the determinants alone.
-
-    told : the expected information of samples on numbers of their laws; None without laws
-    """
+    """−log L, its gradient by θ, and what levels' information rests on: the slope of the determinants alone."""
 
     value: float
     slope: Floats
     freedom: Floats
-    told: Floats | None = None
 
 
 def minus_log_likelihood(least: float, curvature: float, prior: float, spread: float) -> float:

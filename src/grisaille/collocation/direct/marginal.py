@@ -44,15 +44,13 @@ def marginal_of(at: Place, model: Linearized) -> Marginal:
     curvature = sum(s.log_determinant for s in model.swept)
     value = minus_log_likelihood(at.costs.objective, curvature, prior, at.costs.levels)
     moved = _determinant_gradient(at, model)
-    told = np.asarray(np.sum(_told_by_laws(at), axis=0))
-    return Marginal(value, model.gradient + moved, moved + _spread_slope(at) + 0.5 * told * at.theta, told)
+    return Marginal(value, model.gradient + moved, moved + _spread_slope(at))
 
 
 def marginals_of(at: Place, model: Linearized) -> list[Marginal]:
     """Of every record, without what was known of θ: they add up to ``marginal_of`` without it."""
     program, found = at.program, []
     costs, moved, spread = program.costs_of_records(at.point), _determinant_gradients(at, model), _spread_slopes(at)
-    told = _told_by_laws(at)
     for r, swept in enumerate(model.swept):
         first, last = program.span(r)
         prior = float(np.log(program.noise_weights[first:last]).sum())
@@ -60,7 +58,7 @@ def marginals_of(at: Place, model: Linearized) -> list[Marginal]:
         value = minus_log_likelihood(noise + residuals, swept.log_determinant, prior, levels)
         slope = np.zeros(len(at.theta))
         program.slots.add_to(slope, r, swept.first[0, 1:])
-        found.append(Marginal(value, slope + moved[r], moved[r] + spread[r] + 0.5 * told[r] * at.theta, told[r]))
+        found.append(Marginal(value, slope + moved[r], moved[r] + spread[r]))
     return found
 
 
@@ -82,11 +80,10 @@ def _spread_slopes(at: Place) -> list[Floats]:
     return found
 
 
-def _told_by_laws(at: Place) -> list[Floats]:
-    """Of every record, the expected information of its samples on each unknown that stands in numbers of laws."""
-    program, found = at.program, []
+def told_by_laws(at: Place) -> Floats:
+    """Return the expected information of all samples on each unknown, through the numbers of their laws."""
+    program, total = at.program, np.zeros(len(at.theta))
     for r, every in enumerate(program.samples_by_law):
-        total = np.zeros(len(at.theta))
         arguments, _, by_slots = program.look("arguments", at.point, r) if every else (np.zeros((0, 0)),) * 3
         for one in every:
             moving = [k for k in one.cost.moving if k > 0]
@@ -95,8 +92,7 @@ def _told_by_laws(at: Place) -> list[Floats]:
             expected = one.law(arguments).information([one.cost.by.paths[k] for k in moving])
             slopes = by_slots[one.ends][:, [one.rows.start + k for k in moving]]
             program.slots.add_to(total, r, np.einsum("nks,nkl,nls->s", slopes, expected, slopes))
-        found.append(total)
-    return found
+    return total
 
 
 def _determinant_gradient(at: Place, model: Linearized) -> Floats:

@@ -90,7 +90,8 @@ class LaplaceDensity(LogDensity):
         return DensityValue.failed(value.theta, about_held_states(held)) if held else value
 
     def _information(self, found: Solution, marginals: Sequence[Marginal]) -> np.ndarray:
-        return self.problem.with_levels(self.problem.least(found)[1], marginals, found.theta)
+        freedom = np.sum([m.freedom for m in marginals], axis=0)
+        return self.problem.with_levels(self.problem.least(found)[1], freedom, found)
 
     def search(self, start: np.ndarray, held: Sequence[int], nearly: bool) -> Maximum:
         """Search by Fisher scoring."""

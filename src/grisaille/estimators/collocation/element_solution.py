@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.direct.marginal import exact_model, marginal_of, marginals_of
+from grisaille.collocation.direct.marginal import exact_model, marginal_of, marginals_of, told_by_laws
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Linearized, Place
 from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
@@ -59,6 +59,9 @@ class ElementSolution(Solution):
         found, slopes = output_slopes(self.at, self._model, k)
         y, errors, weights = found[at], record.y - found[at], self._weights(k)
         return Seen(record.outputs, y, errors, errors * weights, -slopes[at] * weights[:, :, None])
+
+    def told_by_laws(self) -> np.ndarray:
+        return told_by_laws(self.at)
 
     def along(self, k: int, names: Sequence[str]) -> np.ndarray:
         """Return what is observed by some names, (times, names)."""

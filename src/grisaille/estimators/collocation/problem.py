@@ -17,7 +17,6 @@ from functools import cached_property
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.laplace import Marginal
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Problem
@@ -115,21 +114,20 @@ class CollocationProblem(Problem):
         That of a level σ is var(log σ) = 1/(2γ) with γ degrees of freedom.
         """
         marginal = found.marginal(sensitive)
-        return marginal.value, marginal.slope, self.with_levels(information, [marginal], found.theta)
+        return marginal.value, marginal.slope, self.with_levels(information, marginal.freedom, found)
 
     def least(self, found: Solution) -> tuple[np.ndarray, np.ndarray]:
         """Return slope and curvature of the least criterion over trajectories, with the exact curvature of priors."""
         slope, information = found.least()
         return slope, information if found.has_exact_priors else information + self.prior(found.theta).correction
 
-    def with_levels(self, information: np.ndarray, parts: Sequence[Marginal], theta: np.ndarray) -> np.ndarray:
+    def with_levels(self, information: np.ndarray, freedom: np.ndarray, found: Solution) -> np.ndarray:
         """Return an information in which levels have that of their own freedom.
 
         A number of a law need not be a size: where it is small beside what samples tell of it, that is taken.
         """
-        information = information.copy()
-        freedom = np.sum([m.freedom for m in parts], axis=0)
-        told = np.sum([np.zeros(len(theta)) if m.told is None else m.told for m in parts], axis=0)
+        information, theta, told = information.copy(), found.theta, found.told_by_laws()
+        freedom = freedom + 0.5 * told * theta
         for k in np.flatnonzero(self.levels):
             information[k, :], information[:, k] = 0.0, 0.0
             if told[k] > 0 and (theta[k] <= 0 or told[k] * theta[k] ** 2 < 1):

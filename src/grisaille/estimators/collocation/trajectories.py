@@ -86,6 +86,10 @@ class Solution(Ended[Any], ABC):
     def seen(self, k: int, implicit: bool) -> Seen:
         """``implicit``: with the exact response of trajectories to unknowns; raises where nothing determines them."""
 
+    def told_by_laws(self) -> np.ndarray:
+        """Return the information of samples on each unknown through numbers of their laws."""
+        return np.zeros(len(self.theta))
+
     def along(self, k: int, names: Sequence[str]) -> np.ndarray:
         """Return what else laws of measurements depend on along the trajectory of experiment k, (times, names)."""
         return np.zeros((0, len(names)))
