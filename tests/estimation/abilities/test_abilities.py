@@ -105,6 +105,17 @@ def test_levels_are_estimated_where_declared(method: Estimator, data: gr.Experim
         gr.fit(Tank(), data, ["k", level], method)
 
 
+def test_laws_are_taken_where_declared(method: Estimator) -> None:
+    tank = type("Counted", (Tank,), {"y": gr.Output(50 * Tank.h, distribution=gr.laws.Poisson())})()
+    times = np.arange(0.0, 8.0, 0.5)
+    counted = gr.Experiment(times, {"q": 1.0}, {"y": np.round(50 + 5 * np.sin(times))}, name="counted")
+    if abilities(method)["other laws than normal noise"].word == "yes":
+        assert gr.fit(tank, counted, ["k"], method)["k"] > 0
+        return
+    with pytest.raises(EstimationError, match=r"takes measurements to be normal|is made for squares of errors"):
+        gr.fit(tank, counted, ["k"], method)
+
+
 def test_residuals_are_tested_as_declared(fit: gr.Fit) -> None:
     tested = {v.test for v in fit.diagnose().verdicts}
     of = {"all": {"autocorrelation", "periodogram", "input q", "normality", "outliers", "size"}, "size": {"size"}}
@@ -125,6 +136,7 @@ def test_every_ability_is_tried() -> None:
     tried = {
         *ASKED,
         "covariance of noise",
+        "other laws than normal noise",
         "strength of a disturbance",
         "level of measurement noise",
         "residuals are tested for",

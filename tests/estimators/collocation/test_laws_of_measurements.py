@@ -142,7 +142,10 @@ def test_fits_keep_quantile_residuals_and_trajectories(tmp_path: Any) -> None:
     [
         (gr.KalmanML(), r"takes measurements to be normal: use gr\.Collocation\(\)"),
         (gr.Collocation(transcription="spline"), "Splines do not apply: 'y' is measured by the law Poisson"),
-        (gr.Collocation(criterion="ipda"), "minimises squares of residuals, and output 'y' is measured by"),
+        (
+            gr.Collocation(criterion="ipda"),
+            "criterion='ipda' is made for squares of errors, and output 'y' is measured by the law Poisson",
+        ),
         (gr.Collocation(optimizer="ipopt"), "leave optimizer out"),
         (gr.Collocation(criterion="amle", intensities="estimate"), "use criterion='laplace'"),
     ],

@@ -28,8 +28,8 @@ def refuse_laws(method: Estimator, question: Question) -> None:
         else "use gr.OutputError()"
     )
     raise EstimationError(
-        f"Output '{named[0]}' is measured by the law {law}, and gr.{type(method).__name__} takes measurements to be "
-        f"normal: {remedy}."
+        f"Output '{named[0]}' is measured by the law {law}, and gr.{type(method).__name__} takes measurements "
+        f"to be normal: {remedy}."
     )
 
 

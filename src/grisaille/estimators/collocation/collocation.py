@@ -126,6 +126,10 @@ class Collocation(Estimator):
         return True
 
     @property
+    def made_for_squares(self) -> str:
+        return f"criterion={self.criterion!r}" if self.criterion in ("ipda", "smoothing") else ""
+
+    @property
     def density(self) -> MarginalLikelihood | OfTrajectories:
         if self.criterion == "laplace":
             return MarginalLikelihood(self.refine)
@@ -220,10 +224,8 @@ class Collocation(Estimator):
         refuse_kinks(laws)
         output, law = next(iter(laws.items()))
         by = f"output '{output}' is measured by the law {type(law.law).__name__}"
-        if self.criterion in ("ipda", "smoothing"):
-            raise EstimationError(
-                f"criterion={self.criterion!r} minimises squares of residuals, and {by}: use criterion='laplace'."
-            )
+        if self.made_for_squares:
+            raise EstimationError(f"{self.made_for_squares} is made for squares of errors, and {by}: use 'laplace'.")
         if self.optimizer == "ipopt":
             raise EstimationError(f"optimizer='ipopt' takes formulas of measurements, and {by}: leave optimizer out.")
         if self.intensities == "estimate" and self.criterion == "amle":
