@@ -28,4 +28,4 @@ def test_samples_are_compared_with_what_the_law_records() -> None:
     quality = fit.quality.loc["y"]
     assert fit.status.startswith("converged:") and np.mean(drawn <= 2) > 0.7
     assert abs(quality["rms"] - np.sqrt(np.mean(left**2))) < 0.003
-    assert quality["r2"] > 0.8
+    assert quality["r2"] > 0.7
