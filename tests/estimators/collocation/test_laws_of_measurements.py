@@ -133,6 +133,7 @@ def test_fits_keep_quantile_residuals_and_trajectories(tmp_path: Any) -> None:
     for seed in (0, 7):
         own, again = (f.residuals(standardized=True, seed=seed)["residual"].to_numpy() for f in (fit, loaded))
         assert own == pytest.approx(again, rel=1e-12)
+    assert all("gr.monte_carlo" in v.sentence for v in fit.diagnose().verdicts)
     smoothed = fit.states(names=["x"])["x"].sel(statistic="mean").values.ravel()
     assert smoothed == pytest.approx(loaded.states(names=["x"])["x"].sel(statistic="mean").values.ravel(), rel=1e-8)
 
