@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import binom
 
 import grisaille as gr
@@ -56,13 +57,43 @@ def test_noise_that_moves_with_the_prediction_is_reweighted_not_minimised() -> N
     assert fit.log_likelihood == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("noise", [Decay.level, 0.01 + Decay.level * abs(Decay.x)])
-def test_parameters_of_the_noise_are_not_estimated_by_least_squares(noise: object) -> None:
-    with pytest.raises(
-        EstimationError, match="'level' stands in the noise of output 'y' and in nothing that is predicted"
-    ):
-        gr.fit(with_noise(noise), record(), ["a", "level"], INTERPRETED)
-    assert gr.fit(with_noise(noise), record(), ["a"], INTERPRETED).converged
+def test_noise_with_a_parameter_alone_is_as_large_as_what_a_fit_leaves() -> None:
+    """The largest likelihood: σ² = Σ e²/N with e of least squares, and a standard error of σ/√(2 N)."""
+    fit = gr.fit(with_noise(Decay.level), record(), ["a", "level"], INTERPRETED)
+    squares = gr.fit(with_noise(1.0), record(), ["a"], INTERPRETED)
+    e = record().measurements("y").values - course(squares.estimate.theta[0], 0.5)
+    level, errors = np.sqrt(np.mean(e**2)), dict(zip(fit.parameters.index, fit.std_errors, strict=True))
+    assert fit.converged
+    assert fit.estimate.theta == pytest.approx([squares.estimate.theta[0], level], rel=1e-6)
+    assert errors == pytest.approx({"a": level * squares.std_errors[0], "level": level / np.sqrt(2 * len(e))}, rel=1e-5)
+
+
+def test_noise_with_a_parameter_beside_the_prediction_has_the_largest_likelihood() -> None:
+    """Compared with a search over the closed form of the course, where a moves the noise, too."""
+    fit = gr.fit(with_noise(0.01 + Decay.level * abs(Decay.x)), record(), ["a", "level"], INTERPRETED)
+
+    def criterion(theta: np.ndarray) -> float:
+        expected = course(theta[0], 0.5)
+        sigma = 0.01 + theta[1] * expected
+        return float(np.sum(0.5 * ((record().measurements("y").values - expected) / sigma) ** 2 + np.log(sigma)))
+
+    best = minimize(criterion, [1.0, 0.1], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert np.all(np.abs(fit.estimate.theta - best.x) < 1e-5 * np.array(fit.std_errors))
+
+
+@pytest.mark.parametrize("options", [{"loss": "huber"}, {"errors": "robust"}, {"shooting": "multiple"}])
+def test_what_is_made_for_squares_refuses_parameters_of_the_noise_alone(options: dict[str, str]) -> None:
+    sentence = "'level' stands in the noise of output 'y' and in nothing that is predicted"
+    with pytest.raises(EstimationError, match=sentence):
+        gr.fit(with_noise(Decay.level), record(), ["a", "level"], gr.OutputError(compiled=False, **options))
+    assert gr.fit(with_noise(Decay.level), record(), ["a"], gr.OutputError(compiled=False, **options)).converged
+
+
+def test_another_search_refuses_parameters_of_the_noise_alone() -> None:
+    options = gr.OutputError(compiled=False, optimizer="nelder-mead")
+    with pytest.raises(EstimationError, match="'level' stands in the noise of output 'y' alone: leave optimizer out"):
+        gr.fit(with_noise(Decay.level), record(), ["a", "level"], options)
+    assert gr.fit(with_noise(Decay.level), record(), ["a"], options).converged
 
 
 def test_weight_zero_is_not_measured() -> None:

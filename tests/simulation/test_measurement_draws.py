@@ -108,5 +108,5 @@ def test_covariances_are_those_of_normal_noise() -> None:
         def noise_covariance(self) -> dict[tuple[str, str], float]:
             return {("a", "b"): 0.001}
 
-    with pytest.raises(ModelError, match="'b' is measured by the law Laplace, and a covariance is one of normal noise"):
+    with pytest.raises(ModelError, match=r"ties 'a' and 'b' .* the law Laplace: only normal noise has covariances"):
         gr.simulate(Tied(), [0.0, 1.0], {"x": 1.0}, noise=True)

@@ -44,9 +44,13 @@ LAGGED = 2 * LAGS + 1
 """Tests of one pair of outputs."""
 SUSPICIOUS = 10
 """Times the level: p values of a cheap test below which the right one is made."""
-SMOOTHED = (
+FOLLOWING = (
     "not tested: trajectories that follow the data leave residuals that are correlated and smaller than the noise, "
-    "even of a right model; gr.KalmanML leaves innovations, which can be tested."
+    "even of a right model"
+)
+SMOOTHED = f"{FOLLOWING}; gr.KalmanML leaves innovations, which can be tested."
+SMOOTHED_BY_LAW = (
+    f"{FOLLOWING}; gr.monte_carlo(fit.model, fit.experiments, …) shows what such records look like if the model holds."
 )
 
 
@@ -269,7 +273,8 @@ class _Part:
             yield self._spread(self.disturbed)
             return
         if self.smoothed:
-            yield self._verdict("smoothed", tests.Test(len(self.r), np.nan), SMOOTHED, "")
+            why = SMOOTHED if self.law is None else SMOOTHED_BY_LAW
+            yield self._verdict("smoothed", tests.Test(len(self.r), np.nan), why, "")
             return
         if not self.enough:
             yield self._verdict("too short", tests.Test(len(self.r), np.nan), "too few samples left to test.", "")

@@ -59,9 +59,12 @@ def noise_root(diffusion: Diffusion, white: Sequence[Process]) -> ca.SX:
 def measurement_covariance(
     flat: FlatModel, outputs: Sequence[str], levels: Sequence[str], leaves: Mapping[str, ca.SX]
 ) -> ca.SX:
-    """R, (ny, ny), from the noise of each output and ``noise_covariance``."""
+    """R, (ny, ny), from the noise of each output and ``noise_covariance``; 1 for outputs that are measured by laws."""
     R = ca.SX(len(outputs), len(outputs))
     for i, y in enumerate(outputs):
+        if flat.outputs[y].distribution is not None:
+            R[i, i] = 1.0
+            continue
         formula = Name(f"noise({y})") if f"noise({y})" in levels else flat.outputs[y].noise
         if formula is None:
             raise EstimationError(f"The noise of output '{y}' is unknown: estimate 'noise({y})'.")

@@ -134,6 +134,11 @@ class Estimator(metaclass=EstimatorType):
         return False
 
     @property
+    def made_for_squares(self) -> str:
+        """An option that is made for squares of errors and does not go with laws, as it is written; empty for none."""
+        return ""
+
+    @property
     def takes_unknown_covariances(self) -> bool:
         """Whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in ``further_unknowns``."""
         return False

@@ -19,6 +19,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
+from grisaille.estimation.measurements.recorded import errors_beside_recorded
 from grisaille.estimation.measurements.reseeding import reseeded
 from grisaille.estimation.predictions.asked import predicted
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
@@ -378,9 +379,11 @@ class Fitted:
         """Per output: samples, RMS residual, R², and the fit percentage 100 (1 − |e| / |y − mean|).
 
         Of robust losses with residuals as large as the loss counts them, not as a few outliers make them. Beside a law
-        errors are measured less predicted, the location of the law: a size of errors, not what was maximised.
+        errors are measured less predicted, the location of the law: a size of errors, not what was maximised; of
+        ``Rounded``, ``Censored`` and ``Truncated`` laws measured less the mean of what these record.
         """
-        return quality_of(self.residuals(), self.method.score)
+        found = self.residuals()
+        return quality_of(found.assign(residual=errors_beside_recorded(self.estimate)[: len(found)]), self.method.score)
 
     def predict(
         self,

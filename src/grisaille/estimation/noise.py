@@ -85,8 +85,8 @@ def refuse_noise_alone(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unkn
         raise EstimationError(
             f"'{name}' stands in the noise of output '{output}' and in nothing that is predicted, so least squares "
             f"cannot estimate it. Leave the noise open (noise=None), which estimates one level for all samples and "
-            f"reports it as noise({output}), fix '{name}', or use method=gr.KalmanML(), whose likelihood contains the "
-            f"noise."
+            f"reports it as noise({output}), fix '{name}', or use a likelihood, which contains the noise: "
+            f"gr.KalmanML(), or without disturbances gr.OutputError() without loss, shooting and errors."
         )
 
 

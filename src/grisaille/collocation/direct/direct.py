@@ -245,6 +245,8 @@ class DirectProgram:
         )  # fmt: skip
         if o.solver == "newton":
             return result
+        if self.functions.laws:
+            return self._by_laws(result, bounded)
         if not result.converged:
             # no slope leads across a jump, whoever follows it
             return result if self.model.structure.jumps.of_states else ipopt(start.point)
@@ -254,6 +256,18 @@ class DirectProgram:
             return result
         other = ipopt(start.point)
         return other if other.converged and other.at.cost < result.at.cost - SAME else result
+
+    def _by_laws(self, result: Ended[Place], bounded: bool) -> Ended[Place]:
+        """Say that bounds of states decide a path: laws have no formulas that IPOPT could take."""
+        if not (bounded and result.converged and self.options.state_bounds):
+            return result
+        if not violated(result.at, self.limits).any():
+            return result
+        reason = (
+            f"the best path leaves the bounds of {', '.join(self.options.state_bounds)}, not kept beside laws of "
+            f"measurements: use criterion='laplace', or leave bounds= of variables out"
+        )
+        return replace(result, converged=False, reason=reason)
 
 
 def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:

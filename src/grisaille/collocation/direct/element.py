@@ -5,6 +5,9 @@
     c_j = X_j − X_prev − h Σ_k a_jk f(t_k, X_k, Z_k, v_k),    0 = g(t_j, X_j, Z_j, v_j)        j = 1 … s
     ℓ   = ½ h Σ_j b_j |v_j|² + ½ eᵀR⁻¹e + ½ log det 2πR        e = y − h(X_s, Z⁺) if there is a sample at the end
 
+An output that is measured by a law adds −log p(y; η) instead, η = (h, numbers of the law), in the form of ``laws``.
+
+
 Inputs may jump there. The equations of the element see them before the jump, a sample after it, as in a simulation: so
 where inputs of algebraic equations jump their unknowns have a second value Z⁺, 0 = g(t_s, X_s, Z⁺, v_s) with the inputs
 after the jump; elsewhere Z⁺ = Z_s.
@@ -23,6 +26,7 @@ import casadi as ca
 from grisaille.cache import Cache
 from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.kernel import Kernel, build_kernel
+from grisaille.collocation.direct.laws import LawCost, add_laws
 from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
@@ -149,6 +153,7 @@ class Parts:
     constants: ca.SX
     q: ca.SX
     """All quantities as formulas of slots and constants."""
+    laws: tuple[LawCost, ...] = ()
 
 
 def element_functions(model: DirectModel, parts: Parts, jumps: bool) -> ElementFunctions:
@@ -161,7 +166,8 @@ def element_functions(model: DirectModel, parts: Parts, jumps: bool) -> ElementF
     t, h = ca.SX.sym("t"), ca.SX.sym("h")
     u, u_end = ca.SX.sym("u", nu, points), ca.SX.sym("ue", nu)
     y, weight = ca.SX.sym("y", ny), ca.SX.sym("weight", ny)
-    data = ca.vertcat(t, h, ca.vec(u), u_end, y, weight, parts.constants)
+    expanded = ca.SX.sym("expanded", sum(law.width for law in parts.laws))
+    data = ca.vertcat(t, h, ca.vec(u), u_end, y, weight, parts.constants, expanded)
     after = ca.SX.sym("Zp", nz if jumps else 0)
     inner = ca.vertcat(after, ca.vec(ca.vertcat(X, Z)))
     a = ca.vertcat(past, inner, ca.vec(v), parts.slots)
@@ -175,6 +181,8 @@ def element_functions(model: DirectModel, parts: Parts, jumps: bool) -> ElementF
     if jumps:
         equations = ca.vertcat(dynamics(t + h, X[:, -1], after, v[:, -1], u_end, parts.q)[1], equations)
     match, spread, gauss = _compare(model, parts.q, t + h, X[:, -1], seen, u_end, y, weight, a)
+    by_law, bent = add_laws(parts.laws, [t + h, X[:, -1], seen, ca.SX.zeros(nv), u_end, parts.q], expanded, a)
+    match, gauss = match + by_law, gauss + bent
     costs = ca.vertcat(noise, match, spread)
     sizes = Sizes(n, int(inner.numel()), points * nv, int(parts.slots.numel()))
     return ElementFunctions(sizes, a, data, costs, equations, gauss + ca.hessian(noise, a)[0])
@@ -190,7 +198,8 @@ def start_functions(model: DirectModel, parts: Parts, conditions: ca.SX, formula
     t, u = ca.SX.sym("t"), ca.SX.sym("u", nu)
     y, weight = ca.SX.sym("y", ny), ca.SX.sym("weight", ny)
     is_given, given = (ca.SX.sym(s, conditions.numel()) for s in ("m", "g"))
-    data = ca.vertcat(t, u, y, weight, is_given, given, parts.constants)
+    expanded = ca.SX.sym("expanded", sum(law.width for law in parts.laws))
+    data = ca.vertcat(t, u, y, weight, is_given, given, parts.constants, expanded)
     a = ca.vertcat(X, Z, zeta, parts.slots)
     here = ca.Function(
         "here", model.arguments, [model.constraints, model.residual, conditions, formulas, model.start_root]
@@ -200,6 +209,8 @@ def start_functions(model: DirectModel, parts: Parts, conditions: ca.SX, formula
     filters = X[model.nx :] - ca.mtimes(root, zeta) if nw else ca.SX(0, 1)
     equations = ca.vertcat(hidden, met - wanted, filters, residual)
     match, spread, gauss = _compare(model, parts.q, t, X, Z, u, y, weight, a)
+    by_law, bent = add_laws(parts.laws, [t, X, Z, ca.SX.zeros(model.nv), u, parts.q], expanded, a)
+    match, gauss = match + by_law, gauss + bent
     noise = 0.5 * ca.sumsqr(zeta) if nw else ca.SX(0)
     sizes = Sizes(0, n + nz, nw, int(parts.slots.numel()))
     costs = ca.vertcat(noise, match, spread)

@@ -13,6 +13,7 @@ from grisaille.cache import Cache
 from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.conditions import StartConditions
 from grisaille.collocation.direct.element import ElementFunctions, Parts, element_functions, start_functions
+from grisaille.collocation.direct.laws import LawCost, law_costs
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.slots import Slots
 from grisaille.collocation.formulas import PointFormula
@@ -25,7 +26,9 @@ class ModelFunctions:
     def __init__(self, model: DirectModel, slots: Slots, conditions: StartConditions, jumps: bool) -> None:
         self._model = model
         symbols, constants = ca.SX.sym("slot", len(slots.names)), ca.SX.sym("constant", len(slots.constants))
-        self._parts = parts = Parts(symbols, constants, slots.quantities(symbols, constants))
+        quantities = slots.quantities(symbols, constants)
+        self.laws = law_costs(model, symbols, quantities)
+        self._parts = parts = Parts(symbols, constants, quantities, self.laws)
         self.element: ElementFunctions = element_functions(model, parts, jumps)
         self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
         self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, ca.vertcat(symbols, constants)]
@@ -45,7 +48,7 @@ class ModelFunctions:
         return np.array(function(slots, constants).full()).ravel()
 
     def look(self, what: str) -> PointFormula:
-        """Return ``"measured"``, ``"deviation"``, ``"observed"`` or ``"constraints"`` as a function of points."""
+        """Return a column of the model as a function of points; of its laws, the ``"arguments"``."""
         return self._looks.get(what, lambda: self.formula(self._named(what)))
 
     def formula(self, given: ca.SX) -> PointFormula:
@@ -59,6 +62,8 @@ class ModelFunctions:
         m = self._model
         if what == "deviation":
             return ca.sqrt(ca.diag(m.variance))
+        if what == "arguments":
+            return ca.densify(ca.vertcat(*(law.formulas for law in m.laws)))
         return {"measured": m.measured, "observed": m.observed, "constraints": m.constraints}[what]
 
 
@@ -84,6 +89,11 @@ class Functions:
         return self._shared.start
 
     @property
+    def laws(self) -> tuple[LawCost, ...]:
+        """What outputs add that are measured by laws."""
+        return self._shared.laws
+
+    @property
     def level_slots(self) -> frozenset[int]:
         """Slots that levels of noise or the motion of disturbances depend on."""
         return self._shared.level_slots
@@ -98,7 +108,7 @@ class Functions:
         return self._shared.quantities(slots, constants)
 
     def look(self, what: str | ca.SX) -> PointFormula:
-        """``"measured"``, ``"deviation"`` (σ), ``"observed"``, ``"constraints"``, or formulas of the model.
+        """``"measured"``, ``"deviation"`` (σ), ``"observed"``, ``"constraints"``, ``"arguments"`` of laws, or formulas.
 
         At (t, (X, Z), u, (slots, constants)), with slopes by (X, Z) and by the slots.
         """

@@ -80,6 +80,21 @@ def _spread_slopes(at: Place) -> list[Floats]:
     return found
 
 
+def told_by_laws(at: Place) -> Floats:
+    """Return the expected information of all samples on each unknown, through the numbers of their laws."""
+    program, total = at.program, np.zeros(len(at.theta))
+    for r, every in enumerate(program.samples_by_law):
+        arguments, _, by_slots = program.look("arguments", at.point, r) if every else (np.zeros((0, 0)),) * 3
+        for one in every:
+            moving = [k for k in one.cost.moving if k > 0]
+            if not moving:
+                continue
+            expected = one.law(arguments).information([one.cost.by.paths[k] for k in moving])
+            slopes = by_slots[one.ends][:, [one.rows.start + k for k in moving]]
+            program.slots.add_to(total, r, np.einsum("nks,nkl,nls->s", slopes, expected, slopes))
+    return total
+
+
 def _determinant_gradient(at: Place, model: Linearized) -> Floats:
     """d ½ log det H_red / dθ along the optimal path."""
     return np.asarray(np.sum(_determinant_gradients(at, model), axis=0))
@@ -89,10 +104,10 @@ def _determinant_gradients(at: Place, model: Linearized) -> list[Floats]:
     """The same for every record."""
     program, (a0, a) = at.program, at.program.arguments(at.point)
     joint0, joint, P0, P = _blocks(program, model)
-    f = program.functions
+    f, (of_start, of_elements) = program.functions, program.data(at.point, 3)
     given: list[tuple[ElementFunctions, Floats, Floats, Floats, Condensed, Floats, Floats]] = [
-        (f.start, a0, program.start_data, at.multipliers[0], model.start, joint0, P0),
-        (f.element, a, program.element_data, at.multipliers[1], model.elements, joint, P),
+        (f.start, a0, of_start, at.multipliers[0], model.start, joint0, P0),
+        (f.element, a, of_elements, at.multipliers[1], model.elements, joint, P),
     ]
     slopes = [
         fn.traced(x, data, lam, *_inverse_blocks(c, j, p, program.model.nz)) for fn, x, data, lam, c, j, p in given

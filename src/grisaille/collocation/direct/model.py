@@ -33,12 +33,25 @@ from grisaille.disturbance.free_levels import (
     symbolic_process,
 )
 from grisaille.errors import EstimationError
-from grisaille.model.flat import FlatDisturbance
+from grisaille.laws import Law
+from grisaille.model.flat import FlatDisturbance, FlatModel
+from grisaille.model.lowering.lowering import lower
+from grisaille.model.measurement.distributions import formulas_of, has_law
 from grisaille.structure.reduction import Structure
 from grisaille.structure.stochastic.diffusion import find_diffusion
 from grisaille.structure.stochastic.white_noise import white_names
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ArgumentsByLaw:
+    """An output that is measured by a law, with the law's arguments as formulas, the location first."""
+
+    column: int
+    law: Law
+    paths: tuple[str, ...]
+    formulas: ca.SX
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +86,8 @@ class DirectModel:
     """Every name the user knows."""
     start_root: ca.SX
     """L, (n_w, n_w); zero columns for what starts at zero."""
+    laws: tuple[ArgumentsByLaw, ...]
+    """Of outputs that are measured by laws; normal noise is in R, where these have 1."""
     levels: ca.SX
     """Everything that says how strong noise is, and how disturbances move, as a column."""
 
@@ -128,6 +143,9 @@ def _build(
     rows = {name: observed[k] for k, name in enumerate(system.observed_names)}
     leaves = {**rows, **{n: q[k] for n, k in place.items()}, "time": system.t}
     variance = measurement_covariance(flat, outputs, levels, leaves)
+    laws = tuple(
+        _by_law(flat, outputs, column, leaves) for column in range(len(outputs)) if has_law(flat, outputs[column])
+    )
     return DirectModel(
         structure=structure,
         state_names=(*system.state_names, *filter_state_names(coloured)),
@@ -141,13 +159,28 @@ def _build(
         constraints=put(system.constraints),
         measured=ca.densify(ca.vertcat(*(rows[y] for y in outputs))),
         variance=variance,
+        laws=laws,
         levels=ca.densify(
-            ca.vertcat(ca.vec(variance), *(ca.vec(ca.SX(m)) for p in processes for m in (p.A, p.B, p.C, p.D)))
+            ca.vertcat(
+                ca.vec(variance),
+                *(law.formulas[1:] for law in laws),
+                *(ca.vec(ca.SX(m)) for p in processes for m in (p.A, p.B, p.C, p.D)),
+            )
         ),
         observed=observed,
         start_root=_block([start_root_symbolic(p, n) for p, n in zip(processes, at_guess, strict=True)
                            if not p.is_white]),
     )  # fmt: skip
+
+
+def _by_law(flat: FlatModel, outputs: Sequence[str], column: int, leaves: Mapping[str, ca.SX]) -> ArgumentsByLaw:
+    law = flat.outputs[outputs[column]].distribution
+    assert law is not None
+    inside = formulas_of(law)
+    values = lower(list(inside.values()), leaves.__getitem__)
+    return ArgumentsByLaw(
+        column, law, (law.location_path, *inside), ca.densify(ca.vertcat(leaves[outputs[column]], *values))
+    )
 
 
 def _numbers(group: Sequence[FlatDisturbance], levels: Sequence[str], known: Mapping[str, float]) -> Process:

@@ -114,8 +114,9 @@ def linearize(at: Place, *, exact: bool, damping: float = 0.0) -> Linearized:
     a0, a = program.arguments(point)
     f, n, nz = program.functions, program.model.n, program.model.nz
     with np.errstate(all="ignore"):
-        d0 = f.start.derivatives(a0, program.start_data, lam[0], exact=exact)
-        d = f.element.derivatives(a, program.element_data, lam[1], exact=exact)
+        of_start, of_elements = program.data(point, 2, exact)
+        d0 = f.start.derivatives(a0, of_start, lam[0], exact=exact)
+        d = f.element.derivatives(a, of_elements, lam[1], exact=exact)
     if not (np.isfinite(d.hessian).all() and np.isfinite(d.jacobian).all() and np.isfinite(d0.jacobian).all()):
         raise IndefiniteError
     start = condense(d0, f.start.sizes, n, nz, damping * np.ones_like(point.zeta))

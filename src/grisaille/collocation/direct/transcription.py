@@ -14,6 +14,7 @@ import numpy as np
 
 from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.functions import Functions
+from grisaille.collocation.direct.laws import samples_by_law
 from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Mesh
 from grisaille.memory import DOUBLE, require_memory
 
@@ -81,6 +82,10 @@ class Transcription:
         self.element_data = np.vstack([self._elements(r) for r in range(len(meshes))])
         self.start_data = np.vstack([self._start(r) for r in range(len(meshes))])
         lengths = np.concatenate([m.lengths for m in meshes])
+        self.samples_by_law = [
+            samples_by_law(functions.laws, r.outputs, r.trial.data.samples, m.ends_of_samples)
+            for r, m in zip(records, meshes, strict=True)
+        ]
         self.noise_weights = np.repeat(lengths[:, None] * MATRIX[-1], self.model.nv, axis=1)
         """(E, s nv): the curvature h b_j of the cost in v."""
         n, nz, size = self.model.n, self.model.nz, functions.element.sizes.inner
@@ -111,9 +116,29 @@ class Transcription:
         measured = record.measured
         values = np.where(measured, record.y, 0.0)
         weights = np.where(measured, record.weights, 0.0)
+        weights[:, [law.column for law in self.model.laws]] = 0.0
         at = mesh.sample_at
         blank = (at < 0)[:, None]
         return np.where(blank, 0.0, values[at]), np.where(blank, 0.0, weights[at])
+
+    def arguments_of_laws(self, point: Point, r: int) -> Floats:
+        """(E + 1, arguments of all laws) at the first instant and at the ends of a record."""
+        return self.look("arguments", point, r)[0]
+
+    def data(self, point: Point, order: int = 1, exact: bool = True) -> tuple[Floats, Floats]:
+        """Data of first points and elements, with laws as they are at a point, for derivatives up to an order."""
+        if not self.functions.laws:
+            return self.start_data, self.element_data
+        start, elements = self.start_data.copy(), self.element_data.copy()
+        width = sum(law.width for law in self.functions.laws)
+        for r, every in enumerate(self.samples_by_law):
+            first, last = self.span(r)
+            arguments = self.arguments_of_laws(point, r)
+            both = np.zeros((last - first + 1, width))
+            for one in every:
+                both[one.ends, one.columns] = one.expansion(arguments, order, exact)
+            start[r, -width:], elements[first:last, -width:] = both[0], both[1:]
+        return start, elements
 
     def _elements(self, r: int) -> Floats:
         mesh = self.meshes[r]
@@ -121,13 +146,17 @@ class Transcription:
         E = len(mesh.lengths)
         constants = np.repeat(self.slots.constant_values[r : r + 1], E, axis=0)
         u = mesh.u.reshape(E, -1)
-        return np.hstack([mesh.bounds[:-1, None], mesh.lengths[:, None], u, mesh.u_end[1:], y[1:], w[1:], constants])
+        expanded = np.zeros((E, sum(law.width for law in self.functions.laws)))
+        return np.hstack(
+            [mesh.bounds[:-1, None], mesh.lengths[:, None], u, mesh.u_end[1:], y[1:], w[1:], constants, expanded]
+        )
 
     def _start(self, r: int) -> Floats:
         mesh, conditions = self.meshes[r], self.functions.conditions
         y, w = self._measurements(r)
         parts = (mesh.bounds[:1], mesh.u_end[0], y[0], w[0], conditions.is_given[r], conditions.given[r])
-        return np.concatenate([*parts, self.slots.constant_values[r]])[None]
+        expanded = np.zeros(sum(law.width for law in self.functions.laws))
+        return np.concatenate([*parts, self.slots.constant_values[r], expanded])[None]
 
     def ends(self, point: Point) -> Floats:
         """(E, n): X at the right end of every element."""
@@ -166,8 +195,9 @@ class Transcription:
     def evaluate(self, point: Point) -> Costs:
         start, elements = self.arguments(point)
         with np.errstate(all="ignore"):
-            cost0, c0 = self.functions.start.values(start, self.start_data)
-            cost, c = self.functions.element.values(elements, self.element_data)
+            of_start, of_elements = self.data(point)
+            cost0, c0 = self.functions.start.values(start, of_start)
+            cost, c = self.functions.element.values(elements, of_elements)
         noise, residuals, levels = cost0.sum(axis=0) + cost.sum(axis=0)
         known = float(self.information(point.theta)[0]) if self.information is not None else 0.0
         return Costs(float(noise), float(residuals), float(levels), known, c0, c)
@@ -176,8 +206,9 @@ class Transcription:
         """(records, 3): what the noise, the residuals and the levels of each record cost."""
         start, elements = self.arguments(point)
         with np.errstate(all="ignore"):
-            total, _ = self.functions.start.values(start, self.start_data)
-            cost, _ = self.functions.element.values(elements, self.element_data)
+            of_start, of_elements = self.data(point)
+            total, _ = self.functions.start.values(start, of_start)
+            cost, _ = self.functions.element.values(elements, of_elements)
         return np.asarray(total + np.add.reduceat(cost, self.edges[:-1], axis=0))
 
     def look(self, what: str | ca.SX, point: Point, r: int) -> tuple[Floats, Floats, Floats]:

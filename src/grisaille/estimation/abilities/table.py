@@ -55,7 +55,11 @@ REDRAWN = {"noise": "measurement noise", "model": "disturbances and noise"}
 ABILITIES: tuple[Asked, ...] = (
     Asked("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.density.levels.scale)),
     Asked("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.density.levels.noise)),
-    Asked("other laws than normal noise", "gr.Output(…, distribution=…)", lambda m: _said(m.takes_laws)),
+    Asked(
+        "other laws than normal noise",
+        "gr.Output(…, distribution=…)",
+        lambda m: _said(m.takes_laws and not m.made_for_squares),
+    ),
     Asked("covariance of noise", 'noise_covariance → "full"', lambda m: _said(m.takes_unknown_covariances)),
     Asked("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
     Asked("log-density", "gr.log_density(…)", lambda m: _unless(why_no_density(m))),

@@ -50,6 +50,8 @@ def describe_determination(
     # sizes were learnt on the way; what has an error smaller than itself at the end is not dead, wherever it has been
     error = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
     dead = (dead | unseen) & ~(free & (norms > 0) & (error > 0) & (error < np.abs(theta)))
+    # what went to its bound by itself was seen on the way, as numbers of laws are that become others there
+    dead &= free | (theta == [u.guess for u in unknowns])
     notes += _dead([names[k] for k in np.flatnonzero(dead)])
     for k in map(int, np.flatnonzero(~free & ~dead)):
         side = "lower" if abs(theta[k] - unknowns[k].lower) <= abs(theta[k] - unknowns[k].upper) else "upper"

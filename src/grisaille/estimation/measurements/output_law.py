@@ -19,6 +19,7 @@ from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatModel, FlatOutput
 from grisaille.model.measurement.distributions import formulas_of
 from grisaille.trial.data_matrix import Samples
+from grisaille.trial.sample_limits import limits_in, own_limits
 
 LEVEL = "std"
 """The argument of a normal law that an open level of noise is."""
@@ -58,34 +59,16 @@ class OutputLaw:
         return tuple(p for p, f in self.formulas.items() if p not in held and f.depends_on(estimated))
 
     def limits(self, samples: Samples, arguments: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the limits of samples, where some have one of their own: those in place of the law's.
-
-        What lies beyond a sample's own limit is all that is known of it: a limit of the law on the other side that is
-        not beyond has no say there.
-        """
-        path, own = censored_path(self.law), dict(self._own_limits(samples))
-        if not own:
-            return {}
-        low, high = (np.asarray(arguments.get(f"{path}{side}", np.nan)) for side in ("below", "above"))
-        is_low, is_high = (np.isfinite(own.get(side, np.nan)) for side in ("below", "above"))
-        low, high = np.where(is_low, own.get("below", np.nan), low), np.where(is_high, own.get("above", np.nan), high)
-        with np.errstate(invalid="ignore"):
-            crossed = low >= high
-        low, high = np.where(crossed & is_high, np.nan, low), np.where(crossed & is_low, np.nan, high)
-        shape = samples.values.shape
-        return {f"{path}below": np.broadcast_to(low, shape), f"{path}above": np.broadcast_to(high, shape)}
+        """Return the limits of samples, where some have one of their own: those in place of the law's."""
+        return limits_in(self.law, samples, arguments)
 
     def with_unknown_limits(self, samples: Samples) -> np.ndarray | None:
         """Return which samples have limits that are not known for the others; None where there are none."""
         path, found = censored_path(self.law), None
-        for side, own in self._own_limits(samples):
+        for side, own in own_limits(samples):
             if f"{path}{side}" not in self.formulas:
                 found = np.isfinite(own) | (False if found is None else found)
         return found
-
-    @staticmethod
-    def _own_limits(samples: Samples) -> list[tuple[str, np.ndarray]]:
-        return [(side, own) for side in ("below", "above") if (own := getattr(samples, side)) is not None]
 
     def filled(self, location: np.ndarray, arguments: Mapping[str, np.ndarray]) -> Law:
         """Return the law with a number for each sample in place of every argument."""

@@ -1,21 +1,43 @@
-"""A fit whose quantile residuals have other random numbers: whether a verdict hangs on them."""
+"""Quantile residuals in place of others, and with other random numbers: whether a verdict hangs on them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.declared import laws_of
 from grisaille.estimation.measurements.output_law import output_laws
 from grisaille.estimation.measurements.problem import MeasuredProblem
-from grisaille.estimation.measurements.quantile_residuals import SEED
+from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_residuals
+from grisaille.estimation.problem import Evaluation
+from grisaille.trial.unknown import Unknown
 
 
 def reseeded(estimate: Estimate, seed: int) -> Estimate:
     """Return an estimate with the residuals of a seed; itself where no output has a law."""
     if seed == SEED or not laws_of(estimate):
         return estimate
-    outputs = tuple(dict.fromkeys(s.output for c in estimate.cases for s in c.samples))
-    laws = output_laws(estimate.cases[0].trial.flat, outputs)
-    problem = MeasuredProblem(estimate.unknowns, estimate.cases, laws)
-    return replace(estimate, evaluation=problem.with_residuals(estimate.evaluation, seed))
+    found = with_quantile_residuals(estimate.evaluation, estimate.unknowns, estimate.cases, seed)
+    return replace(estimate, evaluation=found)
+
+
+def with_quantile_residuals(
+    evaluation: Evaluation, unknowns: Sequence[Unknown], cases: Sequence[Case], seed: int = SEED
+) -> Evaluation:
+    """Return an evaluation with quantile residuals of the outputs that declare laws; those of others stay."""
+    flat = cases[0].trial.flat
+    outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
+    problem, residuals, at = MeasuredProblem(unknowns, cases, output_laws(flat, outputs)), [], 0
+    for case, prediction in zip(cases, evaluation.predictions, strict=True):
+        laws = problem.laws_at(case, prediction, evaluation.theta)
+        for s, law in zip(case.samples, laws, strict=True):
+            own = evaluation.residuals[at : at + len(s.rows)]
+            at += len(s.rows)
+            if flat.outputs[s.output].distribution is not None:
+                own = quantile_residuals(law, s.values, s.output, case.name, seed)
+            residuals.append(own)
+    return replace(evaluation, residuals=np.concatenate([*residuals, evaluation.residuals[at:]]))

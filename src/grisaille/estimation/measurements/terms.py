@@ -100,7 +100,8 @@ def _carried(information: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
     """Return Σ Jᵀ I J over samples, (n, n), of information (N, k, k) and slopes (N, k, n)."""
     samples, names, count = jacobian.shape
     weighed = np.einsum("ikl,iln->ikn", information, jacobian)
-    return np.asarray(jacobian.reshape(samples * names, count).T @ weighed.reshape(samples * names, count))
+    with np.errstate(invalid="ignore"):  # where a number of the law is none, values say so
+        return np.asarray(jacobian.reshape(samples * names, count).T @ weighed.reshape(samples * names, count))
 
 
 def _with_observed(rest: np.ndarray, bend: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.measurements.declared import has_declared_size, laws_of, name_of, scatter_beside
+from grisaille.estimation.measurements.recorded import errors_beside_recorded
 from grisaille.estimation.residuals.counted import Score, counted, middle_level
 
 UNEXPLAINED = ("not an explanation:", "large residuals:")
@@ -105,11 +106,11 @@ def _beside_the_mean(estimate: Estimate, method: Estimator, sizes: dict[str, flo
 
 def _shares_explained(estimate: Estimate, score: Score | None) -> dict[str, tuple[float, int]]:
     """R² and the number of samples of each output, over all experiments, as a robust loss counts errors."""
-    found, at = {}, 0
+    found, at, errors = {}, 0, errors_beside_recorded(estimate)
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for case in estimate.cases:
         for s in case.samples:
-            parts.setdefault(s.output, []).append((s.values, estimate.evaluation.errors[at : at + len(s.values)]))
+            parts.setdefault(s.output, []).append((s.values, errors[at : at + len(s.values)]))
             at += len(s.values)
     for name, pairs in parts.items():
         y, e = (np.concatenate([pair[k] for pair in pairs]) for k in (0, 1))

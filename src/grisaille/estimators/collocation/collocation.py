@@ -23,6 +23,8 @@ from grisaille.estimation.density.kinds import Levels
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.levels import level_guess
+from grisaille.estimation.measurements.output_law import output_laws
+from grisaille.estimation.measurements.refusals import refuse_kinks, refuse_moving_limits
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
@@ -40,6 +42,7 @@ from grisaille.estimators.collocation.refusals import (
 )
 from grisaille.estimators.collocation.states import TrajectoryStates
 from grisaille.estimators.output_error.output_error import OutputError
+from grisaille.model.measurement.distributions import has_law
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
 
@@ -119,6 +122,14 @@ class Collocation(Estimator):
         return Verdict(False, UNASKED)
 
     @property
+    def takes_laws(self) -> bool:
+        return True
+
+    @property
+    def made_for_squares(self) -> str:
+        return f"criterion={self.criterion!r}" if self.criterion in ("ipda", "smoothing") else ""
+
+    @property
     def density(self) -> MarginalLikelihood | OfTrajectories:
         if self.criterion == "laplace":
             return MarginalLikelihood(self.refine)
@@ -179,7 +190,8 @@ class Collocation(Estimator):
             more += [f"scale({w})" for w in structure.model.disturbances]
         if self.criterion == "laplace":
             measured = dict.fromkeys(o for e in data for o in e.outputs)
-            more += [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
+            flat = structure.model
+            more += [f"noise({o})" for o in measured if flat.outputs[o].noise is None and not has_law(flat, o)]
         return [*wanted, *(n for n in more if n not in said)]
 
     def pose(self, question: Question) -> Problem:
@@ -193,6 +205,7 @@ class Collocation(Estimator):
                 f"criterion={self.criterion!r} takes '{scales[0]}' as given and does not estimate it: use "
                 f"gr.Collocation(criterion='laplace')."
             )
+        self._refuse_beside_laws(question)
         obstacle = dead_time_obstacle(question) or spline_obstacle(structure, model, data, unknowns, self.criterion)
         guessed = question.with_unknowns([level_guess(structure, data, u, unknowns) for u in unknowns])
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
@@ -200,6 +213,25 @@ class Collocation(Estimator):
         if obstacle:
             raise EstimationError(f"Splines do not apply: {obstacle}. Use transcription='direct', or 'auto'.")
         return pose_splines(guessed, self._spline_options(), self)
+
+    def _refuse_beside_laws(self, question: Question) -> None:
+        """Refuse what is made for squares of residuals where outputs are measured by laws."""
+        flat = question.structure.model
+        laws = {n: law for n, law in output_laws(flat, question.outputs).items() if has_law(flat, n)}
+        if not laws:
+            return
+        refuse_moving_limits(question)
+        refuse_kinks(laws)
+        output, law = next(iter(laws.items()))
+        by = f"output '{output}' is measured by the law {type(law.law).__name__}"
+        if self.made_for_squares:
+            raise EstimationError(f"{self.made_for_squares} is made for squares of errors, and {by}: use 'laplace'.")
+        if self.optimizer == "ipopt":
+            raise EstimationError(f"optimizer='ipopt' takes formulas of measurements, and {by}: leave optimizer out.")
+        if self.intensities == "estimate" and self.criterion == "amle":
+            raise EstimationError(
+                f"criterion='amle' finds intensities from squares of residuals, and {by}: use criterion='laplace'."
+            )
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""

@@ -18,6 +18,8 @@ import numpy as np
 from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.measurements.output_law import have_laws
+from grisaille.estimation.measurements.reseeding import with_quantile_residuals
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
 from grisaille.estimators.collocation.intensities import find_intensities
@@ -98,6 +100,8 @@ def _dressed(
     method: Any, problem: CollocationProblem, guessed: Sequence[Unknown], answer: Answer, rounds: int, journal: Journal
 ) -> Estimate:
     evaluation, alive = answer.evaluation, answer.free | problem.levels
+    if have_laws(problem.cases[0].trial.flat, problem.outputs):
+        evaluation = with_quantile_residuals(evaluation, problem.unknowns, problem.cases)
     notes = describe_determination(
         problem.unknowns, evaluation.theta, root_of(evaluation.curvature), answer.covariance, alive
     )

@@ -91,7 +91,7 @@ class LaplaceDensity(LogDensity):
 
     def _information(self, found: Solution, marginals: Sequence[Marginal]) -> np.ndarray:
         freedom = np.sum([m.freedom for m in marginals], axis=0)
-        return self.problem.with_levels(self.problem.least(found)[1], freedom, found.theta)
+        return self.problem.with_levels(self.problem.least(found)[1], freedom, found)
 
     def search(self, start: np.ndarray, held: Sequence[int], nearly: bool) -> Maximum:
         """Search by Fisher scoring."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.direct.marginal import exact_model, marginal_of, marginals_of
+from grisaille.collocation.direct.marginal import exact_model, marginal_of, marginals_of, told_by_laws
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Linearized, Place
 from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
@@ -59,11 +60,27 @@ class ElementSolution(Solution):
         y, errors, weights = found[at], record.y - found[at], self._weights(k)
         return Seen(record.outputs, y, errors, errors * weights, -slopes[at] * weights[:, :, None])
 
+    def told_by_laws(self) -> np.ndarray:
+        return told_by_laws(self.at)
+
+    def along(self, k: int, names: Sequence[str]) -> np.ndarray:
+        """Return what is observed by some names, (times, names)."""
+        program, system = self.at.program, self.at.program.model.structure.system
+        if not names:
+            return np.zeros((len(program.records[k].times), 0))
+        rows = ca.vertcat(*(program.model.observed[system.observed_names.index(n)] for n in names))
+        return np.asarray(program.look(rows, self.at.point, k)[0][program.meshes[k].ends_of_samples])
+
     def _weights(self, k: int) -> np.ndarray:
-        """Of the samples: reciprocal standard deviations."""
+        """Of the samples: reciprocal standard deviations; of laws, roots of what a sample tells of its prediction."""
         program = self.at.program
         sigma = program.look("deviation", self.at.point, k)[0]
-        return np.asarray(program.records[k].weights / sigma[program.meshes[k].ends_of_samples])
+        weights = program.records[k].weights / sigma[program.meshes[k].ends_of_samples]
+        arguments = program.arguments_of_laws(self.at.point, k) if program.functions.laws else np.zeros((0, 0))
+        for one in program.samples_by_law[k]:
+            told = one.law(arguments).information([one.cost.by.paths[0]])[:, 0, 0]
+            weights[one.samples.rows, one.cost.by.column] = np.sqrt(told)
+        return np.asarray(weights)
 
     def explained(self, k: int) -> np.ndarray:
         """Of the band of the output, parameters included: the trace in ``collocation.intensity``."""

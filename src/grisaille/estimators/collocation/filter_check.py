@@ -13,6 +13,7 @@ from grisaille.estimation.approximation import ApproximationCheck, Optimum, comp
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.measurements.output_law import have_laws
 from grisaille.estimation.problem import Problem
 from grisaille.estimators.approximation_parts import compared_curvatures, experiment_part, prior_part
 from grisaille.filtering.runner import FilterOptions
@@ -25,7 +26,8 @@ FIRST, OTHER = "Laplace's method", "the unscented filter"
 
 def check_laplace(problem: Problem, estimate: Estimate, compiled: bool | None) -> ApproximationCheck | None:
     """Compare the marginal likelihood with that of a filter; None where both are exact, or nothing has converged."""
-    if not estimate.converged or not problem.cases[0].trial.flat.disturbances:
+    flat = problem.cases[0].trial.flat
+    if not estimate.converged or not flat.disturbances or have_laws(flat, problem.outputs):
         return None
     try:
         runners = [_prepared(case, estimate.theta, compiled) for case in problem.cases]

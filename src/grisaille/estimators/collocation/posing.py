@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,19 +18,23 @@ from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case, start_guesses
+from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
 from grisaille.estimation.prior import prior_formula
 from grisaille.estimation.question import Question
 from grisaille.estimators.collocation.elements import Elements
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import (
     level_parameters,
+    refuse_impossible_samples,
     refuse_levels,
     refuse_open_noise,
     refuse_zero_noise,
 )
 from grisaille.estimators.collocation.splines import Splines
+from grisaille.model.measurement.distributions import has_law
 from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.simulate import simulate
+from grisaille.trial import Trial
 from grisaille.trial.refusals import refuse_few_instants, refuse_moving_switches, refuse_static
 from grisaille.trial.unknown import Unknown
 
@@ -96,7 +100,15 @@ def _cases(question: Question) -> list[Case]:
         refuse_static(trial, "collocation")
         refuse_few_instants(trial, "a trajectory")
     pairs = zip(question.data, question.trials, strict=True)
-    return [Case(e, trial, None, trial.data.outputs, mine) for e, (trial, mine) in pairs]
+    laws = output_laws(question.structure.model, question.outputs)
+    return [Case(e, trial, None, _observed(trial, laws), mine) for e, (trial, mine) in pairs]
+
+
+def _observed(trial: Trial, laws: Mapping[str, OutputLaw]) -> tuple[str, ...]:
+    """What is measured, then what numbers of laws are formulas of."""
+    measured = trial.data.outputs
+    flat = trial.flat
+    return tuple(dict.fromkeys([*measured, *(n for m in measured if has_law(flat, m) for n in laws[m].needs)]))
 
 
 def _record(case: Case, unknowns: Sequence[Unknown]) -> Record:
@@ -154,4 +166,5 @@ def pose_elements(
     places = [mine for _, mine in posed.trials]
     program = DirectProgram(points, posed.unknowns, chosen, prior_formula(posed.unknowns), places)
     refuse_zero_noise(program, points)
+    refuse_impossible_samples(program, cases)
     return CollocationProblem(posed.unknowns, cases, Elements(program, reason=reason), criterion)

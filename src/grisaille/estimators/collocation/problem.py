@@ -114,18 +114,25 @@ class CollocationProblem(Problem):
         That of a level σ is var(log σ) = 1/(2γ) with γ degrees of freedom.
         """
         marginal = found.marginal(sensitive)
-        return marginal.value, marginal.slope, self.with_levels(information, marginal.freedom, found.theta)
+        return marginal.value, marginal.slope, self.with_levels(information, marginal.freedom, found)
 
     def least(self, found: Solution) -> tuple[np.ndarray, np.ndarray]:
         """Return slope and curvature of the least criterion over trajectories, with the exact curvature of priors."""
         slope, information = found.least()
         return slope, information if found.has_exact_priors else information + self.prior(found.theta).correction
 
-    def with_levels(self, information: np.ndarray, freedom: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return an information in which levels have that of their own freedom."""
-        information = information.copy()
+    def with_levels(self, information: np.ndarray, freedom: np.ndarray, found: Solution) -> np.ndarray:
+        """Return an information in which levels have that of their own freedom.
+
+        A number of a law need not be a size: where it is small beside what samples tell of it, that is taken.
+        """
+        information, theta, told = information.copy(), found.theta, found.told_by_laws()
+        freedom = freedom + 0.5 * told * theta
         for k in np.flatnonzero(self.levels):
             information[k, :], information[:, k] = 0.0, 0.0
+            if told[k] > 0 and (theta[k] <= 0 or told[k] * theta[k] ** 2 < 1):
+                information[k, k] = told[k]
+                continue
             information[k, k] = 2 * max(abs(freedom[k]) * theta[k], 0.5) / theta[k] ** 2
         return information
 

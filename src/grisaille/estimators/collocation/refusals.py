@@ -19,15 +19,19 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.direct.direct import DirectProgram
+from grisaille.collocation.direct.direct import FIRST, DirectProgram
 from grisaille.disturbance import group_correlated
 from grisaille.disturbance.free_levels import symbolic_process
 from grisaille.disturbance.hidden import refuse_hidden_disturbances
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.cases import Case
+from grisaille.estimation.measurements.output_law import output_laws
+from grisaille.estimation.measurements.refusals import refuse_values, refuse_weights
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.model.expression import Name, postorder
+from grisaille.model.measurement.distributions import has_law, law_formulas
 from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.runner import Runner
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
@@ -45,7 +49,7 @@ def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
     """Measurement noise must be declared where it is not estimated."""
     for e in data:
         for o in e.outputs:
-            if structure.model.outputs[o].noise is None:
+            if structure.model.outputs[o].noise is None and not has_law(structure.model, o):
                 raise EstimationError(
                     f"The noise of output '{o}' is unknown, and collocation weighs data against the model by it: "
                     f"declare gr.Output(…, noise=…), or estimate it with gr.Collocation(criterion='laplace')."
@@ -106,6 +110,21 @@ def refuse_zero_noise(program: DirectProgram, points: Sequence[Point]) -> None:
                 )
 
 
+def refuse_impossible_samples(program: DirectProgram, cases: Sequence[Case]) -> None:
+    """Refuse weights beside laws, and measurements that a law cannot give along the trajectory at the guess."""
+    if not program.functions.laws:
+        return
+    flat = program.model.structure.model
+    laws = {n: law for n, law in output_laws(flat, program.model.outputs).items() if has_law(flat, n)}
+    transcription = program.transcribe(FIRST)
+    point = program.simulated(transcription, program.guess)
+    for r, case in enumerate(cases):
+        refuse_weights(case, laws)
+        arguments = transcription.arguments_of_laws(point, r)
+        for one in transcription.samples_by_law[r]:
+            refuse_values(case, one.samples, one.law(arguments))
+
+
 def _inside(formulas: ca.SX, symbols: ca.SX) -> set[int]:
     return set(ca.jacobian_sparsity(formulas, symbols).get_col())
 
@@ -114,6 +133,7 @@ def _in_noise(structure: Structure, outputs: Sequence[str]) -> set[str]:
     """Names of parameters in the noise formulas of some outputs."""
     flat = structure.model
     formulas = [flat.outputs[o].noise for o in outputs]
+    formulas += [f for o in outputs for f in law_formulas(flat.outputs[o]).values()]
     formulas += [f for (a, b), f in flat.noise_covariance.items() if a in outputs and b in outputs]
     nodes = postorder(f for f in formulas if f is not None)
     return {node.path for node in nodes if isinstance(node, Name) and node.path in flat.parameters}
@@ -131,6 +151,9 @@ def spline_obstacle(
     model : with disturbances, as ``with_slope`` gives it
     """
     system, flat = structure.system, structure.model
+    by_law = [o for e in data for o in e.outputs if has_law(flat, o)]
+    if by_law:
+        return f"'{by_law[0]}' is measured by the law {type(flat.outputs[by_law[0]].distribution).__name__}"
     if system.nz:
         names = system.implicit_names
         return f"{', '.join(names)} of {flat.name} {'is' if len(names) == 1 else 'are'} defined implicitly"

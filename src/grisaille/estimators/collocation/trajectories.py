@@ -86,6 +86,14 @@ class Solution(Ended[Any], ABC):
     def seen(self, k: int, implicit: bool) -> Seen:
         """``implicit``: with the exact response of trajectories to unknowns; raises where nothing determines them."""
 
+    def told_by_laws(self) -> np.ndarray:
+        """Return the information of samples on each unknown through numbers of their laws."""
+        return np.zeros(len(self.theta))
+
+    def along(self, k: int, names: Sequence[str]) -> np.ndarray:
+        """Return what else laws of measurements depend on along the trajectory of experiment k, (times, names)."""
+        return np.zeros((0, len(names)))
+
     @abstractmethod
     def explained(self, k: int) -> np.ndarray:
         """Variances of predictions of experiment k in units of the noise, (times, outputs)."""
@@ -123,7 +131,12 @@ class Solution(Ended[Any], ABC):
             for name in ("residuals", "errors", "jacobian")
         )
         nothing = np.zeros((0, 0, 0))
-        return Told(residuals, errors, jacobian, tuple(Prediction(seen.predictions, nothing) for seen in every))
+        predictions = []
+        for k, (case, seen) in enumerate(zip(cases, every, strict=True)):
+            further = [n for n in case.outputs if n not in seen.outputs]
+            both = np.hstack([seen.predictions, self.along(k, further)]) if further else seen.predictions
+            predictions.append(Prediction(both, nothing))
+        return Told(residuals, errors, jacobian, tuple(predictions))
 
     def misfit(self, cases: Sequence[Case], outputs: Sequence[str]) -> Misfit:
         """Of every output."""

@@ -161,6 +161,12 @@ class OutputError(Estimator):
         return option_of_squares(self) is None
 
     @property
+    def made_for_squares(self) -> str:
+        options = {"loss": "linear", "shooting": "single", "errors": "plain", "optimizer": "trust-region"}
+        given = [n for n, plain in options.items() if getattr(self, n) != plain]
+        return f"{given[0]}={getattr(self, given[0])!r}" if given else ""
+
+    @property
     def takes_unknown_covariances(self) -> bool:
         return option_of_squares(self) is None
 

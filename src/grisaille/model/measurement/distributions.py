@@ -41,6 +41,11 @@ def law_formulas(output: FlatOutput) -> dict[str, Expression]:
     return {} if output.distribution is None else formulas_of(output.distribution)
 
 
+def has_law(model: FlatModel, output: str) -> bool:
+    """Return whether an output declares another law than normal noise."""
+    return model.outputs[output].distribution is not None
+
+
 def stepped_outputs(model: FlatModel) -> tuple[str, ...]:
     """Return the outputs whose laws know that values come in steps: counts, and what is rounded."""
     laws = {n: o.distribution for n, o in model.outputs.items() if o.distribution is not None}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.problem import MeasuredEvaluation, MeasuredProblem
 from grisaille.estimation.uncertainty import between, inverse_information, root_of, without_undetermined
 from grisaille.estimators.output_error.by_law.correlated import begin_beside_independent
+from grisaille.estimators.output_error.by_law.endless import find_endless_number
 from grisaille.estimators.output_error.differences import has_jumps
 from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
@@ -51,6 +53,7 @@ def fit_by_law(method: OutputError, problem: MeasuredProblem, progress: Progress
     widths = WIDTHS if has_kinks else (0.0,)
     problem = problem.but(smoothing=widths[0])
     search: Likely = Search(problem, Journal.of(progress), method.max_evaluations)
+    search.find_endless = partial(find_endless_number, problem)
     begin_beside_independent(search, problem)
     problem, outcome = _on_fine_steps(method, problem, search)
     for width in widths[1:]:
@@ -107,7 +110,7 @@ def _conclude(
         around = _sandwich(evaluation, inverse, free & seen)
         covariance = without_undetermined(without_undetermined(around, undetermined), free & ~seen)
     decrement = _decrement(near, expected, free & seen)
-    converged = decrement < NEAR and evaluation.discretisation < COARSE
+    converged = not search.endless and decrement < NEAR and evaluation.discretisation < COARSE
     notes = describe_determination(
         search.unknowns, evaluation.theta, root_of(evaluation.curvature), covariance, free,
         lambda theta: _is_same(search, evaluation, theta), ~seen,
@@ -132,7 +135,7 @@ def _conclude(
         evaluation=problem.judged(replace(evaluation, curvature=information)),
         cases=problem.cases,
         converged=converged,
-        status=_sentence(converged, outcome, decrement, journal.evaluations),
+        status=_sentence(converged, outcome, decrement, journal.evaluations, search.endless),
         notes=tuple(notes),
         trace=tuple(journal.trace),
         evaluations=journal.evaluations,
@@ -163,7 +166,11 @@ def _is_same(search: Likely, evaluation: MeasuredEvaluation, theta: np.ndarray) 
     return there.completed and abs(there.objective - evaluation.objective) < SAME * (1 + abs(evaluation.objective))
 
 
-def _sentence(converged: bool, outcome: Outcome[MeasuredEvaluation], decrement: float, evaluations: int) -> str:
+def _sentence(
+    converged: bool, outcome: Outcome[MeasuredEvaluation], decrement: float, evaluations: int, endless: str
+) -> str:
+    if endless:
+        return f"NOT converged after {evaluations} evaluations: {endless}"
     if converged:
         return f"converged: {arrived(outcome, decrement)}, {evaluations} evaluations"
     return (

@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.errors import DataError, EstimationError
+from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.measurements.output_law import OutputLaw, have_laws, output_laws
 from grisaille.estimation.measurements.problem import SIMULATED, MeasuredProblem
+from grisaille.estimation.measurements.refusals import refuse_moving_limits, refuse_values, refuse_weights
 from grisaille.estimation.measurements.sample_formulas import parameters_in
 from grisaille.estimation.measurements.shared_noise import shared_noises
 from grisaille.estimation.noise import noise_alone, noise_levels
 from grisaille.estimation.question import Question
-from grisaille.laws import Law
 from grisaille.model.flat import FlatModel
 from grisaille.model.measurement.shared_noise import Pair, correlations_of, level_name, shared_covariances
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Runner
 from grisaille.structure.reduction import Structure
-from grisaille.trial.data_matrix import Samples
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def pose_by_law(method: OutputError, question: Question) -> MeasuredProblem:
     unknowns = tuple(level_guess(question.structure, question.data, u, question.unknowns) for u in question.unknowns)
     cases = [_case(method, question, e, laws) for e in question.data]
     for case in cases:
-        _refuse_weights(case, laws)
+        refuse_weights(case, laws)
     return _looked_at(MeasuredProblem(unknowns, cases, laws))
 
 
@@ -100,7 +99,10 @@ def refuse_options(method: OutputError, question: Question) -> None:
 
 
 def _no_squares(question: Question) -> tuple[str, bool]:
-    """Say what makes the criterion another one than squares of errors, and whether it is a law; empty for nothing."""
+    """Say what makes the criterion another one than squares of errors; empty for nothing.
+
+    The second answer is whether that is anything but a covariance.
+    """
     flat = question.structure.model
     named = [n for n in question.outputs if flat.outputs[n].distribution is not None]
     if named:
@@ -110,29 +112,9 @@ def _no_squares(question: Question) -> tuple[str, bool]:
     unknown = unknown_covariances(flat, question.outputs, estimated)
     tied = unknown or list(shared_covariances(flat, question.outputs))
     if not tied:
-        return "", False
+        inside = noise_alone(noise_levels(flat, question.outputs), estimated, question.structure)
+        return ("'{}' stands in the noise of output '{}' alone".format(*inside[0]) if inside else "", bool(inside))
     return f"the noise of {' and '.join(tied[0])} has {'an unknown' if unknown else 'a'} covariance", False
-
-
-def refuse_moving_limits(question: Question) -> None:
-    """Refuse estimated unknowns and predictions in what says where values can lie: limits, steps, numbers of trials."""
-    flat = question.structure.model
-    estimated = {u.target for u in question.unknowns if u.kind == "parameter"}
-    for output, law in output_laws(flat, question.outputs).items():
-        for path in law.law.held_arguments:
-            if path not in law.formulas:
-                continue
-            formula = law.formulas[path]
-            moving = [n for n in formula.parameters if n in estimated] + [
-                n for n in formula.needs if n not in flat.inputs
-            ]
-            if moving:
-                what = "is estimated" if moving[0] in estimated else "is predicted"
-                raise EstimationError(
-                    f"'{path}' of the law {type(law.law).__name__} of output '{output}' contains '{moving[0]}', which "
-                    f"{what}, and where values can lie is known before a fit: give a number, or a column of the data "
-                    f"through an input, {path.rpartition('.')[2]}=gr.Input()."
-                )
 
 
 def _case(method: OutputError, question: Question, experiment: object, laws: dict[str, OutputLaw]) -> Case:
@@ -158,7 +140,7 @@ def _looked_at(problem: MeasuredProblem) -> MeasuredProblem:
         if not prediction.completed:
             return problem
         for s, law in zip(case.samples, problem.laws_at(case, prediction, problem.guess), strict=True):
-            _refuse_values(case, s, law)
+            refuse_values(case, s, law)
             left.setdefault(s.output, []).append(s.values - prediction.y[s.rows, case.column(s.output)])
     unknowns = [_begun_level(u, left) if u.kind == "noise" else u for u in problem.unknowns]
     return MeasuredProblem(unknowns, problem.cases, problem.laws)
@@ -168,26 +150,3 @@ def _begun_level(level: Unknown, left: dict[str, list[np.ndarray]]) -> Unknown:
     """Return a level of noise that begins with the size of what the guess leaves of its output."""
     size = float(np.sqrt(np.mean(np.concatenate(left.get(level.target, [np.zeros(1)])) ** 2)))
     return replace(level, guess=size) if size > LEAST * level.guess and level.lower < size < level.upper else level
-
-
-def _refuse_values(case: Case, s: Samples, law: Law) -> None:
-    """Refuse measurements that a law cannot have given."""
-    found = law.refused_values(s.values)
-    if found is not None:
-        k, why = found
-        raise DataError(
-            f"Experiment '{case.name}': the sample of '{s.output}' at t = {case.grid[s.rows[k]]:g} {why}, as the law "
-            f"{type(law).__name__} has it. Mend the data, or give the output another distribution."
-        )
-
-
-def _refuse_weights(case: Case, laws: dict[str, OutputLaw]) -> None:
-    """Refuse weights, which are factors of residuals, beside laws that have none."""
-    for s in case.samples:
-        if (s.weights != 1.0).any():
-            raise EstimationError(
-                f"Experiment '{case.name}' gives weights to '{s.output}', which multiply residuals, and a likelihood "
-                f"by laws ({type(laws[s.output].law).__name__}) or of noise that outputs share has none: leave samples "
-                f"out as NaN, or write what you know of their scatter into the law, e.g. "
-                f"gr.laws.Student(df=4, scale=formula), noise=formula."
-            )
