@@ -88,10 +88,11 @@ def record_of(model: str) -> gr.Experiment:
     return gr.Experiment(times, inputs, {name: signal for name in MODELS[model][1]}, hold="zoh")
 
 
-def program_of(model: str, states: int, kind: str) -> FilterProgram:
+def program_of(model: str, states: int, kind: Any) -> FilterProgram:
     """The program of a filter."""
     maker, _, unknowns = MODELS[model]
-    problem: Any = build_problem(maker(states), record_of(model), list(unknowns), gr.KalmanML(filter=kind, substeps=1))
+    method = gr.KalmanML(filter=kind, substeps=1)
+    problem: Any = build_problem(maker(states), record_of(model), list(unknowns), method)
     case = problem.cases[0]
     program: FilterProgram = case.runner.prepared_at(case.own(problem.guess)).program
     return program

@@ -83,8 +83,8 @@ def _in_parts(
     last_use = _last_uses(lines, part_of, results, n_parts)
     slots: dict[str, str] = {}
     counts = []
-    for array, mine in (("w", part_of.keys() - wide), ("v", wide)):
-        found, count = _assign_slots(lines, part_of, {n: k for n, k in last_use.items() if n in mine})
+    for array, names in (("w", part_of.keys() - wide), ("v", wide)):
+        found, count = _assign_slots(lines, part_of, {n: k for n, k in last_use.items() if n in names})
         slots |= {n: f"{array}[{k}]" for n, k in found.items()}
         counts.append(count)
     texts = []

@@ -98,7 +98,7 @@ class Formulation:
         """What compiled code runs in place of the formulas; none where these are short."""
         return self.looped if self.products > SHORT else None
 
-    @property
+    @cached_property
     def content(self) -> tuple[str, ...]:
         """Equal where programs are."""
         return self.loops.content if self.loops else tuple(f.serialize() for _, f, _, _ in self.formulas.parts)

@@ -7,8 +7,10 @@ the two agree to rounding. For models whose formulas do not jump with a state, a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
+from grisaille.compilation.kalman.loops import FilterLoops
 from grisaille.compilation.kalman.native import PreparedPass, run_forward
 from grisaille.compilation.kalman.passing import PassResult
 from grisaille.compilation.library import Library
@@ -36,6 +38,12 @@ class SigmaPointValues(ExtendedFilter):
     @property
     def library(self) -> Library | None:
         """The compiled pass; ``None`` where compilation is switched off."""
-        loops = formulate(self.model, replace(self.kind, constant=self._is_constant())).looped
-        assert loops is not None, "a filter of averages that are cut has no loops"
-        return loops.values
+        if self.newton not in self._by_newton:
+            formulation = formulate(self.model, replace(self.kind, constant=self._is_constant()))
+            assert formulation.looped is not None, "a filter of averages that are cut has no loops"
+            self._by_newton[self.newton] = formulation.looped
+        return self._by_newton[self.newton].values
+
+    @cached_property
+    def _by_newton(self) -> dict[int, FilterLoops]:
+        return {}
