@@ -280,3 +280,12 @@ def test_wrong_values_are_refused_in_words() -> None:
     with pytest.raises(gr.GrisailleError, match="give 2 numbers"):
         f("k")
     assert f([np.nan, 0.1]) == -np.inf and "k = nan" in f.failure([np.nan, 0.1])
+
+
+def test_a_prior_of_noise_goes_with_methods_that_name_it() -> None:
+    priors = {"noise(y)": gr.HalfNormal(0.1)}
+    with pytest.raises(gr.EstimationError, match=r"'noise\(y\)', which is not estimated.*gr\.KalmanML\(\) estimates"):
+        gr.log_density(Tank(), TWO[0], ["k"], gr.OutputError(), priors=priors)
+    f, at = gr.log_density(Tank(), TWO[0], ["k"], gr.KalmanML(), priors=priors), {"k": 0.6, "noise(y)": 0.04}
+    (prior,) = (p.log_density for p in f.parts(at) if p.kind == "prior")
+    assert prior == pytest.approx(float(priors["noise(y)"].log_density(np.array(0.04))), rel=1e-12)

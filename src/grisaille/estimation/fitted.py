@@ -194,6 +194,12 @@ class Fitted:
         return {**found, **{f"noise({o})": float(v) for o, v in self.estimate.noise.items()}}
 
     @property
+    def beginning(self) -> dict[str, float]:
+        """Estimates for a search to begin with: levels that vanished begin where the model has them."""
+        gone = {u.name for u, v in self._pairs() if u.kind in ("scale", "noise") and float(v) == 0.0}
+        return {name: value for name, value in self.estimates.items() if name not in gone}
+
+    @property
     def student(self) -> float | np.ndarray:
         """Degrees of freedom of Student's t; infinite, so that it is normal, where the noise is known.
 

@@ -313,14 +313,21 @@ def _refuse_constants(unknowns: Sequence[Unknown], experiments: Sequence[Any]) -
                 )
 
 
+OPEN_NOISE = (
+    " Open measurement noise of least squares follows from the residuals; gr.KalmanML() estimates it by name, with or "
+    "without disturbances."
+)
+
+
 def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, Any] | None, what: str) -> None:
     """Names that nothing is estimated by are mistakes."""
     names = [u.name for u in unknowns]
     allowed = {*names, *(n.partition("@")[0] for n in names)}
     for name in given or {}:
         if name not in allowed:
+            more = OPEN_NOISE if name.startswith("noise(") else ""
             raise EstimationError(
-                f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(names)}."
+                f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(names)}.{more}"
             )
 
 

@@ -291,7 +291,7 @@ def pose(
     structure, before = structure_of(model), None
     given: dict[str, float] = {}
     if isinstance(guess, Fitted):
-        given, before = dict(guess.estimates), guess
+        given, before = dict(guess.beginning if searched else guess.estimates), guess
     elif guess:
         given = deal_out(structure.model, guess, "guess")
     unknowns = find_unknowns(model, data, estimate, guess=given, method=method, searched=searched, **options)

@@ -200,11 +200,11 @@ def _blocks(n: int, length: int, shares: np.ndarray) -> np.ndarray:
 
 
 def _options(fit: Fitted) -> dict[str, Any]:
-    """What ``gr.fit`` would be given to pose the same problem at its answer."""
-    unknowns = fit.estimate.unknowns
+    """What ``gr.fit`` would be given to begin with at its answer."""
+    unknowns, begin = fit.estimate.unknowns, fit.beginning
     return {
         "estimate": [u.name for u in unknowns],
-        "guess": dict(zip((u.name for u in unknowns), fit.estimate.theta.tolist(), strict=True)),
+        "guess": {u.name: begin[u.name] for u in unknowns if u.name in begin},
         "bounds": {u.name: (u.lower, u.upper) for u in unknowns},
         "priors": {u.name: u.prior for u in unknowns if u.prior is not None},
         "local": (),

@@ -104,7 +104,7 @@ def make_task(
         raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
     options = {
         "estimate": None if estimate is None else [str(getattr(e, "path", e)) for e in estimate],
-        "guess": dict(guess.estimates) if isinstance(guess, Fitted) else dict(guess or {}),
+        "guess": dict(guess.beginning) if isinstance(guess, Fitted) else dict(guess or {}),
         "bounds": None if bounds is None else dict(bounds),
         "priors": priors,
         "local": tuple(local),
