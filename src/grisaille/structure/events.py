@@ -34,7 +34,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
-from grisaille.structure.pieces import Piece, Relation, change_across, separate, which_jump, written_out
+from grisaille.structure.jumping.changes import Changes
+from grisaille.structure.pieces import Piece, Relation, separate, which_jump, written_out
 from grisaille.structure.system import Mode, Reactions, Signal, System
 
 HELD = ("lt", "le", "sign", "floor", "ceil")
@@ -233,9 +234,9 @@ def _sliding_rows(rows: ca.SX, values: ca.SX, others: ca.SX, sliding: ca.SX, sha
     marks = ca.vertsplit(values)
     own = {m.element_hash() for m in marks}
     free = ca.vertcat(*(s for s in ca.symvar(rows) if s.element_hash() not in own))
-    moved = rows
+    moved, changes = rows, Changes(rows, free, marks)
     for k, mark in enumerate(marks):
-        change = change_across(rows, free, marks, k)(free, values, ca.vertcat(mark, others[k]))[0]
+        change = changes.across(k)(free, values, ca.vertcat(mark, others[k]))[0]
         entries = [
             ca.SX.binary(ca.OP_IF_ELSE_ZERO, sliding[k], shares[k] * change[i]) if not change[i].is_zero() else ca.SX(0)
             for i in range(rows.numel())

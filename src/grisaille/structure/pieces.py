@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from grisaille.structure.jumping.changes import Changes
 from grisaille.structure.jumping.switch import Surroundings, Switch
 
 COMPARISONS = {ca.OP_LT: "lt", ca.OP_LE: "le", ca.OP_EQ: "eq", ca.OP_NE: "ne"}
@@ -191,11 +192,10 @@ def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, every
     surroundings = Surroundings(full, vector, binary)
     column = ca.vec(formula)
     felt = ca.jacobian_sparsity(column, ca.vertcat(*marks))
+    changes = Changes(column, vector, marks)
     return [
         bool(rows := felt.row()[felt.colind(k) : felt.colind(k + 1)])
-        and Switch(change_across(column[rows], vector, marks, k), surroundings, k, piece, vector, columns).jumps(
-            everywhere
-        )
+        and Switch(changes.across(k, rows), surroundings, k, piece, vector, columns).jumps(everywhere)
         for k, piece in enumerate(full)
     ]
 
@@ -217,63 +217,3 @@ def _truths(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX]) -> list[int]:
         if operation == ca.OP_INPUT and inputs[0] == 0:
             holds[outputs[0]] = inputs[1]
     return sorted(found)
-
-
-def change_across(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX], k: int) -> ca.Function:
-    """(vector, marks, both values of mark k) → by how much the formula changes, and the size of the terms of that.
-
-    Terms that do not change are left out, not subtracted, so that a jump is seen however small it is beside them.
-    """
-    sides = ca.SX.sym("sides", 2)
-    function = ca.Function("value", [vector, ca.vertcat(*marks)], [ca.densify(ca.vec(formula))])
-    arguments = [*ca.vertsplit(vector), *marks]
-    zero = ca.SX(0)
-    slots: dict[int, tuple[ca.SX, ca.SX, ca.SX, ca.SX]] = {}
-    change, size = [zero] * formula.numel(), [zero] * formula.numel()
-    for number in range(function.n_instructions()):
-        operation = function.instruction_id(number)
-        inputs, outputs = function.instruction_input(number), function.instruction_output(number)
-        if operation == ca.OP_OUTPUT:
-            change[outputs[1]], size[outputs[1]] = slots[inputs[0]][2:]
-        elif operation == ca.OP_INPUT:
-            place = inputs[1] + (vector.numel() if inputs[0] else 0)
-            if place == vector.numel() + k:
-                slots[outputs[0]] = sides[0], sides[1], sides[1] - sides[0], ca.fabs(sides[1] - sides[0])
-            else:
-                slots[outputs[0]] = arguments[place], arguments[place], zero, zero
-        elif operation == ca.OP_CONST:
-            constant = ca.SX(function.instruction_constant(number))
-            slots[outputs[0]] = constant, constant, zero, zero
-        else:
-            slots[outputs[0]] = _changed(operation, [slots[i] for i in inputs])
-    return ca.Function("change", [vector, ca.vertcat(*marks), sides], [ca.vertcat(*change), ca.vertcat(*size)])
-
-
-def _changed(
-    operation: int, operands: Sequence[tuple[ca.SX, ca.SX, ca.SX, ca.SX]]
-) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-    """Values on both sides, their difference, and the size of its terms."""
-    before, after = (
-        ca.SX.unary(operation, *v) if len(v) == 1 else ca.SX.binary(operation, *v)
-        for v in ([o[0] for o in operands], [o[1] for o in operands])
-    )
-    if all(o[2].is_zero() for o in operands):
-        return before, after, ca.SX(0), ca.SX(0)
-    first = operands[0]
-    if operation == ca.OP_NEG:
-        return before, after, -first[2], first[3]
-    if operation in (ca.OP_ADD, ca.OP_SUB):
-        sign = 1 if operation == ca.OP_ADD else -1
-        return before, after, first[2] + sign * operands[1][2], first[3] + operands[1][3]
-    if operation == ca.OP_MUL:
-        one, other = first[2] * operands[1][1], first[0] * operands[1][2]
-        size = first[3] * ca.fabs(operands[1][1]) + ca.fabs(first[0]) * operands[1][3]
-        return before, after, one + other, size
-    if operation == ca.OP_TWICE:
-        return before, after, 2 * first[2], 2 * first[3]
-    if operation == ca.OP_DIV and operands[1][2].is_zero():
-        return before, after, first[2] / operands[1][0], first[3] / ca.fabs(operands[1][0])
-    if operation == ca.OP_IF_ELSE_ZERO and first[2].is_zero():
-        chosen = operands[1]
-        return before, after, ca.if_else(first[0], chosen[2], 0), ca.if_else(first[0], chosen[3], 0)
-    return before, after, after - before, ca.fabs(before) + ca.fabs(after)
