@@ -57,7 +57,7 @@ ALGORITHM = """model T
   algorithm
     s := 0; p := 1;
     for i in 1:3 loop
-      s := s + a[i] * u "sum";
+      s := s + a[i] * u "sum" annotation(Evaluate = true);
       for j in 3:-1:i loop
         p := p + i * j;
         if j == 2 then p := 2 * p; else p := p - 1; end if;

@@ -26,6 +26,7 @@ from grisaille.modelica.full.statements_as_assertions import (
     condition_of,
     head_of,
     is_of_section,
+    is_seen_at,
     sides_of,
     word_of,
 )
@@ -332,7 +333,10 @@ class _Writer(Expressions):
         """A statement that the flattener knew as an assertion."""
         word, origin = word_of(entry), _origin(entry.get("span"), "")
         if word == SEE:
-            self._when_chain(next(chains))
+            chain = next(chains, None)
+            if chain is None or not is_seen_at(entry, chain):
+                raise Unwritable("a 'when' of an algorithm is not where it stood")
+            self._when_chain(chain)
         elif word in (SET, EQUAL):
             left, right = sides_of(entry)
             self.here = origin

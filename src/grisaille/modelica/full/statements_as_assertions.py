@@ -83,7 +83,7 @@ def _of_functions(bare: str, name: str) -> Iterator[Edit]:
         if made[1] != "function" or made[2] != name or closed is None:
             continue
         begun = list(_SECTION.finditer(bare, made.end(), closed.start()))
-        over = _NEXT.search(bare, begun[0].end()) if len(begun) == 1 else None
+        over = _next(bare, begun[0].end()) if len(begun) == 1 else None
         try:
             if over is not None:
                 yield from _OfFunction(bare, begun[0], over.start(), bare[made.end() : begun[0].start()]).edits
@@ -95,12 +95,18 @@ def _sections(bare: str) -> Iterator[Edit]:
     for begun in _SECTION.finditer(bare):
         if bare[: begun.start()].rstrip().endswith("initial") or _is_in_function(bare, begun.start()):
             continue
-        over = _NEXT.search(bare, begun.end())
+        over = _next(bare, begun.end())
         end = over.start() if over is not None else len(bare)
         try:
             yield from _Section(bare, begun, end).edits
         except _Unlike:
             continue
+
+
+def _next(bare: str, at: int) -> re.Match[str] | None:
+    """What ends a section: annotations of statements do not, those of the class do."""
+    found = _NEXT.finditer(bare, at)
+    return next((m for m in found if m[0] != "annotation" or bare[at : m.start()].rstrip()[-1:] in ("", ";")), None)
 
 
 def _is_in_function(bare: str, at: int) -> bool:
@@ -339,10 +345,10 @@ class _OfFunction(_Section):
 def _assertion(bare: str, at: int, sign: int, value: int, last: int, words: str) -> list[Edit]:
     """``target = value "words"`` as an assertion."""
     first = at + len(bare[at:sign]) - len(bare[at:sign].lstrip())
-    said = _DESCRIPTION.search(bare, value, last)
-    end = said.start(1) if said is not None else last
-    note = bare.find("annotation", value, end)
-    end = note if note >= 0 else end
+    note = re.compile(r"\bannotation\b").search(bare, value, last)
+    end = note.start() if note is not None else last
+    said = _DESCRIPTION.search(bare, value, end)
+    end = said.start(1) if said is not None else end
     return [(first, first, "assert(("), (sign, value, ">= ("), (end, last, f")){words}")]
 
 
@@ -443,6 +449,13 @@ def after_begin(body: list[Any]) -> list[Any]:
         if isinstance(statement, Mapping) and word_of(statement.get("Assert") or {}) == BEGIN:
             return body[k + 1 :]
     return body
+
+
+def is_seen_at(entry: Mapping[str, Any], chain: Mapping[str, Any]) -> bool:
+    """Whether a ``when`` is the one whose place in its section an assertion marks: its first mark is the next one."""
+    marks = (_message(one).split("|")[1] for one in (entry, chain["first"]["equations"][0]["Assert"]))
+    here, inside = (int(places.rpartition(",")[2]) for places in marks)
+    return inside == here + 1
 
 
 def is_of_section(chain: Mapping[str, Any]) -> bool:
