@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 import grisaille as gr
+from grisaille.errors import ModelError
 from grisaille.modelica.full.statements_as_assertions import with_assertions, with_entries_set
 
 pytestmark = pytest.mark.compiled
@@ -56,7 +57,7 @@ ALGORITHM = """model T
   algorithm
     s := 0; p := 1;
     for i in 1:3 loop
-      s := s + a[i] * u "sum";
+      s := s + a[i] * u "sum" annotation(Evaluate = true);
       for j in 3:-1:i loop
         p := p + i * j;
         if j == 2 then p := 2 * p; else p := p - 1; end if;
@@ -219,3 +220,44 @@ def test_the_level_of_an_assertion_is_kept() -> None:
         run(text % "warning")
     with pytest.raises(gr.GrisailleError, match="high"):
         run(text % "error")
+
+
+FUNCTIONS = """model T
+  function gcd "greatest" input Integer a "one"; input Integer b = 12; output Integer g;
+    protected Integer x = a, y = b, z, n;
+  algorithm n := 0; while y <> 0 and n < 6 loop z := mod(x, y); x := y; y := z; n := n + 1; end while; g := x; end gcd;
+  function cut input Real u; input Integer n = 5; output Real y;
+  algorithm y := 0; for i in 1:n loop if i > 3 then break; end if; y := y + u * i; end for; end cut;
+  function last input Real v[:]; input Real lim; output Integer k;
+  algorithm for i in size(v, 1):-1:1 loop k := i; if v[i] < lim then return; end if; end for; k := 0; end last;
+  function sums input Real u; output Real m[2]; output Boolean big; protected Real s;
+  algorithm s := 0;
+    for i in 1:2 loop for j in 1:2:5 loop s := s * 0.5 + u * i * j; if j == 3 then break; end if; end for; m[i] := s;
+    end for; big := s > 10; end sums;
+  model P Real y = cut(time), z = cut(time, 2); Integer k = last({time, 1, 2}, 1.5), g = gcd(integer(10 * time) + 6);
+    Real m[2]; Boolean big; equation (m, big) = sums(time); end P;
+  P p;
+end T;"""
+
+
+def test_functions_with_loops_that_end_early() -> None:
+    result = run(FUNCTIONS)
+    np.testing.assert_allclose(result["p.y"], 6 * TIMES)
+    np.testing.assert_allclose(result["p.z"], 3 * TIMES)
+    assert result["p.k"].values.tolist() == [2] * 4
+    assert result["p.g"].values.tolist() == [np.gcd(int(10 * t + 1e-9) + 6, 12) for t in TIMES]
+    for i, factor in enumerate((3.5, 8.0 - 0.125)):
+        np.testing.assert_allclose(result[f"p.m[{i + 1}]"], factor * TIMES)
+    assert result["p.big"].values.tolist() == [7.875 * t > 10 for t in TIMES]
+
+
+def test_what_such_a_function_gives_a_parameter_is_not_made_up() -> None:
+    text = """model T function count input Integer a; output Integer g; protected Integer x;
+      algorithm x := a; g := 0; while x > 0 loop x := x - 2; g := g + 1; end while; end count;
+      model P %s end P; P p; end T;"""
+    constant = "constant Integer n = count(6); Real y; equation if n == 3 then y = time; else y = 2; end if;"
+    np.testing.assert_allclose(run(text % constant)["p.y"], TIMES)
+    for body in ("parameter Integer n = count(6); Real y = n;", "parameter Integer n = count(6); Real y[n] = ones(n);"):
+        with pytest.raises(ModelError, match="'T' of The text cannot be flattened") as refused:
+            run(text % body)
+        assert "division by zero" not in str(refused.value)

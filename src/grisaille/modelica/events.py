@@ -103,16 +103,14 @@ class Events:
         """Variables of which a value before an event is asked for."""
         found: dict[str, None] = {}
         everything = list(tree.walk(*nodes))
-        assigned = {
-            n.target.path for n in everything if isinstance(n, tree.Assign) and isinstance(n.target, tree.Reference)
-        }
+        targets = [node.target for node in everything if isinstance(node, tree.Assign)]
+        assigned = {target.path for target in targets if isinstance(target, tree.Reference)}
         for node in everything:
-            is_edge = isinstance(node, tree.Calling) and node.name == "edge"
-            if is_edge and not assigned.isdisjoint(tree.references(*node.arguments)):
-                asked = True  # a formula of statements has no edges of its own
-            else:
-                asked = isinstance(node, tree.Calling) and node.name in ("pre", "change")
-            if asked:
+            if not isinstance(node, tree.Calling):
+                continue
+            # what statements set has no edges of its own
+            asked = node.name == "edge" and not assigned.isdisjoint(tree.references(*node.arguments))
+            if asked or node.name in ("pre", "change"):
                 paths = [path for path in tree.references(*node.arguments) if self.names.is_known(path)]
                 scalars = [name for path in paths for name in self.names.scalars(path)]
                 found |= {name: None for name in scalars if name in self.names.discrete}

@@ -21,6 +21,9 @@ _BEFORE_CLASS = frozenset("encapsulated partial pure impure final expandable ope
 _SECTIONS = frozenset("equation algorithm initial public protected external end annotation".split())
 
 
+_NUMBERS = ("Real", "Integer", "Boolean", "String")
+
+
 class OnlyFull(Refused):
     """A construct that full Modelica has, and Base Modelica has not."""
 
@@ -177,7 +180,8 @@ class _Parser(ExpressionParser):
             sizes = self._sizes() + first_sizes
             attributes, value = self._modification()
             if self.kind == "if":
-                raise OnlyFull(self.at, f"'{name}' is declared under a condition, which has no place in a flat model")
+                said = f"'{name}' is declared under a condition, which has no place in a flat model"
+                raise (Refused if type_name in _NUMBERS else OnlyFull)(self.at, said)
             words = self._words()
             annotation = self._annotation()
             found.append(tree.Declared(at, name, type_name, kinds, sizes, attributes, value, words, annotation))

@@ -21,10 +21,12 @@ from grisaille.modelica.full.statements_as_assertions import (
     INSIDE,
     SEE,
     SET,
+    after_begin,
     apart,
     condition_of,
     head_of,
     is_of_section,
+    is_seen_at,
     sides_of,
     word_of,
 )
@@ -87,6 +89,8 @@ class _Writer(Expressions):
         self.name = name
         self.places = Places(files)
         self.out = FlatText()
+        self._begun_range: list[str] = []
+        """The beginning of a loop whose end follows."""
         self._absent: set[str] = set()
         """Members of expandable connectors that are not there."""
         self.here = Origin()
@@ -143,7 +147,7 @@ class _Writer(Expressions):
             self._external(function["external"], origin)
         else:
             self.out.add("  algorithm", origin)
-            for statement in function["body"]:
+            for statement in after_begin(function["body"]):
                 self._statement(statement, "    ", origin)
         self.out.add(f"  end {quoted(name)};", origin)
 
@@ -329,13 +333,22 @@ class _Writer(Expressions):
         """A statement that the flattener knew as an assertion."""
         word, origin = word_of(entry), _origin(entry.get("span"), "")
         if word == SEE:
-            self._when_chain(next(chains))
+            chain = next(chains, None)
+            if chain is None or not is_seen_at(entry, chain):
+                raise Unwritable("a 'when' of an algorithm is not where it stood")
+            self._when_chain(chain)
         elif word in (SET, EQUAL):
             left, right = sides_of(entry)
             self.here = origin
             self.out.add(f"    {self.text(left)} {':=' if word == SET else '='} {self.text(right)};", origin)
         elif not word:
             self._assert(entry, "    ", origin)
+        elif word in ("from", "by"):
+            self._begun_range.append(self.text(sides_of(entry)[1]))
+        elif word == "to":
+            index, last = map(self.text, sides_of(entry))
+            self.out.add(f"    for {index} in {':'.join([*self._begun_range, last])} loop", origin)
+            self._begun_range = []
         elif word != INSIDE:
             self.here = origin
             self.out.add(f"    {head_of(word, self.text(condition_of(entry)[0]))}", origin)
@@ -403,7 +416,7 @@ class _Writer(Expressions):
         elif kind == "When":
             self._when(inner, indent, origin)
         elif kind == "Assert":
-            self._assert(inner, indent, origin)
+            self._told(inner, iter(()))
         elif kind in ("Return", "Break"):
             self.out.add(f"{indent}{kind.lower()};", origin)
         elif kind == "Reinit":

@@ -26,6 +26,7 @@ from grisaille.modelica.full.redeclarations import kept
 from grisaille.modelica.full.remedies import BALANCED, MAIN, Remedies, Texts, unbalanced
 from grisaille.modelica.full.remedies_of_types import with_marked_members
 from grisaille.modelica.full.replaceable_parts import with_own_modifiers
+from grisaille.modelica.full.statements_as_assertions import UNKNOWN
 from grisaille.modelica.refusals import Source
 
 AUTO, RUMOCA, OMC = "auto", "rumoca", "omc"
@@ -116,7 +117,8 @@ class _Flattening:
                 self._without |= worse
                 self._gather(text)
                 continue
-            refused = refused if worse else self._refusal(answer)
+            is_made = bool(refused) and UNKNOWN in str(answer["error"])
+            refused = refused if worse or is_made else self._refusal(answer)
             if not remedies.tried and _UNRESOLVED.search(str(answer["error"])):
                 newer = converted(text, older_names(text, self.libraries, guess=True))
                 if newer != text:

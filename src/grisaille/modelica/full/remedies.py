@@ -21,7 +21,12 @@ from grisaille.modelica.full.remedies_of_names import (
     without_input,
 )
 from grisaille.modelica.full.remedies_of_types import with_interface, with_member, with_other_kind
-from grisaille.modelica.full.statements_as_assertions import with_assertions, with_entries_set
+from grisaille.modelica.full.statements_as_assertions import (
+    with_assertions,
+    with_entries_set,
+    with_told_function,
+    with_told_returns,
+)
 from grisaille.modelica.full.table_texts import without_object
 
 SAMPLE = "grisaille_sample"
@@ -293,6 +298,13 @@ _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [
     (re.compile(r"expression shape mismatch"), _with_braces),
     (re.compile(r"expected a numeric expression, found Enumeration"), _with_named_ordinals),
     (re.compile(r"expression type mismatch: expected Real, found Integer"), _with_real_vectors),
+    (
+        re.compile(
+            r"unsupported Flat semantic owner `function (?:statement|loop reduction|loop domain)`: `(?:[\w.]+\.)?(\w+)`"
+        ),
+        lambda texts, found: with_told_function(texts, found[1]),
+    ),
+    (re.compile(r"owner `function return`"), lambda texts, found: with_told_returns(texts, MAIN)),
     (
         re.compile(r"unsupported model algorithm|not allowed in while-statement conditions or bodies"),
         lambda texts, found: with_assertions(texts),

@@ -17,6 +17,8 @@ from grisaille.modelica.full.mending import Edit, edited, end_of_argument, witho
 Texts = dict[str, str]
 MARK = "grisaille: "
 """How messages of assertions begin that stand for statements."""
+UNKNOWN = "cannot be evaluated: division by zero"
+"""What the compiler says where it runs a function that is told by assertions."""
 SET, EQUAL, BEGIN, END, SEE, INSIDE = "set", "equal", "begin", "end", "see when", "inside when"
 _SECTION = re.compile(r"(?<!initial )\balgorithm\b")
 _NEXT = re.compile(
@@ -53,16 +55,58 @@ def with_entries_set(texts: Texts, array: str) -> Texts:
     }
 
 
+def with_told_function(texts: Texts, name: str) -> Texts:
+    """The texts with the statements of the functions of this name as assertions, where all can be told so.
+
+    The variables are set before, to what cannot be computed (``div(a, a - a)``): whoever runs the function while a text
+    is flattened fails, and does not get another value.
+    """
+    return {
+        path: edited(text, _of_functions(without_words(text), name)) if name in text else text
+        for path, text in texts.items()
+    }
+
+
+def with_told_returns(texts: Texts, path: str) -> Texts:
+    """The texts with the functions of one that leave a loop by ``return``."""
+    bare = without_words(texts[path])
+    for made in _CLASS.finditer(bare):
+        closed = re.compile(rf"\bend\s+{made[2]}\s*;").search(bare, made.end())
+        if made[1] == "function" and closed is not None and re.search(r"\breturn\b", bare[made.end() : closed.start()]):
+            texts = with_told_function(texts, made[2])
+    return texts
+
+
+def _of_functions(bare: str, name: str) -> Iterator[Edit]:
+    for made in _CLASS.finditer(bare):
+        closed = re.compile(rf"\bend\s+{re.escape(name)}\s*;").search(bare, made.end())
+        if made[1] != "function" or made[2] != name or closed is None:
+            continue
+        begun = list(_SECTION.finditer(bare, made.end(), closed.start()))
+        over = _next(bare, begun[0].end()) if len(begun) == 1 else None
+        try:
+            if over is not None:
+                yield from _OfFunction(bare, begun[0], over.start(), bare[made.end() : begun[0].start()]).edits
+        except _Unlike:
+            continue
+
+
 def _sections(bare: str) -> Iterator[Edit]:
     for begun in _SECTION.finditer(bare):
         if bare[: begun.start()].rstrip().endswith("initial") or _is_in_function(bare, begun.start()):
             continue
-        over = _NEXT.search(bare, begun.end())
+        over = _next(bare, begun.end())
         end = over.start() if over is not None else len(bare)
         try:
             yield from _Section(bare, begun, end).edits
         except _Unlike:
             continue
+
+
+def _next(bare: str, at: int) -> re.Match[str] | None:
+    """What ends a section: annotations of statements do not, those of the class do."""
+    found = _NEXT.finditer(bare, at)
+    return next((m for m in found if m[0] != "annotation" or bare[at : m.start()].rstrip()[-1:] in ("", ";")), None)
 
 
 def _is_in_function(bare: str, at: int) -> bool:
@@ -79,6 +123,8 @@ class _Section:
     In equations each statement of a loop is written out for all values of the index before the next one is. So every
     assertion says in its message where its statement stands, and in its condition what the indices around it are.
     """
+
+    is_function = False
 
     def __init__(self, bare: str, begun: re.Match[str], end: int) -> None:
         self.bare, self.end = bare, end
@@ -110,10 +156,10 @@ class _Section:
                 return at
             if word is None:
                 at = self._plain(at)
-            elif word[1] == "break":
-                self.edits.append((word.start(1), word.end(), self._told("break")))
+            elif word[1] == "break" or (word[1] == "return" and self.is_function):
+                self.edits.append((word.start(1), word.end(), self._told(word[1])))
                 at = self._behind(word.end())
-            elif word[1] == "return" or (word[1] == "when" and self._around):
+            elif word[1] == "return" or (word[1] == "when" and (self._around or self.is_function)):
                 raise _Unlike
             else:
                 at = self._structure(word)
@@ -122,7 +168,7 @@ class _Section:
     def _structure(self, word: re.Match[str]) -> int:
         """``if``, ``for``, ``while`` or ``when``; where the next statement begins."""
         kind, first = word[1], word.start(1)
-        if kind in ("for", "when"):
+        if kind == "when" or (kind == "for" and not self.is_function):
             before = self._told("once" if kind == "for" else SEE)
             self.edits.append((first, first, f"{before}; "))
         loops = len(self._loops)
@@ -139,7 +185,7 @@ class _Section:
         self._around.pop()
         del self._loops[loops:]
         after = self._behind(word.end())
-        if kind in ("if", "while"):
+        if kind in ("if", "while") or (kind == "for" and self.is_function):
             self.edits.append((word.start(1), word.end(), self._told(f"end {kind}")))
         elif kind == "for":
             self.edits.append((after, after, f" {self._told('end for')};"))
@@ -158,7 +204,7 @@ class _Section:
             elif depth:
                 depth -= 1
             elif kind == "for":
-                self._indices(self.bare[at : found.start()])
+                self._for(word, found)
                 return found.end()
             elif kind in ("when", "elsewhen"):
                 self.edits.append((found.end(), found.end(), f" {self._told(INSIDE)};"))
@@ -168,6 +214,9 @@ class _Section:
                 self.edits.append((found.start(), found.end(), f"){self._words(kind)};"))
                 return found.end()
         raise _Unlike
+
+    def _for(self, word: re.Match[str], last: re.Match[str]) -> None:
+        self._indices(self.bare[word.end() : last.start()])
 
     def _indices(self, head: str) -> None:
         """``i in 1:n, j in n:-1:1``."""
@@ -219,13 +268,87 @@ class _Section:
         return last + 1
 
 
+_LOCAL = re.compile(
+    r"\s*(?:(?:public|protected)\s+)*(?:(input|output|parameter|constant)\s+)?([A-Za-z_][\w.]*)\s*(\[[^\]]*\])?\s*"
+    r"([A-Za-z_]\w*)\s*(\[[^\]]*\])?\s*(?:\([^;]*\)\s*)?(=[^;]*)?(?:\"[^\"]*\"\s*)?$",
+    re.DOTALL,
+)
+
+
+class _OfFunction(_Section):
+    """The algorithm of a function, whose loops are told by their ends: an index is a variable there."""
+
+    is_function = True
+
+    def __init__(self, bare: str, begun: re.Match[str], end: int, head: str) -> None:
+        self._named: list[str] = []
+        super().__init__(bare, begun, end)
+        declared = [m for m in map(_LOCAL.match, self._declarations(head)) if m is not None]
+        inputs = [(m[4], m[2], m[3] or m[5]) for m in declared if m[1] == "input" and m[2] not in ("Boolean", "String")]
+        if not inputs or len(declared) < len(self._declarations(head)):
+            raise _Unlike
+        name, kind, sizes = inputs[0]
+        some = f"sum({name})" if sizes else name
+        unknown = f"div({some}, {some} - {some})"
+        known = {m[4] for m in declared}
+        indices = [index for index in dict.fromkeys(self._named) if index not in known]
+        first = [f"{index} := {self._as('Integer', kind, unknown)};" for index in indices]
+        for m in declared:
+            if m[1] not in ("input", "parameter", "constant") and not m[6]:
+                value, dims = self._as(m[2], kind, unknown), m[5] or m[3] or ""
+                first.append(f"{m[4]} := {f'fill({value}, {dims[1:-1]})' if dims else value};")
+                if ":" in dims:
+                    raise _Unlike
+        own = "".join(f"protected Integer {index}; " for index in indices)
+        words = f'{own}algorithm {" ".join(first)} assert({some} > 0, "{MARK}{BEGIN}");'
+        self.edits[:2] = [(begun.start(), begun.end(), words)]
+
+    @staticmethod
+    def _declarations(head: str) -> list[str]:
+        described = re.match(r"\s*(\"[^\"]*\")?", head)
+        rest = head[described.end() if described is not None else 0 :]
+        found: list[str] = []
+        for one in rest.split(";"):
+            at, shared = (
+                0,
+                re.match(r"\s*(?:[a-z]+\s+)*[A-Za-z_][\w.]*\s*(?:\[[^\]]*\]\s*)?(?=\s[A-Za-z_]|(?<=\]))", one),
+            )
+            while at < len(one) and one.strip():
+                end = end_of_argument(one, at)
+                found.append(one[at:end] if at == 0 or shared is None else f"{shared[0]} {one[at:end]}")
+                at = end + 1
+        return found
+
+    @staticmethod
+    def _as(kind: str, given: str, value: str) -> str:
+        if kind == "Boolean":
+            return f"({value} > 0)"
+        return f"integer({value})" if kind == "Integer" and given != "Integer" else value
+
+    def _for(self, word: re.Match[str], last: re.Match[str]) -> None:
+        named = re.fullmatch(r"\s*(\w+)\s+in\s+(.*?)\s*", self.bare[word.end() : last.start()], re.DOTALL)
+        if named is None or end_of_argument(named[2], 0) < len(named[2]):
+            raise _Unlike
+        parts, at = [], 0
+        while at <= len(named[2]):
+            end = end_of_argument(named[2], at, ":")
+            parts.append(named[2][at:end].strip())
+            at = end + 1
+        if len(parts) not in (2, 3):
+            raise _Unlike
+        self._named.append(named[1])
+        words = ["from", "to"] if len(parts) == 2 else ["from", "by", "to"]
+        told = [f"assert(({named[1]} >= ({part})){self._words(w)};" for part, w in zip(parts, words, strict=True)]
+        self.edits.append((word.start(1), last.end(), " ".join(told)))
+
+
 def _assertion(bare: str, at: int, sign: int, value: int, last: int, words: str) -> list[Edit]:
     """``target = value "words"`` as an assertion."""
     first = at + len(bare[at:sign]) - len(bare[at:sign].lstrip())
-    said = _DESCRIPTION.search(bare, value, last)
-    end = said.start(1) if said is not None else last
-    note = bare.find("annotation", value, end)
-    end = note if note >= 0 else end
+    note = re.compile(r"\bannotation\b").search(bare, value, last)
+    end = note.start() if note is not None else last
+    said = _DESCRIPTION.search(bare, value, end)
+    end = said.start(1) if said is not None else end
     return [(first, first, "assert(("), (sign, value, ">= ("), (end, last, f")){words}")]
 
 
@@ -318,6 +441,21 @@ def _place(entry: Mapping[str, Any]) -> tuple[int, ...]:
     found = [int(place) for place in places.split(",")]
     counted = [index if sign == "+" else -index for index, sign in zip(condition_of(entry)[1], signs, strict=True)]
     return (*tuple(number for pair in zip(found, counted, strict=False) for number in pair), found[-1])
+
+
+def after_begin(body: list[Any]) -> list[Any]:
+    """The statements of a function without what was put before those that are told."""
+    for k, statement in enumerate(body):
+        if isinstance(statement, Mapping) and word_of(statement.get("Assert") or {}) == BEGIN:
+            return body[k + 1 :]
+    return body
+
+
+def is_seen_at(entry: Mapping[str, Any], chain: Mapping[str, Any]) -> bool:
+    """Whether a ``when`` is the one whose place in its section an assertion marks: its first mark is the next one."""
+    marks = (_message(one).split("|")[1] for one in (entry, chain["first"]["equations"][0]["Assert"]))
+    here, inside = (int(places.rpartition(",")[2]) for places in marks)
+    return inside == here + 1
 
 
 def is_of_section(chain: Mapping[str, Any]) -> bool:
