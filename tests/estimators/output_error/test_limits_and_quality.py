@@ -55,3 +55,27 @@ def test_numbers_that_grow_without_end_are_told(law: object, values: np.ndarray,
     assert not fit.converged and fit.estimate.evaluations < 300
     assert pytest.approx(20.0, rel=0.05) == fit["b"]
     assert re.search(rf"grows with n, .* without end: 'y' has nothing of what .* {becomes}", fit.status)
+
+
+class Counts(gr.Model):
+    """A decay onto a background, with least absolute errors."""
+
+    k, rest = gr.Parameter(0.3, bounds=(0.01, 3.0)), gr.Parameter(5.0, bounds=(0.01, 100.0))
+    s = gr.Parameter(1.3, bounds=(1e-4, 1e4))
+    x = gr.Variable(60.0)
+    y = gr.Output(x + rest, distribution=gr.laws.Laplace(scale=s))
+    equations = [der(x) == -k * x]
+
+
+@pytest.mark.parametrize("seed", [2, 6])
+def test_kinks_do_not_keep_a_fit_from_having_converged(seed: int) -> None:
+    """Slopes at rounded kinks said 0.002 standard errors where the least sum of absolute errors was 1e-5 away."""
+    times = np.linspace(0.0, 10.0, 60)
+    drawn = 60 * np.exp(-0.35 * times) + 4 + np.random.default_rng([0, seed]).laplace(size=60)
+    data = gr.Experiment(times, outputs={"y": drawn})
+    fit = gr.fit(Counts(), data, ["k", "rest", "s"], gr.OutputError())
+    assert fit.converged
+    for step in 1e-3 * np.vstack([np.eye(2), -np.eye(2)]):
+        k, rest = fit.estimate.theta[:2] + step * np.array(fit.std_errors)[:2]
+        assert np.abs(drawn - 60 * np.exp(-k * times) - rest).mean() >= fit.estimate.theta[2] * (1 - 1e-7)
+    assert not gr.fit(Counts(), data, ["k", "rest", "s"], gr.OutputError(max_evaluations=12)).converged

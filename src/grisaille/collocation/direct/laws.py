@@ -66,7 +66,7 @@ class LawCost:
     @property
     def width(self) -> int:
         """How many numbers that are."""
-        return self.parts[-1].stop
+        return int(self.parts[-1].stop)
 
     def cost(self, arguments: Sequence[ca.SX], data: ca.SX, a: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Return the expansion, and Fisher's information of a sample in a."""

@@ -20,14 +20,15 @@ def errors_beside_recorded(estimate: Estimate) -> np.ndarray:
         return errors
     flat = estimate.cases[0].trial.flat
     outputs = tuple(dict.fromkeys(s.output for c in estimate.cases for s in c.samples))
-    problem, left = MeasuredProblem(estimate.unknowns, estimate.cases, output_laws(flat, outputs)), []
+    problem = MeasuredProblem(estimate.unknowns, estimate.cases, output_laws(flat, outputs))
+    left, at = list[np.ndarray](), 0
     for case, prediction in zip(estimate.cases, estimate.evaluation.predictions, strict=True):
         laws = problem.laws_at(case, prediction, estimate.theta)
         for s, law in zip(case.samples, laws, strict=True):
-            at = sum(len(e) for e in left)
             own = errors[at : at + len(s.values)]
+            at += len(s.values)
             if s.output in wrapped:
                 beside = s.values - np.asarray(law.mean)
                 own = np.where(np.isfinite(beside), beside, own)
             left.append(own)
-    return np.concatenate([*left, errors[sum(len(e) for e in left) :]])
+    return np.concatenate([*left, errors[at:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_
 from grisaille.estimation.problem import Evaluation
 from grisaille.trial.unknown import Unknown
 
+E = TypeVar("E", bound=Evaluation)
+
 
 def reseeded(estimate: Estimate, seed: int) -> Estimate:
     """Return an estimate with the residuals of a seed; itself where no output has a law."""
@@ -25,9 +28,7 @@ def reseeded(estimate: Estimate, seed: int) -> Estimate:
     return replace(estimate, evaluation=found)
 
 
-def with_quantile_residuals(
-    evaluation: Evaluation, unknowns: Sequence[Unknown], cases: Sequence[Case], seed: int = SEED
-) -> Evaluation:
+def with_quantile_residuals(evaluation: E, unknowns: Sequence[Unknown], cases: Sequence[Case], seed: int = SEED) -> E:
     """Return an evaluation with quantile residuals of the outputs that declare laws; those of others stay."""
     flat = cases[0].trial.flat
     outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))

@@ -109,7 +109,8 @@ def _conclude(
     if method.covariance == "sandwich":
         around = _sandwich(evaluation, inverse, free & seen)
         covariance = without_undetermined(without_undetermined(around, undetermined), free & ~seen)
-    decrement = _decrement(near, expected, free & seen)
+    has_kinks = any(not law.law.is_smooth for law in problem.laws.values())
+    decrement = (_beside_kinks if has_kinks else _decrement)(near, expected, free & seen)
     converged = not search.endless and decrement < NEAR and evaluation.discretisation < COARSE
     notes = describe_determination(
         search.unknowns, evaluation.theta, root_of(evaluation.curvature), covariance, free,
@@ -151,6 +152,18 @@ def _decrement(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.
     slope = np.where(known, evaluation.slope, 0.0)
     inner = np.where(np.outer(known, known), covariance, 0.0)
     return float(np.sqrt(max(float(slope @ inner @ slope), 0.0)))
+
+
+def _beside_kinks(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.ndarray) -> float:
+    """Return the same where kinks are rounded: slopes change within a rounding, so the step counts, not the slope."""
+    known = told & np.isfinite(np.diag(covariance))
+    if not known.any():
+        return 0.0
+    both = np.ix_(known, known)
+    bend, slope = evaluation.curvature[both], evaluation.slope[known]
+    size = np.sqrt(np.diag(bend))
+    step = np.linalg.lstsq(bend / np.outer(size, size), slope / size, rcond=None)[0] / size
+    return float(np.sqrt(max(float(step @ np.linalg.solve(covariance[both], step)), 0.0)))
 
 
 def _sandwich(evaluation: MeasuredEvaluation, inverse: np.ndarray, told: np.ndarray) -> np.ndarray:
