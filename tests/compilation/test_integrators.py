@@ -36,9 +36,9 @@ def built(monkeypatch, tmp_path):
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
     once = compiler.Compiler.build
 
-    def build(self, sources, main, flags):
+    def build(self, sources, main, flags, kept):
         found.append(sources[main].rsplit('#include "', 1)[1].split('"')[0])
-        return once(self, sources, main, flags)
+        return once(self, sources, main, flags, kept)
 
     monkeypatch.setattr(compiler.Compiler, "build", build)
     return found
