@@ -104,7 +104,8 @@ def _undecodable(file: Path, encoding: str, error: UnicodeError) -> DataError:
     else:
         likely, why = "utf-8", str(error)
     return DataError(
-        f"{file.name} is not {encoding} text: {why}. Name its encoding, such as encoding='{likely}' (--encoding {likely})."
+        f"{file.name} is not {encoding} text: {why}. Name its encoding, such as encoding='{likely}' "
+        f"(--encoding {likely})."
     )
 
 
