@@ -53,6 +53,21 @@ def test_a_fit_is_refused_before_it_is_posed(small):
         gr.fit(Tank(), data, method=gr.KalmanML())
 
 
+def test_starts_and_surfaces_are_refused_before_they_are_made(small):
+    """Two thousand million starts were NumPy's ``MemoryError``; a grid of lists was made until the system ended it."""
+    data = gr.Experiment([0.0, 1.0, 2.0], {}, {"y": [0.5, 0.9, 1.2]})
+    given = {"method": gr.OutputError(compiled=False), "executor": "serial"}
+    for starts in ({"starts": 10**9}, {"starts": 10**9, "sampling": "latin"}):
+        with pytest.raises(InsufficientMemoryError, match=r"1000000000 starts of 1 unknowns .* starts would fit"):
+            gr.multistart(Tank(), data, ["k"], **starts, **given)
+    grid = {"k": np.linspace(0.2, 1.0, 10**4), "start(h)": np.linspace(0.2, 1.0, 10**4)}
+    with pytest.raises(InsufficientMemoryError, match="100000000 starts of 2 unknowns"):
+        gr.multistart(Tank(), data, ["k", "start(h)"], sampling=grid, **given)
+    fit = gr.fit(Tank(), data, ["k", "start(h)"], given["method"])
+    with pytest.raises(InsufficientMemoryError, match=r"100000 by 100000 points .* 1280 by as many would fit"):
+        fit.surface("k", "start(h)", points=100_000)
+
+
 def test_available_is_the_least_of_machine_groups_and_limits(tmp_path, monkeypatch):
     process, groups = tmp_path / "proc", tmp_path / "cgroup"
     (process / "self").mkdir(parents=True)

@@ -58,7 +58,8 @@ def test_seconds_count_where_they_were_said() -> None:
     assert record().check(House()) == () and record().clock.unit == "s"
     said = record("s")
     assert said.fingerprint == record().fingerprint
-    for made in (said.resample(1.0), said.replace(name="b"), record().replace(unit="s"), gr.Experiment.from_dataset(said.to_dataset())):
+    again = gr.Experiment.from_dataset(said.to_dataset())
+    for made in (said.resample(1.0), said.replace(name="b"), record().replace(unit="s"), again):
         assert "Times are in s in the data" in made.check(House())[0]
     for units, count in (("s,,\n", 1), ("", 0)):
         read = gr.Experiment.from_csv(io.StringIO(f"t,u,y\n{units}0,1,2\n1,1,2\n2,1,2\n"), "t", ["u"], ["y"])

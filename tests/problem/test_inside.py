@@ -80,6 +80,15 @@ def test_links_that_stay_inside_are_followed(tmp_path: Path) -> None:
     assert gr.load_problem(elsewhere).experiments[0].name == "same"
 
 
+def test_a_link_to_nothing_is_named_as_such(tmp_path: Path) -> None:
+    """"There is no file 'same.csv'. Did you mean 'same.csv'?" it said."""
+    folder = write(tmp_path / "tank")
+    (folder / "same.csv").symlink_to("data/other.csv")
+    write(folder, changed("data/run.csv", "same.csv"))
+    (finding,) = lint(folder).errors
+    assert finding.message == "'same.csv' is a link to a file that is not there."
+
+
 @pytest.mark.parametrize("name", ["C:/x.py", "C:x.py", "\\\\server\\x.py", "a\\..\\..\\x.py", "/x.py", "a\0b.py"])
 def test_other_systems_ways_out(tmp_path: Path, name: str) -> None:
     assert leads_outside(tmp_path, name)

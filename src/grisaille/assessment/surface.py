@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from grisaille.assessment.deviances import Deviances, check_level, deviances_of,
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
+from grisaille.memory import DOUBLE, require_memory
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
+COPIES = 4
+"""Numbers that are held for each point, at most."""
 WIDTH = 4.0
 """Standard errors to each side, where no range is given."""
 
@@ -87,6 +91,10 @@ def surface(
         raise EstimationError(f"A surface needs two different unknowns, not '{first}' twice.")
     if others not in ("held", "profiled"):
         raise EstimationError(f"others is {others!r}; it must be 'held' or 'profiled'.")
+    require_memory(
+        COPIES * DOUBLE * points**2, f"A surface of {points} by {points} points",
+        lambda available: f"{isqrt(available // (COPIES * DOUBLE))} by as many would fit: give fewer points=.",
+    )  # fmt: skip
     k = (index_of(fit, first), index_of(fit, second))
     unknowns = [fit.estimate.unknowns[i] for i in k]
     deviances = deviances_of(fit, first, second)

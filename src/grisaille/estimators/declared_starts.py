@@ -418,5 +418,5 @@ def _sentence(accused: Sequence[Accused], several: bool, moved: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Two digits; whole numbers in full."""
-    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+    """Two digits; whole numbers in full up to a million."""
+    return f"{value:.0f}" if 100 <= value < 1e6 else f"{value:.2g}"

@@ -103,7 +103,10 @@ def _undecodable(file: Path, encoding: str, error: UnicodeError) -> DataError:
         likely, why = "latin-1", f"line {line} holds the byte {error.object[error.start]:#04x}"
     else:
         likely, why = "utf-8", str(error)
-    return DataError(f"{file.name} is not {encoding} text: {why}. Name its encoding, such as encoding='{likely}'.")
+    return DataError(
+        f"{file.name} is not {encoding} text: {why}. Name its encoding, such as encoding='{likely}' "
+        f"(--encoding {likely})."
+    )
 
 
 def _begin(source: str) -> str:

@@ -49,7 +49,10 @@ def _files(folder: Path, table: Mapping[str, Any], place: Place, findings: Findi
             return []
     files = [folder / one for one in found if (folder / one).is_file()]
     if not files:
-        there = sorted(str(p.relative_to(folder)) for p in folder.glob("**/*.csv"))
+        if (folder / name).is_symlink():
+            findings.error((*place, "file"), f"{name!r} is a link to a file that is not there.")
+            return []
+        there = sorted(str(p.relative_to(folder)) for p in folder.glob("**/*.csv") if p.is_file())
         hint = suggestion(name, there) if there else "There is no .csv file in the folder."
         findings.error((*place, "file"), f"there is no file {name!r} in the folder {str(folder)!r}. {hint}")
     return files

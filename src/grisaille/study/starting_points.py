@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +22,13 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.problem import Problem
 from grisaille.laws import Law
+from grisaille.memory import DOUBLE, require_memory
 from grisaille.study.seeds import uniforms
 from grisaille.trial.unknown import Unknown
 
 SAMPLINGS = ("sobol", "latin", "grid")
+COPIES = 8
+"""Numbers that are held for each number of a start, at most."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,21 @@ def make_starts(
         raise EstimationError(f"starts is {starts!r}; it must be a whole number above zero.")
     spans = [_range(u, ranges) for u in unknowns]
     _refuse_strangers(unknowns, ranges)
+    _require_room(starts, len(unknowns))
     shares = {"sobol": _sobol, "latin": _latin, "grid": _grid}[sampling](starts, len(unknowns), seed)
     columns = [_place(u, span, s) for u, span, s in zip(unknowns, spans, shares.T, strict=True)]
     return Starts(
         np.column_stack(columns), f"{sampling} in {[(u.name, *s) for u, s in zip(unknowns, spans, strict=True)]}"
     )
+
+
+def _require_room(starts: int, dimensions: int) -> None:
+    """Numbers that fill a space are powers of two, and there are some copies of them."""
+    each = COPIES * DOUBLE * dimensions
+    require_memory(
+        each * starts, f"{starts} starts of {dimensions} unknowns",
+        lambda available: f"{available // each} starts would fit: ask for fewer.",
+    )  # fmt: skip
 
 
 def _sobol(starts: int, dimensions: int, seed: int) -> np.ndarray:
@@ -134,6 +148,8 @@ def _given_points(unknowns: Sequence[Unknown], sampling: Any) -> np.ndarray:
             raise EstimationError("sampling= holds no points.")
         columns = list(sampling) if isinstance(sampling, Mapping) else [str(c) for c in sampling.columns]
         _refuse_strangers(unknowns, dict.fromkeys(columns), "sampling")
+        if isinstance(sampling, Mapping):
+            _require_room(math.prod(len(values) for values in sampling.values()), len(columns))
         rows = itertools.product(*sampling.values()) if isinstance(sampling, Mapping) else sampling.to_numpy()
         listed = np.array(list(rows), dtype=float).reshape(-1, len(columns))
         points = np.full((len(listed), len(names)), np.nan)
