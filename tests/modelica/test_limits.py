@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from modelica.texts import model
 
@@ -42,6 +44,21 @@ TEXTS = {
     ),
     "digits": (model(f"Real x; equation x = {'9' * 100000};"), "not finite"),
 }  # fmt: skip
+
+
+def test_comments_without_an_end_are_looked_through_once() -> None:
+    """Each of them was looked for up to the end of the text: minutes for 200 000."""
+    before = time.process_time()
+    with pytest.raises(ModelError, match=r"a comment begins with .* and does not end"):
+        gr.read_modelica(f"package 'M';\n{'/* ' * 100_000}")
+    assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize("source", ["hallo " * 1000, "a\0b"])
+def test_what_is_neither_a_text_nor_a_path(source: str) -> None:
+    with pytest.raises(ModelError, match="cannot be read: ") as refused:
+        gr.read_modelica(source)
+    assert len(str(refused.value)) < 500
 
 
 @pytest.mark.parametrize("what", TEXTS)

@@ -81,7 +81,7 @@ def test_links_that_stay_inside_are_followed(tmp_path: Path) -> None:
 
 
 def test_a_link_to_nothing_is_named_as_such(tmp_path: Path) -> None:
-    """ "There is no file 'same.csv'. Did you mean 'same.csv'?" it said."""
+    """It was called missing, with itself as what may have been meant."""
     folder = write(tmp_path / "tank")
     (folder / "same.csv").symlink_to("data/other.csv")
     write(folder, changed("data/run.csv", "same.csv"))

@@ -39,6 +39,8 @@ from grisaille.modelica.tables import files_of
 
 LARGEST = 64 * 2**20
 """Bytes of the largest text that is read."""
+LONGEST = 300
+"""Letters of a path that a refusal shows."""
 FLATTENED = "FittedModel"
 LONGEST_KEPT = 1_000_000
 """Letters of a text given as such that are kept with the model."""
@@ -242,16 +244,18 @@ def _text(source: Any) -> tuple[str, str, Path | None]:
     if not isinstance(source, str | Path):
         raise ModelError(f"read_modelica takes a path or a text, got {source!r} ({type(source).__name__}).")
     path = Path(source)
+    shown = str(path) if len(str(path)) <= LONGEST else f"{str(path)[:LONGEST]}…"
     try:
         if path.exists() and not path.is_file():
             raise ModelError(f"{path} is no file.")
         if path.stat().st_size > LARGEST:
             raise ModelError(f"{path} has more than {LARGEST // 2**20} MiB and is not read.")
         return path.read_text("utf-8"), path.name, path
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not a text in UTF-8.") from None
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise ModelError(f"{shown!r} cannot be read: {words}. (A text has semicolons or lines.)") from None
 
 
 def _model(classes: list[tree.Class], name: str | None, label: str) -> tree.Class:

@@ -25,10 +25,13 @@ _TOKEN = re.compile(
     | (?P<text>"[^"\\]*(?:\\.[^"\\]*)*")
     | (?P<open>/\*)
     | (?P<symbol>:=|<=|>=|<>|==|\.\+|\.-|\.\*|\./|\.\^|[-+*/^=<>()\[\]{},;:.])
+    | (?P<stray>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
 
+COMMENT_OR_TEXT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*(?:\"|\Z)", re.DOTALL)
+"""What holds no words of the language; unfinished ones reach to the end, so that a text is looked through once."""
 NOTHING = "#EMPTY#"
 """What OpenModelica writes for the value of a parameter that it has not found."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -50,10 +53,8 @@ class Tokens:
         kinds, values, offsets = self.kinds.append, self.values.append, self.at.append
         at = 0
         for match in _TOKEN.finditer(text):
-            if match.start() != at:
-                break
             kind, word = match.lastgroup, match.group()
-            if kind == "open":
+            if kind in ("open", "stray"):
                 break
             if kind != "space":
                 kinds(_kind(kind, word))

@@ -42,7 +42,8 @@ def check_record(record: Mapping[str, Any]) -> None:
 
 def check_fields(value: Any, *but: str) -> None:
     """Raise where a field of a dataclass, or of one inside it, is of another kind than it declares."""
-    for name, kind in _kinds(type(value)).items():
+    cls: Any = type(value)
+    for name, kind in _kinds(cls).items():
         found = getattr(value, name)
         if name not in but and not is_of(found, kind):
             raise TypeError(f"{type(value).__name__}.{name} is {_short(found)}")
@@ -78,7 +79,7 @@ def is_of(value: Any, kind: Any) -> bool:
 
 
 @cache
-def _kinds(cls: type) -> dict[str, Any]:
+def _kinds(cls: Any) -> dict[str, Any]:
     """Kinds of the fields of a dataclass, as far as its module knows them."""
     found = {}
     for one in fields(cls):

@@ -125,7 +125,12 @@ def _restore(
 def _check_targets(fit: Fitted) -> None:
     """Raise where an unknown is one of something that the model does not have."""
     flat = structure_of(fit.initial_model).model
-    tables = {"parameter": flat.parameters, "start": flat.variables, "noise": flat.outputs, "scale": flat.disturbances}
+    tables: dict[str, Mapping[str, Any]] = {
+        "parameter": flat.parameters,
+        "start": flat.variables,
+        "noise": flat.outputs,
+        "scale": flat.disturbances,
+    }
     for unknown in fit.estimate.unknowns:
         if unknown.kind in tables and unknown.target not in tables[unknown.kind]:
             raise KeyError(f"{unknown.name} is one of '{unknown.target}', which the model does not have")

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 from grisaille.modelica.full.conversions import Conversion, conversion, converted, used_versions
+from grisaille.modelica.tokens import COMMENT_OR_TEXT
 
-_BARE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _IMPORT = re.compile(r"\bimport\s+(?:(\w+)\s*=\s*)?([\w.]+?)(\.\*|\.\{[^}]*\})?\s*[;\"]")
 _NAME = re.compile(r"(?<![\w.'])\.?[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*")
 _WHOLE = re.compile(r"(?:\bextends|=)\s*(\.?[A-Za-z_][\w.]*)")
@@ -110,7 +110,7 @@ def libraries_in(roots: Iterable[Path]) -> dict[str, Place]:
     found: dict[str, Place] = {}
     for root in roots:
         if root.is_file():
-            said = _FIRST.match(_BARE.sub(" ", root.read_text("utf-8", errors="replace")))
+            said = _FIRST.match(COMMENT_OR_TEXT.sub(" ", root.read_text("utf-8", errors="replace")))
             own = {said[1]: Place(root, said[1])} if said else {}
         elif (root / "package.mo").is_file():
             name = root.resolve().name.partition(" ")[0]
@@ -155,7 +155,7 @@ class _Search:
 
     def read(self, text: str, place: Place | None) -> None:
         """Finds what the names of one text stand for."""
-        bare = _BARE.sub(lambda match: '"' if match[0].startswith('"') else " ", text)
+        bare = COMMENT_OR_TEXT.sub(lambda match: '"' if match[0].startswith('"') else " ", text)
         scopes: list[Names] = [*(around.inner for around in place.chain()), self.libraries] if place else [
             self.libraries
         ]  # fmt: skip

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from grisaille.modelica.full.table_texts import Edit as Edit
 from grisaille.modelica.full.table_texts import find_last, names_of_tables, resource_calls, surfaces
+from grisaille.modelica.tokens import COMMENT_OR_TEXT
 
-_APART = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SETTLED = re.compile(r"\b(?:parameter|constant)\b")
 _EVALUATE = re.compile(r"\bEvaluate(?=\s*=)")
 _SELECT = re.compile(r"\bstateSelect\s*=\s*(?=if\b)")
@@ -49,7 +49,7 @@ def mended(text: str) -> str:
 
 def without_words(text: str) -> str:
     """A text of the same length without comments and the insides of texts."""
-    return _APART.sub(lambda match: _blank(match[0]), text)
+    return COMMENT_OR_TEXT.sub(lambda match: _blank(match[0]), text)
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:

@@ -16,8 +16,8 @@ from grisaille.modelica.library import SIMPLE
 from grisaille.modelica.parsing import OnlyFull, parse
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tables import Places
+from grisaille.modelica.tokens import COMMENT_OR_TEXT
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
 _QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'")
 _CONNECT = re.compile(r"\bconnect\s*\(")
@@ -88,7 +88,7 @@ def _is_plain(made: tree.Class) -> bool:
 
 def _needs_package(text: str, file: Path | None) -> bool:
     """Whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
-    within = _WITHIN.match(_COMMENT.sub(" ", text))
+    within = _WITHIN.match(COMMENT_OR_TEXT.sub(" ", text))
     if within is None or not within[1] or package_of(file) is None:
         return False
     classes = every_class(parse(text))
@@ -111,7 +111,7 @@ def every_class(classes: Iterable[tree.Class], prefix: str = "") -> list[tuple[s
 
 def _bare(text: str) -> str:
     """A text without comments, texts and quoted names."""
-    return _QUOTED.sub("''", _COMMENT.sub(" ", text))
+    return _QUOTED.sub("''", COMMENT_OR_TEXT.sub(" ", text))
 
 
 def whole(
@@ -154,13 +154,13 @@ def meant_name(wanted: tuple[str, str, str, list[Path]]) -> str:
 
 def name_in_file(text: str, name: str | None) -> str | None:
     """The name of a model without the package that its file stands within."""
-    within = _WITHIN.match(_COMMENT.sub(" ", text)) if name is not None else None
+    within = _WITHIN.match(COMMENT_OR_TEXT.sub(" ", text)) if name is not None else None
     return name.removeprefix(f"{within[1]}.") if within and within[1] and name is not None else name
 
 
 def full_name(text: str, name: str) -> str:
     """The name of a model with the package that its file stands within."""
-    within = _WITHIN.match(_COMMENT.sub(" ", text))
+    within = _WITHIN.match(COMMENT_OR_TEXT.sub(" ", text))
     package = f"{within[1]}." if within and within[1] else ""
     return name if name.startswith(package) else f"{package}{name}"
 
@@ -180,7 +180,7 @@ def libraries_of_environment() -> list[Path]:
 
 def experiment_of(text: str, name: str | None) -> dict[str, float]:
     """What the annotation of a model says of a run, ``{"StopTime": 10.0}``: the flattener leaves it out."""
-    plain = _COMMENT.sub("", text)
+    plain = COMMENT_OR_TEXT.sub("", text)
     last = re.escape(name.rpartition(".")[2]) if name is not None else r"(?:\w+|'[^'\n]*')"
     own = re.search(rf"\b(?:{'|'.join(MODELS)})\s+({last})(?!\w).*?\bend\s+\1\s*;", plain, re.DOTALL)
     said = re.search(r"\bexperiment\s*\(([^()]*)\)", own[0]) if own else None
@@ -189,7 +189,7 @@ def experiment_of(text: str, name: str | None) -> dict[str, float]:
 
 def _head(text: str, label: str) -> tuple[str, str, str]:
     """(the package a file stands within, kind and name of its first class)."""
-    plain = _COMMENT.sub(lambda m: " " * (m.end() - m.start()), text)
+    plain = COMMENT_OR_TEXT.sub(lambda m: " " * (m.end() - m.start()), text)
     within = _WITHIN.match(plain)
     found = _CLASS.match(plain, within.end() if within else 0)
     if found is None:
