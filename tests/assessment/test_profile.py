@@ -155,6 +155,7 @@ def test_mistakes() -> None:
         (lambda: fit.profile("r"), "'r' was not estimated; choose from p, q"),
         (lambda: fit.profile("q", level=95), "between 0 and 1"),
         (lambda: fit.profile("q", points=1), "at least 2"),
+        (lambda: fit.profile("q", points=10**9), "at most 1000"),
     ):
         with pytest.raises(EstimationError, match=words):
             call()

@@ -34,6 +34,8 @@ REACH, LOG_REACH = 1e3, 30.0
 """How far it is followed at all, in scaled unknowns or logarithms."""
 NEAR_ZERO = 1e-3
 """Of an estimate that is followed by its logarithm: below, the lower bound itself is looked at."""
+MOST_POINTS = 1000
+"""On a side: each is a fit, and a picture shows no more."""
 NARROW = 0.2
 """Of the first step: over less the deviance does not grow beyond the limit without a jump."""
 
@@ -89,6 +91,8 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     k = index_of(fit, name)
     if points < 2:
         raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
+    if points > MOST_POINTS:
+        raise EstimationError(f"points is {points!r}; each is a fit, so give at most {MOST_POINTS} on each side.")
     deviances = deviances_of(fit, name)
     limit = deviances.threshold(level, threshold, (k,))
     error = float(fit.std_errors[k]) if fit.estimate.free[k] else 0.0

@@ -19,7 +19,8 @@ from grisaille.modelica.tables import Places
 from grisaille.modelica.tokens import COMMENT_OR_TEXT
 
 _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
-_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'")
+_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*+'?")
+"""One that does not end goes to the end of its line, so that a text is read once whatever it holds."""
 _CONNECT = re.compile(r"\bconnect\s*\(")
 _ONLY_FULL = re.compile(
     r"\b(?:extends(?!\s+ExternalObject\b)|import|connector|connect|redeclare|replaceable|constrainedby|inner|outer|"
