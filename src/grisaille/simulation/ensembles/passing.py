@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.cache import Cache, Same
+from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
 from grisaille.simulation.ensembles.engines import Engine, Setting
 from grisaille.structure.bends import RateBends
 
@@ -27,6 +30,10 @@ MOST_CELLS = 2000
 """Cells with bends of one realization that are looked at; evenly chosen ones where there are more."""
 MISSED = 10.0
 """Tolerances that matter."""
+MOST_KEPT = 100_000
+"""Points of a function that is kept."""
+_OF_POINTS: Cache[FlatEvaluation] = Cache(16)
+"""Functions of many points in one call."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,10 @@ class _Looking:
         return self._evaluated(function, times[cells] + shares * (times[cells + 1] - times[cells]), between)
 
     def _evaluated(self, function: ca.Function, times: Floats, states: Floats) -> Floats:
-        s = self.setting
-        u = np.zeros((s.system.nu, times.size))
-        p = np.repeat(s.p[: s.system.np, None], times.size, axis=1)
-        return np.array(function(times[None, :], states.T, u, p).full()).T
+        count, s = times.size, self.setting
+        if not count:
+            return np.zeros((0, function.numel_out(0)))
+        make = partial(flat_over_points, function, count, (2, 3))
+        evaluate = make() if count > MOST_KEPT else _OF_POINTS.get((Same(function), count), make)
+        found = evaluate(times, np.ascontiguousarray(states), np.zeros(s.system.nu), s.p[: s.system.np])
+        return found[0].reshape(count, -1)
