@@ -19,6 +19,8 @@ from rich.table import Table
 from timing import best_of
 
 import grisaille as gr
+from grisaille.compilation.schemes import AUTO, Scheme
+from grisaille.compilation.task import Task
 from grisaille.simulation.integration import integrate
 
 EPILOG = """
@@ -51,7 +53,7 @@ class Stopwatch:
     def __getattr__(self, name: str) -> object:
         return getattr(self._kernel, name)
 
-    def call(self, scheme: object, task: object) -> None:
+    def call(self, scheme: Scheme, task: Task) -> None:
         begin = time.thread_time()
         self._kernel.call(scheme, task)  # type: ignore[attr-defined]
         self.seconds += time.thread_time() - begin
@@ -63,7 +65,7 @@ def compiled_loop(case: Case, rtol: float, seconds: float) -> Point:
     best, spent = math.inf, 0.0
     while spent < seconds:
         task, kernel = copy.deepcopy(prepared.task), Stopwatch(prepared.kernel)
-        integrate(kernel, task, "auto")  # type: ignore[arg-type]
+        integrate(kernel, task, AUTO)  # type: ignore[arg-type]
         best, spent = min(best, kernel.seconds), spent + kernel.seconds + 1e-4
     end = dict(zip(prepared.structure.system.observed_names, map(float, task.y[-1]), strict=True))
     return Point(rtol, best, case.digits(end))
