@@ -4,7 +4,8 @@
 
 Exports of ``Modelica.Media.IdealGases`` mixtures write these out for what a model calls, but do not bring the functions
 that are solved for T, nor the sums that those call. Polynomials of gases, h_i and s_i: B. J. McBride, M. J. Zehe,
-S. Gordon, "NASA Glenn Coefficients for Calculating Thermodynamic Properties of Individual Species", NASA/TP-2002-211556.
+S. Gordon, "NASA Glenn Coefficients for Calculating Thermodynamic Properties of Individual Species",
+NASA/TP-2002-211556.
 """
 
 from __future__ import annotations
