@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import math
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from rich.table import Table
 from timing import best_of
 
 import grisaille as gr
-from grisaille.compilation.schemes import AUTO, Scheme
+from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.task import Task
 from grisaille.simulation.integration import integrate
 
@@ -64,8 +63,8 @@ def compiled_loop(case: Case, rtol: float, seconds: float) -> Point:
     prepared = case.prepare(rtol)
     best, spent = math.inf, 0.0
     while spent < seconds:
-        task, kernel = copy.deepcopy(prepared.task), Stopwatch(prepared.kernel)
-        integrate(kernel, task, AUTO)  # type: ignore[arg-type]
+        task, kernel = prepared.plan.task(), Stopwatch(prepared.plan.kernel)
+        integrate(kernel, task, prepared.plan.among)  # type: ignore[arg-type]
         best, spent = min(best, kernel.seconds), spent + kernel.seconds + 1e-4
     end = dict(zip(prepared.structure.system.observed_names, map(float, task.y[-1]), strict=True))
     return Point(rtol, best, case.digits(end))
