@@ -106,7 +106,7 @@ def _without(nodes: list[tree.Node], is_left_out: Callable[[tree.Node], bool]) -
         if isinstance(node, tree.If | tree.When):
             branches: list[Any] = [(condition, _without(body, is_left_out)) for condition, body in node.branches]
             if any(body for _, body in branches) or not any(body for _, body in node.branches):
-                found.append(replace(node, branches=branches))
+                found.append(type(node)(node.at, branches))
         elif not is_left_out(node):
             found.append(node)
     return found
