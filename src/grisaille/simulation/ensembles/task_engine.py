@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille import interrupts
-from grisaille.cache import Same
+from grisaille.cache import Cache, Same
 from grisaille.compilation.batch_native import processors
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
@@ -58,13 +58,19 @@ class Solver:
     error_estimate: float
 
 
+_FORMS: Cache[Integrated] = Cache(16)
+"""Systems with moving signals, held at their events."""
+
+
 class TaskEngine:
     def __init__(self, setting: Setting, solver: Solver) -> None:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        self.system = with_moving_signals(setting.system, self.moving, len(setting.dp), "disturbance")
-        self.form = self._form()
+        if setting.system.reactions is not None:
+            refuse_interpreted(setting.system, setting.compiled)
+        key = Same(setting.system), tuple(self.moving), len(setting.dp)
+        self.form: Integrated = _FORMS.get(key, self._form)
         self.table = on_grid(fixed_table(setting), setting.grid)
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
@@ -79,20 +85,15 @@ class TaskEngine:
     def _form(self) -> Integrated:
         """With events where a model has its own; relations that only make it jump are stepped across."""
         s = self.setting
-        if s.system.reactions is None:
-            return Integrated(self.system, self.system)
-        refuse_interpreted(s.system, s.compiled)
-        question = (Same(s.system), tuple(self.moving), len(s.dp))
-        events = s.disturbances.last.get("events", question, lambda: hold_events(self.system, self._named))
-        if events is None:
-            return Integrated(self.system, self.system)
-        return Integrated(events.before, events.system, events)
+        moved = with_moving_signals(s.system, self.moving, len(s.dp), "disturbance")
+        carriers = ca.vertcat(moved.u[s.system.nu :], moved.p[s.system.np :])
 
-    def _named(self, formula: ca.SX) -> str:
-        """In the user's names, without what carries directions."""
-        plain = self.setting.system
-        carriers = ca.vertcat(self.system.u[plain.nu :], self.system.p[plain.np :])
-        return self.setting.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
+        def named(formula: ca.SX) -> str:
+            """In the user's names, without what carries directions."""
+            return s.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
+
+        events = hold_events(moved, named) if s.system.reactions is not None else None
+        return Integrated(moved, moved) if events is None else Integrated(events.before, events.system, events)
 
     @classmethod
     def prepared(
