@@ -18,6 +18,8 @@ from rich.table import Table
 from timing import best_of
 
 import grisaille as gr
+from grisaille.compilation.schemes import Scheme
+from grisaille.compilation.task import Task
 from grisaille.simulation.integration import integrate
 
 EPILOG = """
@@ -50,7 +52,7 @@ class Stopwatch:
     def __getattr__(self, name: str) -> object:
         return getattr(self._kernel, name)
 
-    def call(self, scheme: object, task: object) -> None:
+    def call(self, scheme: Scheme, task: Task) -> None:
         begin = time.thread_time()
         self._kernel.call(scheme, task)  # type: ignore[attr-defined]
         self.seconds += time.thread_time() - begin

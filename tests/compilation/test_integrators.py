@@ -31,38 +31,43 @@ class Oscillator(gr.Model):
 
 @pytest.fixture
 def built(monkeypatch, tmp_path):
-    """The headers that compiled texts end with, from an empty cache on."""
+    """The headers that compiled texts end with, or what else they are, from an empty cache on; each in order."""
     found: list[str] = []
     monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
-    once = compiler.Compiler.build
 
-    def build(self, sources, main, flags, kept):
-        found.append(sources[main].rsplit('#include "', 1)[1].split('"')[0])
-        return once(self, sources, main, flags, kept)
+    def watched(once):
+        def build(self, sources, main, flags, kept=None):
+            _, *includes = sources[main].rsplit('#include "', 1)
+            found.append(includes[0].split('"')[0] if includes else "functions")
+            found.sort()
+            return once(self, sources, main, flags, kept)
 
-    monkeypatch.setattr(compiler.Compiler, "build", build)
+        return build
+
+    for name in ("build", "compile"):
+        monkeypatch.setattr(compiler.Compiler, name, watched(getattr(compiler.Compiler, name)))
     return found
 
 
 def has_derivatives(k: kernel.Kernel) -> bool:
-    return "#define GR_SENSITIVE 1" in k.integrators.sources(EXPLICIT)[0].text
+    return "void gr_FP(void) {}" not in k.integrators.sources(EXPLICIT)[1].text
 
 
 def test_a_run_and_a_fit_compile_each_integrator_once(built):
     run = gr.simulate(Oscillator(), TIMES)
-    assert built == ["gr_explicit.h"]
+    assert built == ["functions", "gr_explicit.h"]
     record = gr.Experiment(TIMES, {}, {"y": run["y"].values + 0.01 * np.cos(7.0 * TIMES)})
     gr.fit(Oscillator(), record, ["k", "d"], gr.OutputError(), progress=False)
-    assert built == ["gr_explicit.h", "gr_rk4.h"]
+    assert built == ["functions", "gr_explicit.h", "gr_rk4.h"]
     gr.simulate(Oscillator(), TIMES, sensitivities=["k"])
     gr.simulate(Oscillator(), TIMES, method="implicit")
-    assert built == ["gr_explicit.h", "gr_rk4.h", "gr_implicit.h"]
+    assert built == ["functions", "gr_explicit.h", "gr_implicit.h", "gr_rk4.h"]
 
 
 def test_what_may_turn_out_stiff_has_both_methods_from_the_start(built):
     gr.simulate(Oscillator(), 2000.0 * TIMES)
-    assert sorted(built) == ["gr_explicit.h", "gr_implicit.h"]
+    assert set(built) == {"functions", "gr_explicit.h", "gr_implicit.h"}
 
 
 def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch):

@@ -1,0 +1,23 @@
+"""``grisaille warm-up``."""
+
+from __future__ import annotations
+
+import click
+
+from grisaille.cli.output import Output, answering
+
+
+@click.command("warm-up")
+@answering
+def command(output: Output) -> int:
+    """Compile the integrators once, so that models compile their equations alone.
+
+    Not needed: an integrator is compiled when the first model of its kind asks for it, and kept in the cache folder.
+    This command compiles those of every kind of small model beforehand, on all processors, in about half a minute.
+    """
+    from grisaille.compilation.warm_up import warm_up
+
+    found = warm_up()
+    output.say(found)
+    output.answer({"integrators": found.integrators, "built": found.built, "seconds": found.seconds})
+    return 0
