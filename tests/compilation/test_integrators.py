@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
+from tasks import task_of
 
 import grisaille as gr
 from grisaille import der
@@ -12,7 +13,7 @@ from grisaille.cache import Cache
 from grisaille.compilation import compiler, kernel, library
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
-from grisaille.compilation.task import Status, Task
+from grisaille.compilation.task import Status
 from grisaille.errors import CompilationError
 
 pytestmark = pytest.mark.compiled
@@ -77,9 +78,7 @@ def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch)
     both += [build_kernel(pendulum(), compiled=True)]
     assert [has_derivatives(k) for k in both] == [True, False]
     for scheme, step in ((EXPLICIT, 0.0), (EXPLICIT, 0.01), (IMPLICIT, 0.0), (IMPLICIT, 0.05)):
-        runs = [
-            Task.create(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8, fixed_step=step) for k in both
-        ]
+        runs = [task_of(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8, fixed_step=step) for k in both]
         for k, task in zip(both, runs, strict=True):
             k.call(scheme, task)
         assert runs[0].status == Status.DONE and runs[0].steps == runs[1].steps > 0
