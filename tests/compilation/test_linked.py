@@ -97,6 +97,16 @@ def test_linked_integrators_give_the_digits_of_one_file(model, method, monkeypat
     assert len(linked.data_vars) > 0 and int(linked.attrs["steps"]) > 10
 
 
+def test_sparse_integrators_follow_a_root_where_equations_change_as_dense_ones_do(monkeypatch):
+    """A size in a preprocessor's condition left that out of what is linked."""
+    dense = simulated(Tanks, "linked", monkeypatch, method="implicit")
+    monkeypatch.setattr("grisaille.compilation.sparse.source.is_worth_it", lambda system: True)
+    sparse = simulated(Tanks, "auto", monkeypatch, method="implicit")
+    assert [sparse.attrs[n] for n in ("steps", "jacobians")] == [dense.attrs[n] for n in ("steps", "jacobians")]
+    assert int(dense.attrs["jacobians"]) > int(dense.attrs["steps"])
+    assert np.allclose(sparse["q"], dense["q"], rtol=1e-12, atol=0.0)
+
+
 def test_a_run_goes_on_in_one_file_where_steps_are_many(monkeypatch):
     once = simulated(Pendulum, "linked", monkeypatch, rtol=1e-9)
     monkeypatch.setattr(integrators, "MANY_STEPS", 50)

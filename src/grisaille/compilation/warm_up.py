@@ -13,9 +13,9 @@ from grisaille.compilation.kernel_source import dense_kind, shared_source
 from grisaille.compilation.library import Source, prepare
 from grisaille.compilation.schemes import AUTO, FROZEN
 
-KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E", "BENT")
-"""What a model may have: implicit unknowns, hidden constraints, switches, bends, relations that are held and bends of
-their gaps (gr_linked.h)."""
+KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E")
+"""What a model may have: implicit unknowns, hidden constraints, switches, bends, relations that are held
+(gr_linked.h)."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class WarmUp:
 
 
 def warm_up(on_progress: Callable[[int, int], None] | None = None) -> WarmUp:
-    """Builds the integrators of every kind of small model that are not in the cache yet, on all processors.
+    """Builds the integrators of the usual kinds of small models that are not in the cache yet, on all processors.
 
     on_progress : called with how many are done and how many there are
     """
@@ -53,10 +53,11 @@ def warm_up(on_progress: Callable[[int, int], None] | None = None) -> WarmUp:
 
 def _sources() -> list[Source]:
     schemes = {scheme.program: scheme for scheme in (*AUTO, *FROZEN)}.values()
-    kinds = [dict(zip(KINDS, has, strict=True)) for has in product((0, 1), repeat=len(KINDS))]
-    return [shared_source(dense_kind(kind), scheme, False) for kind in kinds if _exists(kind) for scheme in schemes]
+    kinds = [dict(zip(KINDS, has, strict=True)) | {"BENT": 0} for has in product((0, 1), repeat=len(KINDS))]
+    return [shared_source(dense_kind(kind), scheme, False) for kind in kinds if _is_usual(kind) for scheme in schemes]
 
 
-def _exists(kind: Mapping[str, int]) -> bool:
-    """Relations that are held have shares among the implicit unknowns."""
-    return kind["HAS_Z"] >= kind["HAS_E"] >= kind["BENT"]
+def _is_usual(kind: Mapping[str, int]) -> bool:
+    """Relations that are held have shares among the implicit unknowns. With hidden constraints beside them, or bends of
+    their gaps, models are few: theirs are built when they are asked for."""
+    return not kind["HAS_E"] or kind["HAS_Z"] > kind["HAS_C"]
