@@ -458,7 +458,7 @@ def setpoint(s: float) -> float:
 
 
 def three_zones(t: np.ndarray, control: str) -> Values:
-    """Return the room's temperature under a PI controller, a relay, or a relay with hysteresis."""
+    """Return the room's temperature under a PI controller or a relay that chatters, on a fine grid."""
     matrix = np.array([[-4.0, 1, 1], [1, -4, 1], [1, 1, -4]]) / 2
     h, grid = 5e-4, [293.15]
     x, on = np.array([293.15] * 3 + [0.0]), False
@@ -470,14 +470,37 @@ def three_zones(t: np.ndarray, control: str) -> Values:
 
     for step in range(int(t[-1] / h) + 1):
         s = step * h
-        below, half = setpoint(s) - x[2], 0.5 if control == "hysteresis" else 0.0
-        on = below > half or (on and below > -half)
+        on = setpoint(s) > x[2]
         a = rates(s, x, on)
         b = rates(s + h / 2, x + h / 2 * a, on)
         c = rates(s + h / 2, x + h / 2 * b, on)
         x = x + h / 6 * (a + 2 * b + 2 * c + rates(s + h, x + h * c, on))
         grid.append(x[2])
     return {"sensor.room.T": np.interp(t, np.arange(len(grid)) * h, grid)}
+
+
+def three_zones_hysteresis(t: np.ndarray) -> Values:
+    """Return the room's temperature under a relay with hysteresis, from switch to switch."""
+    matrix = np.array([[-4.0, 1, 1], [1, -4, 1], [1, 1, -4]]) / 2
+    found, x, s, on = np.full(len(t), np.nan), np.array([293.15] * 3), 0.0, True
+    kinks = [20.0 * k + bend for k in range(int(t[-1] / 20) + 1) for bend in (0.0, 1.0, 11.0, 12.0)] + [t[-1] + 1e-9]
+    while s < t[-1]:
+        sign, heat = (1.0, 250.0) if on else (-1.0, 0.0)
+
+        def beyond(at: float, y: np.ndarray, sign: float = sign) -> float:
+            return float(sign * (y[2] - setpoint(at)) - 0.5)
+
+        def rates(_at: float, y: np.ndarray, heat: float = heat) -> np.ndarray:
+            return matrix @ y + 278.15 + np.array([heat, 0.0, 0.0])
+
+        beyond.terminal, beyond.direction = True, 1.0
+        end = min(k for k in kinks if k > s + 1e-12)
+        settings = {"rtol": 1e-10, "atol": 1e-10, "max_step": 0.05, "dense_output": True}
+        run = solve_ivp(rates, (s, end), x, events=beyond, **settings)
+        for k in np.flatnonzero((t >= s) & (t <= run.t[-1])):
+            found[k] = run.sol(t[k])[2]
+        s, x, on = run.t[-1], run.y[:, -1], on ^ (run.status == 1)
+    return {"sensor.room.T": found}
 
 
 TOOTH, PI_TOOTH = 2 * 3.14159 / 200, 2 * np.pi / 200
@@ -541,7 +564,7 @@ REFERENCES: Mapping[str, Callable[[np.ndarray], Values]] = {
     "SV2": partial(pid_loop, k=20, ti=0.1, td=0.1, limit=15, bound=10),
     "SV2T": partial(pid_loop, k=4, ti=0.07, td=0.01, limit=50, bound=50),
     **dict.fromkeys(("TCB", "TCE"), partial(three_zones, control="PI")),
-    "TCE_BB": partial(three_zones, control="relay"), "TCE_Hy": partial(three_zones, control="hysteresis"),
+    "TCE_BB": partial(three_zones, control="relay"), "TCE_Hy": three_zones_hysteresis,
 }  # fmt: skip
 
 # solutions besides: from equal starts Newton's method comes to the state without wolves

@@ -9,6 +9,10 @@ from modelica.texts import model
 
 import grisaille as gr
 from grisaille.errors import ModelError, SimulationError
+from grisaille.modelica import tree
+from grisaille.modelica.library import Library
+from grisaille.modelica.parsing import parse
+from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import Record
 
 WATER = "Modelica.Media.Water.IF97_Utilities."
@@ -228,3 +232,34 @@ def test_incompressible_media_have_the_polynomial_of_the_text() -> None:
     other = body.replace("s = ", "h = 'Modelica.Math.Polynomials.integralValue'({2.0}, T1 - 273.15); s = ")
     with pytest.raises(ModelError, match=r"'M.Medium.s_T' is not defined"):
         gr.read_modelica(model(other, INTEGRAL))
+
+
+MIXTURE = """
+function 'M.Medium.specificEntropyOfpTX'
+  input Real p; input Real T; input Real X[4]; output Real s;
+protected
+  Real Y[4] = 'M.Medium.massToMoleFractions'(X, {0.0280134, 0.0319988, 0.01801528, 0.0440095});
+algorithm
+  s := 'M.Medium.s_TX'(T, X);
+  for i in 1:2 loop
+    s := s - X[i] * 8.31446261815324 / {0.0280134, 0.0319988}[i] * log(Y[i] * p / 101325.0);
+  end for;
+end 'M.Medium.specificEntropyOfpTX';
+"""
+
+
+def test_mixtures_of_gases_are_known_by_their_molar_masses() -> None:
+    """Enthalpy and entropy of dry air as OpenModelica 1.27 computes them."""
+    air = np.array([0.768, 0.232, 0.0, 0.0], dtype=object)
+    computed = [(300.0, 302499.2070626019, 6898.317128785827), (500.0, 506796.354985627, 7419.588064899617)]
+    for temperature, enthalpy, entropy in computed:
+        given = {"X": air, "h": enthalpy} | {"exclEnthForm": True, "refChoice": 1, "h_off": 0.0}
+        library = Library(list(parse(MIXTURE)))
+        left = library.call(tree.Calling(0, "M.Medium.T_hX.f_nonlinear", [], {}), [temperature], given)
+        assert left == pytest.approx(0.0, abs=1e-7)
+        given = {"X": air, "p": 1e5, "s": entropy}
+        left = library.call(tree.Calling(0, "M.Medium.T_psX.f_nonlinear", [], {}), [temperature], given)
+        assert left == pytest.approx(0.0, abs=1e-8)
+    unknown = Library(list(parse(MIXTURE.replace("0.0319988, 0.018", "0.0319, 0.018"))))
+    with pytest.raises(Refused, match="not defined"):
+        unknown.call(tree.Calling(0, "M.Medium.s_TX", [], {}), [300.0, air], {})

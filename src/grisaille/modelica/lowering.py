@@ -15,6 +15,7 @@ from grisaille.model.whens import OF_EVENTS, always
 from grisaille.modelica import events, tree
 from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targets_of
 from grisaille.modelica.algorithms.loops import looped
+from grisaille.modelica.algorithms.side_effects import without_side_effects
 from grisaille.modelica.discrete_time import discrete
 from grisaille.modelica.discrete_time.delays import with_rows
 from grisaille.modelica.discrete_time.discrete import Definition
@@ -48,9 +49,13 @@ class _Lowering:
         for package in (c for c in classes if c.kind == "package"):
             self.library.enter_local(package)
         self.library.enter_local(made)
+        told: list[tuple[int, str]] = []
+        made = without_side_effects(made, self.library.classes, lambda at, words: told.append((at, words)))
         self.made = made = with_rows(made, self.library.enumerations)
         self._package_constants(classes)
         self.names = ModelNames(self.library, made, self.refusals)
+        for at, words in told:
+            self.names.remarks.add(at, words)
         self.evaluator = self.names.evaluator
         self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
         self.entries = Entries(self.names, self.sections)

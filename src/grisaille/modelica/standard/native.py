@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from grisaille.modelica.standard import powers, random_numbers
+from grisaille.modelica.standard import fourier, powers, random_numbers
 from grisaille.modelica.tables import Guarded
 from grisaille.modelica.values import Unfit, is_number
 
@@ -26,6 +26,7 @@ def _ensured(value: Any, holds: Any, message: str) -> tuple[Any]:
 
 NATIVE: dict[str, Callable[..., Any]] = {
     **random_numbers.NATIVE,
+    **fourier.NATIVE,
     "Modelica.Math.Special.erf": _error_function,
     "ensured": _ensured,
     "sum_of_powers": powers.sum_of_powers,

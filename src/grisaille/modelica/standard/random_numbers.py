@@ -1,8 +1,9 @@
 """The generators of ``Modelica.Math.Random``: whole numbers of 64 bits, settled or as formulas of bits.
 
 S. Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", ACM Trans. Math. Software 42
-(2016). In the library's variant the state is what comes out, product or sum included. A state is given as Integers of
-32 bits with sign, the lower half of a word first; a word w with sign becomes the number w/2⁶⁴ + ½.
+(2016). In the library's variant of the two small ones the state is what comes out, product or sum included. A state is
+given as Integers of 32 bits with sign, the lower half of a word first; of xorshift1024* a last Integer says which of
+its sixteen words was drawn last. A word w with sign becomes the number w/2⁶⁴ + ½.
 
 During a run whole numbers are doubles, in which halves of 32 bits are exact: a half is taken apart into bits by floors,
 the exclusive or of bits is (a − b)², and sums carry.
@@ -16,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from grisaille.modelica.builtins import floor
-from grisaille.modelica.values import Unfit, add, array, is_number, multiply, subtract, total
+from grisaille.modelica.values import Unfit, add, array, choose, is_number, multiply, relation, subtract, total
 
 WORD = 64
 HALF = 2**32
 _STAR = 2685821657736338717
+_STAR_1024 = 1181783497276652981
+_RING = 16
+"""Words of the state of xorshift1024*, used one after the other."""
 _WARM_UP = 10
 """Numbers that are thrown away after seeding."""
 _PRIME = 126247697
@@ -107,10 +111,15 @@ def xorshift64star(state: Any) -> tuple[Any, Any]:
     x = _xor(x, _right(x, 12))
     x = _xor(x, _left(x, 25))
     x = _xor(x, _right(x, 27))
-    # 2⁶⁴ is beyond what a double holds: the product is made of digits of 16 bits
+    low, high = _product(x, _STAR)
+    return _drawn(low, high), _state(low, high)
+
+
+def _product(word: Bits, factor: int) -> tuple[Any, Any]:
+    """Lower and upper half of a product mod 2⁶⁴, in digits of 16 bits: 2⁶⁴ is beyond what a double holds."""
     digits, factors = (
-        [_number(x[k : k + 16]) for k in range(0, WORD, 16)],
-        [_STAR >> k & 0xFFFF for k in (0, 16, 32, 48)],
+        [_number(word[k : k + 16]) for k in range(0, WORD, 16)],
+        [factor >> k & 0xFFFF for k in (0, 16, 32, 48)],
     )
     carry: Any = 0
     found = []
@@ -119,7 +128,34 @@ def xorshift64star(state: Any) -> tuple[Any, Any]:
         carry = floor(multiply(here, 2.0**-16))
         found.append(subtract(here, multiply(2**16, carry)))
     low, high = (add(found[k], multiply(2**16, found[k + 1])) for k in (0, 2))
-    return _drawn(low, high), _state(low, high)
+    return low, high
+
+
+def xorshift1024star(state: Any) -> tuple[Any, Any]:
+    """The next number and state (32 Integers of sixteen words, and which one was drawn last)."""
+    if not isinstance(state, np.ndarray) or state.shape != (2 * _RING + 1,):
+        raise Unfit("the state of Xorshift1024star is an array of 33 Integers")
+    last, following = (_folded(add(state[-1], k)) for k in (0, 1))
+    older = [*_bits(_at(last, state[:-1:2])), *_bits(_at(last, state[1:-1:2]))]
+    newer = [*_bits(_at(following, state[:-1:2])), *_bits(_at(following, state[1:-1:2]))]
+    newer = _xor(newer, _left(newer, 31))
+    word = _xor(_xor(newer, _right(newer, 11)), _xor(older, _right(older, 30)))
+    halves = _state(_number(word[:32]), _number(word[32:]))
+    kept = [choose(relation("==", following, k // 2), halves[k % 2], state[k]) for k in range(2 * _RING)]
+    return _drawn(*_product(word, _STAR_1024)), array([*kept, following])
+
+
+def _folded(place: Any) -> Any:
+    """A position on the ring, whatever Integer it is given by."""
+    return subtract(place, multiply(_RING, floor(multiply(place, 1 / _RING))))
+
+
+def _at(place: Any, items: Any) -> Any:
+    """The item at a place, counted from zero."""
+    chosen = items[-1]
+    for k in reversed(range(len(items) - 1)):
+        chosen = choose(relation("==", place, k), items[k], chosen)
+    return chosen
 
 
 def xorshift128plus(state: Any) -> tuple[Any, Any]:
@@ -142,8 +178,10 @@ _GENERATORS = "Modelica.Math.Random.Generators."
 NATIVE: dict[str, Callable[..., Any]] = {
     "ModelicaRandom_xorshift64star": xorshift64star,
     "ModelicaRandom_xorshift128plus": xorshift128plus,
+    "ModelicaRandom_xorshift1024star": xorshift1024star,
     f"{_GENERATORS}Xorshift64star.random": xorshift64star,
     f"{_GENERATORS}Xorshift128plus.random": xorshift128plus,
+    f"{_GENERATORS}Xorshift1024star.random": xorshift1024star,
     f"{_GENERATORS}Xorshift64star.initialState": initial_state_64,
     # seeds the functions that draw from a hidden state, which are refused
     "Modelica.Math.Random.Utilities.initializeImpureRandom.setInternalState": lambda _state, _id: (),

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from grisaille.modelica import tree
 from grisaille.modelica.parsing import parse
-from grisaille.modelica.standard import incompressible
+from grisaille.modelica.standard import incompressible, mixtures
 
 _WATER = ("if97_equations.bmo", "if97_saturation.bmo", "if97_regions.bmo")
 _TEXTS = {
@@ -47,6 +47,8 @@ def supplied(name: str, classes: Mapping[str, tree.Class]) -> tuple[str, tuple[t
         meant = _wall_friction(name, classes)
     elif (own := incompressible.text_of(name, classes)) is not None:
         return name, tuple(parse(own))
+    elif (own := mixtures.text_of(name, classes)) is not None:
+        return name, (*parse(own), *classes_of("ideal_gases.bmo"))
     elif "Medium.T_" in name and name.endswith(".f_nonlinear"):
         meant = name[name.index("Medium.T_") :]
     elif ".Medium." in name and f"{name.rpartition('.Medium.')[0]}.Medium.saturationPressureLiquid" in classes:
