@@ -1,9 +1,10 @@
 """How often intervals of fits by laws of measurements hold the truth.
 
-    python benchmarks/law_coverage.py [SETS [LAW …]]
+    python benchmarks/law_coverage.py [SETS [CASE …]]
 
-Data are drawn by NumPy from the law around trajectories of the model, and fitted by output error. For each unknown the
-number of sets whose 95 % Wald intervals hold the truth, with the exact p-value of that number under 95 %.
+Data are drawn by NumPy from the law around trajectories, and fitted by output error: eight laws around a decay, and six
+laws around six models (static, an ODE, of index 1 and 3, two experiments, gaps), whose trajectories are SciPy's. For
+each unknown the number of sets whose 95 % Wald intervals hold the truth, with the exact p-value of that number.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from law_models import MODELS, Case
 from scipy.stats import binomtest
 
 import grisaille as gr
@@ -22,15 +24,6 @@ from grisaille import der
 
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 TIMES = np.linspace(0.0, 10.0, 60)
-
-
-@dataclass
-class Case:
-    """A model, the truth by name, and how its one output is drawn around the prediction."""
-
-    model: gr.Model
-    truth: dict[str, float]
-    draw: Draw
 
 
 def decay(law: Any, truth: dict[str, float], draw: Draw, size: float = 60.0) -> Case:
@@ -45,7 +38,9 @@ def decay(law: Any, truth: dict[str, float], draw: Draw, size: float = 60.0) -> 
         equations = [der(x) == -k * x]
 
     model = Decay(**({"s": 1.3 * truth["s"]} if "s" in truth else {}))
-    return Case(model, {"k": 0.35, "rest": 4.0, **truth}, draw)
+    plan = (gr.Experiment(TIMES, outputs={"y": 0 * TIMES}),)
+    truth = {"k": 0.35, "rest": 4.0, **truth}
+    return Case(model, truth, plan, (size * np.exp(-0.35 * TIMES) + 4.0,), draw)
 
 
 def cases() -> dict[str, Case]:
@@ -78,34 +73,43 @@ def cases() -> dict[str, Case]:
     }
 
 
-def study(case: Case, sets: int, seed: int = 0) -> tuple[dict[str, int], int, float]:
-    """Return for each unknown how many sets hold the truth, how many fits converged, and the seconds of a fit."""
-    mean = gr.simulate(case.model.replace(case.truth), TIMES)["x"].values + case.truth["rest"]
+@dataclass(frozen=True)
+class Found:
+    """Of each unknown how many sets hold the truth, how many fits converged, and the seconds of a fit."""
+
+    held: dict[str, int]
+    converged: int
+    seconds: float
+
+
+def study(case: Case, sets: int, seed: int = 0) -> Found:
+    """Fit so many sets of data."""
     held, converged = dict.fromkeys(case.truth, 0), 0
     begin = time.process_time()
     for k in range(sets):
-        y = case.draw(np.random.default_rng([seed, k]), mean)
-        data = gr.Experiment(TIMES, outputs={"y": y}, name=f"set {k}")
-        fit = gr.fit(case.model, data, list(case.truth), gr.OutputError(), progress=False)
+        fit = gr.fit(case.model, case.data(seed, k), list(case.truth), gr.OutputError(), progress=False)
         converged += fit.converged
         table = fit.parameters
         for name, value in case.truth.items():
             held[name] += bool(table.loc[name, "lower"] <= value <= table.loc[name, "upper"])
-    return held, converged, (time.process_time() - begin) / sets
+    return Found(held, converged, (time.process_time() - begin) / sets)
 
 
 def main() -> None:
-    every = cases()
+    every = {**cases(), **{name: make() for name, make in MODELS.items()}}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="?", type=int, default=40)
-    parser.add_argument("laws", nargs="*", metavar="LAW", help=", ".join(every))
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(every))
     asked = parser.parse_args()
-    for name in asked.laws or every:
-        held, converged, seconds = study(every[name], asked.sets)
-        found = "   ".join(
-            f"{n} {count} (p = {binomtest(count, asked.sets, 0.95).pvalue:.3f})" for n, count in held.items()
+    for name in asked.cases or every:
+        found = study(every[name], asked.sets)
+        counts = "   ".join(
+            f"{n} {count} (p = {binomtest(count, asked.sets, 0.95).pvalue:.2g})" for n, count in found.held.items()
         )
-        print(f"{name:17} of {asked.sets}: {found}   {converged} converged, {1e3 * seconds:.0f} ms a fit", flush=True)
+        print(
+            f"{name:17} of {asked.sets}: {counts}   {found.converged} converged, {1e3 * found.seconds:.0f} ms a fit",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

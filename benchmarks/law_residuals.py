@@ -58,6 +58,15 @@ class Relative(Plain):
     y = gr.Output(_mean(Plain), distribution=gr.laws.LogNormal(log_std=Plain.s))
 
 
+class BelowLimit(Plain):
+    limited = gr.laws.Censored(below=1.0, of=gr.laws.LogNormal(log_std=Plain.s))
+    y = gr.Output(_mean(Plain), distribution=limited)
+
+
+class InSteps(Plain):
+    y = gr.Output(_mean(Plain), distribution=gr.laws.Rounded(step=0.5, of=gr.laws.Normal(std=Plain.s)))
+
+
 @dataclass(frozen=True)
 class Study:
     """A model, its true values, and how its data are drawn around the location, by NumPy alone."""
@@ -75,6 +84,8 @@ STUDIES = {
     "Student": Study(HeavyTails, 3.0, 0.3, lambda g, m: m + 0.3 * g.standard_t(4.0, len(m))),
     "Gamma": Study(Skewed, 3.0, 2.0, lambda g, m: g.gamma(2.0, m / 2.0)),
     "LogNormal": Study(Relative, 3.0, 0.4, lambda g, m: m * np.exp(0.4 * g.standard_normal(len(m)))),
+    "Censored": Study(BelowLimit, 3.0, 0.4, lambda g, m: np.maximum(m * np.exp(0.4 * g.standard_normal(len(m))), 1.0)),
+    "Rounded": Study(InSteps, 3.0, 0.3, lambda g, m: 0.5 * np.round((m + 0.3 * g.standard_normal(len(m))) / 0.5)),
 }
 
 

@@ -96,10 +96,10 @@ class Case:
 
     @cached_property
     def reduced(self) -> Form:
-        system, task = self.prepared.structure.system, self.prepared.task
+        system, task = self.prepared.structure.system, self.prepared.plan.task()
         assert system.nz == 0 and system.nu == 0
         f = ca.substitute(system.rhs, system.p, ca.DM(task.p))
-        rates = self.prepared.kernel.F(0.0, task.x, task.z, np.zeros(0), task.p)
+        rates = self.prepared.plan.kernel.F(0.0, task.x, task.z, np.zeros(0), task.p)
         return Form(system.t, system.x, None, f, task.x.copy(), rates, task.atol.copy())
 
     @cached_property
@@ -127,8 +127,8 @@ class Case:
 
     def observe(self, t: float, x: np.ndarray) -> dict[str, float]:
         """Everything the user has a name for, from the states of the reduced form."""
-        task = self.prepared.task
-        values = self.prepared.kernel.O(t, x, task.z, np.zeros(0), task.p)
+        task = self.prepared.plan.task()
+        values = self.prepared.plan.kernel.O(t, x, task.z, np.zeros(0), task.p)
         return dict(zip(self.prepared.structure.system.observed_names, map(float, values), strict=True))
 
     def digits_of_reduced(self, x: np.ndarray) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import math
 import time
 from collections.abc import Callable
@@ -19,6 +18,8 @@ from rich.table import Table
 from timing import best_of
 
 import grisaille as gr
+from grisaille.compilation.schemes import Scheme
+from grisaille.compilation.task import Task
 from grisaille.simulation.integration import integrate
 
 EPILOG = """
@@ -51,7 +52,7 @@ class Stopwatch:
     def __getattr__(self, name: str) -> object:
         return getattr(self._kernel, name)
 
-    def call(self, scheme: object, task: object) -> None:
+    def call(self, scheme: Scheme, task: Task) -> None:
         begin = time.thread_time()
         self._kernel.call(scheme, task)  # type: ignore[attr-defined]
         self.seconds += time.thread_time() - begin
@@ -62,8 +63,8 @@ def compiled_loop(case: Case, rtol: float, seconds: float) -> Point:
     prepared = case.prepare(rtol)
     best, spent = math.inf, 0.0
     while spent < seconds:
-        task, kernel = copy.deepcopy(prepared.task), Stopwatch(prepared.kernel)
-        integrate(kernel, task, "auto")  # type: ignore[arg-type]
+        task, kernel = prepared.plan.task(), Stopwatch(prepared.plan.kernel)
+        integrate(kernel, task, prepared.plan.among)  # type: ignore[arg-type]
         best, spent = min(best, kernel.seconds), spent + kernel.seconds + 1e-4
     end = dict(zip(prepared.structure.system.observed_names, map(float, task.y[-1]), strict=True))
     return Point(rtol, best, case.digits(end))

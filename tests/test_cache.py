@@ -125,6 +125,25 @@ class Straight(gr.Model):
     equations = [gr.der(h) == u - k * h + rain]
 
 
+class Pumped(Tank):
+    """A pump runs above a level."""
+
+    equations = [gr.der(Tank.h) == Tank.u - Tank.k * gr.where(Tank.h > 1.4, 1.2, 0.9) + Tank.rain]
+
+
+class Emptied(Tank):
+    """It is filled up when it runs low."""
+
+    equations = [*Tank.equations, gr.when(Tank.h < 1.4, gr.reinit(Tank.h, 1.5))]
+
+
+class Implicit(Tank):
+    """The outflow is solved for by iteration."""
+
+    q = gr.Variable()
+    equations = [gr.der(Tank.h) == Tank.u - q + Tank.rain, q + 0.1 * q**3 == Tank.k * Tank.h]
+
+
 TIMES = np.linspace(0.0, 3.0, 16)
 DATA = gr.Experiment(TIMES, {"u": 1.0}, {"y": 1.5 - 0.05 * TIMES + 0.02 * np.cos(9 * TIMES)})
 FITS = {
@@ -137,6 +156,9 @@ FITS = {
     "splines": (Drizzle, DATA, gr.Collocation(criterion="amle", knots=16)),
     "splines, likelihood": (Drizzle, DATA, gr.Collocation(criterion="laplace", transcription="spline")),
     "elements": (Tank, DATA, gr.Collocation(criterion="laplace", transcription="direct")),
+    "jump": (Pumped, DATA, gr.KalmanML(filter="unscented")),
+    "implicit": (Implicit, DATA, gr.KalmanML()),
+    "events": (Emptied, DATA, gr.SimulatedPEM(realizations=4, seed=1)),
     "hidden constraints": (Pendulum, record(), gr.KalmanML()),
 }
 
@@ -167,9 +189,10 @@ def test_a_fresh_equal_model_is_simulated_without_building_a_function(monkeypatc
 def test_a_second_fit_builds_no_function(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does one of an equal model: formulas are kept by content."""
     plant, data, method = FITS[case]
-    first = gr.fit(plant(), data, ["k"], method, progress=False)
+    priors = {"k": gr.Gamma(0.8, 20.0)} if case == "elements" else None
+    first = gr.fit(plant(), data, ["k"], method, priors=priors, progress=False)
     built = counted(monkeypatch)
-    again = gr.fit(plant(), data, ["k"], method, progress=False)
+    again = gr.fit(plant(), data, ["k"], method, priors=priors, progress=False)
     assert not built
     assert float(again["k"]) == float(first["k"])
 

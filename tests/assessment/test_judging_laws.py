@@ -171,6 +171,7 @@ def test_sensitivities_are_scaled_by_the_information_of_the_law() -> None:
     found = gr.sensitivity(model, counts(1), ["b"])
     assert found.table.loc["b", "size(y)"] == pytest.approx(np.sqrt(np.mean(MEAN)))  # b ∂m/∂b over √m is √m
     assert found.table.loc["b", "size(z)"] == 0
+    assert gr.sensitivity(Heavy(), heavy(1)).scatter == ("scale",)  # which moves no prediction, and is estimated
 
 
 def test_the_law_is_shown_with_its_estimates(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tasks import task_of
 
 import grisaille as gr
 from grisaille import der
@@ -179,7 +180,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def swing(**options: bool) -> Task:
     k = build_kernel(pendulum(), compiled=True, **options)
-    task = Task.create(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8)
+    task = task_of(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8)
     k.call(EXPLICIT, task)
     return task
 
@@ -209,7 +210,7 @@ def test_hostile_names_are_compiled_as_comments(place: Path) -> None:
     system = replace(system, residual_texts=(HOSTILE[3],), observed_names=(HOSTILE[5],), state_names=(HOSTILE[4],))
     with pytest.warns(UserWarning, match="kept in"):
         k = build_kernel(system, compiled=True)
-        task = Task.create(
+        task = task_of(
             k, 0.0, 1.0, p=[0.5], x=[1.0], z=[0.7], breaks=[0.0, 1.0], coef=np.zeros((1, 1, 1)), times=[1.0], rtol=1e-8
         )
         k.call(EXPLICIT, task)

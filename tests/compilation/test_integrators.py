@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
+from tasks import task_of
 
 import grisaille as gr
 from grisaille import der
@@ -12,7 +13,7 @@ from grisaille.cache import Cache
 from grisaille.compilation import compiler, kernel, library
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
-from grisaille.compilation.task import Status, Task
+from grisaille.compilation.task import Status
 from grisaille.errors import CompilationError
 
 pytestmark = pytest.mark.compiled
@@ -30,38 +31,43 @@ class Oscillator(gr.Model):
 
 @pytest.fixture
 def built(monkeypatch, tmp_path):
-    """The headers that compiled texts end with, from an empty cache on."""
+    """The headers that compiled texts end with, or what else they are, from an empty cache on; each in order."""
     found: list[str] = []
     monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
-    once = compiler.Compiler.build
 
-    def build(self, sources, main, flags, kept):
-        found.append(sources[main].rsplit('#include "', 1)[1].split('"')[0])
-        return once(self, sources, main, flags, kept)
+    def watched(once):
+        def build(self, sources, main, flags, kept=None):
+            _, *includes = sources[main].rsplit('#include "', 1)
+            found.append(includes[0].split('"')[0] if includes else "functions")
+            found.sort()
+            return once(self, sources, main, flags, kept)
 
-    monkeypatch.setattr(compiler.Compiler, "build", build)
+        return build
+
+    for name in ("build", "compile"):
+        monkeypatch.setattr(compiler.Compiler, name, watched(getattr(compiler.Compiler, name)))
     return found
 
 
 def has_derivatives(k: kernel.Kernel) -> bool:
-    return "#define GR_SENSITIVE 1" in k.integrators.sources(EXPLICIT)[0].text
+    return "void gr_FP(void) {}" not in k.integrators.sources(EXPLICIT)[1].text
 
 
 def test_a_run_and_a_fit_compile_each_integrator_once(built):
     run = gr.simulate(Oscillator(), TIMES)
-    assert built == ["gr_explicit.h"]
+    assert built == ["functions", "gr_explicit.h"]
     record = gr.Experiment(TIMES, {}, {"y": run["y"].values + 0.01 * np.cos(7.0 * TIMES)})
     gr.fit(Oscillator(), record, ["k", "d"], gr.OutputError(), progress=False)
-    assert built == ["gr_explicit.h", "gr_rk4.h"]
+    assert built == ["functions", "gr_explicit.h", "gr_rk4.h"]
     gr.simulate(Oscillator(), TIMES, sensitivities=["k"])
     gr.simulate(Oscillator(), TIMES, method="implicit")
-    assert built == ["gr_explicit.h", "gr_rk4.h", "gr_implicit.h"]
+    assert built == ["functions", "gr_explicit.h", "gr_implicit.h", "gr_rk4.h"]
 
 
 def test_what_may_turn_out_stiff_has_both_methods_from_the_start(built):
     gr.simulate(Oscillator(), 2000.0 * TIMES)
-    assert sorted(built) == ["gr_explicit.h", "gr_implicit.h"]
+    assert set(built) == {"functions", "gr_explicit.h", "gr_implicit.h"}
 
 
 def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch):
@@ -72,9 +78,7 @@ def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch)
     both += [build_kernel(pendulum(), compiled=True)]
     assert [has_derivatives(k) for k in both] == [True, False]
     for scheme, step in ((EXPLICIT, 0.0), (EXPLICIT, 0.01), (IMPLICIT, 0.0), (IMPLICIT, 0.05)):
-        runs = [
-            Task.create(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8, fixed_step=step) for k in both
-        ]
+        runs = [task_of(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8, fixed_step=step) for k in both]
         for k, task in zip(both, runs, strict=True):
             k.call(scheme, task)
         assert runs[0].status == Status.DONE and runs[0].steps == runs[1].steps > 0

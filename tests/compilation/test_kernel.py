@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
+from tasks import task_of
 
 from grisaille.cache import Cache
 from grisaille.compilation import kernel
@@ -14,7 +15,7 @@ from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.kernel_source import c_source
 from grisaille.compilation.schemes import EXPLICIT, IMPLICIT
-from grisaille.compilation.task import Status, Task
+from grisaille.compilation.task import Status
 from grisaille.errors import CompilationError
 
 POINT = (0.0, np.array([0.3, -6.2, 0.1, 0.2]), np.zeros(0), np.ones(2), np.array(PENDULUM))
@@ -65,7 +66,7 @@ def test_parameter_derivatives_are_there_on_request_only():
 def test_an_interpreted_kernel_has_no_c_entry():
     k = build_kernel(pendulum(), compiled=False)
     with pytest.raises(CompilationError, match="use the Python integrator"):
-        k.call(EXPLICIT, Task.create(k, 0.0, 1.0, p=PENDULUM, x=HANGING))
+        k.call(EXPLICIT, task_of(k, 0.0, 1.0, p=PENDULUM, x=HANGING))
 
 
 def test_kernels_are_remembered():
@@ -107,7 +108,7 @@ def test_the_library_integrates():
     k = build_kernel(pendulum(), sensitive=True, compiled=True)
     start = np.array([6.25 * np.sin(0.5), -6.25 * np.cos(0.5), 0.0, 0.0])
     for scheme in (EXPLICIT, IMPLICIT):
-        task = Task.create(k, 0.0, 2.0, p=PENDULUM, x=start, dp=[[0, 0, 0, 1.0]], times=[0.0, 1.0, 2.0], rtol=1e-9)
+        task = task_of(k, 0.0, 2.0, p=PENDULUM, x=start, dp=[[0, 0, 0, 1.0]], times=[0.0, 1.0, 2.0], rtol=1e-9)
         assert k.work_size(scheme, 1) >= k.work_size(scheme, 0) > 0
         k.call(scheme, task)
         assert Status(task.status) is Status.DONE and task.written == 3 and task.steps > 0

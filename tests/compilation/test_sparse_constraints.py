@@ -7,6 +7,7 @@ from functools import lru_cache
 import casadi as ca
 import numpy as np
 import pytest
+from tasks import task_of
 
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.kernel import Kernel, build_kernel
@@ -74,7 +75,7 @@ def run(
     dp = np.eye(2) if directions else None
     # the held point moves along 0.1 t^2 (1 - t/3)
     coef = np.array([[[0, 0, 0.1, -0.1 / 3], [0, 0.2, -0.1, 0], [0.2, -0.2, 0, 0]]])
-    task = Task.create(
+    task = task_of(
         which, 0.0, 1.0, p=p, x=x, z=np.ones(n), dp=dp, sx=sx if directions else None, breaks=[0.0, 1.0], coef=coef,
         times=np.linspace(0.0, 1.0, 6), rtol=1e-9, atol=1e-11, nominal=np.repeat([0.5, 2.0], 2 * n), **options,
     )  # type: ignore[arg-type] # fmt: skip

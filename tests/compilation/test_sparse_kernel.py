@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from tasks import task_of
 
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.derivatives import differentiate
@@ -62,7 +63,7 @@ def run(which: Kernel, scheme: Scheme = IMPLICIT, n: int = CELLS, directions: in
     p = (50.0, 0.4, 0.3)
     q = np.zeros(n - 1)
     q[2] = next(r.real for r in np.roots([0.4, 0.0, 1.0, -2.0]) if abs(r.imag) < 1e-9)
-    task = Task.create(which, 0.0, 1.0, p=p, x=T, z=q, dp=dp, times=np.linspace(0.0, 1.0, 7), rtol=1e-9, atol=1e-12,
+    task = task_of(which, 0.0, 1.0, p=p, x=T, z=q, dp=dp, times=np.linspace(0.0, 1.0, 7), rtol=1e-9, atol=1e-12,
                        **options)  # type: ignore[arg-type] # fmt: skip
     which.call(scheme, task)
     return task
@@ -108,7 +109,7 @@ def test_factors_that_outgrow_their_room_are_made_again_with_more(monkeypatch: p
     x, p = ca.SX.sym("x", 9), ca.SX.sym("p", 3)
     rates = [p[0] * (ca.vertcat(0, x)[i] - 2 * x[i] + ca.vertcat(x, 0)[i + 1]) for i in range(9)]
     tight = build_kernel(system_of(x, ca.vertcat(*rates), p), compiled=True, sparse=True)
-    task = Task.create(tight, 0.0, 0.5, p=(40.0, 0.0, 0.0), x=np.arange(9.0), times=[0.5], rtol=1e-9, atol=1e-12)
+    task = task_of(tight, 0.0, 0.5, p=(40.0, 0.0, 0.0), x=np.arange(9.0), times=[0.5], rtol=1e-9, atol=1e-12)
     task.slice = 7
     tight.call(IMPLICIT, task)
     while task.status == Status.MORE:

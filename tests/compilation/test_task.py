@@ -8,8 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tasks import task_of
 
-from grisaille.compilation.task import FIELDS, Status, Task
+from grisaille.compilation.plan import Plan
+from grisaille.compilation.task import FIELDS, Status
 
 SIZES = SimpleNamespace(nx=2, nz=1, nu=1, np=3, ny=4)
 HEADER = (resources.files("grisaille.compilation") / "kernels" / "gr_task.h").read_text()
@@ -28,15 +30,15 @@ def test_statuses_are_those_of_the_header():
     assert declared == {status.name: int(status) for status in Status}
 
 
-def test_create_allocates_spreads_and_counts():
-    task = Task.create(SIZES, 1.0, 2.0, p=[1, 2, 3], x=[4, 5], dp=np.eye(3)[:2], times=[1.0, 1.5, 2.0], atol=1e-7)
+def test_tasks_allocate_spread_and_count():
+    task = task_of(SIZES, 1.0, 2.0, p=[1, 2, 3], x=[4, 5], dp=np.eye(3)[:2], times=[1.0, 1.5, 2.0], atol=1e-7)
     assert (task.ns, task.n_times, task.n_breaks, task.degree, task.t) == (2, 3, 2, 0, 1.0)
     assert task.y.shape == (3, 4) and task.sy.shape == (3, 2, 4) and task.sx.shape == (2, 2) and task.sz.shape == (2, 1)
     assert task.atol.tolist() == [1e-7] * 3 and task.nominal.tolist() == [1.0, 1.0]
 
 
 def test_pack_shares_arrays_and_unpack_takes_numbers_back():
-    task = Task.create(SIZES, 0.0, 1.0, p=[1, 2, 3], x=[4, 5])
+    task = task_of(SIZES, 0.0, 1.0, p=[1, 2, 3], x=[4, 5])
     packed = task.pack()
     assert packed.x == task.x.ctypes.data and packed.t1 == 1.0
     packed.steps, packed.status, packed.amount = 17, 5, 0.25
@@ -56,11 +58,24 @@ def test_pack_shares_arrays_and_unpack_takes_numbers_back():
 def test_wrong_shapes_are_refused(wrong, words):
     given = {"p": [1, 2, 3], "x": [4, 5]} | wrong
     with pytest.raises(ValueError, match=words):
-        Task.create(SIZES, 0.0, 1.0, **given)
+        task_of(SIZES, 0.0, 1.0, **given)
 
 
 def test_an_array_of_the_wrong_kind_never_reaches_c():
-    task = Task.create(SIZES, 0.0, 1.0, p=[1, 2, 3], x=[4, 5])
+    task = task_of(SIZES, 0.0, 1.0, p=[1, 2, 3], x=[4, 5])
     task.x = np.zeros(4, dtype=np.float64)[::2]
     with pytest.raises(TypeError, match=r"task\.x must be a C-contiguous float64"):
         task.pack()
+
+
+def test_a_plan_stays_as_it_is_when_its_task_runs():
+    x, times = np.array([4.0, 5.0]), np.array([0.0, 1.0])
+    plan = Plan(SIZES, 0.0, 1.0, times, p=[1, 2, 3], x=x, dp=np.eye(3)[:2], atol=np.full(3, 1e-7), most_events=4)
+    task = plan.task()
+    task.x += 1.0
+    task.p += 1.0
+    task.dp += 1.0
+    again, still = plan.task(), plan.still().but(t0=0.5).task()
+    assert again.x.tolist() == [4.0, 5.0] and again.p.tolist() == [1.0, 2.0, 3.0] and (again.dp == np.eye(3)[:2]).all()
+    assert again.times is times and again.atol is plan.atol, "what integrators only read is shared"
+    assert (still.t0, still.t, still.ns, still.most_events, again.events.shape) == (0.5, 0.5, 0, 0, (4, 3))

@@ -151,6 +151,21 @@ def test_values_that_cannot_be_are_refused_in_words(law: laws.Law, values: list[
     assert found == said
 
 
+NO_LAWS = [
+    (laws.Censored(of=laws.Normal(std=1.0)), {"below": [0.0, 2.0], "above": 1.0}, (1, "below = 2 is not smaller than")),
+    (laws.Truncated(of=laws.Poisson()), {"below": [2.0, 3.0, 4.0], "above": 4.0}, (2, "below = 4 is not smaller than")),
+    (laws.Censored(of=laws.Rounded(1.0, laws.Normal(std=1.0))), {"of.step": [0.5, 0.0]}, (1, "step = 0 is not posi")),
+    (laws.Binomial(n=3), {"n": [3.0, 2.5]}, (1, "n = 2.5 is not a whole number from 1 up")),
+]
+
+
+@pytest.mark.parametrize(("law", "arguments", "said"), NO_LAWS, ids=lambda x: type(x).__name__)
+def test_columns_that_make_no_law_are_refused_in_words(law: laws.Law, arguments, said: tuple[int, str]) -> None:
+    found = law.filled(arguments).refused_arguments()
+    assert found is not None and found[0] == said[0] and found[1].startswith(said[1])
+    assert law.filled({path: np.ravel(v)[0] for path, v in arguments.items()}).refused_arguments() is None
+
+
 PRIORS = [
     (laws.Poisson(3.0), "is a law of counts, for the distribution= of an output. A prior needs a continuous law"),
     (laws.Rounded(0.1, laws.Normal(0.0, 1.0)), "is a law of values that have been recorded"),

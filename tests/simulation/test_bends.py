@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from simulation.reduced import kernel_of
+from tasks import task_of
 
 import grisaille as gr
 from grisaille import der
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.schemes import among
-from grisaille.compilation.task import Status, Task
+from grisaille.compilation.task import Status
 from grisaille.numerics.sides import reach
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.roots import Anchor, Newton
@@ -114,7 +115,7 @@ def test_a_jump_over_many_bends_ends_at_the_root(n: int, frozen: bool) -> None:
         before, after = random.standard_normal((2, n)) * 10 ** random.uniform(-1, 2)
         start, goal = net.y(before), net.y(after)
         size = np.abs([start, goal]).max()
-        task = Task.create(
+        task = task_of(
             kernel, 0.0, 1.0, p=net.p, x=np.zeros(2), z=start * net.C, rtol=1e-9, fixed_step=float(frozen),
             atol=np.append([1e-9] * 2, 1e-9 * net.C * size), breaks=np.array([0.0, 1.0]), coef=np.zeros((1, n, 1)),
         )  # fmt: skip
@@ -133,7 +134,7 @@ def test_runs_pass_bends_of_any_ratio(method: str) -> None:
         x0 = np.array([0.3, 0.3])
         exact = solve_ivp(lambda t, x, n=net: -x - 0.3 * n.G.T @ n.driven(t, x), (0, 4), x0, "LSODA", times,
                           rtol=1e-10, atol=1e-12, max_step=0.02).y.T  # fmt: skip
-        task = Task.create(
+        task = task_of(
             kernel, 0.0, 4.0, p=net.p, x=x0, z=net.driven(0.0, x0) * net.C, times=times, rtol=1e-8,
             atol=np.append([1e-9] * 2, 1e-9 * net.C), breaks=np.array([0.0, 4.0]), coef=np.zeros((1, 3, 1)),
         )  # fmt: skip

@@ -18,6 +18,7 @@ from simulation.reduced import (
     pendulum,
     pendulum_start,
 )
+from tasks import task_of
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.schemes import EXPLICIT
@@ -47,7 +48,7 @@ def run_c(kernel: Kernel, task: Task) -> Task:
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-9, 1e-12])
 def test_linear_equation_has_its_closed_form(rtol):
     times = np.linspace(0.0, 4.0, 23)
-    task = Task.create(decay(), 0.0, 4.0, p=[0.7], x=[2.0], times=times, rtol=rtol, atol=1e-3 * rtol)
+    task = task_of(decay(), 0.0, 4.0, p=[0.7], x=[2.0], times=times, rtol=rtol, atol=1e-3 * rtol)
     finished(run(decay(), task))
     assert task.y[:, 0] == pytest.approx(2.0 * np.exp(-0.7 * times), rel=20 * rtol)
 
@@ -84,7 +85,7 @@ def test_order_of_one_step_is_measured(pair, h, inside, less):
 def test_frozen_steps_are_of_fourth_order():
     errors = []
     for h in (0.1, 0.05):
-        task = run(oscillator(), Task.create(oscillator(), 0.0, 2.0, x=[1.0, 0.0], fixed_step=h, times=[2.0]))
+        task = run(oscillator(), task_of(oscillator(), 0.0, 2.0, x=[1.0, 0.0], fixed_step=h, times=[2.0]))
         errors.append(np.abs(finished(task).y[0] - [np.cos(2.0), -np.sin(2.0)]).max())
     assert np.log2(errors[0] / errors[1]) == pytest.approx(4.0, abs=0.15)
 
@@ -92,7 +93,7 @@ def test_frozen_steps_are_of_fourth_order():
 def test_frozen_error_estimate_is_that_of_its_worst_step():
     estimates = []
     for h in (0.2, 0.1):
-        task = Task.create(oscillator(), 0.0, 6.0, x=[1.0, 0.0], fixed_step=h, rtol=1e-6, atol=1.0)
+        task = task_of(oscillator(), 0.0, 6.0, x=[1.0, 0.0], fixed_step=h, rtol=1e-6, atol=1.0)
         estimates.append(finished(run(oscillator(), task)).error_estimate)
         assert task.evaluations < 4.5 * task.steps
         assert task.error_estimate == pytest.approx(h**5 / 120 / np.sqrt(2), rel=0.3)
@@ -100,7 +101,7 @@ def test_frozen_error_estimate_is_that_of_its_worst_step():
 
 
 def test_the_cheaper_order_is_used():
-    loose, tight = (Task.create(oscillator(), 0.0, 50.0, x=[1.0, 0.0], rtol=r, atol=r) for r in (1e-4, 1e-10))
+    loose, tight = (task_of(oscillator(), 0.0, 50.0, x=[1.0, 0.0], rtol=r, atol=r) for r in (1e-4, 1e-10))
     run(oscillator(), loose)
     run(oscillator(), tight)
     assert loose.evaluations < 6.5 * (loose.steps + loose.rejected)
@@ -113,7 +114,7 @@ def test_the_cheaper_order_is_used():
 
 def test_projected_pendulum_follows_the_angle_form_without_drift():
     length, angle, times = 2.0, 1.2, np.linspace(0.0, 60.0, 121)
-    task = Task.create(
+    task = task_of(
         pendulum(), 0.0, 60.0, p=[length, 0.0], x=pendulum_start(angle, length), times=times, rtol=1e-11, atol=1e-12
     )
     finished(run(pendulum(), task))
@@ -148,7 +149,7 @@ def stairs(levels: list[float], times: np.ndarray, a: float) -> np.ndarray:
 @pytest.mark.parametrize("rtol", [1e-5, 1e-12])
 def test_jumps_of_the_input_are_hit_exactly(rtol):
     levels, times = [1.0, -3.0, 0.0, 10.0, 2.0], np.linspace(0.0, 5.0, 41)
-    task = Task.create(decay(), 0.0, 5.0, p=[1.3], x=[1.0], times=times, rtol=rtol, atol=rtol, **held(decay(), levels))
+    task = task_of(decay(), 0.0, 5.0, p=[1.3], x=[1.0], times=times, rtol=rtol, atol=rtol, **held(decay(), levels))
     finished(run(decay(), task))
     assert task.y[:, 0] == pytest.approx(stairs(levels, times, 1.3), abs=max(1e-10, 5 * rtol))
 
@@ -157,7 +158,7 @@ def test_rows_at_a_kink_show_the_value_that_holds_from_there_on():
     x, u = ca.SX.sym("x"), ca.SX.sym("u")
     kernel = kernel_of(u, x, u=u, observed=ca.vertcat(x, u))
     for fixed_step in (0.0, 0.3):
-        task = Task.create(
+        task = task_of(
             kernel,
             0.0,
             2.0,
@@ -172,7 +173,7 @@ def test_rows_at_a_kink_show_the_value_that_holds_from_there_on():
 
 def test_dense_kinks_are_crossed_with_one_short_step_each():
     values = np.random.default_rng(3).normal(size=201)
-    task = Task.create(decay(), 0.0, 2.0, p=[1.0], x=[1.0], rtol=1e-8, atol=1e-10, **linear(list(values), 0.01))
+    task = task_of(decay(), 0.0, 2.0, p=[1.0], x=[1.0], rtol=1e-8, atol=1e-10, **linear(list(values), 0.01))
     finished(run(decay(), task))
     assert task.steps <= 205
     assert task.evaluations < 6.4 * task.steps, "order 5, and F is not evaluated twice where u is continuous"
@@ -192,7 +193,7 @@ def loop_reference(times: np.ndarray, p: float, rtol: float = 1e-12) -> np.ndarr
 @pytest.mark.parametrize("options", [{"rtol": 1e-9}, {"rtol": 1e-4}, {"fixed_step": 0.01}], ids=str)
 def test_algebraic_loop_is_solved_inside_the_stages(options):
     times = np.linspace(0.0, 3.0, 7)
-    task = Task.create(loop(), 0.0, 3.0, p=[1.5], x=[2.0], z=[1.0], times=times, **options)
+    task = task_of(loop(), 0.0, 3.0, p=[1.5], x=[2.0], z=[1.0], times=times, **options)
     finished(run(loop(), task))
     assert task.y == pytest.approx(loop_reference(times, 1.5), rel=10 * options.get("rtol", 1e-9))
     assert task.factorizations < task.evaluations / 5
@@ -203,7 +204,7 @@ def test_algebraic_loop_is_solved_inside_the_stages(options):
 
 def test_sensitivities_have_their_closed_form():
     times, a = np.linspace(0.0, 3.0, 10), 0.8
-    task = Task.create(
+    task = task_of(
         decay(), 0.0, 3.0, p=[a], x=[2.0], dp=[[1.0], [0.0]], sx=[[0.0], [1.0]], times=times, rtol=1e-10, atol=1e-12
     )
     finished(run(decay(), task))
@@ -217,7 +218,7 @@ def swing(kernel: Kernel, length: float = 2.0, drag: float = 0.3, sensitive: boo
     start = pendulum_start(1.2, 1.0)
     directions = {"dp": np.eye(2), "sx": [start, [0.0] * 4]} if sensitive else {}
     inputs = linear([0.0, 1.0, -2.0, 3.0, 0.5, 0.0, 1.0], 0.5)
-    return Task.create(
+    return task_of(
         kernel, 0.0, 3.0, p=[length, drag], x=pendulum_start(1.2, length), times=np.linspace(0.0, 3.0, 8),
         **directions, **inputs, **options,
     )  # fmt: skip
@@ -256,7 +257,7 @@ def test_loop_sensitivities_are_the_derivative_of_the_discrete_trajectory():
     def solved(p: float, sensitive: bool) -> Task:
         options = {"dp": [[1.0]]} if sensitive else {}
         times = [0.0, 0.4, 1.1, 2.0]
-        task = Task.create(loop(), 0.0, 2.0, p=[p], x=[2.0], z=[1.0], times=times, fixed_step=0.1, **options)
+        task = task_of(loop(), 0.0, 2.0, p=[p], x=[2.0], z=[1.0], times=times, fixed_step=0.1, **options)
         return finished(run(loop(), task))
 
     task = solved(1.5, True)
@@ -272,7 +273,7 @@ def test_loop_sensitivities_are_the_derivative_of_the_discrete_trajectory():
 def test_blow_up_stops_near_its_pole_and_keeps_what_was_computed():
     x = ca.SX.sym("x")
     kernel = kernel_of(x**2, x)
-    task = run(kernel, Task.create(kernel, 0.0, 2.0, x=[1.0], times=[*np.linspace(0.0, 0.9, 10), 1.5], rtol=1e-8))
+    task = run(kernel, task_of(kernel, 0.0, 2.0, x=[1.0], times=[*np.linspace(0.0, 0.9, 10), 1.5], rtol=1e-8))
     assert task.status == Status.STEP_TOO_SMALL
     assert task.where == 0 and task.amount > 1.0
     assert task.t == pytest.approx(1.0, abs=1e-6)
@@ -284,7 +285,7 @@ def test_blow_up_stops_near_its_pole_and_keeps_what_was_computed():
 def test_a_root_of_a_negative_number_is_located(fixed_step):
     x = ca.SX.sym("x", 2)
     kernel = kernel_of(ca.vertcat(1.0, ca.sqrt(0.5 - x[0])), x)
-    task = run(kernel, Task.create(kernel, 0.0, 1.0, x=[0.0, 0.0], fixed_step=fixed_step, times=[0.0, 0.25, 1.0]))
+    task = run(kernel, task_of(kernel, 0.0, 1.0, x=[0.0, 0.0], fixed_step=fixed_step, times=[0.0, 0.25, 1.0]))
     assert task.status == Status.NOT_FINITE
     assert task.where == 1 and np.isnan(task.amount)
     assert task.t == pytest.approx(0.5, abs=0.011)
@@ -294,7 +295,7 @@ def test_a_root_of_a_negative_number_is_located(fixed_step):
 def test_a_model_that_is_not_finite_at_its_start_says_so_at_once():
     x = ca.SX.sym("x")
     kernel = kernel_of(1.0 / x, x)
-    task = run(kernel, Task.create(kernel, 0.0, 1.0, x=[0.0]))
+    task = run(kernel, task_of(kernel, 0.0, 1.0, x=[0.0]))
     assert (task.status, task.where, task.t, task.steps) == (Status.NOT_FINITE, 0, 0.0, 0)
 
 
@@ -302,7 +303,7 @@ def test_a_model_that_is_not_finite_at_its_start_says_so_at_once():
 def test_stiffness_is_reported_with_a_state_to_go_on_from(rtol):
     t, x = ca.SX.sym("t"), ca.SX.sym("x")
     kernel = kernel_of(-1e5 * (x - ca.cos(t)), x, t=t)
-    task = Task.create(kernel, 0.0, 10.0, x=[1.0], rtol=rtol, atol=1e-8)
+    task = task_of(kernel, 0.0, 10.0, x=[1.0], rtol=rtol, atol=1e-8)
     assert explicit.run(kernel, task) == Status.STIFF
     assert 15 <= task.steps < 200
     assert task.x[0] == pytest.approx(np.cos(task.t), abs=1e-4)
@@ -314,12 +315,12 @@ def test_stiffness_is_reported_with_a_state_to_go_on_from(rtol):
 
 def test_an_oscillation_is_not_called_stiff():
     for rtol in (1e-3, 1e-6, 1e-9):
-        finished(run(oscillator(), Task.create(oscillator(), 0.0, 200.0, x=[1.0, 0.0], rtol=rtol, atol=rtol)))
+        finished(run(oscillator(), task_of(oscillator(), 0.0, 200.0, x=[1.0, 0.0], rtol=rtol, atol=rtol)))
 
 
 @pytest.mark.parametrize("fixed_step", [0.0, 0.1])
 def test_too_many_steps_keep_the_partial_trajectory(fixed_step):
-    task = Task.create(
+    task = task_of(
         oscillator(), 0.0, 100.0, x=[1.0, 0.0], times=np.linspace(0.0, 100.0, 1001), max_steps=20, fixed_step=fixed_step
     )
     run(oscillator(), task)
@@ -333,7 +334,7 @@ def test_too_many_steps_keep_the_partial_trajectory(fixed_step):
 def test_constraints_that_come_to_contradict_each_other_end_the_run_there(fixed_step):
     t, x = ca.SX.sym("t"), ca.SX.sym("x")
     kernel = kernel_of(ca.SX(1.0), x, t=t, constraints=ca.vertcat(x - t, x - t + ca.fmax(t - 0.5, 0.0)))
-    task = run(kernel, Task.create(kernel, 0.0, 1.0, x=[0.0], fixed_step=fixed_step))
+    task = run(kernel, task_of(kernel, 0.0, 1.0, x=[0.0], fixed_step=fixed_step))
     assert (task.status, task.where) == (Status.PROJECTION, 1)
     assert task.amount > 0.0
     assert task.t == pytest.approx(0.5, abs=1e-8)
@@ -373,7 +374,7 @@ def test_compiled_and_interpreted_loop_agree(options):
     def task(kernel: Kernel) -> Task:
         inputs = held(kernel, [0.0, 2.0, -1.0])
         start = {"x": [2.0], "z": [1.0], "dp": [[1.0], [0.0]], "sx": [[0.0], [1.0]]}
-        return Task.create(kernel, 0.0, 3.0, p=[1.5], times=np.linspace(0.0, 3.0, 16), **start, **inputs, **options)
+        return task_of(kernel, 0.0, 3.0, p=[1.5], times=np.linspace(0.0, 3.0, 16), **start, **inputs, **options)
 
     expected, found = finished(run(loop(), task(loop()))), finished(run_c(loop(True), task(loop(True))))
     assert [getattr(found, name) for name in COUNTS] == [getattr(expected, name) for name in COUNTS]

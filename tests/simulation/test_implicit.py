@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from scipy.optimize import fsolve
 from scipy.special import ellipj
+from tasks import task_of
 
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators import implicit
@@ -64,7 +65,7 @@ def _derivative(f: Function, wrt: tuple[str, ...]) -> Function:
 
 
 def solve(model: Any, t1: float, x: Any, z: Any = (), t0: float = 0.0, **options: Any) -> Task:
-    task = Task.create(model, t0, t1, x=x, z=z if len(z) else None, **options)
+    task = task_of(model, t0, t1, x=x, z=z if len(z) else None, **options)
     while implicit.run(model, task) == Status.MORE:
         pass
     return task
@@ -448,7 +449,7 @@ class Compiled:
         self.library.gr_implicit_work.restype = self.library.gr_implicit.restype = ctypes.c_long
 
     def solve(self, t1: float, x: Any, z: Any = (), **options: Any) -> Task:
-        task = Task.create(self, 0.0, t1, x=x, z=z if len(z) else None, **options)
+        task = task_of(self, 0.0, t1, x=x, z=z if len(z) else None, **options)
         task.work = np.full(self.library.gr_implicit_work(task.ns), np.nan)
         while True:
             packed = task.pack()

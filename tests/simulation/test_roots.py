@@ -17,7 +17,7 @@ import grisaille.components.electrical as el
 from grisaille import der
 from grisaille.compilation.schemes import AUTO, FROZEN_EXPLICIT, among
 from grisaille.simulation import frozen
-from grisaille.simulation.integration import integrate
+from grisaille.simulation.integration import run
 from grisaille.simulation.posing import Setting
 from grisaille.simulation.runs import Runs, Solver
 
@@ -226,7 +226,7 @@ def test_a_frozen_step_that_is_too_long_is_refused() -> None:
 
 def test_a_failure_that_no_step_avoids_ends_the_search_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
-    monkeypatch.setattr(frozen, "integrate", lambda *a: runs.append(a[2]) or integrate(*a))
+    monkeypatch.setattr(frozen, "run", lambda plan, *a: runs.append(plan.among) or run(plan, *a))
     with pytest.raises(gr.SimulationError, match="could not be followed"):
         gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method="frozen", compiled=False)
     assert runs == [(FROZEN_EXPLICIT,), AUTO]
@@ -237,10 +237,9 @@ def test_compiled_runs_are_rescued_like_interpreted_ones(method: str) -> None:
     runs = []
     for compiled in (True, False):
         setting = Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
-        prepared = Runs(setting, Solver(compiled=compiled)).prepare(None, None)
-        prepared.task.fixed_step = 0.25 if method.startswith("frozen") else 0.0
-        integrate(prepared.kernel, prepared.task, among(method))
-        runs.append(prepared.task)
+        plan = Runs(setting, Solver(compiled=compiled)).prepare(None, None).plan
+        step = 0.25 if method.startswith("frozen") else 0.0
+        runs.append(run(plan.but(fixed_step=step, among=among(method))).task)
     assert runs[0].rescues > 0 and runs[1].rescues > 0
     assert abs(runs[0].steps - runs[1].steps) <= 2  # rounding decides where a step is cut
     assert np.allclose(runs[0].y, runs[1].y, rtol=0, atol=1e-7)

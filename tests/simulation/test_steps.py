@@ -6,13 +6,14 @@ import casadi as ca
 import numpy as np
 import pytest
 from simulation.reduced import decay, held, kernel_of, linear, loop, pendulum
+from tasks import task_of
 
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators import roots, steps
 
 
 def test_signals_at_a_kink_take_the_side_of_the_step():
-    task = Task.create(decay(), 0.0, 3.0, p=[1.0], x=[0.0], **held(decay(), [1.0, 2.0, 5.0]))
+    task = task_of(decay(), 0.0, 3.0, p=[1.0], x=[0.0], **held(decay(), [1.0, 2.0, 5.0]))
     assert steps.signals(task, 1.0, 0.5) == [1.0]
     assert steps.signals(task, 1.0, 1.5) == [2.0]
     assert steps.signals(task, 1.0, 1.0) == [2.0]
@@ -23,7 +24,7 @@ def test_signals_at_a_kink_take_the_side_of_the_step():
 
 def test_signals_cross_breaks_that_are_no_kinks():
     smooth = {"breaks": [0.0, 1.0, 2.0], "coef": [[[0.0, 0.0, 1.0]], [[1.0, 2.0, 1.0]]], "kink": [1, 0, 1]}
-    task = Task.create(decay(), 0.0, 2.0, p=[1.0], x=[0.0], **smooth)
+    task = task_of(decay(), 0.0, 2.0, p=[1.0], x=[0.0], **smooth)
     for t in (0.0, 0.4, 1.0, 1.7, 2.0):
         assert steps.signals(task, t, 0.9)[0] == pytest.approx(t**2, abs=1e-15)
     assert steps.next_kink(task, 0.0) == 2.0
@@ -31,14 +32,14 @@ def test_signals_cross_breaks_that_are_no_kinks():
 
 def test_only_signals_whose_value_changes_jump():
     values = np.random.default_rng(1).normal(size=400)
-    ramps = Task.create(decay(), 0.0, 3.99, p=[1.0], x=[0.0], **linear(list(values), 0.01))
+    ramps = task_of(decay(), 0.0, 3.99, p=[1.0], x=[0.0], **linear(list(values), 0.01))
     assert not any(steps.signals_jump(ramps, t, t - 0.005) for t in ramps.breaks[1:-1])
-    stairs = Task.create(decay(), 0.0, 3.0, p=[1.0], x=[0.0], **held(decay(), [1.0, 2.0, 2.0]))
+    stairs = task_of(decay(), 0.0, 3.0, p=[1.0], x=[0.0], **held(decay(), [1.0, 2.0, 2.0]))
     assert steps.signals_jump(stairs, 1.0, 0.5) and not steps.signals_jump(stairs, 2.0, 1.5)
 
 
 def test_kinks_and_requested_times_are_mandatory_points():
-    task = Task.create(decay(), 0.0, 2.5, p=[1.0], x=[0.0], times=[0.0, 0.7, 1.0, 2.5], **held(decay(), [1.0] * 4))
+    task = task_of(decay(), 0.0, 2.5, p=[1.0], x=[0.0], times=[0.0, 0.7, 1.0, 2.5], **held(decay(), [1.0] * 4))
     points, t = [], 0.0
     while t < task.t1:
         t = steps.next_mandatory(task, t, steps.next_kink(task, t))
@@ -48,7 +49,7 @@ def test_kinks_and_requested_times_are_mandatory_points():
 
 def test_newton_solves_the_loop_and_keeps_its_factors():
     kernel = loop()
-    task = Task.create(kernel, 0.0, 1.0, p=[2.0], x=[1.5], z=[0.0], rtol=1e-8, fixed_step=1.0)
+    task = task_of(kernel, 0.0, 1.0, p=[2.0], x=[1.5], z=[0.0], rtol=1e-8, fixed_step=1.0)
     newton = roots.Newton(kernel, task)
     z, f = newton.solve(0.0, task.x, task.z, np.zeros(1))
     assert z + z**3 / 10 == pytest.approx([3.0], rel=1e-14)
@@ -61,7 +62,7 @@ def test_newton_solves_the_loop_and_keeps_its_factors():
 def test_newton_without_a_solution_names_the_residual():
     x, z = ca.SX.sym("x"), ca.SX.sym("z")
     kernel = kernel_of(-x, x, z=z, residual=z**2 + 1 + x**2)
-    task = Task.create(kernel, 0.0, 1.0, x=[1.0], z=[0.3])
+    task = task_of(kernel, 0.0, 1.0, x=[1.0], z=[0.3])
     with np.errstate(all="ignore"), pytest.raises(steps.StepFailure) as failure:
         roots.Newton(kernel, task).solve(0.0, task.x, task.z, np.zeros(0))
     assert failure.value.status in (Status.NEWTON, Status.SINGULAR)
@@ -71,7 +72,7 @@ def test_newton_without_a_solution_names_the_residual():
 def test_a_singular_loop_names_its_column():
     x, z = ca.SX.sym("x"), ca.SX.sym("z", 2)
     kernel = kernel_of(-x, x, z=z, residual=ca.vertcat(z[0] + z[1] - x, 3 * z[0] + 3 * z[1] - x))
-    task = Task.create(kernel, 0.0, 1.0, x=[1.0])
+    task = task_of(kernel, 0.0, 1.0, x=[1.0])
     with pytest.raises(steps.StepFailure) as failure:
         roots.Newton(kernel, task).solve(0.0, task.x, task.z, np.zeros(0))
     assert (failure.value.status, failure.value.where) == (Status.SINGULAR, 1)
@@ -88,7 +89,7 @@ def test_lu_solves_badly_scaled_rows(n):
 
 def off_the_circle(fixed_step: float = 0.0, nominal: float | list[float] = 1.0) -> Task:
     x = [3.0001, -4.0002, 0.8, 0.61]
-    return Task.create(
+    return task_of(
         pendulum(), 0.0, 1.0, p=[5.0, 0.1], x=x, dp=[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], rtol=1e-6,
         sx=[[0.3, 0.1, 0.2, -0.4], [0.0, 0.0, 0.5, 0.1], [1.0, 2.0, 3.0, 4.0]], fixed_step=fixed_step, nominal=nominal,
     )  # fmt: skip
@@ -134,7 +135,7 @@ def test_redundant_constraints_do_not_disturb_the_projection():
     thrice = kernel_of(x, x, constraints=ca.vertcat(circle, 7 * circle, circle))
     found = []
     for kernel in (once, thrice):
-        task = Task.create(kernel, 0.0, 1.0, x=[0.7, 0.72], fixed_step=1.0)
+        task = task_of(kernel, 0.0, 1.0, x=[0.7, 0.72], fixed_step=1.0)
         found.append(steps.project(kernel, task, 0.0, task.x, np.zeros(0), np.zeros(0))[0])
         assert task.worst_constraint < 1e-14
     assert found[0] == pytest.approx(found[1], abs=1e-15)
@@ -143,7 +144,7 @@ def test_redundant_constraints_do_not_disturb_the_projection():
 def test_contradicting_constraints_are_reported_with_their_residual():
     x = ca.SX.sym("x", 2)
     kernel = kernel_of(x, x, constraints=ca.vertcat(x[0] - 1, x[0] - 2))
-    task = Task.create(kernel, 0.0, 1.0, x=[1.0, 0.0])
+    task = task_of(kernel, 0.0, 1.0, x=[1.0, 0.0])
     with pytest.raises(steps.StepFailure) as failure:
         steps.project(kernel, task, 0.0, task.x, np.zeros(0), np.zeros(0))
     assert (failure.value.status, failure.value.where, failure.value.amount) == (Status.PROJECTION, 1, -1.0)

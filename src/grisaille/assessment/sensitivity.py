@@ -12,7 +12,7 @@ by the others. Derivatives are those of the simulation, not differences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from grisaille.estimation.unknowns import resolve_unknowns, wanted_names
 from grisaille.experiment.times.dating import with_dates
 from grisaille.model.classes import Model
 from grisaille.model.expression import Constant
+from grisaille.model.flat import FlatModel
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -56,6 +57,8 @@ class Sensitivity:
     """One row per parameter, the most influential first: value, scale, size (δ), largest, and δ by output."""
     scaled: pd.DataFrame
     """All samples by parameter, divided by the scale of their output; what indices are computed from."""
+    scatter: tuple[str, ...] = ()
+    """Parameters that move no prediction and stand in the law or the noise of an output: residuals tell them."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -104,7 +107,11 @@ class Sensitivity:
     def _remarks(self) -> list[str]:
         alive = self._alive()
         dead = [n for n in self.parameters if n not in alive]
-        notes = [f"• no output moves with {', '.join(dead)}."] if dead else []
+        notes = []
+        if self.scatter:
+            notes.append(f"• scatter of outputs alone: {', '.join(self.scatter)}; predictions do not move with it.")
+        if unfelt := [n for n in dead if n not in self.scatter]:
+            notes.append(f"• no output moves with {', '.join(unfelt)}.")
         if len(alive) > 1:
             gamma = self.collinearity()
             poor = f"; above {COLLINEAR:g}: they cannot all be told apart" if gamma > COLLINEAR else ""
@@ -173,7 +180,9 @@ def sensitivity(
     order = np.argsort(case.unknowns)
     slopes = prediction.sy[:, :, order] * size
     scales = {n: _output_scale(structure, case, prediction, noise[n], n, theta, unknowns) for n in experiment.outputs}
-    return _assemble(structure, case, unknowns, size, slopes, scales)
+    found = _assemble(structure, case, unknowns, size, slopes, scales)
+    alive, inside = found._alive(), _in_scatter(structure.model, outputs)
+    return replace(found, scatter=tuple(n for n in found.parameters if n not in alive and n in inside))
 
 
 @dataclass(frozen=True)
@@ -205,6 +214,12 @@ class LocationScale(NoiseLevel):
                 f"parameters values that the law allows, or leave these times out."
             )
         return np.asarray(1 / np.sqrt(information))
+
+
+def _in_scatter(model: FlatModel, outputs: Sequence[str]) -> set[str]:
+    """Return the parameters that stand in laws of outputs and in formulas of their noise."""
+    formulas = [f for law in output_laws(model, outputs).values() for f in law.formulas.values()]
+    return {name for formula in formulas for name in formula.parameters}
 
 
 def _has_law(structure: Structure, output: str) -> bool:

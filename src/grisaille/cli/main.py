@@ -21,7 +21,7 @@ COMMANDS = {
     "Begin": ("demo", "new"),
     "Look at a model or a problem": ("lint", "analyze", "simulate", "show-code"),
     "Estimate": ("fit", "predict", "diagnose", "report", "compare", "study"),
-    "The rest": ("modelica", "export-kernel", "reproduce", "schema", "cache"),
+    "The rest": ("modelica", "export-kernel", "reproduce", "schema", "cache", "warm-up"),
 }
 """Commands by heading; each is ``command`` in the module of its name, with _ for -."""
 

@@ -79,7 +79,10 @@ def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: Given, bet
 def _formula(program: SplineProgram, what: str, points: Points, beta: ca.MX, q: ca.MX) -> ca.MX:
     """The drift or the outputs at all points, one column each."""
     model = program.record.stochastic
-    function = ca.Function(what, model.arguments, [model.drift if what == "drift" else model.measured])
+    function = model.kept(
+        ("for IPOPT", what),
+        lambda: ca.Function(what, model.arguments, [model.drift if what == "drift" else model.measured]),
+    )
     count = len(points.t)
     X = ca.reshape(_matrix(points.local.phi, points.local, program.mesh.count) @ beta, program.n, count)
     columns = [

@@ -26,6 +26,8 @@ MARGIN, FEASIBLE, FARTHEST = 1e-5, 1e-9, 1e2
 """Of the filter; residuals of equations that hold, and those beyond which no trial is taken."""
 ROUNDING = 1e-10
 """A loss, relative to 1 + J, that rounding explains."""
+SHRINKS, REMAINS = 0.25, 1e-14
+"""Parts of a gain to which the next one falls where steps shrink; what such steps may leave to be gained."""
 VANISHED = "the predicted gain vanished"
 
 
@@ -126,7 +128,7 @@ class Ended(Generic[P]):
 
 def descend(steps: Steps[P, S], now: P, *, damping: float, tolerance: float, most: int) -> Ended[P]:
     """Steps from a place."""
-    found, filter = Ended(now, False, f"{most} iterations were used up", 0), Filter()
+    found, filter, before = Ended(now, False, f"{most} iterations were used up", 0), Filter(), np.inf
     for k in range(most):
         found.at, found.iterations = now, k + 1
         steps.tell(now)
@@ -140,7 +142,7 @@ def descend(steps: Steps[P, S], now: P, *, damping: float, tolerance: float, mos
         else:
             small = abs(step.predicted) <= tolerance * steps.worth(now) and now.residual < FEASIBLE
             trial, share = steps.tried(now, step, 1.0, small), 1.0
-            if small and damping <= steps.least:
+            if small and damping <= steps.least and not _is_slow(step.predicted, before):
                 if now.cost - trial.cost > -ROUNDING * (1 + abs(now.cost)) and trial.residual < FEASIBLE:
                     found.at = trial
                 found.converged, found.reason = True, VANISHED
@@ -154,11 +156,23 @@ def descend(steps: Steps[P, S], now: P, *, damping: float, tolerance: float, mos
                 damping = max(GROWTH * damping, steps.least)
             elif now.cost - trial.cost > GOOD * share * step.predicted or trial.away < now.away:
                 damping /= 10
+            before = step.predicted if share == 1.0 and damping <= steps.least else np.inf
             damping, now = 0.0 if damping < 1e-3 * steps.least else damping, trial
         if damping > LARGEST:
             found.reason = "the curvature is singular" if step is None else "no step lowers the criterion"
             break
     return found
+
+
+def _is_slow(gain: float, before: float) -> bool:
+    """Whether steps that shrink from one to the next as the last two did leave more than ``REMAINS`` to gain.
+
+    Gains are half the squares of steps in standard errors: after steps δ, rδ, r²δ … r/(1 − r) of the last one is left.
+    """
+    if not (0 < gain < SHRINKS * before < np.inf):
+        return False
+    rate = np.sqrt(gain / before)
+    return bool(gain * (rate / (1 - rate)) ** 2 > REMAINS)
 
 
 class Filter:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -21,8 +22,15 @@ from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.debugging import is_debugging
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
-from grisaille.compilation.integrators import Integrator, Integrators
-from grisaille.compilation.kernel_source import Sources, kinds, linked_sources, when_tables, whole_sources
+from grisaille.compilation.integrators import WHOLE, Integrator, Integrators, first_build
+from grisaille.compilation.kernel_source import (
+    Sources,
+    can_be_linked,
+    kinds,
+    linked_sources,
+    when_tables,
+    whole_sources,
+)
 from grisaille.compilation.library import no_compiler
 from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
@@ -92,7 +100,8 @@ class Kernel:
     def call(self, scheme: Scheme, task: Task) -> None:
         """Runs the scheme, or what takes its fixed steps, on the task, which holds the answer; allocates
         ``task.work``."""
-        integrator = self._integrator(scheme.taking(task.fixed_step))
+        taken, before = scheme.taking(task.fixed_step), task.steps + task.rejected
+        integrator = self._integrator(taken)
         size = int(integrator.work(task.ns))
         if task.work.size < size:
             task.work = np.zeros(size)
@@ -100,13 +109,17 @@ class Kernel:
             with_room(integrator.library, task, lambda: _run(integrator, task))
         else:
             _run(integrator, task)
+            self._require_integrators(taken).count(taken, task.steps + task.rejected - before, task.ns)
 
     def _integrator(self, scheme: Scheme) -> Integrator:
+        return self._require_integrators(scheme).of(scheme)
+
+    def _require_integrators(self, scheme: Scheme) -> Integrators:
         if self.integrators is None:
             raise CompilationError(
                 f"This kernel is interpreted, it has no {scheme.header} in C; use the Python integrator."
             )
-        return self.integrators.of(scheme)
+        return self.integrators
 
 
 def _run(integrator: Integrator, task: Task) -> None:
@@ -138,7 +151,7 @@ def _mode(compiled: bool | None) -> tuple[object, ...]:
     if compiled is False or is_switched_off():
         return (compiled, None)
     compiler = find_compiler()
-    return (compiled, None if compiler is None else compiler.identity, is_debugging())
+    return (compiled, None if compiler is None else compiler.identity, is_debugging(), first_build())
 
 
 def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool | None) -> Kernel:
@@ -175,7 +188,7 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
 
 
 def _integrators(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Integrators:
-    integrators = Integrators(_sources(system, sensitive, sparse, functions, None))
+    integrators = Integrators(*_sources(system, sensitive, sparse, functions, None), _instructions(functions))
     integrators.demand()
     return integrators
 
@@ -183,25 +196,40 @@ def _integrators(system: System, sensitive: bool, sparse: bool, functions: Mappi
 def sources_with_words(system: System) -> Sources:
     """The C files that a run is built from, with the user's words as comments."""
     sparse = sparse_source.is_worth_it(system)
-    return _sources(system, False, sparse, differentiate(system, sparse=sparse), True)
+    first, whole = _sources(system, False, sparse, differentiate(system, sparse=sparse), True)
+    return whole or first
 
 
 def _sources(
     system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function], words: bool | None
-) -> Sources:
+) -> tuple[Sources, Sources | None]:
+    """What is built first, and what where steps are many: linked integrators, and integrators in one file. Sparse
+    kernels are always linked; debuggers are given one file."""
     if sparse:
-        return linked_sources(system, functions, words)
-    own = whole_sources(system, sensitive, functions, words)
-    return own if sensitive else _shared_sources(system, functions, own, words)
+        return linked_sources(system, functions, words), None
+    more = functions if sensitive else _functions_of_a_fit(system, functions)
+    whole = _whole_sources(system, sensitive, functions, more, words)
+    if words or is_debugging() or first_build() == WHOLE or not can_be_linked(system):
+        return whole, None
+    return linked_sources(system, more, words, sparse=False), whole
 
 
-def _shared_sources(system: System, functions: Mapping[str, ca.Function], own: Sources, words: bool | None) -> Sources:
-    """Texts of a small model that a fit will have, too. Frozen explicit steps are left out: they are compiled in no
-    time, and those of two states take 1.1 times as long where derivatives could be asked for."""
+def _whole_sources(
+    system: System, sensitive: bool, functions: Mapping[str, ca.Function], more: Mapping[str, ca.Function],
+    words: bool | None,
+) -> Sources:  # fmt: skip
+    """Frozen explicit steps of a run do without the derivatives that a fit will ask for: they are compiled in no time,
+    and those of two states take 1.1 times as long where derivatives could be asked for."""
+    own = cache(lambda: whole_sources(system, sensitive, functions, words))
+    if more is functions:
+        return lambda scheme: own()(scheme)
+    shared = cache(lambda: whole_sources(system, True, more, words))
+    return lambda scheme: (own if scheme.is_quick_to_build else shared)()(scheme)
+
+
+def _functions_of_a_fit(system: System, functions: Mapping[str, ca.Function]) -> Mapping[str, ca.Function]:
+    """With the derivatives that a fit will ask for, if they are not many more."""
     if _instructions(functions) > FEW:
-        return own
+        return functions
     more = differentiate(system, sensitive=True)
-    if _instructions(more) > 2 * FEW:
-        return own
-    shared = whole_sources(system, True, more, words)
-    return lambda scheme: own(scheme) if scheme.is_quick_to_build else shared(scheme)
+    return functions if _instructions(more) > 2 * FEW else more

@@ -1,22 +1,24 @@
-"""The C text of a model's integrators, one for each: sizes, functions and integrator in one file, or, of sparse
-kernels, in four that are linked.
+"""The C text of a model's integrators, one for each: sizes, functions and integrator in one file, or in several that
+are linked.
 
-Most of a compiler's time goes into the integrators. Those of small models know all sizes and have the functions inside;
-those of sparse ones read sizes from the model's object, so that one object serves nearly all models, and a run and a
-fit of one model share its functions too (gr_linked.h). Sparse equations are solved in an object for all models. No name
-of the user's is in any of it, unless it is to be looked at, and then in comments (``debugging``).
+Most of a compiler's time goes into the integrators. Linked ones read sizes from the model's object, so that one object
+serves nearly all models, and all integrators of a model share its functions (gr_linked.h); a further model costs its
+functions alone. In one file the integrator knows all sizes and has the functions inside: slower to build, quicker to
+run, the same operations in the same order and so the same digits (``integrators`` says when). Sparse kernels are always
+linked, and their equations are solved in an object for all models. No name of the user's is in any of it, unless it is
+to be looked at, and then in comments (``debugging``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import casadi as ca
 
 from grisaille.compilation.debugging import annotated, is_debugging
 from grisaille.compilation.derivatives import PARAMETRIC, SENSITIVE, SPARSE
-from grisaille.compilation.library import Source
+from grisaille.compilation.library import QUICK, SHARED, Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.rolled import print_rolled
 from grisaille.compilation.schemes import Scheme, tableau_source
@@ -28,6 +30,9 @@ ROLLED = 300
 """Instructions of a sparse kernel's function above which what repeats is printed as loops, which compilers read sooner
 (derivatives of 1 000 cells by parameters, gcc 12: 0.1 s instead of 0.7 s) and which take as long to run."""
 KINDS = ("lt", "le", "sign", "floor", "ceil")
+MOST_LINKED = (32, 64, 32, 256, 24)
+"""States, implicit unknowns, signals, parameters and relations that are held, for which linked integrators with held
+relations have room: GR_MOST_X and those after it in gr_linked.h."""
 
 _NO_SLOPES = [
     *(f"const long gr_{name}_size = 0;" for name in PARAMETRIC),
@@ -35,6 +40,7 @@ _NO_SLOPES = [
     *(f"void gr_{name}(void) {{}}" for name in SENSITIVE),
 ]
 """What stands for derivatives by parameters in a kernel without them, where nothing calls them."""
+_NO_SENSITIVE = [line for line in _NO_SLOPES if line.startswith("void")]
 
 
 def c_source(
@@ -83,22 +89,65 @@ def whole_sources(
     return lambda scheme: [Source(common + _included(scheme), count)]
 
 
-def linked_sources(system: System, functions: Mapping[str, ca.Function], words: bool | None = None) -> Sources:
-    """C files of each integrator of a sparse kernel: the integrator, which is that of other models too, the model's
-    functions, their derivatives by parameters (gr_linked.h), and how equations are solved."""
+def linked_sources(
+    system: System, functions: Mapping[str, ca.Function], words: bool | None = None, sparse: bool = True
+) -> Sources:
+    """C files of each integrator: the integrator, which is that of other models too, and the model's functions
+    (gr_linked.h). Of a sparse kernel their derivatives by parameters are a file of their own, and how equations are
+    solved is one for all models."""
+    sizes, exact = _sizes(system, functions), sparse and bool(system.modes)
+    common = linked_kind(system, functions, sparse)
+    numbers = sizes if exact else sizes | _features(system, functions)
+    numbers_here = [f"const long gr_size_{name.lower()} = {size};" for name, size in numbers.items()]
+    numbers_here += [] if exact or not system.modes else [_kind_table(system)]
+    if not sparse:
+        lines = numbers_here if "FP" in functions else [*numbers_here, *_NO_SENSITIVE]
+        own = _object_source(system, functions, lines, words, sparse)
+        return lambda scheme: [shared_source(common, scheme, sparse), own]
     plain = {name: f for name, f in functions.items() if name not in SENSITIVE}
     slopes = {name: f for name, f in functions.items() if name in SENSITIVE}
+    slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES, words, sparse)
+    parts = [_object_source(system, plain, numbers_here, words, sparse), slopes_source, solvers()]
+    return lambda scheme: [shared_source(common, scheme, sparse), *parts]
+
+
+def linked_kind(system: System, functions: Mapping[str, ca.Function], sparse: bool) -> str:
+    """What the text of a linked integrator knows of a model."""
     sizes = _sizes(system, functions)
-    numbers = [f"const long gr_{name.lower()} = {size};" for name, size in sizes.items()]
-    has = {f"HAS_{name.removeprefix('N')}": int(sizes[name] > 0) for name in ("NZ", "NU", "NC", "SIDES")}
-    has["HAS_BENDS"] = int(sizes["BENDS"] + sizes["WHOLES"] > 0)
-    # with events sizes of a model's own are in the text anyway
-    known = sizes if system.modes else {}
-    head = [*_macros(has | known | _features(system, functions)), '#include "gr_linked.h"', '#include "gr_task.h"']
-    common = "\n".join([*head, *_modes(system), ""])
-    slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES, words)
-    parts = [_object_source(system, plain, numbers, words), slopes_source, solvers()]
-    return lambda scheme: [Source(common + _included(scheme), 0, shared=True), *parts]
+    features = _features(system, functions)
+    has = {"HAS_Z": sizes["NZ"], "HAS_C": sizes["NC"], "HAS_SIDES": sizes["SIDES"], "HAS_E": features["NE"]}
+    has |= {"HAS_BENDS": sizes["BENDS"] + sizes["WHOLES"], "BENT": features.get("BENT", 0)}
+    kind = {name: int(size > 0) for name, size in has.items()}
+    if not sparse:
+        return dense_kind(kind)
+    kind |= {"HAS_U": int(sizes["NU"] > 0)}
+    return kind_text(kind | sizes | features if system.modes else kind, sparse, _modes(system))
+
+
+def dense_kind(has: Mapping[str, int]) -> str:
+    """The text of linked integrators of dense equations. With signals or without, all are of one kind."""
+    return kind_text({**{name: has[name] for name in sorted(has)}, "HAS_U": 1}, False)
+
+
+def can_be_linked(system: System) -> bool:
+    """Whether integrators of dense equations, which serve models of all sizes, do for this one: not where clauses of
+    events have tables of their own, nor beyond the room that they have where relations are held."""
+    if not system.modes:
+        return True
+    sizes = (system.nx, system.nz, system.nu, system.np, len(system.modes))
+    return system.reactions is None and all(size <= most for size, most in zip(sizes, MOST_LINKED, strict=True))
+
+
+def kind_text(numbers: Mapping[str, int], sparse: bool, tables: Sequence[str] = ()) -> str:
+    """The text before a linked integrator, from GR_HAS_… and what is known beside."""
+    head = [f"#define GR_SPARSE {int(sparse)}", *_macros(numbers), '#include "gr_linked.h"', '#include "gr_task.h"']
+    return "\n".join([*head, *tables, ""])
+
+
+def shared_source(kind: str, scheme: Scheme, sparse: bool) -> Source:
+    """The C file of a linked integrator. That of dense equations is built in the time that a whole file takes, so that
+    the first model of its kind does not wait longer than it would for one."""
+    return Source(kind + _included(scheme), 0, shared=SHARED if sparse else QUICK)
 
 
 def _included(scheme: Scheme) -> str:
@@ -132,14 +181,15 @@ def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
 
 
 def _object_source(
-    system: System, functions: Mapping[str, ca.Function], lines: list[str], words: bool | None
+    system: System, functions: Mapping[str, ca.Function], lines: list[str], words: bool | None, sparse: bool
 ) -> Source:
-    tables = sparse_source.matrices(functions, system.nx, system.nz).as_objects()
-    printed = [_printed(name, function, True) for name, function in functions.items()]
+    tables = sparse_source.matrices(functions, system.nx, system.nz).as_objects() if sparse else []
+    printed = [_printed(name, function, sparse) for name, function in functions.items()]
     head = ["#define GR_FN static inline", PRELUDE, "#undef GR_FN", "#define GR_FN"]
     text = "\n".join([*head, *lines, *tables, *printed, ""])
     count = text.count("\n")
-    return Source(annotated(text, system, functions, True) if _has(words) else text, count)
+    text = annotated(text, system, functions, sparse) if _has(words) else text
+    return Source(text, count, is_quick=not sparse)
 
 
 def _printed(name: str, function: ca.Function, sparse: bool) -> str:
@@ -172,9 +222,12 @@ def _macros(numbers: Mapping[str, int]) -> list[str]:
     return [f"#define GR_{name} {number}" for name, number in numbers.items()]
 
 
+def _kind_table(system: System) -> str:
+    return f"const long gr_kind[] = {{{', '.join(map(str, kinds(system)))}}};"
+
+
 def _modes(system: System) -> list[str]:
-    signs = ", ".join(map(str, kinds(system)))
-    tables = [f"static const long gr_kind[GR_NE] = {{{signs}}};"] if system.modes else []
+    tables = [f"static {_kind_table(system)}"] if system.modes else []
     names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
              "gr_remembered", "gr_begins")  # fmt: skip
     for name, entries in zip(names, when_tables(system), strict=False):

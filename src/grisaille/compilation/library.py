@@ -44,6 +44,10 @@ SHARED = "-O3"
 """For integrators that do not know their sizes: gcc 12 leaves loops of unknown length as they are at -O2, and explicit
 steps of 30 to 60 states then take 1.3 times as long; 4 s instead of 2.7 s to build, once."""
 
+QUICK = "-O1"
+"""For what is linked so that it is there soon: integrators of small models, two thirds of the time of -O2, and their
+functions. What runs long is built again as one file (``integrators``)."""
+
 MAIN = "model.c"
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(gr_\w+\.h)"', re.MULTILINE)
@@ -107,16 +111,29 @@ def can_build(parts: Sequence[Source]) -> bool:
     return find_compiler() is not None or cache.find(_what(parts), None) is not None
 
 
+def prepare(part: Source) -> bool:
+    """Builds the object of a part that many models are linked to, unless it is in the cache; says whether it did."""
+    compiler = find_compiler()
+    if compiler is None:
+        raise no_compiler()
+    if cache.find(_what([part]), _made_with(compiler), OBJECT) is not None:
+        return False
+    _object(compiler, part)
+    return True
+
+
 @dataclass(frozen=True)
 class Source:
     """A C file and about how many instructions it has, none where it belongs to no model."""
 
     text: str
     instructions: int
-    shared: bool = False
-    """For many models, so that time is taken for it."""
+    shared: str = ""
+    """How what serves many models is optimized."""
     often: bool = False
     """Run so many times that it is optimized even where what is built quickly is asked for."""
+    is_quick: bool = False
+    """Whether it is to be there soon rather than to run quickly."""
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -125,8 +142,8 @@ class Source:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        ours = SHARED if self.shared else "-O2" if self.instructions <= LONG else "-O1"
-        found = flags(ours if self.once else _optimization(ours, self.often))
+        ours = self.shared or (QUICK if self.is_quick or self.instructions > LONG else "-O2")
+        found = flags(ours if self.once else _optimization(ours, self.often or self.shared == QUICK))
         return (*found, FOR_DEBUGGERS) if is_debugging() else found
 
     @property

@@ -7,8 +7,8 @@ memory is what the C side reads::
     y  (n_times, ny)            sy (n_times, ns, ny)
     coef (n_breaks - 1, nu, degree + 1)          u_i(t) = Σ_k coef[seg, i, k] (t - breaks[seg])^k
 
-Interpreted integrators read and write the same object; compiled ones get ``task.pack()`` and are read back with
-``task.unpack(structure)``. Arrays are shared with C, never copied.
+Tasks are made by a ``Plan`` (plan.py). Interpreted integrators read and write the same object; compiled ones get
+``task.pack()`` and are read back with ``task.unpack(structure)``. Arrays are shared with C, never copied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
@@ -156,66 +156,13 @@ class Task:
     room: int = 1
     wanted: int = 0
     dt: Floats = field(default_factory=lambda: np.zeros(0))
-    past: Any = None
-    """What is known of delayed unknowns (``simulation/past.py``); C never sees it."""
+    plan: Any = None
+    """The ``Plan`` that it was made from; C never sees it."""
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
     differs: tuple[int, float] | None = None
     """Of equal steps: the observed quantity that differs most from a run under error control, and by which share of
     what it covers, where that is much; C never sees it."""
-
-    @classmethod
-    def create(
-        cls,
-        kernel: Sizes,
-        t0: float,
-        t1: float,
-        *,
-        p: ArrayLike = (),
-        x: ArrayLike = (),
-        z: ArrayLike | None = None,
-        dp: ArrayLike | None = None,
-        sx: ArrayLike | None = None,
-        sz: ArrayLike | None = None,
-        breaks: ArrayLike | None = None,
-        coef: ArrayLike | None = None,
-        kink: ArrayLike | None = None,
-        times: ArrayLike = (),
-        rtol: float = 1e-6,
-        atol: ArrayLike = 1e-9,
-        nominal: ArrayLike = 1.0,
-        h: float = 0.0,
-        hmax: float = 0.0,
-        fixed_step: float = 0.0,
-        max_steps: int = 10_000_000,
-        slice: int = 0,
-        past: Any = None,
-    ) -> Task:
-        """A task with every array allocated, copied and checked for shape.
-
-        ``dp`` (or else ``sx``) fixes the number of sensitivity directions; without ``breaks`` all signals are zero;
-        without ``kink`` every inner break is one; scalars for ``atol`` and ``nominal`` are spread over their vectors.
-        """
-        nx, nz, nu, ny = kernel.nx, kernel.nz, kernel.nu, kernel.ny
-        ns = next((int(np.shape(s)[0]) for s in (dp, sx, sz) if s is not None), 0)
-        where = _signals(nu, t0, t1, breaks, coef, kink)
-        at = _copy("times", times, (int(np.size(times)),))
-        return cls(
-            t0=float(t0), t1=float(t1), t=float(t0),
-            p=_copy("p", p, (kernel.np,)),
-            x=_copy("x", x, (nx,)),
-            z=_zeros_or("z", z, (nz,)),
-            ns=ns,
-            dp=_zeros_or("dp", dp, (ns, kernel.np)),
-            sx=_zeros_or("sx", sx, (ns, nx)),
-            sz=_zeros_or("sz", sz, (ns, nz)),
-            **where,
-            n_times=at.size, times=at, y=np.zeros((at.size, ny)), sy=np.zeros((at.size, ns, ny)),
-            rtol=float(rtol), atol=_spread("atol", atol, nx + nz), nominal=_spread("nominal", nominal, nx),
-            dt=np.zeros(ns),
-            h=float(h), hmax=float(hmax), fixed_step=float(fixed_step), max_steps=int(max_steps), slice=int(slice),
-            past=past,
-        )  # fmt: skip
 
     def copy(self) -> Task:
         """The run as it stands: what integrators change is copied, but for rows already asked for and factors."""
@@ -235,40 +182,6 @@ class Task:
     def unpack(self, packed: TaskStructure) -> None:
         """Takes back what the C side changed (the arrays were shared all along)."""
         self.__dict__.update(zip(_NUMBERS, _numbers_of(packed), strict=True))
-
-
-def _signals(
-    nu: int, t0: float, t1: float, breaks: ArrayLike | None, coef: ArrayLike | None, kink: ArrayLike | None
-) -> dict[str, Any]:
-    if nu == 0 and breaks is None:
-        nothing = {"breaks": np.zeros(0), "coef": np.zeros((0, 0, 1)), "kink": np.zeros(0, np.uint8)}
-        return {"n_breaks": 0, "degree": 0, **nothing}
-    if breaks is None:
-        breaks = (float(t0), float(t1) if t1 > t0 else float(t0) + 1.0)
-        kink = np.zeros(2, np.uint8) if kink is None else kink
-    at = _copy("breaks", breaks, (int(np.size(breaks)),))
-    table = np.zeros((at.size - 1, nu, 1)) if coef is None else np.array(coef, dtype=np.float64, order="C")
-    if at.size < 2 or table.ndim != 3 or table.shape[:2] != (at.size - 1, nu):
-        raise ValueError(f"coef has shape {table.shape}, expected ({at.size - 1}, {nu}, degree + 1), 2 breaks or more.")
-    flags = np.ones(at.size, np.uint8) if kink is None else np.array(kink, dtype=np.uint8, order="C")
-    if flags.shape != at.shape:
-        raise ValueError(f"kink has shape {flags.shape}, expected {at.shape}.")
-    return {"n_breaks": at.size, "breaks": at, "coef": table, "degree": table.shape[2] - 1, "kink": flags}
-
-
-def _copy(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    array = np.array(value, dtype=np.float64, order="C")
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}, expected {shape}.")
-    return array
-
-
-def _zeros_or(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
-    return np.zeros(shape) if value is None else _copy(name, value, shape)
-
-
-def _spread(name: str, value: ArrayLike, n: int) -> Floats:
-    return np.full(n, float(value)) if np.ndim(value) == 0 else _copy(name, value, (n,))  # type: ignore[arg-type]
 
 
 def _address(name: str, array: NDArray[Any]) -> int:

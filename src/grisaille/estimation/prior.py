@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -73,6 +73,12 @@ class PriorFormula:
     """What a criterion contains of priors, as formulas of CasADi's θ."""
 
     unknowns: tuple[Unknown, ...]
+
+    @property
+    def key(self) -> Hashable:
+        """Laws with their places, and what joint priors add."""
+        rows, offset = joint_priors(self.unknowns)
+        return tuple(self._laws), rows.tobytes(), offset.tobytes()
 
     def __call__(self, theta: ca.SX) -> ca.SX:
         """Return ½ Σ r²."""

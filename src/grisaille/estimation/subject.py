@@ -42,11 +42,22 @@ class Subject:
     def disturbances(self) -> tuple[str, ...]:
         return tuple(self.flat.disturbances)
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What was measured."""
+        return tuple(dict.fromkeys(o for e in self.data for o in e.outputs))
+
+    @property
+    def output_with_law(self) -> str:
+        """The first measured output that declares another law than normal noise; empty where there is none."""
+        declared = self.flat.outputs
+        return next((n for n in self.outputs if n in declared and declared[n].distribution is not None), "")
+
     @cached_property
     def stochastic(self) -> StochasticModel:
         """The reduced model with its disturbances, at the model's own values."""
         values = evaluate_parameters(self.flat)
-        outputs = tuple(dict.fromkeys(o for e in self.data for o in e.outputs))
+        outputs = self.outputs
         known = dict(zip(values.names, values.values.tolist(), strict=True))
         return build_stochastic_model(structure_of(self.model), outputs, noises=outputs, values=known)
 

@@ -6,10 +6,11 @@
     a disturbance without a linear effect  → SimulatedPEM      linearisation would not see it
     what no filter follows                 → SimulatedPEM      the past of a state, events of its own
     otherwise                              → KalmanML          extended filter: the likelihood, linearised on the way
+    disturbed, and an output with a law    → Collocation       Laplace's method: filters take measurements to be normal
 
 Each estimator says for itself whether it is the one (``Estimator.verdict``), and whether it may serve where that one
-refuses the model or the data when it poses its problem. Collocation is never taken unasked: it serves models that
-cannot be simulated from where one begins.
+refuses the model or the data when it poses its problem. Collocation is taken unasked for the last of these alone: it
+serves models that cannot be simulated from where one begins.
 """
 
 from __future__ import annotations

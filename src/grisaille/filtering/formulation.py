@@ -9,7 +9,6 @@ from grisaille.cache import Cache
 from grisaille.compilation.kalman.program import FilterFormulas, Formulation
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import STEPS, Closed
-from grisaille.filtering.iterated import ITERATIONS, iterated_update
 from grisaille.filtering.linearization import after_step_function, coefficients_function
 from grisaille.filtering.loops import (
     linearised_loops,
@@ -19,6 +18,7 @@ from grisaille.filtering.loops import (
 )
 from grisaille.filtering.measurement import linearized_update, update_function
 from grisaille.filtering.moments import linearized_rates, moment_step
+from grisaille.filtering.nonlinear.iterated import ITERATIONS, iterated_update
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.square_root_steps import square_root_step

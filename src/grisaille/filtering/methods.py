@@ -18,9 +18,9 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import DataError, EstimationError
 from grisaille.experiment.cells import Record
 from grisaille.filtering.exact.linear import LinearFilter
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.filter import Filter, FilterPoint, StartMoments, Weighing
 from grisaille.filtering.formulation import FilterKind
+from grisaille.filtering.nonlinear.extended import ExtendedFilter
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.start import is_flat, variances_by_name
 from grisaille.trial import Point

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.evaluation import flat_function
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
@@ -44,10 +44,7 @@ class Roots:
     def __init__(self, model: StochasticModel) -> None:
         self.model, self.nz = model, int(model.z.numel())
         self.names = model.structure.system.implicit_names
-        arguments = [model.t, model.X, model.z, model.u, model.q]
-        J = ca.jacobian(model.residual, model.z)
-        self._equations = flat_function(ca.Function("g", arguments, [ca.densify(model.residual), ca.densify(J)]))
-        self._correction = ca.Function("c", arguments, [ca.densify(ca.solve(J, model.residual))])
+        self._equations, self._correction = model.kept("algebraic equations", lambda: _functions(model))
         self.signals = sorted(set(ca.jacobian_sparsity(model.residual, model.u).get_col()))
         self.sizes = np.zeros(self.nz)
         """Of each unknown along the record, where it is solved."""
@@ -122,6 +119,14 @@ class Roots:
     def _at(self, t: float, x: Floats, z: Floats, u: Floats, q: Floats) -> tuple[Floats, Floats]:
         g, J = self._equations(t, x, z, u, q)
         return g, J.reshape(self.nz, self.nz).T
+
+
+def _functions(model: StochasticModel) -> tuple[FlatEvaluation, ca.Function]:
+    """Residual with its Jacobian, and the correction of a Newton step."""
+    arguments = [model.t, model.X, model.z, model.u, model.q]
+    J = ca.jacobian(model.residual, model.z)
+    equations = ca.Function("g", arguments, [ca.densify(model.residual), ca.densify(J)])
+    return flat_function(equations), ca.Function("c", arguments, [ca.densify(ca.solve(J, model.residual))])
 
 
 def restarts(filter: Passes, roots: Roots, given: FilterPass, q: Floats, s: Floats) -> Floats | None:

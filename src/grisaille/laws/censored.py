@@ -27,8 +27,9 @@ class Censored(wrapper._Wrapper):
     is not known then, so that a marked sample adds the information that is observed in it, and the others that of the
     law inside.
 
-    below, above : the limits, in the unit of the values; numbers, columns of the data (NaN where there is none), or
-        None for none but those of marked samples
+    below, above : the limits, in the unit of the values; numbers, columns of the data, or None for none but
+        those of marked samples. A column has a number for each sample: one that no value can reach where there is no
+        limit
     of : the law of what would have been measured without limits, such as ``gr.LogNormal(log_std=0.2)``; its location is
         that of this law
     """
@@ -148,6 +149,9 @@ class Censored(wrapper._Wrapper):
             share = np.exp(self.of.log_interval(low, high))
             first, second = first + _times(share, end), second + _times(share, np.square(end))
         return first, second
+
+    def refused_arguments(self) -> tuple[int, str] | None:
+        return wrapper.refused_limits(self) or super().refused_arguments()
 
     def refused_values(self, value: Any) -> tuple[int, str] | None:
         y, (below, above) = np.asarray(value, dtype=float), self.limits

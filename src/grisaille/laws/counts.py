@@ -175,6 +175,14 @@ class Binomial(_Counts):
     def held_arguments(self) -> tuple[str, ...]:
         return ("n",)
 
+    def refused_arguments(self) -> tuple[int, str] | None:
+        n = np.ravel(np.asarray(self.n, dtype=float))
+        is_none = ~((n > 0) & (n == np.round(n)))
+        if not is_none.any():
+            return None
+        at = int(np.argmax(is_none))
+        return at, f"n = {n[at]:g} is not a whole number from 1 up"
+
     def formula(self, value: Any) -> Any:
         n, m = self.n, self.mean
         ways = log_gamma(n + 1) - log_gamma(value + 1) - log_gamma(n - value + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ def differentiate(law: Any, value: Any, parameters: dict[str, Any]) -> Derivativ
     )
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _differentiated(law: Any, names: tuple[str, ...]) -> Any:
     """Return the function for a law whose differentiated fields are left open."""
     import casadi as ca
@@ -98,7 +98,7 @@ def differentiate_by(law: Any, value: Any, names: tuple[str, ...]) -> tuple[np.n
     )
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _differentiated_by(law: Any, numbers: tuple[str, ...], names: tuple[str, ...]) -> Any:
     """Return the function of (value, *numbers) for a law whose numbers are left open."""
     import casadi as ca

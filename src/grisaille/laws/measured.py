@@ -175,6 +175,10 @@ class Measured:
             return at, f"is {x.flat[at]:.10g}; counts are whole numbers"
         return None
 
+    def refused_arguments(self) -> tuple[int, str] | None:
+        """Return the index of the first sample whose limits, step or number of trials make no law, with the reason."""
+        return None
+
     def _says_values(self, low: float, high: float) -> str:
         """Return what values can be, in words."""
         values = "counts are whole numbers" if self.is_discrete else f"values of {type(self).__name__} lie"

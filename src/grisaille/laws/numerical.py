@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def quantile_of(law: Any, probability: Any) -> np.ndarray:
     return np.asarray(np.vectorize(root, otypes=[float])(np.asarray(probability, dtype=float)))
 
 
-@cache
+@lru_cache(maxsize=1024)
 def mode_of(law: Any) -> float:
     """Return where ℓ is largest: the best of many quantile-like points, made exact by bracketing."""
     from scipy.optimize import minimize_scalar

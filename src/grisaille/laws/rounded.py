@@ -108,6 +108,14 @@ class Rounded(wrapper._Wrapper):
     def deviation(self) -> Any:
         return rounded_moments(self)[1]
 
+    def refused_arguments(self) -> tuple[int, str] | None:
+        step = np.ravel(self.step)
+        is_none = ~(step > 0)
+        if is_none.any():
+            at = int(np.argmax(is_none))
+            return at, f"step = {step[at]:g} is not positive"
+        return super().refused_arguments()
+
     def refused_values(self, value: Any) -> tuple[int, str] | None:
         x = np.asarray(value, dtype=float)
         away = np.abs(x / self.step - np.round(x / self.step))

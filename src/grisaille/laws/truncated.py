@@ -27,7 +27,7 @@ class Truncated(wrapper._Wrapper):
     """A law cut off at limits, with the probability outside spread over what is left: p / (F(above) − F(below)).
 
     below, above : the limits, in the unit of the values; of counts they belong to what is left. None for none; in laws
-        of measurements also columns of the data, NaN where there is none
+        of measurements also columns of the data
     of : the law, such as ``gr.Normal(1.0, 0.5)``; its location is that of this law, and as a prior it counts in its own
         measure
     """
@@ -79,6 +79,9 @@ class Truncated(wrapper._Wrapper):
     def limits(self) -> tuple[Any, Any]:
         """The limits, infinite where there is none."""
         return wrapper.limit(self.below, -np.inf), wrapper.limit(self.above, np.inf)
+
+    def refused_arguments(self) -> tuple[int, str] | None:
+        return wrapper.refused_limits(self) or super().refused_arguments()
 
     @property
     def peak(self) -> Any:

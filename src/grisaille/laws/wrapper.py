@@ -57,6 +57,9 @@ class _Wrapper(Law):
     def refuse_open(self) -> None:
         self.of.refuse_open()
 
+    def refused_arguments(self) -> tuple[int, str] | None:
+        return self.of.refused_arguments()
+
     def at(self, location: Any) -> Self:
         if location is None:
             return self
@@ -84,6 +87,16 @@ def check_limits(law: Any) -> None:
     """Check the limits of a law, which may be left out."""
     for side in ("below", "above"):
         checks.location(law, side)
+
+
+def refused_limits(law: Any) -> tuple[int, str] | None:
+    """Return the first sample of a filled law whose limits leave nothing between them, with the reason."""
+    below, above = np.broadcast_arrays(*(np.ravel(limit(v, e)) for v, e in ((law.below, -np.inf), (law.above, np.inf))))
+    is_crossed = ~(below < above)
+    if not is_crossed.any():
+        return None
+    at = int(np.argmax(is_crossed))
+    return at, f"below = {below[at]:g} is not smaller than above = {above[at]:g}"
 
 
 def limit(value: Any, none: float) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.adjoint import AdjointKernel
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 
 Floats = NDArray[np.float64]
@@ -40,12 +41,12 @@ class Gradient:
     failed: Task | None = None
 
 
-def gradient(kernel: AdjointKernel, task: Task, weigh: Callable[[Floats], Floats], room: int = ROOM) -> Gradient:
-    """Of the run that ``task`` describes, with frozen steps of its length.
+def gradient(plan: Plan[AdjointKernel], weigh: Callable[[Floats], Floats], room: int = ROOM) -> Gradient:
+    """Of a run with frozen steps.
 
     weigh : rows (times, outputs) → their weights
     """
-    back = _Back(kernel, task, room)
+    kernel, back = plan.kernel, _Back(plan, room)
     rows = back.forward()
     by_state, by_parameters = np.zeros(kernel.nx), np.zeros(kernel.np)
     if rows is None:
@@ -64,13 +65,13 @@ def gradient(kernel: AdjointKernel, task: Task, weigh: Callable[[Floats], Floats
 class _Back:
     """Stretches of one run; the path of the last one that was run is there."""
 
-    def __init__(self, kernel: AdjointKernel, task: Task, room: int) -> None:
-        self.kernel, self.task = kernel, task
-        size = kernel.point_size
+    def __init__(self, plan: Plan[AdjointKernel], room: int) -> None:
+        self.plan, self.kernel, self.task = plan, plan.kernel, plan.task()
+        size = self.kernel.point_size
         points = max(room // size, 16)
         self.path = np.zeros(min(points, self._points()) * size)
         self.stretches: list[Stretch] = []
-        self.last, self.taken, self._here = task, 0, -1
+        self.last, self.taken, self._here = self.task, 0, -1
 
     def _points(self) -> int:
         """At most as many as the run has steps, and one."""
@@ -107,12 +108,8 @@ class _Back:
     def _run(self, stretch: Stretch) -> Task:
         task = self.task
         end = task.t1 if stretch.last == task.n_times else float(task.times[stretch.last - 1])
-        run = Task.create(
-            self.kernel, stretch.t, end, p=task.p, x=stretch.x, z=stretch.z,
-            times=task.times[stretch.first : stretch.last], breaks=task.breaks if task.n_breaks else None,
-            coef=task.coef if task.n_breaks else None, kink=task.kink if task.n_breaks else None, rtol=task.rtol,
-            atol=task.atol, nominal=task.nominal, fixed_step=task.fixed_step, max_steps=task.max_steps,
-        )  # fmt: skip
+        times = task.times[stretch.first : stretch.last]
+        run = self.plan.but(t0=stretch.t, t1=end, x=stretch.x, z=stretch.z, times=times).task()
         run.work = self.last.work
         self.taken = self.kernel.forward(run, self.path)
         self.last, self._here = run, stretch.first

@@ -14,12 +14,12 @@ from itertools import pairwise
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel
-from grisaille.compilation.schemes import Among
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import ModelError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.events import LISTED
-from grisaille.simulation.integration import integrate
+from grisaille.simulation.integration import run
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 
@@ -38,23 +38,21 @@ class Crossing:
         return f"'{self.relation}' at t = {self.t:.6g}"
 
 
-def find_crossings(structure: Structure, kernel: Kernel, task: Task, among: Among) -> list[Crossing]:
-    """The switches that the run of ``task``, from its start, crosses; ``task`` itself is not changed."""
+def find_crossings(structure: Structure, plan: Plan[Kernel]) -> list[Crossing]:
+    """The switches that a run crosses."""
     jumps = structure.jumps.of_states
-    if not (jumps or structure.model.whens) or task.t1 <= task.t0:
+    if not (jumps or structure.model.whens) or plan.t1 <= plan.t0:
         return []
-    if kernel.ne and structure.jumps.events is not None:
-        return _listed(structure.jumps.events.system, kernel, task, among)
+    if plan.kernel.ne and structure.jumps.events is not None:
+        return _listed(structure.jumps.events.system, plan)
+    task, plan = plan.task(), plan.still().but(hmax=0.0, max_steps=100_000, past=None)
     joints = _joints(task)
     table = SignalTable(task.breaks, task.coef, task.kink)
     x, z, found = task.x.copy(), task.z.copy(), dict[str, Crossing]()
     before = _gaps(structure, joints[0], x, z, table, task.p)
     for left, right in pairwise(joints):
-        part = Task.create(
-            kernel, float(left), float(right), p=task.p, x=x, z=z, times=np.array([right]), breaks=task.breaks,
-            coef=task.coef, kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=100_000,
-        )  # fmt: skip
-        integrate(kernel, part, among)
+        stretch = plan.but(t0=float(left), t1=float(right), x=x, z=z, times=np.array([right]))
+        part = run(stretch).task
         if part.status != Status.DONE:
             break
         x, z = part.x.copy(), part.z.copy()
@@ -69,19 +67,14 @@ def find_crossings(structure: Structure, kernel: Kernel, task: Task, among: Amon
     return sorted(found.values(), key=lambda c: c.t)
 
 
-def _listed(system: System, kernel: Kernel, task: Task, among: Among) -> list[Crossing]:
+def _listed(system: System, plan: Plan[Kernel]) -> list[Crossing]:
     """The first event of every relation."""
-    run = Task.create(
-        kernel, task.t0, task.t1, p=task.p, x=task.x, z=task.z, breaks=task.breaks, coef=task.coef, kink=task.kink,
-        rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=task.max_steps, hmax=task.hmax,
-    )  # fmt: skip
-    run.most_events, run.events = LISTED, np.zeros((LISTED, 3))
-    integrate(kernel, run, among)
-    first = {int(mode): t for t, mode, _ in reversed(run.events[: run.n_events])}
+    task = run(plan.still().but(times=np.zeros(0), most_events=LISTED)).task
+    first = {int(mode): t for t, mode, _ in reversed(task.events[: task.n_events])}
     found = [
         Crossing(system.modes[mode].text, float(t))
         for mode, t in first.items()
-        if t > task.t0 and mode < len(system.modes)
+        if t > plan.t0 and mode < len(system.modes)
     ]
     return sorted(found, key=lambda c: c.t)
 

@@ -16,9 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel
-from grisaille.compilation.schemes import AUTO, Among, Scheme
+from grisaille.compilation.plan import Plan
+from grisaille.compilation.schemes import AUTO
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.integration import first_choice, integrate
+from grisaille.simulation.integration import Run, first_choice, run
 
 HALVINGS = 20
 AT_ANY_STEP = (Status.ORDER,)
@@ -37,50 +38,46 @@ SHARPER = 0.1
 """Factor on the tolerances of a second run under error control, which shows how accurate the first is."""
 
 
-def choose_step(
-    kernel: Kernel, task: Task, among: Among, step: float | None, on_slice: Callable[[Task], None] | None
-) -> Scheme:
-    """Runs the task with fixed steps, whose length ``task.fixed_step`` holds then; gives the scheme that was chosen.
+def choose_step(plan: Plan[Kernel], step: float | None, on_slice: Callable[[Task], None] | None = None) -> Run:
+    """Runs a plan with fixed steps, whose length ``task.fixed_step`` holds then.
 
     A run whose error is above the tolerance with the shortest steps that ``max_steps`` allows ends with
     ``Status.TOO_MANY_STEPS``; one that differs from the run under error control says by how much in ``task.differs``.
     """
-    chosen = first_choice(kernel, task, among)
-    if step is not None or task.n_times < 2:
-        task.fixed_step = step or max(task.t1 - task.t0, 1.0)
-        return integrate(kernel, task, (chosen,), on_slice)
-    begin = _Snapshot(task)
-    task.fixed_step = float(np.diff(task.times).max())
-    reference = _Reference(kernel, task, begin)
+    chosen, times = first_choice(plan), np.asarray(plan.times)
+    plan = plan.but(among=(chosen,))
+    if step is not None or times.size < 2:
+        return run(plan.but(fixed_step=step or max(plan.t1 - plan.t0, 1.0)), on_slice)
+    length, reference = float(np.diff(times).max()), _Reference(plan)
     for left in reversed(range(HALVINGS)):
-        integrate(kernel, task, (chosen,), on_slice)
+        task = run(plan.but(fixed_step=length), on_slice).task
         done = task.status == Status.DONE
-        if done and task.error_estimate <= 1.0 and (not _is_compared(kernel, task) or reference.agrees_with(task)):
-            if _has_hidden(kernel, task) and reference.is_complete:
+        if done and task.error_estimate <= 1.0 and (not _is_compared(plan) or reference.agrees_with(task)):
+            if _has_hidden(plan) and reference.is_complete:
                 task.differs = reference.differs(task)
             break
         if not done and (task.status in AT_ANY_STEP or not reference.is_complete):
             break
-        if done and task.snaps and task.fixed_step <= WITH_JUMPS * (task.t1 - task.t0):
+        if done and task.snaps and length <= WITH_JUMPS * (task.t1 - task.t0):
             break  # no equal step ends at a jump of the solution, however short it is
         # the estimate is of fourth order or higher: jump close to the step that is needed
         large = done and task.error_estimate > 1.0
         factor = float(np.clip(0.9 * task.error_estimate**-0.25, 0.1, 0.5)) if large else 0.5
-        if left == 0 or task.t1 - task.t0 > task.max_steps * task.fixed_step * factor:
+        if left == 0 or task.t1 - task.t0 > task.max_steps * length * factor:
             _refuse_unless_accurate(task, reference)
             break
-        begin.restore(task, task.fixed_step * factor)
-    return chosen
+        length *= factor
+    return Run(task, chosen)
 
 
-def _is_compared(kernel: Kernel, task: Task) -> bool:
+def _is_compared(plan: Plan[Kernel]) -> bool:
     """Whether an error estimate does not see everything: unknowns that nothing feeds back, what lies between the stages
     of a step (knots, switches). What is remembered of the past belongs to one run."""
-    return kernel.nz != kernel.ne or _has_hidden(kernel, task)
+    return plan.kernel.nz != plan.kernel.ne or _has_hidden(plan)
 
 
-def _has_hidden(kernel: Kernel, task: Task) -> bool:
-    return task.past is None and (kernel.ne > 0 or kernel.bends > 0)
+def _has_hidden(plan: Plan[Kernel]) -> bool:
+    return plan.past is None and (plan.kernel.ne > 0 or plan.kernel.bends > 0)
 
 
 def _refuse_unless_accurate(task: Task, reference: _Reference) -> None:
@@ -96,12 +93,12 @@ def _refuse_unless_accurate(task: Task, reference: _Reference) -> None:
 class _Reference:
     """The same run under error control, made when it is first asked for."""
 
-    def __init__(self, kernel: Kernel, task: Task, begin: _Snapshot) -> None:
-        self.kernel, self.task, self.begin = kernel, task, begin
+    def __init__(self, plan: Plan[Kernel]) -> None:
+        self.plan = plan.still().but(among=AUTO, fixed_step=0.0, hmax=0.0)
         self.disagreements = 0
 
     @cached_property
-    def run(self) -> Task:
+    def usual(self) -> Task:
         return self._integrated(1.0)
 
     @cached_property
@@ -111,12 +108,12 @@ class _Reference:
 
     @property
     def is_complete(self) -> bool:
-        return bool(self.run.status == Status.DONE)
+        return bool(self.usual.status == Status.DONE)
 
     def agrees_with(self, task: Task) -> bool:
         """Whether every row is that of this run, within a thousandth of what its quantity covers and, where that is
         asked again and again, within what this run itself is off; true where this run failed."""
-        if not self.is_complete or _agree(task.y, self.run.y):
+        if not self.is_complete or _agree(task.y, self.usual.y):
             return True
         self.disagreements += 1
         if self.disagreements >= MOST_DISAGREEMENTS:
@@ -124,25 +121,24 @@ class _Reference:
             return True
         if self.disagreements <= DISAGREEMENTS or self.sharper.status != Status.DONE:
             return False
-        return _agree(task.y, self.sharper.y, _apart(self.run.y, self.sharper.y))
+        return _agree(task.y, self.sharper.y, _apart(self.usual.y, self.sharper.y))
 
     def differs(self, task: Task) -> tuple[int, float] | None:
         """The quantity that differs most from this run, and by how much of what it covers; None where that is little
         or within what this run is off."""
-        covered = _covered(self.run.y) + 1e-3 * np.abs(_finite(self.run.y)).max(axis=0)
-        apart, least = _apart(task.y, self.run.y), max(APPARENT, MANY_TOLERANCES * task.rtol)
+        covered = _covered(self.usual.y) + 1e-3 * np.abs(_finite(self.usual.y)).max(axis=0)
+        apart, least = _apart(task.y, self.usual.y), max(APPARENT, MANY_TOLERANCES * task.rtol)
         if not np.any(apart > least * covered):
             return None
         if self.sharper.status == Status.DONE:
-            apart = apart - _apart(self.run.y, self.sharper.y)
+            apart = apart - _apart(self.usual.y, self.sharper.y)
         share = np.divide(apart, covered, out=np.zeros_like(covered), where=covered > 0)
         worst = int(np.argmax(share))
         return (worst, float(share[worst])) if share[worst] > least else None
 
     def _integrated(self, share: float) -> Task:
-        copy = self.begin.copy(self.kernel, self.task, share)
-        integrate(self.kernel, copy, AUTO)
-        return copy
+        """At a share of the tolerances."""
+        return run(self.plan.but(rtol=share * self.plan.rtol, atol=share * np.asarray(self.plan.atol))).task
 
 
 def _agree(here: np.ndarray, there: np.ndarray, uncertain: np.ndarray | float = 0.0) -> bool:
@@ -164,28 +160,3 @@ def _apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
     usable = np.isfinite(there) & np.isfinite(here)
     apart = np.abs(np.where(usable, here, 0.0) - np.where(usable, there, 0.0))
     return np.asarray(apart.max(axis=0))
-
-
-class _Snapshot:
-    """The task as it was before a run, to run it again."""
-
-    def __init__(self, task: Task) -> None:
-        self.arrays = {name: np.array(getattr(task, name)) for name in ("p", "dp", "x", "z", "sx", "sz")}
-
-    def copy(self, kernel: Kernel, task: Task, share: float) -> Task:
-        """The same run from its beginning, without sensitivities and with steps under error control, at a ``share`` of
-        the tolerances."""
-        return Task.create(
-            kernel, task.t0, task.t1, p=self.arrays["p"], x=self.arrays["x"], z=self.arrays["z"], times=task.times,
-            breaks=task.breaks, coef=task.coef, kink=task.kink, rtol=share * task.rtol, atol=share * task.atol,
-            nominal=task.nominal, max_steps=task.max_steps, past=task.past,
-        )  # fmt: skip
-
-    def restore(self, task: Task, step: float) -> None:
-        for name, value in self.arrays.items():
-            getattr(task, name)[...] = value
-        task.t, task.written, task.steps, task.rejected, task.resumed = task.t0, 0, 0, 0, 0
-        task.error_estimate = task.worst_constraint = 0.0
-        task.snaps = task.branch = 0
-        task.differs = None
-        task.h, task.memory, task.work, task.fixed_step = 0.0, None, np.zeros(0), step

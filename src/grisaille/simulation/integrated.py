@@ -1,4 +1,4 @@
-"""The system that integrators run, and its arguments: those of a point, with what each feature of its model adds.
+"""The system that integrators run, and the plan of a run: that of a point, with what each feature of its model adds.
 
 Relations are held between events in compiled integrators only (``structure/events.py``, gr_events.h); interpreted ones
 step across jumps.
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.compiler import is_switched_off
-from grisaille.compilation.task import Task
+from grisaille.compilation.plan import Functions, Plan
 from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.events import LISTED
-from grisaille.simulation.past import Past, past_of
+from grisaille.simulation.past import past_of
 from grisaille.structure.delays.pasts import with_moving_past
 from grisaille.structure.events import HELD, Events
 from grisaille.structure.jumps import Jumps
@@ -27,20 +27,6 @@ from grisaille.trial import Point
 Floats = NDArray[np.float64]
 LEEWAY = 10.0
 """Tolerances beyond a switch over which a run keeps its piece (``structure/held.py``)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Arguments:
-    """Of a run: signals, parameters, implicit unknowns and tolerances; derivatives have a row for each direction."""
-
-    table: SignalTable
-    p: Floats
-    dp: Floats
-    z: Floats
-    sz: Floats | None
-    atol: Floats
-    """Of x and z."""
-    past: Past | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +44,9 @@ class Integrated:
             return not jumps.of_states
         return self.events.is_dated and all(jump.kind in HELD for jump in jumps.of_states)
 
-    def listing(self, task: Task) -> Task:
-        """The same task, with room for a list of its events."""
-        if self.events is not None:
-            task.most_events, task.events = LISTED, np.zeros((LISTED, 3))
-        return task
+    def listing(self, plan: Plan[Functions]) -> Plan[Functions]:
+        """The same plan, with a list of its events."""
+        return plan if self.events is None else plan.but(most_events=LISTED)
 
 
 def integrated(structure: Structure, ns: int, compiled: bool | None) -> Integrated:
@@ -87,57 +71,69 @@ def refuse_interpreted(system: System, compiled: bool | None) -> None:
         )
 
 
-def arguments_of(point: Point, form: Integrated, ns: int, atol: Floats, rtol: float, leeway: float) -> Arguments:
-    """Of a point.
+def plan_of(
+    point: Point, form: Integrated, kernel: Functions, sizes: Floats, rtol: float, *, directions: int, leeway: float
+) -> Plan[Functions]:
+    """The run of a point over its times: its signals, parameters and start, with what each feature of its model adds.
 
-    ns : directions that the system was prepared for
+    sizes : absolute tolerances of x and z
+    directions : those that the system was prepared for
     leeway : the tolerance that pieces of relations held as unknowns are kept by
     """
-    sz = point.dstart.sz if len(point.dq) else None
-    given, has = Arguments(point.table, point.p, point.dp, point.start.z, sz, atol), point.structure.system.has
+    system, moved, has = point.structure.system, len(point.dq) > 0, point.structure.system.has
+    plan = Plan(
+        kernel, point.t0, float(point.times[-1]), point.times, point.table, point.p, point.start.x, point.start.z,
+        dp=point.dp, sx=point.dstart.sx if moved else None, sz=point.dstart.sz if moved else None, rtol=rtol,
+        atol=sizes, nominal=point.initializer.nominal[: system.nx],
+    )  # fmt: skip
     if has.pasts:
-        given = _with_past(given, point, form, ns)
+        plan = _with_past(plan, point, form, directions)
     if has.leeway is not None:
-        coef = given.table.coef.copy()
+        table = _table(plan)
+        coef = table.coef.copy()
         coef[:, has.leeway, 0] = LEEWAY * leeway
-        given = replace(given, table=replace(given.table, coef=coef))
-    return given if form.events is None else held(given, form.events, rtol)
+        plan = plan.but(signals=replace(table, coef=coef))
+    return plan if form.events is None else held(plan, form.events)
 
 
-def _with_past(given: Arguments, point: Point, form: Integrated, ns: int) -> Arguments:
+def _with_past(plan: Plan[Functions], point: Point, form: Integrated, ns: int) -> Plan[Functions]:
     """With what is to be filled in on the way."""
     past = past_of(point, form.plain, ns)
     past = past if form.events is None else replace(past, slopes=tuple(form.events.slopes))
     if not ns:
-        return replace(given, past=past)
-    coef = given.table.coef
-    more = np.zeros((len(coef), len(past.places) * ns, coef.shape[2]))
-    return replace(
-        given,
-        table=replace(given.table, coef=np.concatenate([coef, more], axis=1)),
-        p=np.concatenate([given.p, np.zeros(ns)]),
-        dp=np.concatenate([given.dp, np.eye(ns)[: len(given.dp)]], axis=1),
+        return plan.but(past=past)
+    table, dp = _table(plan), np.asarray(plan.dp)
+    more = np.zeros((len(table.coef), len(past.places) * ns, table.coef.shape[2]))
+    return plan.but(
+        signals=replace(table, coef=np.concatenate([table.coef, more], axis=1)),
+        p=np.concatenate([np.asarray(plan.p), np.zeros(ns)]),
+        dp=np.concatenate([dp, np.eye(ns)[: len(dp)]], axis=1),
         past=past,
     )
 
 
-def held(given: Arguments, events: Events, rtol: float) -> Arguments:
+def held(plan: Plan[Functions], events: Events) -> Plan[Functions]:
     """Of the system with modes, which integrators set themselves, and with shares of what slides, of the size one."""
-    more, place, count, table = events.system.np - events.before.np, events.place, events.count, given.table
+    more, place, count, table = events.system.np - events.before.np, events.place, events.count, _table(plan)
     if events.slopes:  # derivatives of signals that gaps contain
         moving = table.coef[:, list(events.slopes), :]
         slopes = np.zeros_like(moving)
         slopes[:, :, :-1] = moving[:, :, 1:] * np.arange(1, moving.shape[2])
         table = replace(table, coef=np.concatenate([table.coef, slopes], axis=1))
-    return replace(
-        given,
-        table=table,
-        p=_longer(given.p, given.p.shape[-1], more, 0.0),
-        dp=_longer(given.dp, given.dp.shape[-1], more, 0.0),
-        z=_longer(given.z, place, count, 0.0),
-        sz=None if given.sz is None else _longer(given.sz, place, count, 0.0),
-        atol=_longer(given.atol, events.system.nx + place, count, 1e-3 * rtol),
+    p, dp, z = (np.asarray(a) for a in (plan.p, plan.dp, plan.z))
+    return plan.but(
+        signals=table,
+        p=_longer(p, p.shape[-1], more, 0.0),
+        dp=_longer(dp, dp.shape[-1], more, 0.0),
+        z=_longer(z, place, count, 0.0),
+        sz=None if plan.sz is None else _longer(np.asarray(plan.sz), place, count, 0.0),
+        atol=_longer(np.asarray(plan.atol), events.system.nx + place, count, 1e-3 * plan.rtol),
     )
+
+
+def _table(plan: Plan[Functions]) -> SignalTable:
+    assert isinstance(plan.signals, SignalTable)
+    return plan.signals
 
 
 def _longer(values: Floats, place: int, count: int, value: float) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from grisaille import interrupts
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.schemes import EXPLICIT, Among, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import CompilationError
@@ -39,9 +41,23 @@ ALL_EIGENVALUES = 150
 KRYLOV = 30
 
 
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a plan has become, and the scheme that finished it."""
+
+    task: Task
+    scheme: Scheme
+
+
+def run(plan: Plan[Kernel], on_slice: Callable[[Task], None] | None = None) -> Run:
+    """Runs a plan to its end or failure."""
+    task = plan.task()
+    return Run(task, integrate(plan.kernel, task, plan.among, on_slice))
+
+
 def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task], None] | None = None) -> Scheme:
     """Runs the task to its end or failure; gives the scheme that finished it."""
-    if task.past is not None:
+    if task.plan.past is not None:
         return integrate_with_past(kernel, task, among, partial(integrate, on_slice=on_slice))
     task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
     used = among[0] if len(among) == 1 else _begin(kernel, task, among)
@@ -88,15 +104,16 @@ def _restart(task: Task) -> None:
     task.work = np.zeros(0)
 
 
-def first_choice(kernel: Kernel, task: Task, among: Among) -> Scheme:
+def first_choice(plan: Plan[Kernel]) -> Scheme:
     """The scheme to begin with, from the eigenvalues at the start where there is a choice."""
-    return among[-1] if len(among) > 1 and _stiffness(kernel, task) > OBVIOUSLY_STIFF else among[0]
+    among = plan.among
+    return among[-1] if len(among) > 1 and _stiffness(plan.kernel, plan.task()) > OBVIOUSLY_STIFF else among[0]
 
 
-def build_for_frozen(kernel: Kernel, task: Task) -> None:
+def build_for_frozen(plan: Plan[Kernel]) -> None:
     """What a frozen discretisation is found with, at the same time: steps under error control, and frozen ones."""
-    if kernel.is_compiled and _stiffness(kernel, task) <= PERHAPS_STIFF:
-        kernel.build(EXPLICIT, EXPLICIT.taking(1.0))
+    if plan.kernel.is_compiled and _stiffness(plan.kernel, plan.task()) <= PERHAPS_STIFF:
+        plan.kernel.build(EXPLICIT, EXPLICIT.taking(1.0))
 
 
 def _begin(kernel: Kernel, task: Task, among: Among) -> Scheme:

@@ -24,6 +24,7 @@ def draw_by_law(law: Law, z: Floats, output: str, times: Floats) -> Floats:
     """
     from scipy.special import ndtr
 
+    _refuse_no_limits(law, output, times)
     location = np.broadcast_to(np.asarray(law.arguments[law.location_path], dtype=float), z.shape)
     with np.errstate(all="ignore"):
         drawn = np.asarray(law.quantile(np.minimum(ndtr(z), LARGEST)), dtype=float)
@@ -31,6 +32,17 @@ def draw_by_law(law: Law, z: Floats, output: str, times: Floats) -> Floats:
     is_predicted = np.isfinite(location)
     _refuse_no_law(law, is_predicted & ~(np.isfinite(drawn) & has_density), output, times)
     return np.where(is_predicted, drawn, np.nan)
+
+
+def _refuse_no_limits(law: Law, output: str, times: Floats) -> None:
+    """Refuse limits, steps and numbers of trials with which there is no law."""
+    broken = law.refused_arguments()
+    if broken is not None:
+        k, why = broken
+        raise DataError(
+            f"Measurements of output '{output}' cannot be drawn: at t = {times[k % len(times)]:g} {why}, and so there "
+            f"is no law {type(law).__name__}. Mend the column or the formula that this number comes from."
+        )
 
 
 def _refuse_no_law(law: Law, is_bad: NDArray[np.bool_], output: str, times: Floats) -> None:

@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.schemes import Among, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import SimulationError
-from grisaille.experiment.interpolation import MOVING
+from grisaille.experiment.interpolation import MOVING, SignalTable
 from grisaille.memory import DOUBLE, require_memory
 from grisaille.structure.delays.moving_breaks import HAT, RATE
 from grisaille.structure.system import System
@@ -164,8 +165,9 @@ Integrate = Callable[[Kernel, Task, Among], Scheme]
 
 def integrate_with_past(kernel: Kernel, task: Task, among: Among, integrate: Integrate) -> Scheme:
     """Runs the task stretch by stretch; gives the scheme that finished it."""
-    assert isinstance(task.past, Past)
-    return _Run(kernel, task, task.past, integrate).go(among)
+    past = task.plan.past
+    assert isinstance(past, Past)
+    return _Run(kernel, task, past, integrate).go(among)
 
 
 def _require_points(t: float, end: float, points: int, values: int) -> None:
@@ -385,14 +387,13 @@ class _Run:
         rows = task.times[(task.times > t) & (task.times <= end)] if t > task.t0 else task.times[task.times <= end]
         _require_points(t, end, rows.size + nodes.size, self.kernel.ny * (1 + task.ns))
         p, x, z, sx, sz = kept
-        sub = Task.create(
-            self.kernel, t, end, p=p, x=x, z=z, dp=task.dp if task.ns else None, sx=sx if task.ns else None,
-            sz=sz if task.ns else None, breaks=table[0], coef=table[1], kink=table[2],
-            times=np.union1d(rows, nodes) if end > t else rows, rtol=task.rtol, atol=task.atol, nominal=task.nominal,
-            h=task.h, hmax=task.hmax, fixed_step=task.fixed_step, max_steps=max(task.max_steps - task.steps, 1),
-        )  # fmt: skip
-        sub.most_events, sub.events = task.most_events, np.zeros_like(task.events)
-        return sub
+        is_moved = task.ns > 0
+        plan: Plan[Kernel] = task.plan
+        return plan.but(
+            t0=t, t1=end, p=p, x=x, z=z, sx=sx if is_moved else None, sz=sz if is_moved else None, past=None,
+            signals=SignalTable(*table[:3]), times=np.union1d(rows, nodes) if end > t else rows, h=task.h,
+            fixed_step=task.fixed_step, max_steps=max(task.max_steps - task.steps, 1),
+        ).task()  # fmt: skip
 
     def _take(self, sub: Task, t: float, end: float) -> None:
         """What a stretch has given becomes that of the whole run."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Task
 
 
 @contextmanager
-def progress_of(task: Task, label: str, wanted: bool) -> Iterator[Callable[[Task], None] | None]:
+def progress_of(plan: Plan[Any], label: str, wanted: bool) -> Iterator[Callable[[Task], None] | None]:
     """Gives what to call after each slice; None when no bar is wanted."""
-    if not wanted or task.t1 <= task.t0:
+    if not wanted or plan.t1 <= plan.t0:
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,7 +21,7 @@ def progress_of(task: Task, label: str, wanted: bool) -> Iterator[Callable[[Task
     now = TextColumn("t = {task.fields[now]:.4g}")
     columns = (TextColumn("{task.description}"), BarColumn(), now, TimeRemainingColumn())
     with Progress(*columns, transient=True) as bar:
-        line = bar.add_task(f"simulating {label}", total=task.t1 - task.t0, now=task.t0)
+        line = bar.add_task(f"simulating {label}", total=plan.t1 - plan.t0, now=plan.t0)
         yield lambda t: bar.update(line, completed=t.t - t.t0, now=t.t)
 
 

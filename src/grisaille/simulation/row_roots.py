@@ -13,7 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.task import Task
+from grisaille.compilation.plan import Plan
 from grisaille.errors import DataError, StructureError
 from grisaille.simulation.integrators.roots import FRESH_CONTRACTION, Anchor, Newton
 from grisaille.simulation.integrators.steps import Floats, StepFailure
@@ -115,10 +115,8 @@ class RowRoots:
 
     def _newton(self, p: Floats) -> Newton:
         equations: Any = _Rows(self)
-        task = Task.create(
-            equations, 0.0, 1.0, p=p, z=np.zeros(self.nz), rtol=1e-8, atol=1e-11 * self.nominal, fixed_step=1.0
-        )
-        return Newton(equations, task)
+        plan = Plan(equations, 0.0, 1.0, p=p, rtol=1e-8, atol=1e-11 * self.nominal, fixed_step=1.0)
+        return Newton(equations, plan.task())
 
     def _started(self, row: int, p: Floats) -> Floats:
         try:

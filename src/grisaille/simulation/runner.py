@@ -18,17 +18,17 @@ from functools import cached_property
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel, build_kernel
-from grisaille.compilation.schemes import AUTO, Scheme
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.events import fired
 from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Integrated, arguments_of, integrated
-from grisaille.simulation.integration import build_for_frozen, integrate
+from grisaille.simulation.integrated import Integrated, integrated, plan_of
+from grisaille.simulation.integration import build_for_frozen, run
 from grisaille.simulation.outcome import FIT, describe, describe_coincidence
-from grisaille.simulation.sizes import Sizes, Watch, run_in_own_sizes
+from grisaille.simulation.sizes import Sizes, run_in_own_sizes
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
@@ -112,25 +112,21 @@ class Runner:
         form, kernel = self._kernel(point)
         sizes = Sizes.of(point.initializer)
 
-        def make(nominal: np.ndarray) -> Task:
-            free = _copy(kernel, self._task(point, rtol, nominal))
-            free.max_steps = self._most_adaptive(kernel)
-            build_for_frozen(kernel, free)
-            return free
+        def make(nominal: np.ndarray) -> Plan[Kernel]:
+            plan = self._plan(point, rtol, nominal).but(max_steps=self._most_adaptive(kernel))
+            build_for_frozen(plan)
+            return plan
 
-        def run(task: Task, watch: Watch | None) -> Scheme:
-            return integrate(kernel, task, AUTO, watch)
-
-        free, scheme, nominal = run_in_own_sizes(sizes, kernel, make, run)
-        if free.status != Status.DONE:
+        free, nominal = run_in_own_sizes(sizes, make, run)
+        if free.task.status != Status.DONE:
             # no fixed step would do what error control cannot
-            raise SimulationError(describe(free, form.system, scheme, FIT))
-        equal = _copy(kernel, self._task(point, rtol, nominal))
-        equal.max_steps = self._most_equal(free)
-        choose_step(kernel, equal, (scheme.taking(equal.t1 - equal.t0),), None, None)
+            raise SimulationError(describe(free.task, form.system, free.scheme, FIT))
+        plan = self._plan(point, rtol, nominal)
+        frozen = (free.scheme.taking(plan.t1 - plan.t0),)
+        equal = choose_step(plan.but(max_steps=self._most_equal(free.task), among=frozen), None).task
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
         own = () if nominal is sizes.nominal else tuple(nominal.tolist())
-        return Steps(scheme.name, float(equal.fixed_step) if reached else 0.0, own, tolerance)
+        return Steps(free.scheme.name, float(equal.fixed_step) if reached else 0.0, own, tolerance)
 
     def tightened(self, theta: np.ndarray, steps: Steps, share: float) -> Steps:
         """Steps for θ that keep this share of the tolerance, as far as numbers can."""
@@ -147,16 +143,14 @@ class Runner:
             return finer
         point = self.trial.at(theta).still()
         kernel = self._kernel(point)[1]
-        task = self._task(point, steps.tolerance or self.rtol, _sizes(steps))
-        free, equal = _copy(kernel, task), _copy(kernel, task)
-        free.max_steps = self._most_adaptive(kernel)
-        integrate(kernel, free, AUTO)
+        plan = self._plan(point, steps.tolerance or self.rtol, _sizes(steps))
+        free = run(plan.but(max_steps=self._most_adaptive(kernel))).task
         if free.status != Status.DONE:
             return steps
-        equal.fixed_step, equal.max_steps = finer.step, self._most_equal(free)
-        if (task.t1 - task.t0) / finer.step > equal.max_steps:
+        most = self._most_equal(free)
+        if (plan.t1 - plan.t0) / finer.step > most:
             return self.discretise(theta, steps.tolerance)
-        integrate(kernel, equal, (steps.scheme,))
+        equal = run(plan.but(fixed_step=finer.step, max_steps=most, among=(steps.scheme,))).task
         falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH * excess, 1.0)
         return finer if falls else replace(steps, step=0.0)
 
@@ -198,17 +192,16 @@ class Runner:
         if not (self.structure.jumps.of_states or self.structure.model.whens):
             return []
         point = self.trial.at(theta).still()
-        task = self._task(point, self._tolerance(steps) if steps else self.rtol, _sizes(steps))
-        return find_crossings(point.structure, self._kernel(point)[1], task, (steps.scheme,) if steps else AUTO)
+        plan = self._plan(point, self._tolerance(steps) if steps else self.rtol, _sizes(steps))
+        return find_crossings(point.structure, plan.but(among=(steps.scheme,)) if steps else plan)
 
     def happenings(self, theta: np.ndarray, steps: Steps) -> Happenings:
         """What a model's own events do at θ."""
         try:
             point = self.trial.at(theta).still()
-            form, kernel = self._kernel(point)
-            task = form.listing(self._task(point, self._tolerance(steps), _sizes(steps)))
-            task.fixed_step = steps.step
-            integrate(kernel, task, (steps.scheme,))
+            form = self._kernel(point)[0]
+            plan = form.listing(self._plan(point, self._tolerance(steps), _sizes(steps)))
+            task = run(plan.but(fixed_step=steps.step, among=(steps.scheme,))).task
         except INDEPENDENT_OF_VALUES:
             raise
         except GrisailleError as error:
@@ -263,10 +256,10 @@ class Runner:
         if sensitive and point.has_moving_jumps:
             point.refuse_moving_jumps()
         form, kernel = self._kernel(point)
-        task = self._task(point, tighter * self._tolerance(steps), _sizes(steps))
-        task.fixed_step = share * steps.step
-        task.max_steps = most or (FROZEN_STEPS if task.fixed_step else self._most_adaptive(kernel))
-        integrate(kernel, task, (steps.scheme,))
+        step = share * steps.step
+        most = most or (FROZEN_STEPS if step else self._most_adaptive(kernel))
+        plan = self._plan(point, tighter * self._tolerance(steps), _sizes(steps))
+        task = run(plan.but(fixed_step=step, max_steps=most, among=(steps.scheme,))).task
         y = task.y[:, self.columns]
         is_defined = np.isfinite(y)
         if task.status != Status.DONE or not is_defined[self._compared].all():
@@ -301,19 +294,12 @@ class Runner:
             self._kernels[key] = form, build_kernel(form.system, sensitive=True, compiled=self.compiled)
         return self._kernels[key]
 
-    def _task(self, point: Point, rtol: float, sizes: np.ndarray | None = None) -> Task:
+    def _plan(self, point: Point, rtol: float, sizes: np.ndarray | None = None) -> Plan[Kernel]:
         point = point.with_past() if point.structure.system.has.pasts else point
         form, kernel = self._kernel(point)
-        moved, nominal = bool(len(point.dq)), point.initializer.nominal
-        atol = 1e-3 * rtol * (nominal if sizes is None else sizes)
-        given = arguments_of(point, form, len(self.trial.moves), atol, rtol, self.rtol)
-        table = given.table
-        return Task.create(
-            kernel, point.t0, float(point.times[-1]), p=given.p, x=point.start.x, z=given.z, times=point.times,
-            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=given.dp if moved else None,
-            sx=point.dstart.sx if moved else None, sz=given.sz, rtol=rtol, atol=given.atol,
-            nominal=nominal[: point.structure.system.nx], max_steps=FROZEN_STEPS, past=given.past,
-        )  # fmt: skip
+        atol = 1e-3 * rtol * (point.initializer.nominal if sizes is None else sizes)
+        plan = plan_of(point, form, kernel, atol, rtol, directions=len(self.trial.moves), leeway=self.rtol)
+        return plan.but(max_steps=FROZEN_STEPS)
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:
         """The answer of a run that did not take place."""
@@ -325,11 +311,3 @@ class Runner:
 def _sizes(steps: Steps | None) -> np.ndarray | None:
     """Nominal sizes that a discretisation has found, where they are not those of the model."""
     return np.array(steps.sizes) if steps is not None and steps.sizes else None
-
-
-def _copy(kernel: Kernel, task: Task) -> Task:
-    """The same run without sensitivities."""
-    return Task.create(
-        kernel, task.t0, task.t1, p=task.p, x=task.x, z=task.z, times=task.times, breaks=task.breaks, coef=task.coef,
-        kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=task.max_steps, past=task.past,
-    )  # fmt: skip

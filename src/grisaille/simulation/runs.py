@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.compilation.adjoint import AdjointKernel, build_adjoint
 from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation.plan import Functions, Plan
 from grisaille.compilation.schemes import AUTO, Among, Scheme, among, methods
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import DataError, SimulationError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.memory import DOUBLE, require_memory
+from grisaille.simulation import integration
 from grisaille.simulation.adjoint import gradient
 from grisaille.simulation.arguments import absolute_tolerances, as_positive, longest_step, most_steps
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import Labels
 from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Integrated, arguments_of, integrated
-from grisaille.simulation.integration import integrate
+from grisaille.simulation.integrated import Integrated, integrated, plan_of
+from grisaille.simulation.integration import Run
 from grisaille.simulation.outcome import WITHOUT_STEPS, describe
 from grisaille.simulation.posing import Setting, missed_starts
 from grisaille.simulation.progress import progress_of
@@ -74,8 +76,7 @@ class Prepared:
     point: Point
     table: SignalTable
     form: Integrated
-    kernel: Kernel
-    task: Task
+    plan: Plan[Kernel]
 
     @property
     def structure(self) -> Structure:
@@ -87,13 +88,14 @@ class Finished:
     """A run and how it ended."""
 
     prepared: Prepared
+    task: Task
     scheme: Scheme | None
     """None where no steps are taken."""
     sentence: str
 
     @property
     def is_complete(self) -> bool:
-        return self.prepared.task.status == Status.DONE
+        return self.task.status == Status.DONE
 
 
 def refuse_gradient(posed: Point, solver: Solver) -> None:
@@ -120,20 +122,19 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
         )
 
 
-def _not_looked_for(prepared: Prepared) -> str:
+def _not_looked_for(kernel: Kernel, task: Task) -> str:
     """What a completed run may have stepped over, for its status."""
-    kernel = prepared.kernel
-    if kernel.is_compiled or not kernel.bends or not kernel.nx or prepared.task.status != Status.DONE:
+    if kernel.is_compiled or not kernel.bends or not kernel.nx or task.status != Status.DONE:
         return ""
     return "; interpreted steps do not look at the knots of tables and other bends that they pass"
 
 
-def _require_written_equations(prepared: Prepared) -> None:
+def _require_written_equations(prepared: Prepared, task: Task) -> None:
     """Refuse a run at whose end equations that were replaced do not hold.
 
     Asked where everything in them is known: no past, and implicit unknowns neither held nor at a jump of a signal.
     """
-    task, system = prepared.task, prepared.structure.system
+    system = prepared.structure.system
     u, before = prepared.table.at(task.t), prepared.table.at(np.nextafter(task.t, -np.inf))
     is_known = system.nz == 0 or (prepared.form.system is system and np.allclose(u, before, rtol=1e-6))
     if task.status != Status.DONE or system.has.pasts or not is_known or u.size != system.u.numel():
@@ -174,56 +175,69 @@ class Runs:
         """To the end, or to where it stops."""
         prepared = self.prepare(parameters, start)
         if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
-            crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, AUTO)
+            crossings = find_crossings(prepared.structure, prepared.plan.but(among=AUTO))
             refuse_crossings(crossings, prepared.point.names)
-        prepared, scheme = self._integrate_in_own_sizes(prepared, progress)
-        _require_written_equations(prepared)
-        sentence = describe(prepared.task, prepared.form.system, scheme) + _not_looked_for(prepared)
+        task, scheme = self._integrate_in_own_sizes(prepared, progress)
+        _require_written_equations(prepared, task)
+        sentence = describe(task, prepared.form.system, scheme) + _not_looked_for(prepared.plan.kernel, task)
         missed = missed_starts(prepared.point)
-        return Finished(prepared, scheme, f"{sentence}; {missed}" if missed else sentence)
+        return Finished(prepared, task, scheme, f"{sentence}; {missed}" if missed else sentence)
 
-    def _integrate_in_own_sizes(self, prepared: Prepared, progress: bool) -> tuple[Prepared, Scheme | None]:
+    def _integrate_in_own_sizes(self, prepared: Prepared, progress: bool) -> tuple[Task, Scheme | None]:
         """The run, with tolerances for the sizes that its states turn out to have where nothing is said about them."""
         solver, point = self.solver, prepared.point
-        if solver.atol is not None or solver.step is not None or prepared.structure.system.nx == 0:
-            return prepared, self._integrate(prepared, progress)
+        step = self._given_step()
+        if prepared.structure.system.nx == 0 and prepared.plan.past is None:
+            return solve_static(point.initializer, prepared.plan), None
         sizes = Sizes.of(point.initializer)
 
-        def make(nominal: np.ndarray) -> Task:
+        def make(nominal: np.ndarray) -> Plan[Kernel]:
             if nominal is sizes.nominal:
-                return prepared.task
-            return prepared.form.listing(self._task(point, prepared.form, prepared.kernel, nominal))
+                return prepared.plan
+            return prepared.form.listing(self._plan(point, prepared.form, prepared.plan.kernel, nominal))
 
-        def run(task: Task, watch: Watch | None) -> Scheme | None:
-            return self._integrate(replace(prepared, task=task), progress, watch)
+        def run(plan: Plan[Kernel], watch: Watch | None) -> Run:
+            with progress_of(plan, prepared.structure.model.name, progress) as on_slice:
+                if solver.is_frozen:
+                    return choose_step(plan, step, on_slice)
+                return integration.run(plan, both(on_slice, watch))
 
-        task, scheme, _ = run_in_own_sizes(sizes, prepared.kernel, make, run)
-        return replace(prepared, task=task), scheme
+        if solver.atol is not None or step is not None or prepared.structure.system.nx == 0:
+            finished = run(prepared.plan, None)
+        else:
+            finished, _ = run_in_own_sizes(sizes, make, run)
+        return finished.task, finished.scheme
+
+    def _given_step(self) -> float | None:
+        """The length of frozen steps that was asked for."""
+        if self.solver.step is None:
+            return None
+        step = as_positive("step", self.solver.step)
+        if not self.solver.is_frozen:
+            raise DataError("step= fixes the steps of method='frozen'; the adaptive methods choose theirs (see rtol).")
+        return step
 
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
-        """Structure, kernel, consistent start and task of one run."""
+        """Structure, kernel, consistent start and plan of one run."""
         posed = self.setting.pose(parameters, start, self.sensitivities)
         posed = posed.with_past() if posed.structure.system.has.pasts else posed
         form, kernel = self._kernel(posed)
-        task = self._task(posed, form, kernel)
-        table = SignalTable(task.breaks, task.coef, task.kink)
-        return Prepared(posed, table, form, kernel, form.listing(task))
+        plan = form.listing(self._plan(posed, form, kernel))
+        assert isinstance(plan.signals, SignalTable)
+        return Prepared(posed, plan.signals, form, plan)
 
-    def _task(
-        self, posed: Point, form: Integrated, kernel: Kernel | AdjointKernel, nominal: np.ndarray | None = None
-    ) -> Task:
-        solver, structure, at = self.solver, posed.structure, posed.times
+    def _plan(
+        self, posed: Point, form: Integrated, kernel: Functions, nominal: np.ndarray | None = None
+    ) -> Plan[Functions]:
+        solver, structure = self.solver, posed.structure
         _require_rows(posed, kernel.ny)
         nominal = posed.initializer.nominal if nominal is None else nominal
         atol = absolute_tolerances(structure, self.setting.model, nominal, solver.rtol, solver.atol)
-        given = arguments_of(posed, form, len(posed.names), atol, solver.rtol, solver.rtol)
-        system, table = structure.system, given.table
-        return Task.create(
-            kernel, posed.t0, float(at[-1]), p=given.p, x=posed.start.x, z=given.z, times=at, breaks=table.breaks,
-            coef=table.coef, kink=table.kink, dp=given.dp, sx=posed.dstart.sx if posed.names else None, sz=given.sz,
-            rtol=solver.rtol, atol=given.atol, nominal=posed.initializer.nominal[: system.nx],
-            max_steps=most_steps(kernel.is_compiled, solver.max_steps), hmax=longest_step(at, solver.max_step),
-            past=given.past,
+        kernel_is_compiled = not isinstance(kernel, Kernel) or kernel.is_compiled
+        plan = plan_of(posed, form, kernel, atol, solver.rtol, directions=len(posed.names), leeway=solver.rtol)
+        return plan.but(
+            max_steps=most_steps(kernel_is_compiled, solver.max_steps), hmax=longest_step(posed.times, solver.max_step),
+            among=solver.among,
         )  # fmt: skip
 
     def gradient(
@@ -238,13 +252,12 @@ class Runs:
             first = self.run(parameters, start)
             self.demand(first)
             assert first.scheme is not None
-            self._frozen = first.scheme, float(first.prepared.task.fixed_step)
+            self._frozen = first.scheme, float(first.task.fixed_step)
         system = posed.structure.system
         scheme, step = self._frozen
         kernel = self._adjoint(system, scheme)
-        task = self._task(posed.still(), Integrated(system, system), kernel)
-        task.fixed_step = step
-        found = gradient(kernel, task, weigh)
+        plan = self._plan(posed.still(), Integrated(system, system), kernel)
+        found = gradient(plan.but(fixed_step=step), weigh)
         if found.failed is not None:
             name, sentence = posed.structure.model.name, describe(found.failed, system, scheme)
             raise SimulationError(f"The simulation of {name} stopped: {sentence}", None)
@@ -256,7 +269,7 @@ class Runs:
         prepared = finished.prepared
         result = self.labels(finished).dataset(
             prepared.structure,
-            prepared.task,
+            finished.task,
             prepared.point.start,
             str(finished.scheme or WITHOUT_STEPS),
             finished.sentence,
@@ -292,19 +305,3 @@ class Runs:
         if (id(system), scheme) not in self._adjoints:
             self._adjoints[id(system), scheme] = system, build_adjoint(system, scheme)
         return self._adjoints[id(system), scheme][1]
-
-    def _integrate(self, prepared: Prepared, progress: bool, watch: Watch | None = None) -> Scheme | None:
-        task, solver, step = prepared.task, self.solver, self.solver.step
-        if step is not None:
-            step = as_positive("step", step)
-            if not solver.is_frozen:
-                raise DataError(
-                    "step= fixes the steps of method='frozen'; the adaptive methods choose theirs (see rtol)."
-                )
-        if prepared.structure.system.nx == 0 and task.past is None:
-            solve_static(prepared.point.initializer, prepared.kernel, prepared.table, task)
-            return None
-        with progress_of(task, prepared.structure.model.name, progress) as on_slice:
-            if solver.is_frozen:
-                return choose_step(prepared.kernel, task, solver.among, step, on_slice)
-            return integrate(prepared.kernel, task, solver.among, both(on_slice, watch))

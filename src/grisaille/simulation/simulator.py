@@ -116,7 +116,7 @@ class Simulator:
         finished = self._run(parameters, start)
         if self._strict:
             self._runs.demand(finished)
-        return self._runs.labels(finished).values(finished.prepared.task)
+        return self._runs.labels(finished).values(finished.task)
 
     def gradient(
         self,

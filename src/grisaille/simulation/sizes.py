@@ -17,15 +17,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.simulation.integration import Run
 from grisaille.structure.starts.initialization import Initializer
 from grisaille.structure.system import System
 
@@ -183,8 +184,6 @@ def small_states(task: Task, system: System, limit: float = SMALL) -> list[int]:
 
 
 Watch = Callable[[Task], None]
-Finisher = TypeVar("Finisher")
-"""The scheme that finished a run, or None."""
 
 
 def both(first: Watch | None, second: Watch | None) -> Watch | None:
@@ -200,11 +199,11 @@ def both(first: Watch | None, second: Watch | None) -> Watch | None:
 
 
 def run_in_own_sizes(
-    sizes: Sizes, kernel: Kernel, make: Callable[[Floats], Task], run: Callable[[Task, Watch | None], Finisher]
-) -> tuple[Task, Finisher, Floats]:
-    """A run with the sizes that its states turn out to have: the task, the scheme that finished it, nominal sizes.
+    sizes: Sizes, make: Callable[[Floats], Plan[Kernel]], run: Callable[[Plan[Kernel], Watch | None], Run]
+) -> tuple[Run, Floats]:
+    """A run with the sizes that its states turn out to have, and these nominal sizes.
 
-    make : a task with these nominal sizes; run : to its end, with what is to be called after every slice
+    make : a plan with these nominal sizes; run : to its end, with what is to be called after every slice
     """
 
     def watch(task: Task) -> None:
@@ -213,20 +212,21 @@ def run_in_own_sizes(
             if other is not None:
                 raise Crawling(other)
 
-    nominal, task = sizes.nominal, make(sizes.nominal)
+    nominal, plan = sizes.nominal, make(sizes.nominal)
+    kernel = plan.kernel
     try:
-        scheme = run(task, watch)
+        last = run(plan, watch)
     except Crawling as found:
-        nominal, task = found.nominal, make(found.nominal)
-        scheme = run(task, None)
+        nominal = found.nominal
+        last = run(make(nominal), None)
     for _ in range(MOST_AGAIN):
-        smaller = sizes.found(nominal).smaller(kernel, task)
+        smaller = sizes.found(nominal).smaller(kernel, last.task)
         if smaller is None:
             break
-        again = make(smaller)
-        again.max_steps = min(int(again.max_steps), max(MOST_STEPS_AGAIN, 50 * int(task.steps)))
-        other = run(again, None)
-        if again.status != Status.DONE:
+        plan = make(smaller)
+        most = min(int(plan.max_steps), max(MOST_STEPS_AGAIN, 50 * int(last.task.steps)))
+        again = run(plan.but(max_steps=most), None)
+        if again.task.status != Status.DONE:
             break
-        task, scheme, nominal = again, other, smaller
-    return task, scheme, nominal
+        last, nominal = again, smaller
+    return last, nominal

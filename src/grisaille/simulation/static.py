@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import StructureError
 from grisaille.experiment.interpolation import SignalTable
@@ -15,9 +16,10 @@ from grisaille.simulation.integrators.steps import Floats, StepFailure, end_with
 from grisaille.structure.starts.initialization import Initializer, Start
 
 
-def solve_static(initializer: Initializer, kernel: Kernel, table: SignalTable, task: Task) -> None:
-    """Fills the rows of a task without states; where a root cannot be continued, its own start decides."""
-    task.fixed_step = 1.0  # to rounding, and nothing could be shortened
+def solve_static(initializer: Initializer, plan: Plan[Kernel]) -> Task:
+    """The rows of a plan without states; where a root cannot be continued, its own start decides."""
+    task = plan.but(fixed_step=1.0).task()  # to rounding, and nothing could be shortened
+    kernel, table = plan.kernel, SignalTable(task.breaks, task.coef, task.kink)
     equations: Any = kernel
     newton, x = Newton(equations, task), np.zeros(0)
     before = Anchor(task.t, x, task.z, u=table.at(task.t))
@@ -28,7 +30,7 @@ def solve_static(initializer: Initializer, kernel: Kernel, table: SignalTable, t
         except StepFailure as failure:
             end_with(task, failure)
             task.t, task.fixed_step = t, 0.0
-            return
+            return task
         before = Anchor(t, x, z, u=u)
         task.y[row] = kernel.O(t, x, z, u, task.p)
         if task.ns:
@@ -37,6 +39,7 @@ def solve_static(initializer: Initializer, kernel: Kernel, table: SignalTable, t
             task.sy[row] = (kernel.OJ(t, x, z, u, task.p) @ s.sz.T + outer).T
         task.z[:], task.written, task.t = z, row + 1, t
     task.status, task.fixed_step = Status.DONE, 0.0
+    return task
 
 
 def _continued(initializer: Initializer, newton: Newton, before: Anchor, t: float, u: Floats) -> Floats:

@@ -38,6 +38,14 @@ def record(model: gr.Model, seed: int = 4) -> gr.Experiment:
     return gr.Experiment(TIMES, outputs={"y": found["y"].values[0]})
 
 
+def test_disturbed_models_with_laws_are_integrated_over_unasked() -> None:
+    fit = gr.fit(Wandering(), record(Wandering()), ["b"], progress=False)
+    assert (
+        isinstance(fit.method, gr.Collocation)
+        and "KalmanML and SimulatedPEM would come first" in fit.why["Collocation"]
+    )
+
+
 def dense(theta: Floats, y: Floats, log_density: Callable[[Floats, Floats, float], Floats]) -> float:
     """−log L by Laplace's method: states at the samples, their exact transitions, Newton steps, log-determinants.
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 import grisaille as gr
-from grisaille.errors import EstimationError
+from grisaille.errors import DataError, EstimationError
 
 rng = np.random.default_rng(4)
 U = np.linspace(-2.0, 2.0, 60)
@@ -117,6 +117,22 @@ def test_limits_must_not_move() -> None:
         EstimationError, match="'above' of the law Censored of output 'y' contains 'fixed', which is est"
     ):
         gr.fit(FromColumn(), data, [*NAMES, "fixed"])
+
+
+def test_limits_that_leave_nothing_between_them_are_refused() -> None:
+    crossed = {"u": U, "low": np.where(np.arange(60) == 7, 2.5, LOW)}
+    with pytest.raises(DataError, match=r"no law Censored\(Normal\) of 'y' at t = 7, where below = 2.5 is not smaller"):
+        gr.fit(FromColumn(), gr.Experiment(inputs=crossed, outputs={"y": np.clip(Y, LOW, HIGH)}), NAMES)
+    with pytest.raises(DataError, match=r"cannot be drawn: at t = 7 below = 2\.5 is not smaller than above = 2"):
+        gr.simulate(FromColumn(), np.arange(60.0), crossed, noise=True)
+
+
+def test_data_all_of_which_are_beyond_a_limit_are_judged() -> None:
+    """Each sample has one value with all of the probability, of which residuals cannot know anything."""
+    unseen = gr.Experiment(inputs={"u": U, "low": np.full(60, 90.0)}, outputs={"y": np.full(60, 90.0)}, name="A")
+    found = gr.fit(FromColumn(fixed=99.0), unseen, ["a"])
+    assert np.isfinite(found.residuals(standardized=True)["residual"]).all()
+    assert found.diagnose().verdicts and "constant (90)" in str(found)
 
 
 def test_a_saved_fit_has_its_marks(fit: gr.Fit, marked: gr.Experiment, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ M. S. Varziri, K. B. McAuley, P. J. McLellan, Ind. Eng. Chem. Res. 47 (2008) 727
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -71,6 +71,10 @@ class DirectOptions:
 class ThetaTerm(Protocol):
     """A term of −log L that depends on θ alone, as formulas of CasADi's θ."""
 
+    @property
+    def key(self) -> Hashable:
+        """What the term depends on, by content."""
+
     def __call__(self, theta: ca.SX) -> ca.SX:
         """Return the term."""
 
@@ -114,10 +118,15 @@ class DirectProgram:
         self.starts = [p.start for p in points]
         jumps = any(algebraic_jumps(self.model, r) for r in self.records)
         self.functions = Functions(self.model, slots, choose_conditions(self.model, points), jumps)
-        self.information = _information(information, len(unknowns))
+        self.information = None if information is None else self._information(information)
         self._simulated: dict[bytes, tuple[int, Point]] = {}
         self._transcribed: dict[RadauElements, Transcription] = {}
         self._at: dict[bytes, DirectProgram] = {}
+
+    def _information(self, formula: ThetaTerm) -> ca.Function:
+        """The term as a function, made once for each content."""
+        count = len(self.unknowns)
+        return self.model.kept(("information", formula.key, count), lambda: _theta_function(formula, count))
 
     def _refuse(self, theta: Floats, bounds: tuple[Floats, Floats]) -> None:
         """Unknowns without a finite value, and scales that would be estimated together with the path."""
@@ -282,10 +291,8 @@ def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
     return bool(np.any(np.abs(after - before) > CONTINUOUS * size))
 
 
-def _information(formula: ThetaTerm | None, count: int) -> ca.Function | None:
+def _theta_function(formula: ThetaTerm, count: int) -> ca.Function:
     """Return value, gradient, Hessian and curvature of a term as one function."""
-    if formula is None:
-        return None
     theta = ca.SX.sym("theta", count)
     value = formula(theta)
     H, g = ca.hessian(value, theta)

@@ -33,7 +33,7 @@ GR_FN long gr_are_same_equations(const gr_equations *a, const gr_equations *b) {
  * has to be made again */
 GR_COLD void gr_follow_change(gr_task *k, gr_newton *n, const gr_equations *old, double t, const double *x, double *z,
                               const double *u, const double *before) {
-#if GR_OTHER_J
+#if GR_HAS_OTHER_J
   const gr_anchor from = {t, x, before, 0};
   const gr_way w = {&from, t, x, u, u, 0, 0, old};
   double found[GR_LEN(GR_NZ)], apart[GR_LEN(GR_NZ)], share = 0.0;

@@ -9,7 +9,7 @@
 #include "gr_project.h"
 #include "gr_task.h"
 
-#if GR_NE > 0
+#if GR_HAS_E
 
 #define GR_DISPLACEMENT 1e-4 /* of the largest frozen step: what steps are moved by to see how they scale */
 #define GR_GAP_SLOPE (GR_NE * GR_N)

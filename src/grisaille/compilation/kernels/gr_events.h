@@ -27,7 +27,7 @@
 #include "gr_signal.h"
 #include "gr_task.h"
 
-#if GR_NE > 0
+#if GR_HAS_E
 
 #ifndef __CUDACC__
 #include <fenv.h>
@@ -75,7 +75,7 @@ GR_FN long gr_kind_of(long i) { return gr_kind[i] < 0 ? -gr_kind[i] : gr_kind[i]
 
 /* gaps, or shares where a mode slides; rates of gaps, 0 for shares */
 typedef struct {
-  double q[GR_NE], rate[GR_NE];
+  double q[GR_CAP(GR_NE, GR_MOST_E)], rate[GR_CAP(GR_NE, GR_MOST_E)];
 } gr_gauge;
 
 /* what ended a step: a mode at the upper or lower end of its range, -1: nothing */
@@ -91,7 +91,7 @@ typedef struct {
   long (*take)(void *run, double length); /* answers a status */
   void (*inside)(const void *run, double share, double *x, double *z, double *u);
   const double *x, *z, *u_start;
-  double t, u[GR_LEN(GR_NU)];
+  double t, u[GR_CAP(GR_NU, GR_MOST_U)];
   gr_newton *newton; /* of the run; its f is left alone */
   long rough; /* inside is a cubic, less accurate than the step */
 } gr_stepper;

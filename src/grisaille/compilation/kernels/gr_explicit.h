@@ -594,7 +594,7 @@ GR_FN long gr_rk_attempt(gr_rk *r, double *err) {
 
 /* ---- events ---- */
 
-#if GR_NE > 0
+#if GR_HAS_E
 GR_FN void gr_rk_stands(const gr_rk *r, gr_stepper *s) {
   s->t = r->t_new;
   s->x = r->x + GR_NX * r->pair.last;
@@ -695,7 +695,7 @@ GR_FN long gr_rk_cross(gr_rk *r, double start, double err) {
   gr_rk_memory *m = r->m;
   long whole = start <= m->cell, status = GR_DONE;
   if (gr_signals_jump(r->k, r->segment, gr_segment(r->k, r->k->t, r->segment), r->k->t)) {
-#if GR_NE > 0
+#if GR_HAS_E
     const long before = r->segment;
     status = gr_rk_open(r);
     if (!status) status = gr_rk_modes_at_kink(r, before);
@@ -738,7 +738,7 @@ GR_COLD long gr_rk_snap(gr_rk *r, double length) {
   if (status) return status;
   for (long i = 0; i < GR_NZ; i++) k->z[i] = z[i];
   status = gr_rk_open(r);
-#if GR_NE > 0
+#if GR_HAS_E
   if (!status) status = gr_rk_modes_at_kink(r, r->segment);
 #endif
   m->stiff = m->calm = 0.0;
@@ -767,7 +767,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
   double err = 0.0, start = k->t;
   long written = k->written, rescues = k->rescues;
   gr_rk_choose(r);
-#if GR_NE > 0
+#if GR_HAS_E
   gr_event event;
   long status = gr_rk_watch(r, &err, &event);
   if (!status && r->h == 0.0) return gr_rk_happen(r, &event);
@@ -783,7 +783,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
 #if GR_HAS_Z
     if (status == GR_BRANCH_ENDS) gr_note_branch(k, &r->newton, k->x, k->z, u);
 #endif
-#if GR_NE > 0
+#if GR_HAS_E
     const long failed = gr_rk_reject(r, status, err);
     if (status == GR_ERROR_LARGE) return failed;
     return gr_is_blocked(k, u, r->h, &r->m->h, &event) ? gr_rk_happen(r, &event) : gr_rk_give_up(r, failed);
@@ -796,7 +796,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
   gr_rk_accepted_step_size(r, err);
   gr_rk_commit(r);
   k->error_estimate = err;
-#if GR_NE > 0
+#if GR_HAS_E
   if (event.mode >= 0) status = gr_rk_happen(r, &event);
   if (status) return status;
 #endif
@@ -818,7 +818,7 @@ GR_COLD long gr_rk_start(gr_rk *r) {
   r->m->kink = gr_next_kink(k, k->t);
   r->segment = gr_segment(k, k->t, 0);
   long status = GR_DONE;
-#if GR_NE > 0
+#if GR_HAS_E
   double u[GR_LEN(GR_NU)];
   gr_signals_from(k, r->segment, k->t, u);
   if (k->t == k->t0) status = gr_first_modes(k, &r->newton, k->x, k->z, u, r->fp);

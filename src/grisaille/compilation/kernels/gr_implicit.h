@@ -204,7 +204,7 @@ GR_FN void gr_radau_reuse_jacobian(const gr_task *k, gr_radau_room *r) {
   gr_radau_new_jacobian(k, r);
 }
 
-#if GR_NE > 0
+#if GR_HAS_E
 /* the modes at the current point are others than before: F, and nothing continues smoothly */
 GR_COLD long gr_radau_changed(gr_task *k, gr_radau_room *r, const gr_newton *newton) {
   gr_radau *s = r->s;
@@ -280,7 +280,7 @@ GR_FN long gr_radau_arrive(gr_task *k, gr_radau_room *r, double t, double h) {
     status = gr_radau_settle(k, r, 1);
     if (!status && t < k->t1) gr_radau_slope_sensitivities(k, r);
   }
-#if GR_NE > 0
+#if GR_HAS_E
   if (kink && !status) status = gr_radau_modes_at_kink(k, r, s->segment);
 #endif
   return status;
@@ -531,7 +531,7 @@ GR_FN void gr_radau_leave_switch(const gr_task *k, gr_radau *s, double h) {
   s->theta = 1.0;
 }
 
-#if GR_NE > 0
+#if GR_HAS_E
 /* A step that may have ended with an event, after which rows are what holds from there on; at a kink all modes have been
  * looked at already. */
 GR_FN long gr_radau_ended(gr_task *k, gr_radau_room *r, const gr_event *event, long at_kink, long status) {
@@ -685,7 +685,7 @@ GR_COLD long gr_radau_give_up(gr_task *k, gr_radau_room *r, double h, long statu
   for (long i = 0; i < GR_NZ; i++) k->z[i] = z[i];
   r->s->z_valid = 0;
   status = gr_radau_settle(k, r, 0);
-#if GR_NE > 0
+#if GR_HAS_E
   if (!status) status = gr_radau_modes_at_kink(k, r, r->s->segment);
 #endif
   if (status) return status;
@@ -723,7 +723,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
   long land = 0, singular = 0, status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
   for (;;) {
     if (k->steps + k->rejected >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
-#if GR_NE > 0
+#if GR_HAS_E
     if (!(try_h > gr_smallest_step(k, k->t)) && k->t - k->event_at <= GR_TOGETHER * (k->t1 - k->t0))
       return gr_radau_accumulate(k, r);
 #endif
@@ -742,7 +742,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
       continue;
     }
 #endif
-#if GR_NE > 0
+#if GR_HAS_E
     gr_event event = {-1, 0, 0.0, 0.0};
     gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0, 0}, factor, error, proposal};
     const double whole = h;
@@ -787,7 +787,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     gr_radau_next_wish(s, wish, h, proposal, error);
     k->error_estimate = error;
     const double t = gr_radau_end_of(k, s, k->t + h);
-#if GR_NE > 0
+#if GR_HAS_E
     const long at_kink = t >= s->kink;
     status = gr_radau_ended(k, r, &event, at_kink, gr_radau_arrive(k, r, t, h));
 #else
@@ -809,7 +809,7 @@ GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau_room *r) {
   s->parts = (long)ceil(gr_frozen_length(k, s->from, s->to, s->segment) / k->fixed_step * (1.0 - 1e-12));
   if (s->parts < 1) s->parts = 1;
   s->part = 0;
-#if GR_NE > 0
+#if GR_HAS_E
   s->ends = (double)gr_ends_moving(k, s->from, s->to, s->segment, r->ahead);
 #endif
 }
@@ -850,7 +850,7 @@ GR_FN long gr_radau_exact(gr_task *k, gr_radau_room *r, double h) {
   return status;
 }
 
-#if GR_NE > 0
+#if GR_HAS_E
 GR_FN void gr_radau_exact_end(gr_radau_room *r) {
   for (long i = 0; i < GR_N; i++) r->end[i] = r->y[i] + r->Z[i + 2 * GR_N];
 }
@@ -865,7 +865,7 @@ GR_COLD long gr_radau_retry_exact(void *run, double h) {
 }
 #endif
 
-#if GR_NE > 0 && GR_SENSITIVE
+#if GR_HAS_E && GR_SENSITIVE
 /* The outcome x, z of the step of length h from here where its start is moved by `first`, along the motion, and its end by
  * `last`, both in time; *moved is by how much its end has, which rounding decides. */
 GR_COLD long gr_radau_displaced(gr_task *k, gr_radau_room *r, double h, double first, double last, double *x, double *z,
@@ -918,7 +918,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   double h = (s->to - s->from) / (double)s->parts;
   if (!s->jacobian_here) gr_radau_jacobian_here(k, r);
   long status = gr_radau_exact(k, r, h);
-#if GR_NE > 0
+#if GR_HAS_E
   gr_event event = {-1, 0, 0.0, 0.0};
   const double planned = h;
   for (long n = 0; status && n < GR_MOST_RETAKES; n++) { /* what is held may end at its switch */
@@ -930,7 +930,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   }
 #endif
   if (status) return status;
-#if GR_NE > 0
+#if GR_HAS_E
   gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0, 0}, 0.0, 0.0, 0.0};
   gr_radau_exact_end(r);
   status = gr_radau_watch(&a, &h, &event);
@@ -951,7 +951,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
 #endif
   status = gr_radau_complete(k, r, h, 1e-15, 8);
   if (status) return status;
-#if GR_NE > 0 && GR_SENSITIVE
+#if GR_HAS_E && GR_SENSITIVE
   if (moves) gr_radau_scale(k, r, begun, k->dt);
   if (ends) gr_radau_scale(k, r, ended, r->ahead);
 #endif
@@ -963,7 +963,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   error = fmax(error, missed / gr_radau_leeway(k));
 #endif
   if (error > k->error_estimate) k->error_estimate = error;
-#if GR_NE > 0
+#if GR_HAS_E
   if (h < planned) { /* the rest of the stretch is cut anew */
     s->part = s->parts;
     return gr_radau_ended(k, r, &event, 0, gr_radau_arrive(k, r, k->t + h, h));
@@ -989,7 +989,7 @@ GR_COLD long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->kink = gr_next_kink(k, k->t);
   s->h = k->h;
   k->resumed = 1;
-#if GR_NE > 0
+#if GR_HAS_E
   if (k->t == k->t0) {
     gr_newton newton = gr_newton_in(r->newton);
     gr_signals(k, k->t, k->t, r->u);

@@ -1,18 +1,21 @@
-/* The integrators of sparse models, compiled apart from the model: sizes, patterns and functions are in other objects.
+/* Integrators compiled apart from the model: sizes, functions and, of sparse models, patterns are in other objects.
  *
- * Their text says only which kinds of things a model has (GR_HAS_Z implicit unknowns, GR_HAS_U signals, GR_HAS_C hidden
- * constraints, GR_HAS_SIDES switches, GR_HAS_BENDS bends, GR_NM, GR_NE and what belongs to events), so that most models share one object.
- * Those with events have sizes of their own: GR_NX is then defined before this. The objects they are linked with hold
- * what is declared here (gr_task.h and gr_matrix.h say what it is); where nothing is differentiated by parameters, the
- * functions of the last paragraph are empty and never called.
+ * Their text says only which kinds of things a model has (GR_SPARSE, GR_HAS_Z implicit unknowns, GR_HAS_U signals,
+ * GR_HAS_C hidden constraints, GR_HAS_SIDES switches, GR_HAS_BENDS bends, GR_HAS_E relations that are held, GR_BENT bends of
+ * their gaps), so that most models share one object. A size may be zero where its kind is there, GR_NU alone. Where
+ * relations are held, sizes are limited (GR_MOST_X and others; kernel_source.py has them, too). Sparse models with events
+ * have sizes of their own: GR_NX is then defined before this. The objects they are linked with hold what is declared here
+ * (gr_task.h and gr_matrix.h say what it is); where nothing is differentiated by parameters, the functions of the last
+ * paragraph are empty and never called.
  */
 #ifndef GR_LINKED_H
 #define GR_LINKED_H
 
 #define GR_LINKED 1
 #define GR_SENSITIVE 1
-#define GR_SPARSE 1
+#if GR_SPARSE
 #define GR_SOLVERS_ELSEWHERE 1
+#endif
 
 #if defined(_WIN32)
 #define GR_ELSEWHERE extern
@@ -21,18 +24,34 @@
 #endif
 
 #ifndef GR_NX
-GR_ELSEWHERE const long gr_nx, gr_nz, gr_nu, gr_np, gr_nc, gr_ny, gr_sides, gr_bends, gr_wholes;
-#define GR_NX gr_nx
-#define GR_NZ gr_nz
-#define GR_NU gr_nu
-#define GR_NP gr_np
-#define GR_NC gr_nc
-#define GR_NY gr_ny
-#define GR_SIDES gr_sides
-#define GR_BENDS gr_bends
-#define GR_WHOLES gr_wholes
+GR_ELSEWHERE const long gr_size_nx, gr_size_nz, gr_size_nu, gr_size_np, gr_size_nc, gr_size_ny, gr_size_nm;
+GR_ELSEWHERE const long gr_size_sides, gr_size_bends, gr_size_wholes;
+#define GR_NX gr_size_nx
+#define GR_NZ gr_size_nz
+#define GR_NU gr_size_nu
+#define GR_NP gr_size_np
+#define GR_NC gr_size_nc
+#define GR_NY gr_size_ny
+#define GR_NM gr_size_nm
+#define GR_SIDES gr_size_sides
+#define GR_BENDS gr_size_bends
+#define GR_WHOLES gr_size_wholes
+#if GR_HAS_E
+GR_ELSEWHERE const long gr_size_ne, gr_size_gap_bends, gr_size_gap_wholes, gr_kind[];
+#define GR_CAPPED 1
+#define GR_MOST_X 32
+#define GR_MOST_Z 64
+#define GR_MOST_N (GR_MOST_X + GR_MOST_Z)
+#define GR_MOST_U 32
+#define GR_MOST_P 256
+#define GR_MOST_E 24
+#define GR_NE gr_size_ne
+#define GR_GAP_BENDS gr_size_gap_bends
+#define GR_GAP_WHOLES gr_size_gap_wholes
+#endif
 #endif
 
+#if GR_SPARSE
 GR_ELSEWHERE const long gr_J_size, gr_J_room, gr_Z_size, gr_Z_room, gr_FP_size, gr_OJ_size, gr_OP_size;
 #define GR_J_SIZE gr_J_size
 #define GR_J_ROOM gr_J_room
@@ -58,6 +77,7 @@ GR_ELSEWHERE const long gr_CJ_size, gr_CP_size, gr_Q_fronts, gr_Q_size, gr_Q_col
 GR_ELSEWHERE const int gr_CJ_begin[], gr_CJ_row[], gr_CP_begin[], gr_CP_row[];
 GR_ELSEWHERE const int gr_Q_column_begin[], gr_Q_column[], gr_Q_own[], gr_Q_up[], gr_Q_state_begin[], gr_Q_state[];
 GR_ELSEWHERE const int gr_Q_child_begin[], gr_Q_child[], gr_Q_height[], gr_Q_at[], gr_Q_place[];
+#endif
 #endif
 
 #define GR_FUNCTION(name) \

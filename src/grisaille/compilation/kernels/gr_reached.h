@@ -14,15 +14,16 @@
 /* what is reached at the instant at which the run stands */
 typedef struct {
   long count;
-  gr_event part[GR_MOST_PARTS];  /* mode, or GR_SIGNALS, GR_TICK(clock) */
-  long of_mode[GR_NE];           /* the part of a mode, -1 where it is not reached */
-  long of_signal[GR_LEN(GR_NU)]; /* the part with which a signal jumps */
+  gr_event part[GR_CAP(GR_MOST_PARTS, GR_MOST_E + 1)]; /* mode, or GR_SIGNALS, GR_TICK(clock) */
+  long of_mode[GR_CAP(GR_NE, GR_MOST_E)];             /* the part of a mode, -1 where it is not reached */
+  long of_signal[GR_CAP(GR_NU, GR_MOST_U)];           /* the part with which a signal jumps */
   const double *u_before, *u;    /* signals before and after all of them */
 } gr_coincidence;
 
 /* where the run stands, without derivatives */
 typedef struct {
-  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], f[GR_N], p[GR_NP], slip[GR_LEN(GR_NX)];
+  double x[GR_CAP(GR_NX, GR_MOST_X)], z[GR_CAP(GR_NZ, GR_MOST_Z)], f[GR_CAP(GR_N, GR_MOST_N)];
+  double p[GR_CAP(GR_NP, GR_MOST_P)], slip[GR_CAP(GR_NX, GR_MOST_X)];
   double event_at, joined_at;
   long n_events, at_once, branch;
 } gr_moment;

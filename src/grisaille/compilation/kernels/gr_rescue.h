@@ -97,7 +97,7 @@ GR_COLD long gr_way_values(gr_task *k, gr_newton *n, const gr_way *w, double s, 
 GR_COLD long gr_way_linearise(gr_task *k, gr_newton *n, const gr_way *w, double s, const double *z) {
   double t, x[GR_LEN(GR_NX)], u[GR_LEN(GR_NU)];
   gr_way_point(w, s, &t, x, u);
-#if GR_OTHER_J
+#if GR_HAS_OTHER_J
   if (w->other && s < 1.0) {
     gr_J(w->t, w->other->x, z, w->other->u, w->other->p, n->other);
     gr_J(t, x, z, u, k->p, n->jac);

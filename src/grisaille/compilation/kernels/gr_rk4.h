@@ -39,7 +39,7 @@ typedef struct {
   double *sz;            /* NZ x ns */
   double *ahead;         /* ns: derivative of the instant at which the stretch ends */
   long segment;
-#if GR_NE > 0
+#if GR_HAS_E
   gr_event event;        /* that ended the last step */
 #endif
 } gr_rk4_run;
@@ -58,7 +58,7 @@ GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
   r.sum = w += GR_NX * k->ns;
   r.sz = w += GR_NX * k->ns;
   r.ahead = w + GR_NZ * k->ns;
-#if GR_NE > 0
+#if GR_HAS_E
   r.event.mode = -1;
 #endif
   return r;
@@ -246,12 +246,13 @@ GR_FN void gr_rk4_look(gr_rk4_run *r, double end, const double *x, const double 
 }
 #endif
 
-#if GR_NE > 0
+#if GR_HAS_E
 /* a step whose end is looked at */
 typedef struct {
   gr_rk4_run *r;
   gr_stepper s;
-  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)];
+  double x[GR_CAP(GR_NX, GR_MOST_X)], z[GR_CAP(GR_NZ, GR_MOST_Z)], k2[GR_CAP(GR_N, GR_MOST_N)];
+  double k3[GR_CAP(GR_N, GR_MOST_N)], k4[GR_CAP(GR_N, GR_MOST_N)];
 } gr_rk4_retake;
 
 /* x, z on the equations at the end of a step */
@@ -392,12 +393,12 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   gr_task *k = r->k;
   double k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)], x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
   double h = end - k->t;
-#if GR_NE > 0 && GR_SENSITIVE
+#if GR_HAS_E && GR_SENSITIVE
   const double from = r->m->step / r->m->steps, to = (r->m->step + 1.0) / r->m->steps; /* of the stretch */
 #endif
   for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
   long status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
-#if GR_NE > 0
+#if GR_HAS_E
   const double whole = end;
   for (long n = 0; status == GR_NOT_FINITE && n < GR_MOST_RETAKES; n++) { /* what is held may end at its switch */
     double next = 0.5 * (end - k->t);
@@ -409,7 +410,7 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   }
 #endif
   if (status) return status;
-#if GR_NE > 0
+#if GR_HAS_E
   status = gr_rk4_watch(r, &end, x, z, &r->event);
   if (status || end == k->t) return status;
   if (end != whole) {
@@ -439,7 +440,7 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   if (k->ns > 0) {
     for (long i = 0; i < GR_NX * k->ns; i++) k->sx[i] += h / 6.0 * r->sum[i];
     gr_project_sensitivity(k, &r->projection, end, x, z, u, k->sx);
-#if GR_NE > 0
+#if GR_HAS_E
     if (r->m->moves != 0.0) gr_rk4_scale(r, end, 1.0 - from, end != whole ? 0.0 : 1.0 - to, x, z, k->dt);
     if (r->m->ends != 0.0) gr_rk4_scale(r, end, from, end != whole ? 0.0 : to, x, z, r->ahead);
     if (r->event.mode >= 0) gr_rk4_excess(r, end, 0.0, 1.0, x, z, gr_slip(k));
@@ -468,7 +469,7 @@ GR_FN void gr_rk4_plan(gr_rk4_run *r) {
   m->step = 0.0;
   m->steps = ceil(gr_frozen_length(k, m->from, m->to, r->segment) / k->fixed_step - 1e-9);
   if (m->steps < 1.0) m->steps = 1.0;
-#if GR_NE > 0
+#if GR_HAS_E
   m->ends = (double)gr_ends_moving(k, m->from, m->to, r->segment, r->ahead);
 #endif
 }
@@ -493,7 +494,7 @@ GR_FN long gr_rk4_arrive(gr_rk4_run *r, long done) {
     gr_signals_from(k, r->segment, k->t, u);
     r->newton.f = r->k1;
     long status = gr_solve_changed(k, &r->newton, &before, &old, k->t, k->x, k->z, u);
-#if GR_NE > 0
+#if GR_HAS_E
     if (!status && gr_signals_jump(k, segment, r->segment, k->t)) {
       double u_before[GR_LEN(GR_NU)];
       gr_signals_from(k, segment, k->t, u_before);
@@ -533,7 +534,7 @@ GR_FN long gr_rk4_loop(gr_rk4_run *r) {
     if (status) return status;
     m->step += 1.0;
     m->ready = 0.0;
-#if GR_NE > 0
+#if GR_HAS_E
     if (r->event.mode >= 0) status = gr_rk4_happen(r);
     if (status) return status;
 #endif
@@ -551,7 +552,7 @@ GR_ENTRY long gr_rk4(gr_task *k) {
   r.segment = (long)r.m->segment;
   r.newton.valid = r.m->valid != 0.0;
   long status = GR_DONE;
-#if GR_NE > 0
+#if GR_HAS_E
   if (!k->resumed && k->t == k->t0) {
     double u[GR_LEN(GR_NU)];
     gr_signals_from(k, r.segment, k->t, u);

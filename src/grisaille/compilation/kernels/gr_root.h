@@ -45,11 +45,9 @@ typedef struct {
 #else
 #define GR_NEWTON_LU (GR_NZ * GR_NZ)
 #endif
-#if GR_HAS_Z && !defined(__CUDACC__)
-#define GR_OTHER_J GR_J_SIZE
-#else
-#define GR_OTHER_J 0
-#endif
+/* sizes need not be known to the preprocessor */
+#define GR_HAS_OTHER_J (GR_HAS_Z && !GR_ON_DEVICE)
+#define GR_OTHER_J (GR_HAS_OTHER_J ? GR_J_SIZE : 0)
 #define GR_NEWTON_WORK (GR_J_SIZE + GR_NEWTON_LU + GR_NZ + GR_N + GR_SIDES + 1 + GR_OTHER_J)
 
 GR_FN gr_newton gr_newton_in(double *work) {
@@ -59,7 +57,7 @@ GR_FN gr_newton gr_newton_in(double *work) {
   n.f = n.lu + GR_NEWTON_LU;
   n.gaps = n.f + GR_N;
   n.pivot = (long *)(n.gaps + GR_SIDES);
-  n.other = GR_OTHER_J ? n.gaps + GR_SIDES + GR_NZ + 1 : 0;
+  n.other = GR_HAS_OTHER_J ? n.gaps + GR_SIDES + GR_NZ + 1 : 0;
   n.valid = n.held = 0;
   return n;
 }

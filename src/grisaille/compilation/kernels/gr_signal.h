@@ -47,6 +47,7 @@ GR_FN void gr_signals_from(const gr_task *k, long s, double t, double *u) {
   const double *b = k->breaks, *c;
   long last = k->n_breaks - 2, degree = k->degree, i, j;
   double d;
+  if (GR_NU == 0) return;
   while (s < last && t >= b[s + 1] && !k->kink[s + 1]) s++;
   while (s > 0 && t < b[s] && !k->kink[s]) s--;
   d = t - b[s];
@@ -68,8 +69,9 @@ GR_FN void gr_signals(const gr_task *k, double t, double inside, double *u) {
 /* 1 when some signal jumps at t from segment s to segment `next` by more than the rounding of its values and of t */
 GR_FN long gr_signals_jump(const gr_task *k, long s, long next, double t) {
 #if GR_HAS_U
-  double before[GR_NU], after[GR_NU];
+  double before[GR_LEN(GR_NU)], after[GR_LEN(GR_NU)];
   long degree = k->degree;
+  if (GR_NU == 0) return 0;
   gr_signals_from(k, s, t, before);
   gr_signals_from(k, next, t, after);
   for (long i = 0; i < GR_NU; i++) {

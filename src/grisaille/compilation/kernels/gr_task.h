@@ -43,7 +43,9 @@
 #endif
 #define GR_API extern "C" __device__
 #define GR_ARRAY static __device__ const
+#define GR_ON_DEVICE 1
 #else
+#define GR_ON_DEVICE 0
 #define GR_FN static inline
 #define GR_ARRAY static const
 #if defined(_WIN32)
@@ -96,10 +98,17 @@
 #define GR_HAS_C (GR_NC > 0)
 #define GR_HAS_SIDES (GR_SIDES > 0)
 #define GR_HAS_BENDS (GR_BENDS + GR_WHOLES > 0)
+#define GR_HAS_E (GR_NE > 0)
 #endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
 #define GR_LEN(n) ((n) > 0 ? (n) : 1)
+/* of an array in a structure: linked integrators have room for models up to a size, others for their own */
+#ifdef GR_CAPPED
+#define GR_CAP(n, most) (most)
+#else
+#define GR_CAP(n, most) GR_LEN(n)
+#endif
 
 enum {
   GR_DONE = 0,          /* reached t1 */

@@ -13,7 +13,7 @@ import numpy as np
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.output_law import OutputLaw
-from grisaille.laws import Law, NegativeBinomial, Student
+from grisaille.laws import Beta, Binomial, Law, LogNormal, NegativeBinomial, Student
 from grisaille.model.measurement.distributions import innermost
 
 
@@ -56,11 +56,17 @@ def heavier(law: Law | None) -> str:
     law : None for normal noise
     """
     inner = None if law is None else innermost(law)
+    if isinstance(inner, Binomial):
+        return "gr.laws.NegativeBinomial(size=…) where few of n count; no other law of counts out of n scatters more"
     if inner is not None and inner.is_discrete:
         same = isinstance(inner, NegativeBinomial)
         return "a smaller size of gr.laws.NegativeBinomial" if same else "gr.laws.NegativeBinomial(size=…)"
     if isinstance(inner, Student):
         return "gr.laws.Student with a smaller df"
+    if isinstance(inner, Beta):
+        return "a smaller precision of gr.laws.Beta"
+    if isinstance(inner, LogNormal):
+        return "gr.laws.Student(df=4, scale=…) of logarithms: gr.Output(gr.log(formula)) and logarithms of the data"
     if inner is not None and np.isfinite(np.ravel(inner.support)).any():
         return "one with heavier tails, such as gr.laws.LogNormal(log_std=…)"
     return "gr.laws.Student(df=4, scale=…), the law of data with outliers"
@@ -77,6 +83,10 @@ def scatter_beside(law: Law, ratio: float) -> str:
             f"under-dispersed: the scatter is {ratio:.2g} times that of the law {name}: standard errors are too large"
         )
     said = f"over-dispersed: the scatter is {ratio:.2g} times that of the law {name}"
+    if isinstance(innermost(law), Binomial):
+        return (
+            f"{said}: shares vary from sample to sample; gr.OutputError(covariance='sandwich') has errors that know it"
+        )
     if law.is_discrete and not isinstance(law, NegativeBinomial):
         return f"{said}: gr.laws.NegativeBinomial(size=…) has a size of its own"
     open_numbers = [n for n in law.arguments if n != law.location_path and n not in law.held_arguments]

@@ -328,9 +328,13 @@ class MeasuredProblem(Problem):
                 f"{where}the covariance of the noise of {', '.join(shared.outputs)} at t = {case.grid[s.rows[k]]:g} is "
                 f"not positive definite"
             )
+        numbers = {
+            path: np.broadcast_to(v, s.values.shape)[k] for path, v in seen.law.arguments.items() if v is not None
+        }
+        others = "".join(f", {p} = {v:g}" for p, v in numbers.items() if p != seen.law.location_path)
         return (
             f"{where}{type(self.laws[s.output].law).__name__} has no density for '{s.output}' = {s.values[k]:g} at "
-            f"t = {case.grid[s.rows[k]]:g}, where {seen.location[k]:g} is predicted"
+            f"t = {case.grid[s.rows[k]]:g}, where {seen.location[k]:g} is predicted{others}"
         )
 
     def _broken(self, theta: np.ndarray, reason: str) -> MeasuredEvaluation:

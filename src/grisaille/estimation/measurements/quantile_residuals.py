@@ -78,7 +78,9 @@ def scores_along(law: Law, names: Sequence[str]) -> np.ndarray:
         slopes = nodes.by_arguments(y, names).gradient.reshape(cells, count, -1)
         upto, below = (ndtri(f(y)).reshape(cells, count) for f in (nodes.distribution, nodes.distribution_below))
     at, is_atom = middle.reshape(cells, count), upto - below > ATOM
-    ends = (upto[:-1] + below[1:]) / 2
+    with np.errstate(invalid="ignore"):
+        ends = (upto[:-1] + below[1:]) / 2
+    ends = np.where(np.isnan(ends), (at[:-1] + at[1:]) / 2, ends)  # within a value that has all of the probability
     ends = np.where(is_atom[:-1] & ~is_atom[1:], upto[:-1], np.where(is_atom[1:] & ~is_atom[:-1], below[1:], ends))
     ends = np.clip(ends, at[:-1], at[1:])
     height = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.measurements.declared import name_of
 from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
 from grisaille.estimation.question import Question
 from grisaille.laws import Law
@@ -80,7 +81,14 @@ def refuse_moving_limits(question: Question) -> None:
 
 
 def refuse_values(case: Case, s: Samples, law: Law) -> None:
-    """Refuse measurements that a law cannot have given."""
+    """Refuse measurements that a law cannot have given, and limits, steps and numbers of trials that make no law."""
+    broken = law.refused_arguments()
+    if broken is not None:
+        k, why = broken
+        raise DataError(
+            f"Experiment '{case.name}': there is no law {name_of(law)} of '{s.output}' at t = {case.grid[s.rows[k]]:g}"
+            f", where {why}. Mend the column or the formula that this number comes from, or make the sample NaN."
+        )
     found = law.refused_values(s.values)
     if found is not None:
         k, why = found

@@ -119,6 +119,9 @@ class Collocation(Estimator):
             return Verdict(False, f"refused: {subject.unfiltered}")
         if subject.disturbances and subject.hidden:
             return Verdict(False, f"refused: where {subject.hidden} is zero its effect has no slope to start from")
+        if subject.disturbances and subject.output_with_law:
+            law = f"it integrates over disturbances by the law of '{subject.output_with_law}'"
+            return Verdict(False, f"possible: {law}, which filters take to be normal", may_serve=True)
         return Verdict(False, UNASKED)
 
     @property

@@ -18,6 +18,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimators.collocation.answer import Answer, answer_of
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.spline_solution import SplineSolution
+from grisaille.estimators.collocation.splines import Splines
 from grisaille.optimization.journal import Journal
 
 STILL = 4e-6
@@ -39,6 +40,9 @@ def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, 
             reason, settled = "neither step moves the unknowns any more", True
             break
     final = _followed(problem, theta, k)
+    if settled:  # steps in turn shrink slowly: what they leave is taken at once
+        assert isinstance(problem.trajectories, Splines)
+        final = problem.trajectories.polished(problem, np.ones(len(theta), dtype=bool), final)
     return answer_of(problem, replace(final, converged=settled, reason=reason, iterations=k))
 
 

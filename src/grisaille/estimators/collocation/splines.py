@@ -203,12 +203,12 @@ class Splines(Trajectories):
             at: Any = outcome.evaluation
             if outcome.stopped_well and at.objective <= best.objective:
                 ended = Ended(at.solution.at, True, outcome.reason, 0)
-                best = self._polished(problem, wanted, SplineSolution.of(ended, placed=self.placed))
+                best = self.polished(problem, wanted, SplineSolution.of(ended, placed=self.placed))
                 break
         self.keep(best, best.converged)
         return best
 
-    def _polished(self, problem: CollocationProblem, wanted: np.ndarray, found: SplineSolution) -> SplineSolution:
+    def polished(self, problem: CollocationProblem, wanted: np.ndarray, found: SplineSolution) -> SplineSolution:
         """The last digits, by Newton's method over everything."""
         q = found.at
         last = descent.minimize(

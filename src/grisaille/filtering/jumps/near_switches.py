@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from grisaille.cache import Same
 from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
@@ -73,9 +74,9 @@ def _every_step(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tup
 
 def _course(filter: Passes, jump: Jump, given: FilterPass, kept: Floats, q: Floats) -> _Course:
     """Before each update with the inputs before and after a jump there, then after it."""
-    closed, n, nz = Closed(filter.model, filter.newton), filter.model.n, int(filter.model.z.numel())
-    gap = closed.formula(jump.gap)
-    function = ca.Function("gap", closed.plain_symbols, [gap, ca.densify(ca.jacobian(gap, filter.model.X))])
+    n, nz = filter.model.n, int(filter.model.z.numel())
+    key = "gap", Same(jump), filter.newton
+    function = filter.model.kept(key, lambda: _gap_function(Closed(filter.model, filter.newton), jump))
     before = np.concatenate([given.signals[:1], given.stages[given.edges[1:] - 1]])
     signals = np.stack([before, given.signals, given.signals], axis=1).reshape(3 * len(before), given.signals.shape[1])
     s = kept[:, [0, 0, 1]].reshape(-1, kept.shape[2])
@@ -87,6 +88,12 @@ def _course(filter: Passes, jump: Jump, given: FilterPass, kept: Floats, q: Floa
     variance = np.einsum("ki,kij,kj->k", G, P, G)
     with np.errstate(invalid="ignore"):
         return _Course(t, np.array(mean.full()).ravel(), np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _gap_function(closed: Closed, jump: Jump) -> ca.Function:
+    """Return the gap and its slope by the states."""
+    gap = closed.formula(jump.gap)
+    return ca.Function("gap", closed.plain_symbols, [gap, ca.densify(ca.jacobian(gap, closed.model.X))])
 
 
 def _near(filter: Passes, jump: Jump, course: _Course, given: FilterPass, kept: Floats) -> Points:

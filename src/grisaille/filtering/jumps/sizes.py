@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from grisaille.cache import Same
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.model_jumps import Jump
 from grisaille.disturbance.stochastic_model import StochasticModel
@@ -42,31 +43,52 @@ def too_large(model: StochasticModel, jump: Jump, points: Points, q: Floats) -> 
     """Why the jump at these points is beyond an average, in words; empty where it is not."""
     if not len(points.t):
         return ""
+    sides_of = model.kept(("both sides", Same(jump)), lambda: _both_sides(model, jump))
+    if sides_of is None:
+        return ""
+    for i, t in enumerate(points.t):
+        at = (t, points.x[i], points.z[i], points.u[i], q)
+        known, gap = (np.array(v.full()).ravel() for v in sides_of.relations(*at))
+        sides = []
+        for side in _sides(jump.kind, float(gap[0])):
+            known[sides_of.mark] = side
+            sides.append([np.array(v.full()) for v in sides_of.values(*at, known)])
+        found = _outputs(model, jump, t, points.P[i], sides) if points.is_sample[i] else ""
+        found = found or _noise(model, jump, t, sides)
+        if found:
+            return found
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class _BothSides:
+    """What is measured, its variance and the driving noise, given what relations are.
+
+    values : also a function of all relations, of which the jump is the one at ``mark``
+    relations : what they all are, and the gap of the jump
+    """
+
+    values: ca.Function
+    relations: ca.Function
+    mark: int
+
+
+def _both_sides(model: StochasticModel, jump: Jump) -> _BothSides | None:
+    """Return the functions of a jump; None where none of these formulas jumps with it."""
     closed, m = Closed(model), model
     formulas = [ca.densify(m.measured), ca.densify(m.variance), ca.densify(ca.mtimes(m.noise, m.noise.T))]
     formulas, pieces = separate_jumps(formulas, ca.vertcat(m.X, m.z))
     mine = [k for k, p in enumerate(pieces) if p.relation.kind == jump.kind]
     mine = [k for k in mine if str(_written_out(pieces, pieces[k].relation.gap)) == str(jump.gap)]
     if not mine:
-        return ""
+        return None
     marks = ca.vertcat(*(p.symbol for p in pieces))
     h, R, W = (closed.formula(f) for f in formulas)
     outputs = [h, ca.diag(R), ca.diag(W), ca.jacobian(h, m.X)]
     value = ca.Function("sides", [*closed.plain_symbols, marks], [ca.densify(o) for o in outputs])
     now = [closed.formula(_written_out(pieces, p.relation.value)) for p in pieces]
     relations = ca.Function("now", closed.plain_symbols, [ca.vertcat(*now), closed.formula(jump.gap)])
-    for i, t in enumerate(points.t):
-        at = (t, points.x[i], points.z[i], points.u[i], q)
-        known, gap = (np.array(v.full()).ravel() for v in relations(*at))
-        sides = []
-        for side in _sides(jump.kind, float(gap[0])):
-            known[mine[0]] = side
-            sides.append([np.array(v.full()) for v in value(*at, known)])
-        found = _outputs(m, jump, t, points.P[i], sides) if points.is_sample[i] else ""
-        found = found or _noise(m, jump, t, sides)
-        if found:
-            return found
-    return ""
+    return _BothSides(value, relations, mine[0])
 
 
 def _outputs(m: StochasticModel, jump: Jump, t: float, P: Floats, sides: list[list[Floats]]) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.filter import Filter
 from grisaille.filtering.formulation import FilterKind
 from grisaille.filtering.methods import make_nonlinear
+from grisaille.filtering.nonlinear.extended import ExtendedFilter
 from grisaille.filtering.runner import FilterRunner
 from grisaille.filtering.start import variances_by_name
 from grisaille.filtering.values.sigma_points import MOST_STATES, SigmaPointValues

@@ -15,9 +15,9 @@ from grisaille.compilation.kalman.native import PreparedPass, run_forward
 from grisaille.compilation.kalman.passing import PassResult
 from grisaille.compilation.library import Library
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.filter import Derivatives
 from grisaille.filtering.formulation import formulate
+from grisaille.filtering.nonlinear.extended import ExtendedFilter
 
 MOST_STATES = 64
 """Whose matrices lie on the stack of the C code."""

@@ -60,7 +60,7 @@ class GraphicsTaskEngine(TaskEngine):
             waiting.append(members)
             for i, m in enumerate(members.tolist()):
                 if m not in skip:
-                    tasks[m] = self._task(signals, i, m, slab.stop)
+                    tasks[m] = self._plan(signals, i, m, slab.stop).task()
             if members[-1] + 1 < self.setting.count and len(tasks) + BLOCK <= self._most(tasks):
                 continue
             run_tasks(self.machine, self.kernel, list(tasks.values()), self.solver.scheme)

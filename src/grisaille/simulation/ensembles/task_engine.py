@@ -17,21 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille import interrupts
-from grisaille.cache import Same
+from grisaille.cache import Cache, Same
 from grisaille.compilation.batch_native import processors
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
+from grisaille.compilation.plan import Plan
 from grisaille.compilation.schemes import Among, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
+from grisaille.simulation import integration
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
 from grisaille.simulation.ensembles.grid import on_grid
 from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Arguments, Integrated, held, refuse_interpreted
-from grisaille.simulation.integration import integrate
+from grisaille.simulation.integrated import Integrated, held, refuse_interpreted
+from grisaille.simulation.integration import Run
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.sizes import Sizes, run_in_own_sizes
 from grisaille.structure.delays.moving_signals import with_moving_signals
@@ -56,13 +58,19 @@ class Solver:
     error_estimate: float
 
 
+_FORMS: Cache[Integrated] = Cache(16)
+"""Systems with moving signals, held at their events."""
+
+
 class TaskEngine:
     def __init__(self, setting: Setting, solver: Solver) -> None:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        self.system = with_moving_signals(setting.system, self.moving, len(setting.dp), "disturbance")
-        self.form = self._form()
+        if setting.system.reactions is not None:
+            refuse_interpreted(setting.system, setting.compiled)
+        key = Same(setting.system), tuple(self.moving), len(setting.dp)
+        self.form: Integrated = _FORMS.get(key, self._form)
         self.table = on_grid(fixed_table(setting), setting.grid)
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
@@ -77,20 +85,15 @@ class TaskEngine:
     def _form(self) -> Integrated:
         """With events where a model has its own; relations that only make it jump are stepped across."""
         s = self.setting
-        if s.system.reactions is None:
-            return Integrated(self.system, self.system)
-        refuse_interpreted(s.system, s.compiled)
-        question = (Same(s.system), tuple(self.moving), len(s.dp))
-        events = s.disturbances.last.get("events", question, lambda: hold_events(self.system, self._named))
-        if events is None:
-            return Integrated(self.system, self.system)
-        return Integrated(events.before, events.system, events)
+        moved = with_moving_signals(s.system, self.moving, len(s.dp), "disturbance")
+        carriers = ca.vertcat(moved.u[s.system.nu :], moved.p[s.system.np :])
 
-    def _named(self, formula: ca.SX) -> str:
-        """In the user's names, without what carries directions."""
-        plain = self.setting.system
-        carriers = ca.vertcat(self.system.u[plain.nu :], self.system.p[plain.np :])
-        return self.setting.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
+        def named(formula: ca.SX) -> str:
+            """In the user's names, without what carries directions."""
+            return s.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
+
+        events = hold_events(moved, named) if s.system.reactions is not None else None
+        return Integrated(moved, moved) if events is None else Integrated(events.before, events.system, events)
 
     @classmethod
     def prepared(
@@ -101,22 +104,19 @@ class TaskEngine:
         first = cls(setting, Solver(among[-1], 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
         signals = first._signals(np.arange(1))
 
-        def make(sizes: Floats) -> Task:
+        def make(sizes: Floats) -> Plan[Kernel]:
             first.solver = replace(first.solver, atol=1e-3 * rtol * sizes)
-            task = first._task(signals, 0, 0)
-            task.fixed_step = float(np.diff(setting.grid.points).max())
-            task.max_steps = MOST_PILOT_STEPS
-            return task
+            return first._plan(signals, 0, 0).but(max_steps=MOST_PILOT_STEPS, among=among)
 
-        def run(task: Task, _: object) -> Scheme:
-            return choose_step(first.kernel, task, among, step, None)
+        def run(plan: Plan[Kernel], _: object) -> Run:
+            return choose_step(plan, step)
 
         sizes = replace(Sizes.of(posed.initializer), system=setting.system)
         if step is None and len(nominal) == setting.system.nx + setting.system.nz:
-            task, used, nominal = run_in_own_sizes(sizes, first.kernel, make, run)
+            chosen, nominal = run_in_own_sizes(sizes, make, run)
         else:
-            task = make(nominal)
-            used = run(task, None)
+            chosen = run(make(nominal), None)
+        task = chosen.task
         if task.status == Status.TOO_MANY_STEPS and task.error_estimate > 1.0:
             warnings.warn(
                 f"{posed.structure.model.name}: equal steps of {task.fixed_step:.3g} leave an error of "
@@ -127,7 +127,7 @@ class TaskEngine:
                 stacklevel=5,
             )
         first.solver = replace(first.solver, atol=1e-3 * rtol * nominal)
-        solver = replace(first.solver, scheme=used, step=task.fixed_step, error_estimate=task.error_estimate)
+        solver = replace(first.solver, scheme=chosen.scheme, step=task.fixed_step, error_estimate=task.error_estimate)
         return EngineMaker(cls, solver)
 
     def run(
@@ -150,9 +150,7 @@ class TaskEngine:
             def made(i: int, members: NDArray[np.int64] = members, signals: Signals = signals) -> Task | None:
                 if int(members[i]) in skip:
                     return None
-                task = self._task(signals, i, int(members[i]), slab.stop)
-                integrate(self.kernel, task, (self.solver.scheme,))
-                return task
+                return integration.run(self._plan(signals, i, int(members[i]), slab.stop)).task
 
             yield members, made
 
@@ -207,7 +205,7 @@ class TaskEngine:
             coef[:, :, s.system.nu + k, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
         return breaks, coef
 
-    def _task(self, signals: Signals, i: int, m: int, end: int | None = None) -> Task:
+    def _plan(self, signals: Signals, i: int, m: int, end: int | None = None) -> Plan[Kernel]:
         s, ns = self.setting, len(self.setting.dp)
         shapes = ((s.starts.x, 1), (s.starts.z, 1), (s.starts.sx, 2), (s.starts.sz, 2))
         x, z, sx, sz = (a[m] if a.ndim > d else a for a, d in shapes)
@@ -217,14 +215,12 @@ class TaskEngine:
         kinks = np.concatenate([s.grid.points, self.table.breaks[self.table.kink == 1]])
         form, kink = self.form, np.isin(breaks, kinks).astype(np.uint8)
         p, dp = np.concatenate([s.p, np.zeros(extended.shape[1])]), np.column_stack([s.dp, extended])
-        given = Arguments(SignalTable(breaks, coef[i], kink), p, dp, z, sz if ns else None, self.solver.atol)
-        given = given if form.events is None else held(given, form.events, self.solver.rtol)
-        return Task.create(
-            self.kernel, float(s.grid.points[0]), float(times[-1]), p=given.p, x=x, z=given.z,
-            dp=given.dp if ns else None, sx=sx if ns else None, sz=given.sz, breaks=given.table.breaks,
-            coef=given.table.coef, kink=given.table.kink, times=times, rtol=self.solver.rtol, atol=given.atol,
-            nominal=s.nominal, max_steps=2_000_000_000, fixed_step=self.solver.step,
+        plan = Plan(
+            self.kernel, float(s.grid.points[0]), float(times[-1]), times, SignalTable(breaks, coef[i], kink), p, x, z,
+            dp, sx if ns else None, sz if ns else None, rtol=self.solver.rtol, atol=self.solver.atol, nominal=s.nominal,
+            max_steps=2_000_000_000, fixed_step=self.solver.step, among=(self.solver.scheme,),
         )  # fmt: skip
+        return plan if form.events is None else held(plan, form.events)
 
 
 def blocks_of(count: int) -> Iterator[NDArray[np.int64]]:

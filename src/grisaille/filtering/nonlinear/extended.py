@@ -11,13 +11,13 @@ import numpy as np
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.experiment.cells import Record
-from grisaille.filtering.extended_ahead import AheadOfPasses
-from grisaille.filtering.extended_states import states_of
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates, Weighing
 from grisaille.filtering.formulation import FilterKind
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.jumps.near_switches import near_switch
 from grisaille.filtering.kalman import Likelihood, Sums, finish
+from grisaille.filtering.nonlinear.ahead import AheadOfPasses
+from grisaille.filtering.nonlinear.states import states_of
 from grisaille.filtering.passes import Passes
 from grisaille.filtering.stepping.expm_scaling import freeze_doublings
 from grisaille.filtering.stepping.passed_steps import passed_by
