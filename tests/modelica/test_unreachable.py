@@ -8,6 +8,8 @@ from modelica import texts
 
 import grisaille as gr
 from grisaille.errors import SimulationError
+from grisaille.model.expression import Call, Condition, Name, same
+from grisaille.modelica.unreachable import Unreachable
 
 BODY = """
 parameter Real rising = 0, falling = 0, width = 0.5, low = 0.75;
@@ -53,3 +55,16 @@ def test_a_division_by_zero_that_is_chosen_is_told() -> None:
     text = "parameter Real r = 0; Real x(start = 0, fixed = true); equation der(x) = if x > 0.5 then 1/r else 1;"
     with pytest.raises(SimulationError, match="division by zero"):
         gr.simulate(gr.read_modelica(texts.model(text)), [0.0, 1.0])
+
+
+def test_what_formulas_share_is_rewritten_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty choices between formulas of the one before: a number of ways that doubles with each of them."""
+    several, one = Name("x"), Name("x")
+    for k in range(60):
+        apart, alike = (Condition("lt", (Name(name), Name(f"p{k}"))) for name in (f"x{k}", "x"))
+        several = Call("where", (apart, Call("div", (several, Name("p"))), several))
+        one = Call("where", (alike, Call("div", (one, Name("p"))), one))
+    monkeypatch.setattr("grisaille.modelica.unreachable.MAX_REWRITINGS", 300)
+    rewritten = Unreachable(lambda name: name.startswith("p"))
+    assert same(rewritten(several), several)  # no two conditions compare one quantity
+    assert rewritten(one) is one  # too many facts of one quantity: as it is written

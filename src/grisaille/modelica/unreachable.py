@@ -23,11 +23,17 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 
 _GAPS = {"lt": (0, 1, True), "le": (0, 1, False), "gt": (1, 0, True), "ge": (1, 0, False)}
 """Relation → which side minus which is below zero where it holds, and whether strictly."""
+MAX_REWRITINGS = 20_000
+"""Of the parts of one formula, once for each set of facts; beyond, the formula stays as it is written."""
 _CHOICE = 1
 """The bit of formulas that hold a choice; the bits above it are those of groups."""
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 Terms = dict[int, tuple[Expression, float]]
 """A sum: for each term, by the number of its formula, the formula and a factor."""
+
+
+class _TooManyError(Exception):
+    """More parts than are rewritten."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +63,16 @@ class Unreachable:
         self._done: dict[tuple[int, ...], tuple[Expression, tuple[Fact, ...]]] = {}
         self._kept: list[Expression] = []
         """Formulas whose identities are keys above."""
+        self._left = 0
 
     def __call__(self, root: Expression) -> Expression:
         self._look(root)
         if not self._divides[id(root)]:
             return root
+        self._left = MAX_REWRITINGS
         try:
             return self._changed(root, ())
-        except RecursionError:  # sums of thousands of terms
+        except (RecursionError, _TooManyError):  # sums of thousands of terms, loops unrolled over one quantity
             return root
 
     def _look(self, root: Expression) -> None:
@@ -112,6 +120,9 @@ class Unreachable:
         facts = tuple(fact for fact in facts if self._compared[id(node)] & fact.group)
         key = (id(node), *map(id, facts))
         if key not in self._done:
+            self._left -= 1
+            if self._left < 0:
+                raise _TooManyError
             self._done[key] = (self._rewritten(node, facts), facts)
         return self._done[key][0]
 
