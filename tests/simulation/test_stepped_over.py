@@ -43,6 +43,26 @@ class Short(gr.Model):
     ]
 
 
+class Felt(gr.Model):
+    """Bumps of unit area, 0.02 wide, at s = c and s = 7.03, passed at the speed k: E = (1 + c/10)/k, T = 1.703/k."""
+
+    c, k = gr.Parameter(5.03), gr.Parameter(1.0)
+    s, E, T, a = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0), gr.Variable()
+    equations = [
+        der(s) == k,
+        a + 0.1 * a**3 == 1.0 + 0.1 * s,
+        der(E) == 100 * gr.maximum(0, 1 - 100 * abs(s - c)) * (a + 0.1 * a**3),
+        der(T) == gr.table(s, [0, 7.02, 7.03, 7.04, 20], [0, 0, 100, 0, 0]) * (1 + 0.1 * s),
+    ]
+
+
+@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen-explicit", "frozen-implicit"])
+def test_derivatives_across_bends_take_each_side_for_itself(method: str) -> None:
+    run = gr.simulate(Felt(), np.linspace(0, 10, 21), method=method, sensitivities=["c", "k"]).isel(time=-1)
+    found = [float(run[f"d({name})"].sel(parameter=p)) for name in "ET" for p in "ck"]
+    assert found == pytest.approx([0.1, -1.503, 0.0, -1.703], abs=1e-4)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_bump_between_knots_is_not_stepped_over(method: str) -> None:
     run = gr.simulate(Road(), np.array([0.0, 4.0, 8.0]), method=method)

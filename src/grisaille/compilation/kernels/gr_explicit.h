@@ -15,6 +15,7 @@
 #ifndef GR_EXPLICIT_H
 #define GR_EXPLICIT_H
 
+#include "gr_bend_tangents.h"
 #include "gr_bends.h"
 #include "gr_change.h"
 #include "gr_events.h"
@@ -56,6 +57,7 @@ typedef struct {
   double t_new, h;
   long segment, worst;  /* of the signals; entry of x with the largest error */
   long extended;        /* the stages of the extension are there */
+  long on_bend[2];      /* the start and the end of the step lie on a bend, where dF/dx jumps */
 } gr_rk;
 
 GR_FN gr_rk gr_rk_in(gr_task *k) {
@@ -79,7 +81,7 @@ GR_FN gr_rk gr_rk_in(gr_task *k) {
   r.sz = w += GR_NX * ns;
   r.row_sz = w + GR_NZ * ns;
   r.t_new = r.h = 0.0;
-  r.segment = r.worst = r.extended = 0;
+  r.segment = r.worst = r.extended = r.on_bend[0] = r.on_bend[1] = 0;
   return r;
 }
 
@@ -291,6 +293,32 @@ GR_COLD double gr_rk_first_step(gr_rk *r) {
   return h;
 }
 
+/* ---- inside a step ---- */
+
+/* z at t + s h between the stages beside it; answers the nearer one */
+GR_FN long gr_rk_between(const gr_rk *r, double s, double *z) {
+  const double *c = r->pair.c;
+  long below = 0, above = r->pair.last, rows = r->pair.e3 && r->extended ? r->pair.rows : r->pair.last + 1;
+  for (long i = 1; i < rows; i++) {
+    if (c[i] <= s && c[i] > c[below]) below = i;
+    if (c[i] >= s && c[i] < c[above]) above = i;
+  }
+  gr_rk_line(r, below, above, s, z);
+  return s - c[below] < c[above] - s ? below : above;
+}
+
+#if GR_HAS_BENDS
+/* between the ends of a step, by a cubic */
+GR_FN void gr_rk_roughly(const void *run, double share, double *x, double *z, double *u) {
+  const gr_rk *r = (const gr_rk *)run;
+  const long last = r->pair.last;
+  for (long i = 0; i < GR_NX; i++)
+    x[i] = gr_cubic(share, r->k->x[i], r->h * r->f[i], r->x[GR_NX * last + i], r->h * r->f[GR_N * last + i]);
+  gr_rk_between(r, share, z);
+  gr_signals_from(r->k, r->segment, r->k->t + share * r->h, u);
+}
+#endif
+
 /* ---- sensitivities of the stages ---- */
 
 #if GR_SENSITIVE
@@ -317,6 +345,15 @@ GR_FN long gr_rk_follow(gr_rk *r, long i, double t, const double *x, const doubl
   return GR_DONE;
 }
 
+#if GR_HAS_BENDS
+/* the same at a share of the step, for S of a stage */
+GR_COLD long gr_rk_follow_inside(gr_rk *r, long i, double share, const double *s) {
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  gr_rk_roughly(r, share, x, z, u);
+  return gr_rk_follow(r, i, r->k->t + share * r->h, x, z, s);
+}
+#endif
+
 GR_FN long gr_rk_follow_stage(gr_rk *r, long i) {
   long n = GR_NX * r->k->ns;
   double u[GR_LEN(GR_NU)], t = gr_rk_stage_time(r, i);
@@ -328,7 +365,28 @@ GR_FN long gr_rk_follow_stage(gr_rk *r, long i) {
     long bad = gr_not_finite(n, r->s);
     if (bad >= 0) return gr_fail(r->k, GR_NOT_FINITE, bad % GR_LEN(GR_NX), r->s[bad]);
   }
+#if GR_HAS_BENDS
+  if (r->on_bend[1] && r->pair.c[i] == 1.0) return gr_rk_follow_inside(r, i, 1.0 - GR_TANGENT_ASIDE, r->s);
+#endif
   return gr_rk_follow(r, i, t, x, z, r->s);
+}
+
+#if GR_HAS_BENDS
+GR_COLD const double *gr_rk_rough_rate(void *run, double share, long slot) {
+  gr_rk *r = (gr_rk *)run;
+  return gr_rk_follow_inside(r, slot, share, r->k->sx) ? 0 : r->ks + GR_NX * r->k->ns * slot;
+}
+#endif
+
+GR_FN long gr_rk_follow_start(gr_rk *r) {
+#if GR_HAS_BENDS
+  const gr_span s = {r->k, r, r->h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk_roughly, 0, 0};
+  gr_tangent a = {gr_rk_rough_rate, r->k->sx, GR_NX, GR_NX, 0};
+  r->on_bend[0] = gr_tangent_bends_at(&s, &a, 0.0);
+  r->on_bend[1] = gr_tangent_bends_at(&s, &a, 1.0);
+  if (r->on_bend[0]) return gr_rk_follow_inside(r, 0, GR_TANGENT_ASIDE, r->k->sx);
+#endif
+  return r->m->follows == 0.0 ? gr_rk_follow(r, 0, r->k->t, r->k->x, r->k->z, r->k->sx) : GR_DONE;
 }
 
 /* all stages; r->s ends as S at the end of the step */
@@ -336,7 +394,7 @@ GR_FN long gr_rk_follow_step(gr_rk *r) {
   double *end = r->s;
   long status = GR_DONE;
   if (r->k->ns == 0) return status;
-  if (r->m->follows == 0.0) status = gr_rk_follow(r, 0, r->k->t, r->k->x, r->k->z, r->k->sx);
+  status = gr_rk_follow_start(r);
   for (long i = 1; i <= r->pair.last && !status; i++) status = gr_rk_follow_stage(r, i);
   r->s = r->row_sx;
   for (long i = r->pair.last + 1; r->extended && i < r->pair.rows && !status; i++) status = gr_rk_follow_stage(r, i);
@@ -361,18 +419,6 @@ GR_FN void gr_rk_weights(const gr_tableau *p, double s, double *weight) {
       inner = p->d[level * p->rows + i] + (level % 2 == 0 ? s : q) * inner;
     weight[i] = s * (wi + q * (first - wi + s * (2.0 * wi - first - last + q * inner)));
   }
-}
-
-/* z at t + s h between the stages beside it; answers the nearer one */
-GR_FN long gr_rk_between(const gr_rk *r, double s, double *z) {
-  const double *c = r->pair.c;
-  long below = 0, above = r->pair.last, rows = r->pair.e3 && r->extended ? r->pair.rows : r->pair.last + 1;
-  for (long i = 1; i < rows; i++) {
-    if (c[i] <= s && c[i] > c[below]) below = i;
-    if (c[i] >= s && c[i] < c[above]) above = i;
-  }
-  gr_rk_line(r, below, above, s, z);
-  return s - c[below] < c[above] - s ? below : above;
 }
 
 GR_FN long gr_rk_rows(gr_rk *r) {
@@ -452,7 +498,7 @@ GR_FN void gr_rk_commit(gr_rk *r) {
   for (long i = 0; i < GR_N; i++) r->f[i] = r->f[GR_N * last + i];
   for (long i = 0; i < n; i++) k->sx[i] = r->s[i];
   for (long i = 0; i < n; i++) r->ks[i] = r->ks[n * last + i];
-  r->m->follows = 1.0;
+  r->m->follows = r->on_bend[1] ? 0.0 : 1.0;
   k->t = r->t_new;
   k->steps++;
 }
@@ -492,16 +538,6 @@ GR_FN void gr_rk_slopes(const gr_tableau *p, double s, double *slope) {
     const double b = first - wi + s * a, db = a + s * da;
     slope[i] = wi + q * b + s * (q * db - b);
   }
-}
-
-/* between the ends of a step, by a cubic */
-GR_FN void gr_rk_roughly(const void *run, double share, double *x, double *z, double *u) {
-  const gr_rk *r = (const gr_rk *)run;
-  const long last = r->pair.last;
-  for (long i = 0; i < GR_NX; i++)
-    x[i] = gr_cubic(share, r->k->x[i], r->h * r->f[i], r->x[GR_NX * last + i], r->h * r->f[GR_N * last + i]);
-  gr_rk_between(r, share, z);
-  gr_signals_from(r->k, r->segment, r->k->t + share * r->h, u);
 }
 
 /* by the continuous extension */
@@ -553,7 +589,17 @@ GR_COLD double gr_rk_defect(void *run, double share) {
   return sqrt(sum / GR_LEN(GR_NX));
 }
 
-/* the share of the step that was taken up to which nothing has been passed unseen */
+#if GR_SENSITIVE
+GR_COLD const double *gr_rk_tangent_rate(void *run, double share, long slot) {
+  gr_rk *r = (gr_rk *)run;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  gr_rk_smoothly(r, share, x, z, u);
+  const long status = gr_rk_follow(r, slot, r->k->t + share * r->h, x, z, r->k->sx);
+  return status ? 0 : r->ks + GR_NX * r->k->ns * slot;
+}
+#endif
+
+/* the share of the step that was taken up to which nothing has been passed unseen, nor by its sensitivities */
 GR_FN double gr_rk_seen(gr_rk *r) {
   gr_task *k = r->k;
   gr_span s = {k, r, r->h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk_roughly, gr_rk_defect, gr_rk_solved};
@@ -565,7 +611,13 @@ GR_FN double gr_rk_seen(gr_rk *r) {
   if (gr_passes_bends(&s, 1.0, 1, values)) {
     if (gr_rk_extend_inside(r)) return 0.5;
     s.inside = gr_rk_smoothly;
-    if (gr_lists_bends(&s, 1.0, &bends)) share = gr_seen_up_to(&s, &bends, GR_RK_MISSED, &missed);
+    if (gr_lists_bends(&s, 1.0, &bends)) {
+#if GR_SENSITIVE
+      gr_tangent a = {gr_rk_tangent_rate, k->sx, GR_NX, GR_NX, 0};
+      if (k->ns > 0) share = gr_tangent_upto(&s, &a, &bends);
+#endif
+      share = fmin(share, gr_seen_up_to(&s, &bends, GR_RK_MISSED, &missed));
+    }
   }
 #if GR_HAS_Z
   if (share == 1.0 && gr_bend_doubts(&s)) share = 0.5;

@@ -393,24 +393,7 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
 }
 
 #if GR_HAS_BENDS
-typedef struct {
-  gr_task *k;
-  gr_radau_room *r;
-  double h;
-} gr_radau_span;
-
-/* the collocation polynomial */
-GR_FN void gr_radau_bend_inside(const void *run, double share, double *x, double *z, double *u) {
-  const gr_radau_span *a = (const gr_radau_span *)run;
-  const gr_radau_room *r = a->r;
-  double l[3];
-  gr_radau_collocation_weights(share, l);
-  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
-  gr_radau_guess_z(r, share, z);
-  gr_signals_from(a->k, r->s->segment, a->k->t + share * a->h, u);
-}
-
-/* the same, with z solved for */
+/* the collocation polynomial, with z solved for */
 GR_COLD long gr_radau_bend_solved(void *run, double share, double *x, double *z, double *u) {
   const gr_radau_span *a = (const gr_radau_span *)run;
   const gr_radau_room *r = a->r;
@@ -463,7 +446,14 @@ GR_FN double gr_radau_seen(gr_task *k, gr_radau_room *r, double h, double many, 
   const double amount = k->amount;
   const long rescues = k->rescues, where = k->where;
   *missed = 0.0;
-  double share = gr_lists_bends(&s, many, &bends) ? gr_seen_up_to(&s, &bends, most, missed) : 1.0;
+  double share = 1.0;
+  if (gr_lists_bends(&s, many, &bends)) {
+#if GR_SENSITIVE
+    gr_tangent tangent = {gr_radau_tangent_rate, r->S, GR_N, GR_N, 0};
+    if (k->ns > 0 && !(k->fixed_step > 0.0)) share = gr_tangent_upto(&s, &tangent, &bends);
+#endif
+    share = fmin(share, gr_seen_up_to(&s, &bends, most, missed));
+  }
 #if GR_HAS_Z
   if (share == 1.0 && !(k->fixed_step > 0.0) && gr_bend_doubts(&s)) share = 0.5;
 #endif

@@ -82,6 +82,25 @@ GR_FN void gr_radau_guess_z(const gr_radau_room *r, double s, double *z) {
     z[i - GR_NX] = r->y[i] + l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
 }
 
+#if GR_HAS_BENDS
+typedef struct {
+  gr_task *k;
+  gr_radau_room *r;
+  double h;
+} gr_radau_span;
+
+/* the collocation polynomial */
+GR_FN void gr_radau_bend_inside(const void *run, double share, double *x, double *z, double *u) {
+  const gr_radau_span *a = (const gr_radau_span *)run;
+  const gr_radau_room *r = a->r;
+  double l[3];
+  gr_radau_collocation_weights(share, l);
+  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
+  gr_radau_guess_z(r, share, z);
+  gr_signals_from(a->k, r->s->segment, a->k->t + share * a->h, u);
+}
+#endif
+
 /* disagreement at s in units of r->scale; third: h^3 w''' of this step */
 GR_FN double gr_radau_doubt(const gr_radau_room *r, double h, double s, const double *third, double *x) {
   const double hp = r->s->h_previous, ratio = h / (hp > 0.0 ? hp : h);

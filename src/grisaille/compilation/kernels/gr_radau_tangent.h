@@ -8,7 +8,9 @@
 #ifndef GR_RADAU_TANGENT_H
 #define GR_RADAU_TANGENT_H
 
+#include "gr_bend_tangents.h"
 #include "gr_radau.h"
+#include "gr_radau_dense.h"
 
 #if GR_SENSITIVE
 
@@ -27,6 +29,30 @@ GR_FN void gr_radau_stage_seeds(const gr_task *k, gr_radau_room *r, double t, do
     gr_radau_seed(k, r->fp, r->B + j * GR_N, 3 * GR_N);
   }
 }
+
+#if GR_HAS_BENDS
+/* the Jacobian at a share of a step of length h and dF/dp there for all directions, 3 N apart */
+GR_COLD void gr_radau_tangent_inside(const gr_radau_span *a, double share, double *jac, double *B) {
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  const double t = a->k->t + share * a->h;
+  gr_radau_bend_inside(a, share, x, z, u);
+  gr_J(t, x, z, u, a->k->p, jac);
+  gr_FP(t, x, z, u, a->k->p, a->r->fp);
+  gr_radau_seed(a->k, a->r->fp, B, 3 * GR_N);
+  a->k->jacobians++;
+}
+
+/* what gr_tangent_upto asks for; V and the Jacobians of the stages are found anew after it */
+GR_COLD const double *gr_radau_tangent_rate(void *run, double share, long slot) {
+  const gr_radau_span *a = (const gr_radau_span *)run;
+  gr_radau_room *r = a->r;
+  double *jac = r->jacs + (slot - 1) * GR_J_SIZE, *out = r->V + (slot - 1) * a->k->ns * GR_N;
+  gr_radau_tangent_inside(a, share, jac, r->B);
+  for (long d = 0; d < a->k->ns; d++) gr_radau_apply(jac, r->S + d * GR_N, r->B + d * 3 * GR_N, out + d * GR_N);
+  return out;
+}
+
+#endif
 
 /* J_j (S + V_j) + B_j at the stages */
 GR_FN void gr_radau_tangent_values(gr_radau_room *r, const double *S, const double *V, const double *B, double *out) {
@@ -66,12 +92,55 @@ GR_FN long gr_radau_tangent_direct(gr_task *k, gr_radau_room *r, double h) {
   return 1;
 }
 
+#if GR_HAS_BENDS
+/* V of a frozen step over bends: in pieces that end at them. Answers 0 when a matrix is singular. */
+GR_COLD long gr_radau_tangent_pieces(const gr_radau_span *a, const gr_bend_list *l) {
+  gr_radau_room *r = a->r;
+  const long all = a->k->ns * GR_N;
+  double from = 0.0;
+  long solved = 1;
+  for (long i = 0; i < all; i++) r->slope_S[i] = r->S[i];
+  for (long j = 0; j <= l->n && solved; j++) {
+    const double to = j < l->n ? l->at[j] : 1.0;
+    if (!(to > from)) continue;
+    for (long c = 0; c < 3; c++) {
+      const double node = c < 2 ? gr_radau_node(c) : 1.0 - GR_TANGENT_ASIDE;
+      gr_radau_tangent_inside(a, from + node * (to - from), r->jacs + c * GR_J_SIZE, r->B + c * GR_N);
+    }
+    solved = gr_radau_tangent_direct(a->k, r, (to - from) * a->h);
+    for (long d = 0; d < a->k->ns && solved; d++)
+      for (long i = 0; i < GR_N; i++) r->S[i + d * GR_N] += r->V[i + (3 * d + 2) * GR_N];
+    from = to;
+  }
+  for (long d = 0; d < a->k->ns; d++)
+    for (long i = 0; i < GR_N; i++) {
+      const double start = r->slope_S[i + d * GR_N], whole = r->S[i + d * GR_N] - start;
+      for (long c = 0; c < 3; c++) r->V[i + (3 * d + c) * GR_N] = gr_radau_node(c) * whole;
+      r->S[i + d * GR_N] = start;
+    }
+  return solved;
+}
+#endif
+
 /* V for all directions; answers 0 when the exact matrix is singular. `expected`: iterations that the other way may
  * need. One LU of the whole costs 18 n^3 and 18 n^2 per direction, one iteration 16 n^2 per direction; sparse ones cost
  * about as much as fifteen iterations, and one and a half per direction. */
 GR_FN long gr_radau_tangent(gr_task *k, gr_radau_room *r, double t, double h, double tolerance, long expected) {
+#if GR_HAS_BENDS
+  gr_radau_span a = {k, r, h};
+  const gr_span s = {k, &a, h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_radau_bend_inside, 0, 0};
+  gr_tangent tangent = {gr_radau_tangent_rate, r->S, GR_N, GR_N, 0};
+  gr_bend_list bends;
+  if (k->fixed_step > 0.0 && gr_lists_bends(&s, 1.0, &bends) && gr_tangent_upto(&s, &tangent, &bends) < 1.0)
+    return gr_radau_tangent_pieces(&a, &bends);
+  const long on_bend = gr_tangent_bends_at(&s, &tangent, 1.0);
+#endif
   gr_radau_stage_jacobians(k, r, t, h);
   gr_radau_stage_seeds(k, r, t, h);
+#if GR_HAS_BENDS
+  if (on_bend) /* the last stage takes dF from inside the step */
+    gr_radau_tangent_inside(&a, 1.0 - GR_TANGENT_ASIDE, r->jacs + 2 * GR_J_SIZE, r->B + 2 * GR_N);
+#endif
 #if GR_SPARSE
   long direct = 30 + 3 * k->ns < 2 * expected * k->ns;
 #else

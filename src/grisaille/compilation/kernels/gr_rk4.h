@@ -11,6 +11,7 @@
 #ifndef GR_RK4_H
 #define GR_RK4_H
 
+#include "gr_bend_tangents.h"
 #include "gr_bends.h"
 #include "gr_change.h"
 #include "gr_events.h"
@@ -244,6 +245,66 @@ GR_FN void gr_rk4_look(gr_rk4_run *r, double end, const double *x, const double 
   k->where = where;
   k->amount = amount;
 }
+
+#if GR_SENSITIVE
+/* ks at a share of a step, for S of a stage; sum += weight ks */
+GR_COLD long gr_rk4_sensitivity_inside(const gr_rk4_span *a, double share, const double *s, double weight) {
+  gr_task *k = a->r->k;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], f[GR_LEN(GR_N)];
+  const gr_anchor from = {k->t, k->x, k->z, a->r->segment};
+  const double t = k->t + share * a->h;
+  gr_rk4_roughly(a, share, x, z, u);
+#if GR_HAS_Z
+  const long status = gr_rk4_evaluate(a->r, &from, t, x, z, u, f);
+  if (status) return status;
+#else
+  (void)from;
+  (void)f;
+#endif
+  return gr_rk4_sensitivity(a->r, t, x, z, u, s, weight);
+}
+
+GR_COLD const double *gr_rk4_tangent_rate(void *run, double share, long slot) {
+  const gr_rk4_span *a = (const gr_rk4_span *)run;
+  gr_rk4_run *r = a->r;
+  if (slot > 2) return r->sum; /* of the stages, six of them in weight: only its size counts */
+  if (gr_rk4_sensitivity_inside(a, share, r->k->sx, 0.0)) return 0;
+  if (slot > 1) return r->ks;
+  for (long i = 0; i < GR_NX * r->k->ns; i++) r->s[i] = r->ks[i];
+  return r->s;
+}
+
+/* S of a step from here to x, in pieces that end at bends: sx becomes it, and sum zero. Steps that A does not jump in
+ * stay what they are. */
+GR_COLD long gr_rk4_follow_pieces(gr_rk4_run *r, double end, const double *x, const double *z, const double *f) {
+  gr_task *k = r->k;
+  gr_rk4_span a = {r, end - k->t, x, z, f};
+  const gr_span s = {k, &a, a.h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk4_roughly, 0, 0};
+  gr_tangent tangent = {gr_rk4_tangent_rate, k->sx, GR_NX, GR_NX, 0};
+  const long all = GR_NX * k->ns;
+  const double node[4] = {GR_TANGENT_ASIDE, 0.5, 0.5, 1.0 - GR_TANGENT_ASIDE}, way[4] = {0.0, 0.5, 0.5, 1.0};
+  const double weight[4] = {1.0, 2.0, 2.0, 1.0};
+  gr_bend_list bends;
+  bends.n = 0;
+  const long jumps = gr_lists_bends(&s, 1.0, &bends) && gr_tangent_upto(&s, &tangent, &bends) < 1.0;
+  if (!jumps && !gr_tangent_bends_at(&s, &tangent, 0.0) && !gr_tangent_bends_at(&s, &tangent, 1.0)) return GR_DONE;
+  double from = 0.0;
+  for (long j = 0; j <= bends.n; j++) {
+    const double to = j < bends.n ? bends.at[j] : 1.0, part = (to - from) * a.h;
+    if (!(to > from)) continue;
+    for (long i = 0; i < all; i++) r->sum[i] = 0.0;
+    for (long c = 0; c < 4; c++) {
+      for (long i = 0; i < all; i++) r->s[i] = k->sx[i] + (c > 0 ? way[c] * part * r->ks[i] : 0.0);
+      const long status = gr_rk4_sensitivity_inside(&a, from + node[c] * (to - from), r->s, weight[c]);
+      if (status) return status;
+    }
+    for (long i = 0; i < all; i++) k->sx[i] += part / 6.0 * r->sum[i];
+    from = to;
+  }
+  for (long i = 0; i < all; i++) r->sum[i] = 0.0;
+  return GR_DONE;
+}
+#endif
 #endif
 
 #if GR_HAS_E
@@ -438,6 +499,10 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
 #endif
 #if GR_SENSITIVE
   if (k->ns > 0) {
+#if GR_HAS_BENDS
+    status = gr_rk4_follow_pieces(r, end, x, z, k4);
+    if (status) return status;
+#endif
     for (long i = 0; i < GR_NX * k->ns; i++) k->sx[i] += h / 6.0 * r->sum[i];
     gr_project_sensitivity(k, &r->projection, end, x, z, u, k->sx);
 #if GR_HAS_E
