@@ -15,7 +15,7 @@ from grisaille.study.modelica_file import run
 
 SAMPLE = (
     "Blocks.Examples.BusUsage", "Blocks.Examples.SlewRateLimiter", "Electrical.Analog.Examples.CauerLowPassAnalog",
-    "Electrical.Digital.Examples.BUF3S", "Electrical.Analog.Examples.ChuaCircuit",
+    "Electrical.Digital.Examples.BUF3S", "Electrical.Analog.Examples.ParallelResonance",
     "Mechanics.Rotational.Examples.First", "Mechanics.Translational.Examples.SignConvention",
     "Media.Examples.ReferenceAir.Inverse_sh_T", "StateGraph.Examples.FirstExample",
     "Thermal.HeatTransfer.Examples.ControlledTemperature",
