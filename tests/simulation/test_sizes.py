@@ -7,6 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.simulation import integration, sizes
 
 
 @pytest.mark.compiled
@@ -40,3 +41,28 @@ def test_a_pendulum_begins_where_it_is_declared_in_any_unit(L: float) -> None:
     run = gr.simulate(Pendulum(), [0.0, 0.5], compiled=False)
     assert float(run.x[0]) == pytest.approx(0.6 * L, rel=1e-12)
     assert float(run.x[-1] ** 2 + run.y[-1] ** 2) == pytest.approx(L**2, rel=1e-9)
+
+
+class Swing(gr.Model):
+    """Fifty thousand steps."""
+
+    x = gr.Variable(start=1.0, fixed=True)
+    v = gr.Variable(start=0.0, fixed=True)
+    equations = [der(x) == v, der(v) == -x]
+
+
+@pytest.mark.compiled
+def test_runs_are_looked_at_after_the_same_steps_however_long_these_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run was made again with other tolerances from where a measured length of time had brought it: 34 534 to 39 506
+    steps of one pendulum, with the load of the machine."""
+    looks: list[list[tuple[int, float]]] = []
+    for share in (1e-9, 1e3):
+        monkeypatch.setattr(integration, "SLICE_TIME", share)
+        seen: list[tuple[int, float]] = []
+        monkeypatch.setattr(
+            sizes.Sizes, "other", lambda self, kernel, task, seen=seen: seen.append((task.tried, task.t))
+        )
+        gr.simulate(Swing(), [0.0, 20_000.0], rtol=1e-8, method="explicit")
+        looks.append(seen)
+    assert looks[0] == looks[1]
+    assert [tried for tried, _ in looks[0]] == [20_000, 40_000]

@@ -39,6 +39,7 @@ class Gradient:
     by_state: Floats
     by_parameters: Floats
     failed: Task | None = None
+    weights: Floats | None = None
 
 
 def gradient(plan: Plan[AdjointKernel], weigh: Callable[[Floats], Floats], room: int = ROOM) -> Gradient:
@@ -59,7 +60,7 @@ def gradient(plan: Plan[AdjointKernel], weigh: Callable[[Floats], Floats], room:
             kernel.back(run, back.path, back.taken, part, by_state, by_parameters)
         if run.status != Status.DONE:
             return Gradient(by_state, by_parameters, run)
-    return Gradient(by_state, by_parameters)
+    return Gradient(by_state, by_parameters, weights=weights)
 
 
 class _Back:

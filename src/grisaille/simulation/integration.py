@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200
+"""Steps that are tried before Python sees the run for the first time."""
 SLICE_TIME = 0.2
 """Seconds that a slice should take; Ctrl-C and the progress bar wait for its end."""
 OBVIOUSLY_STIFF = 1e5
@@ -61,11 +62,13 @@ def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task
         return integrate_with_past(kernel, task, among, partial(integrate, on_slice=on_slice))
     task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
     used = among[0] if len(among) == 1 else _begin(kernel, task, among)
+    task.tried = 0
     while True:
-        begin = time.perf_counter()
+        begin, steps = time.perf_counter(), int(task.slice)
         _run(kernel, task, used)
         interrupts.check()
-        task.slice = _next_slice(int(task.slice), time.perf_counter() - begin)
+        task.tried += steps
+        task.slice = _next_slice(steps, time.perf_counter() - begin, task.tried)
         if on_slice is not None:
             on_slice(task)
         if task.status == Status.STIFF and used is not among[-1]:
@@ -75,9 +78,11 @@ def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task
             return used
 
 
-def _next_slice(steps: int, seconds: float) -> int:
-    """Steps that take about ``SLICE_TIME``, from how long the last ones took."""
-    return max(20, min(COMPILED_SLICE, int(steps * SLICE_TIME / max(seconds, 1e-3))))
+def _next_slice(steps: int, seconds: float, tried: int) -> int:
+    """Steps that take about ``SLICE_TIME``, from how long the last ones took; none goes beyond a multiple of
+    ``COMPILED_SLICE``, where what decides on a run may look at it, whatever the time."""
+    wanted = max(20, min(COMPILED_SLICE, int(steps * SLICE_TIME / max(seconds, 1e-3))))
+    return min(wanted, COMPILED_SLICE - tried % COMPILED_SLICE)
 
 
 def _run(kernel: Kernel, task: Task, chosen: Scheme) -> None:
@@ -99,7 +104,7 @@ def _run(kernel: Kernel, task: Task, chosen: Scheme) -> None:
 
 def _restart(task: Task) -> None:
     """Go on from the last accepted point with another method."""
-    task.resumed = 0
+    task.resumed = task.tried = 0
     task.memory = None
     task.work = np.zeros(0)
 

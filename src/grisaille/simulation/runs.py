@@ -21,6 +21,7 @@ from grisaille.simulation.adjoint import gradient
 from grisaille.simulation.arguments import absolute_tolerances, as_positive, longest_step, most_steps
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import Labels
+from grisaille.simulation.forward_gradient import ForwardGradient
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, integrated, plan_of
 from grisaille.simulation.integration import Run
@@ -244,7 +245,8 @@ class Runs:
         self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None, by: Sequence[object],
         weigh: Callable[[np.ndarray], np.ndarray],
     ) -> dict[str, float]:  # fmt: skip
-        """Derivatives of Σ weights · y by names, through the adjoint of the frozen steps."""
+        """Derivatives of Σ weights · y by names, through the adjoint of the frozen steps; forwards where equations bend
+        inside of these so that it matters."""
         posed = self.setting.pose(parameters, start, by)
         refuse_gradient(posed, self.solver)
         if self._frozen is None:
@@ -255,13 +257,23 @@ class Runs:
             self._frozen = first.scheme, float(first.task.fixed_step)
         system = posed.structure.system
         scheme, step = self._frozen
-        kernel = self._adjoint(system, scheme)
-        plan = self._plan(posed.still(), Integrated(system, system), kernel)
-        found = gradient(plan.but(fixed_step=step), weigh)
+
+        def require_end(task: Task) -> None:
+            if task.status != Status.DONE:
+                name, sentence = posed.structure.model.name, describe(task, system, scheme)
+                raise SimulationError(f"The simulation of {name} stopped: {sentence}", None)
+
+        form, still = Integrated(system, system), posed.still()
+        found = gradient(self._plan(still, form, self._adjoint(system, scheme)).but(fixed_step=step), weigh)
         if found.failed is not None:
-            name, sentence = posed.structure.model.name, describe(found.failed, system, scheme)
-            raise SimulationError(f"The simulation of {name} stopped: {sentence}", None)
+            require_end(found.failed)
         slopes = posed.dp @ found.by_parameters + posed.dstart.sx @ found.by_state
+        if found.weights is not None and self._kernel(still)[1].bends:
+            kernel = build_kernel(system, sensitive=True)
+            run = self._plan(still, form, kernel).but(fixed_step=step, among=(scheme,))
+            start_slopes = posed.dstart.sx, posed.dstart.sz
+            forwards = ForwardGradient(run, posed.dp, *start_slopes, found.weights, require_end)
+            slopes = slopes if forwards.agrees(slopes) else forwards.slopes()
         return dict(zip(posed.names, slopes.tolist(), strict=True))
 
     def labelled(self, finished: Finished, *, strict: bool) -> xr.Dataset:

@@ -130,7 +130,8 @@ class Simulator:
 
         It is exact for the frozen steps, which ``method="frozen"`` takes; their length is ``step``, or that which suits
         the first call. Where a model has dozens of unknowns this is the way to their gradient: ``sensitivities`` cost
-        a simulation for each.
+        a simulation for each. So does this where equations bend inside steps (``abs``, ``maximum``, knots of tables of
+        states) so that the way back and a forward run, made to compare, differ.
 
         Parameters
         ----------
