@@ -156,6 +156,8 @@ def test_bounds_of_parameters_and_states(oscillation) -> None:
 class Near:
     """a ~ N(5, 0.001)"""
 
+    key = "near"
+
     def __call__(self, theta: ca.SX) -> ca.SX:
         return (theta[0] - 5.0) ** 2 / (2 * 1e-6)
 
