@@ -91,7 +91,7 @@ def name_of(model: Model, what: str, key: Any) -> str:
 
 def _as_written(content: Content, text: str) -> str:
     """Python folds look-alike letters of identifiers (µ and μ); texts are folded where only that finds the name."""
-    return text if content.kind(text) else unicodedata.normalize("NFKC", text)
+    return text if text.isascii() or content.kind(text) else unicodedata.normalize("NFKC", text)
 
 
 def _related(model: Model, what: str, key: Expression) -> str:

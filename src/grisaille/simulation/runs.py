@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,12 +61,12 @@ class Solver:
                 f"compiled is {self.compiled!r}; give None (unless GRISAILLE_COMPILER=none), True or False."
             )
 
-    @property
+    @cached_property
     def among(self) -> Among:
         """The schemes that the method takes, or chooses among."""
         return among(self.method)
 
-    @property
+    @cached_property
     def is_frozen(self) -> bool:
         return not any(scheme.is_adaptive for scheme in self.among)
 
@@ -136,9 +137,11 @@ def _require_written_equations(prepared: Prepared, task: Task) -> None:
     Asked where everything in them is known: no past, and implicit unknowns neither held nor at a jump of a signal.
     """
     system = prepared.structure.system
+    if task.status != Status.DONE or system.has.pasts or not prepared.structure.written_check.formulas(system):
+        return
     u, before = prepared.table.at(task.t), prepared.table.at(np.nextafter(task.t, -np.inf))
     is_known = system.nz == 0 or (prepared.form.system is system and np.allclose(u, before, rtol=1e-6))
-    if task.status != Status.DONE or system.has.pasts or not is_known or u.size != system.u.numel():
+    if not is_known or u.size != system.u.numel():
         return
     w = np.concatenate([task.x, task.z[: system.nz]])
     prepared.structure.written_check.require(system, task.t, w, u, task.p[: system.p.numel()], is_start=False)
