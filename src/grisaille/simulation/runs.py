@@ -128,7 +128,7 @@ def _not_looked_for(kernel: Kernel, task: Task) -> str:
     """What a completed run may have stepped over, for its status."""
     if kernel.is_compiled or not kernel.bends or not kernel.nx or task.status != Status.DONE:
         return ""
-    return "; interpreted steps do not look at the knots of tables and other bends that they pass"
+    return "; interpreted steps do not look at switches, knots of tables and other bends that they pass"
 
 
 def _require_written_equations(prepared: Prepared, task: Task) -> None:
