@@ -159,7 +159,8 @@ class Task:
     plan: Any = None
     """The ``Plan`` that it was made from; C never sees it."""
     tried: int = 0
-    """Steps, rejected ones included, since the scheme began, at the end of a slice; C never sees it."""
+    """Steps since the scheme began, rejected ones included, wherever a slice was used up (``Status.MORE``); C never
+    sees it."""
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
     differs: tuple[int, float] | None = None
