@@ -40,6 +40,9 @@ BLOCK = re.compile(
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
 
 
+COLUMNS = 88
+
+
 @dataclass(frozen=True)
 class Example:
     line: int
@@ -139,6 +142,77 @@ def test_estimates_far_from_the_truth_are_noticed() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def sections() -> dict[str, list[str]]:
+    """The pages below each heading of the menu."""
+    found: dict[str, list[str]] = {}
+    for line in (ROOT / "mkdocs.yml").read_text("utf-8").partition("nav:\n")[2].splitlines():
+        if heading := re.fullmatch(r"  - ([\w -]+):", line):
+            found[heading[1]] = []
+        elif page := re.fullmatch(r"      - .*?([\w/-]+\.md)", line):
+            found[list(found)[-1]].append(page[1])
+    return found
+
+
+KINDS = {
+    "Tutorials": "Tutorial",
+    "Gallery": "Tutorial",
+    "How-to guides": "How-to guide",
+    "Explanation": "Explanation",
+    "Reference": "Reference",
+}
+
+
+def test_pages_state_their_kind_and_stand_under_it() -> None:
+    assert sections().keys() == KINDS.keys()
+    pages = {page: KINDS[section] for section, below in sections().items() for page in below}
+    texts = {page: (ROOT / "docs" / page).read_text("utf-8") for page in pages}
+    assert {p for p in pages if f"**{pages[p]}.**" not in "\n".join(texts[p].splitlines()[:8])} == set()
+    written = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES[1:]}
+    assert {p for p in written - {"index.md"} if not p.startswith("decisions/0")} == set(pages)
+
+
+def test_guides_are_two_clicks_away() -> None:
+    """One click leads to the page of all guides, the other to a guide."""
+    listed = (ROOT / "docs" / "how-to" / "index.md").read_text("utf-8")
+    targets = {(ROOT / "docs" / "how-to" / link).resolve() for link in LINK.findall(listed)}
+    guides = {(ROOT / "docs" / page).resolve() for page in sections()["How-to guides"]}
+    assert guides - targets == {ROOT / "docs" / "how-to" / "index.md"}
+
+
+def test_decisions_are_numbered_and_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(folder.glob("0*.md"))
+    index = (folder / "index.md").read_text("utf-8")
+    for number, page in enumerate(pages, 1):
+        text = page.read_text("utf-8")
+        title = text.splitlines()[0]
+        assert page.name.startswith(f"{number:04d}-") and title.startswith(f"# {number}. "), page.name
+        status = text.partition("**Status:** ")[2].partition("\n")[0].rstrip(".")
+        assert status.startswith(("accepted", "superseded by [")), page.name
+        assert [f"## {part}" in text for part in ("Context", "Decision", "Consequences")] == [True] * 3, page.name
+        assert f"| {number} | [{title.partition('. ')[2]}]({page.name}) | {status} |" in index, page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=below_root)
+def test_code_fits_its_box_and_tables_have_heads(page: Path) -> None:
+    fence = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    text = page.read_text("utf-8")
+    wide = [line for block in fence.findall(text) for line in block.splitlines() if len(line) > COLUMNS]
+    assert wide == [], f"{page.name} has code beyond {COLUMNS} columns, which scrolls"
+    heads = re.findall(r"^(\|.*)\n\| *:?---", fence.sub("", text), re.MULTILINE)
+    assert [head for head in heads if re.search(r"\| *\|", head)] == [], f"{page.name} has tables with empty heads"
+
+
+@pytest.mark.parametrize("term", ["dead time", "quantised", "heat pump", "confidence interval"])
+def test_the_search_finds_common_terms(term: str) -> None:
+    """Search looks for words in the text of pages, those of the glossary not counted."""
+    places = {
+        "dead time": "delays.md", "quantised": "which-law.md", "heat pump": "gallery/house.md",
+        "confidence interval": "fitting.md",
+    }  # fmt: skip
+    assert term in " ".join((ROOT / "docs" / places[term]).read_text("utf-8").lower().split())
 
 
 def test_readme_commands_exist() -> None:
