@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
 MARK = re.compile(r"^<!-- reference: (?P<names>[^>]+) -->$", re.MULTILINE)
-WIDTH = 100
+WIDTH = 88
+FULL = 94
+"""A line of a docstring that is at least so long goes on in the next one."""
 NOTHING = (inspect.Signature.empty, None, "None")
 INTERNAL = {"of"}
 """Methods by which the package makes its answers."""
@@ -133,5 +136,35 @@ def described(value: Any) -> str:
     """The docstring: its paragraphs as text, what is indented or lists arguments as it stands."""
     text = inspect.getdoc(value) or ""
     first, _, rest = text.partition("\n\n")
-    quoted = f"\n\n```text\n{rest.rstrip().replace('``', '`')}\n```" if rest.strip() else ""
+    quoted = f"\n\n```text\n{narrow(rest.rstrip().replace('``', '`'))}\n```" if rest.strip() else ""
     return first.replace("``", "`").replace("\n", " ") + quoted + "\n"
+
+
+def narrow(text: str) -> str:
+    """Paragraphs are filled anew where they are wider than ``WIDTH``; formulas and tables stay as they are."""
+    lines, out = text.splitlines(), []
+    while lines:
+        paragraph = [lines.pop(0)]
+        while lines and len(paragraph[-1]) >= FULL and lines[0].strip() and continues(paragraph, lines[0]):
+            paragraph.append(lines.pop(0))
+        if max(map(len, paragraph)) <= WIDTH:
+            out += paragraph
+            continue
+        first = indent(paragraph[0])
+        rest = indent(paragraph[1]) if len(paragraph) > 1 else first + "    " * (" : " in paragraph[0])
+        out += textwrap.wrap(
+            " ".join(line.strip() for line in paragraph), WIDTH, initial_indent=first, subsequent_indent=rest,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(out)
+
+
+def continues(paragraph: list[str], line: str) -> bool:
+    """Lines after the second have its indentation; the second may be indented by one level more than the first."""
+    if len(paragraph) > 1:
+        return indent(line) == indent(paragraph[1])
+    return indent(line) in (indent(paragraph[0]), indent(paragraph[0]) + "    ")
+
+
+def indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
