@@ -35,7 +35,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def entries(name: str) -> Iterator[str]:
     """The entry of a name, and for a class those of its members."""
     value = resolve(name)
-    yield f"### {name}\n\n{fenced(name + signature(value))}{described(value)}\n"
+    yield f"### {name}\n\n{fenced(name + signature(value, taken=len(name)))}{described(value)}\n"
     kind = value if inspect.isclass(value) else answer(value)
     if kind is not None and not issubclass(kind, BaseException):
         label = name if kind is value else kind.__name__
@@ -89,12 +89,16 @@ def member_entry(name: str, cls: type, member: str) -> str:
     inner = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
     if not inspect.getdoc(inner) or inspect.isclass(inner):
         return ""
-    called = "" if isinstance(value, property) or hasattr(value, "func") else signature(inner, bound=True)
+    called = (
+        ""
+        if isinstance(value, property) or hasattr(value, "func")
+        else signature(inner, bound=True, taken=len(member) + 1)
+    )
     return f"#### {name.removeprefix('gr.')}.{member}\n\n{fenced('.' + member + called)}{described(inner)}\n"
 
 
-def signature(value: Any, *, bound: bool = False) -> str:
-    """As text; empty for what is not called. One argument per line where it is long."""
+def signature(value: Any, *, bound: bool = False, taken: int = 0) -> str:
+    """As text; empty for what is not called. One argument per line where it is long; ``taken``: columns before it."""
     if not callable(value) or getattr(value, "__name__", "") in UNTOLD:
         return ""
     try:
@@ -104,7 +108,14 @@ def signature(value: Any, *, bound: bool = False) -> str:
     parts = list(arguments(list(found.parameters.values())[1 if bound else 0 :]))
     gives = f" -> {annotation(found.return_annotation)}" if found.return_annotation not in NOTHING else ""
     line = f"({', '.join(parts)}){gives}"
-    return line if len(line) <= WIDTH else "(\n" + "".join(f"    {p},\n" for p in parts) + f"){gives}"
+    if taken + len(line) <= WIDTH:
+        return line
+    return "(\n" + "".join(f"{long_argument(p)},\n" for p in parts) + f"){gives}"
+
+
+def long_argument(text: str) -> str:
+    """One line, or several where it has many kinds or choices."""
+    return textwrap.fill(text, WIDTH - 1, initial_indent=" " * 4, subsequent_indent=" " * 8, break_on_hyphens=False)
 
 
 def arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
