@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.descriptor.well_posedness import WellPosedness, well_posedness
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Analysis",
