@@ -102,6 +102,7 @@ def test_it_has_a_profile(fit: gr.Fit) -> None:
     assert deviances.min() > -1e-6 and deviances.max() > 2.0
 
 
+@pytest.mark.slow
 def test_it_has_bootstrap_save_and_report(fit: gr.Fit, tmp_path) -> None:
     again = gr.bootstrap(fit, runs=4, seed=2)
     assert again.estimates["k"].std() < 0.1 and len(again.estimates) == 4

@@ -135,6 +135,7 @@ def test_positioning_system_by_its_inverse(reference_data: Path) -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_positioning_system_in_closed_loop(reference_data: Path) -> None:
     """Simulated with its controllers from the reference alone; the voltage is compared."""
     d = {n: v[::10] for n, v in columns(reference_data / "sysid_emps" / "emps_train.csv").items()}
