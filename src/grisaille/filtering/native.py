@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.library import build_library, no_compiler
+from grisaille.compilation.library import build_library
+from grisaille.compilation.requirement import no_compiler
 from grisaille.filtering.kalman import DiscreteModel, Sums, run_filter
 
 MOST_OUTPUTS = 1024
@@ -42,8 +43,6 @@ def build_key() -> tuple[str | None, ...]:
 def _entry(key: tuple[str | None, ...]) -> Any:
     text = (resources.files("grisaille.filtering") / "kalman.c").read_text(encoding="utf-8")
     library = build_library(text, 0)
-    if library is None:
-        return None
     pointers = [ctypes.c_void_p] * 13
     filter = library.function("gr_kalman", *pointers, ctypes.c_double, *[ctypes.c_void_p] * 10)
     return filter, library.function("gr_kalman_work", *[ctypes.c_long] * 4)

@@ -107,8 +107,6 @@ def _functions(compiled: bool | None) -> Any:
 def _entry(key: tuple[str | None, ...]) -> Any:
     text = (resources.files("grisaille.filtering") / "transition.c").read_text(encoding="utf-8")
     library = build_library(text, 0)
-    if library is None:
-        return None
     counts, pointer = [ctypes.c_long] * 5, ctypes.c_void_p
     return (
         library.function("gr_transition", *counts, ctypes.c_double, *[pointer] * 4),
