@@ -114,7 +114,7 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("gr.well_posedness", gr.well_posedness, {"model": model})
     yield Call("gr.simulate", gr.simulate, {"model": calm, "times": TIMES, "inputs": {"u": 1.0}, "compiled": False})
     yield Call("gr.Simulator", gr.Simulator, {"model": calm, "times": TIMES, "compiled": False})
-    simulator = gr.Simulator(calm, TIMES, {"u": 1.0}, compiled=False)
+    simulator = gr.Simulator(calm, TIMES, {"u": 1.0})
     yield Call("Simulator()", simulator, {"parameters": {"k": 0.5}})
     yield Call("Simulator.values", simulator.values, {"parameters": {"k": 0.5}})
     steps = gr.Simulator(calm, TIMES, {"u": 1.0}, method="frozen", step=0.5)
@@ -174,7 +174,7 @@ def surface(folder: Path) -> Iterator[Call]:
     for name, given in filtered.items():
         yield Call(f"Fit by KalmanML.{name}", getattr(kalman, name), given)
     # answers
-    sensitive = gr.sensitivity(calm, data, ["k", "q"], compiled=False)
+    sensitive = gr.sensitivity(calm, data, ["k", "q"])
     boot = gr.bootstrap(fit, 2, executor="serial")
     monte = gr.monte_carlo(calm, data, ["k"], plain, 2, noise={"y": 0.01}, executor="serial")
     multi = gr.multistart(calm, data, ["k"], plain, 2, executor="serial")

@@ -20,7 +20,7 @@ TIMES = np.linspace(0.0, 1.0, 5)
 
 
 def run(model, times=TIMES, **arguments):
-    return gr.simulate(model, times, compiled=False, **arguments)
+    return gr.simulate(model, times, **arguments)
 
 
 def plant(*equations, **members):

@@ -134,7 +134,7 @@ def test_initial_statements_too() -> None:
     body = """parameter Real 'p[1]'(fixed = false); parameter Real 'p[2]'(fixed = false); Real y;
     parameter Real q(fixed = false);
     equation y = q + time; initial algorithm 'p[1]' := 1; 'p[2]' := 2; q := sum('p'); 'p[1]' := 10;"""
-    run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]), compiled=False)
+    run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]))
     assert run.y.values == pytest.approx([3.0, 4.0]) and float(run["p[1]"][0]) == 10.0
 
 

@@ -264,7 +264,7 @@ def test_what_the_flattener_refuses_and_is_mended(text: str, name: str, value: f
 def test_a_model_that_is_not_determined_says_which_unknown(place: Path) -> None:
     model = read("partial model A Real x, y; equation x = time; end A; model M extends A; end M;")
     with pytest.raises(gr.errors.StructureError, match=r"1 equation for 2 unknowns(?s:.*)\{y\}"):
-        gr.simulate(model, [0.0, 1.0], compiled=False)
+        gr.simulate(model, [0.0, 1.0])
 
 
 # --- omc ---

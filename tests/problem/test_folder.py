@@ -79,11 +79,10 @@ def test_the_truth_of_a_study_is_in_the_model(tmp_path: Path) -> None:
     model = gr.load_problem(write(tmp_path)).model
     moved = at_values(model, {"k": 0.7, "scale(w)": 0.3, "start(level)": 2.0}, with_starts=True)
     assert moved.parameters["k"].value == 0.7
-    result = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, compiled=False)
+    result = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0})
     assert float(result["level"][0]) == 2.0
-    wide = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, realizations=1, seed=1, compiled=False)
-    once = gr.simulate(model, [0.0, 1.0], inputs={"inflow": 0.0}, parameters={"scale(w)": 0.3}, realizations=1, seed=1,
-                       compiled=False)  # fmt: skip
+    wide = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, realizations=1, seed=1)
+    once = gr.simulate(model, [0.0, 1.0], inputs={"inflow": 0.0}, parameters={"scale(w)": 0.3}, realizations=1, seed=1)  # fmt: skip
     np.testing.assert_allclose(wide["w"], once["w"])
 
 

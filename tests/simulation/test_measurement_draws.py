@@ -30,8 +30,7 @@ class Sources(gr.Model):
 
 
 def simulated(rate: Any, **options: Any) -> Any:
-    return gr.simulate(Sources(), np.arange(float(len(rate))), {"rate": rate, **options.pop("more", {})}, noise=True,
-                       compiled=False, **options)  # fmt: skip
+    return gr.simulate(Sources(), np.arange(float(len(rate))), {"rate": rate, **options.pop("more", {})}, noise=True, **options)  # fmt: skip
 
 
 def test_draws_have_the_laws_they_are_drawn_by() -> None:

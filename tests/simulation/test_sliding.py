@@ -22,7 +22,7 @@ class Friction(gr.Model):
 @pytest.mark.parametrize("model, inputs, name", [(Thermostat(), {}, "T"), (Friction(), {"u": 0.3}, "v")])
 def test_sliding_is_named(model: gr.Model, inputs: dict[str, float], name: str) -> None:
     with pytest.raises(gr.SimulationError, match=f"slides along the switch of a relation of {name}: both sides"):
-        gr.simulate(model, np.linspace(0, 20, 21), inputs=inputs, method="explicit", max_steps=3000, compiled=False)
+        gr.simulate(model, np.linspace(0, 20, 21), inputs=inputs, method="explicit", max_steps=3000)
 
 
 def test_a_long_run_is_not_called_sliding() -> None:
@@ -31,4 +31,4 @@ def test_a_long_run_is_not_called_sliding() -> None:
         equations = [der(x) == v, der(v) == -x + gr.where(x > 5.0, 1.0, 0.0)]
 
     with pytest.raises(gr.SimulationError, match=r"steps were used up at t = [^,]*\. Give a larger max_steps="):
-        gr.simulate(Turning(), [0.0, 1e3], max_steps=50, compiled=False)
+        gr.simulate(Turning(), [0.0, 1e3], max_steps=50)

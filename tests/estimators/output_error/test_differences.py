@@ -85,8 +85,8 @@ def test_a_fit_that_crosses_nothing_is_as_before() -> None:
 
 def test_derivatives_of_a_simulation_that_crosses_are_refused() -> None:
     with pytest.raises(gr.ModelError, match=r"crosses 'sign\(v\)' at t = 1.5"):
-        gr.simulate(Coulomb(k=4.0), times, sensitivities=["k"], compiled=False)
-    gr.simulate(Coulomb(k=4.0), times[times < 1.4], sensitivities=["k"], compiled=False)
+        gr.simulate(Coulomb(k=4.0), times, sensitivities=["k"])
+    gr.simulate(Coulomb(k=4.0), times[times < 1.4], sensitivities=["k"])
 
 
 class Threshold(gr.Model):
