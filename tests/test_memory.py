@@ -36,7 +36,7 @@ def test_four_million_trajectories_are_refused_with_what_fits_and_the_remedy():
 
 
 def test_what_fits_is_what_is_said_to_fit(small):
-    given = {"compiled": False, "realizations": 10_000}
+    given = {"realizations": 10_000}
     with pytest.raises(MemoryError) as refused:
         gr.simulate(Tank(), TIMES, **given)
     fitting = int(str(refused.value).split(" realizations would fit")[0].split()[-1])

@@ -11,7 +11,7 @@ import grisaille as gr
 
 def run(model: gr.Model, times: Any, **options: Any) -> Any:
     """The dataset of a tight, interpreted simulation."""
-    settings = {"rtol": 1e-10, "compiled": False, **options}
+    settings = {"rtol": 1e-10, **options}
     return gr.simulate(model, times, **settings)
 
 

@@ -124,8 +124,7 @@ def test_statements_see_what_was_assigned_last_before_them(case: str) -> None:
     declared, statements, expected = CASES[case]
     split = declared if "equation" in declared else f"{declared} equation"
     body = f"Real x(start = 1.0, fixed = true); Real y; {split} der(x) = 1.0; algorithm {statements}"
-    has_events = "when" in statements or "values before" in case
-    run = gr.simulate(gr.read_modelica(model(body, PAIR)), np.array([0.0, 1.0]), compiled=has_events)
+    run = gr.simulate(gr.read_modelica(model(body, PAIR)), np.array([0.0, 1.0]))
     for name, values in expected.items():
         assert run[name].values == pytest.approx(values, abs=1e-12), name
 

@@ -257,7 +257,7 @@ OUTLET = "connector C output R r; Real p; flow Real f; end C; record R Real a; e
     ],
 )  # fmt: skip
 def test_what_the_flattener_refuses_and_is_mended(text: str, name: str, value: float, place: Path) -> None:
-    result = gr.simulate(read(text), [0.0, 1.0], compiled=None if "when" in text else False)
+    result = gr.simulate(read(text), [0.0, 1.0])
     assert float(np.asarray(result[name].values).ravel()[-1]) == pytest.approx(value, abs=1e-6)
 
 

@@ -10,6 +10,7 @@ from problem.folders import changed, write
 
 import grisaille as gr
 from grisaille.problem.creating import create, templates
+from grisaille.problem.methods import make_method
 from grisaille.problem.studies import at_values
 
 
@@ -82,7 +83,8 @@ def test_the_truth_of_a_study_is_in_the_model(tmp_path: Path) -> None:
     result = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0})
     assert float(result["level"][0]) == 2.0
     wide = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, realizations=1, seed=1)
-    once = gr.simulate(model, [0.0, 1.0], inputs={"inflow": 0.0}, parameters={"scale(w)": 0.3}, realizations=1, seed=1)  # fmt: skip
+    given = {"inputs": {"inflow": 0.0}, "parameters": {"scale(w)": 0.3}, "realizations": 1, "seed": 1}
+    once = gr.simulate(model, [0.0, 1.0], **given)
     np.testing.assert_allclose(wide["w"], once["w"])
 
 
@@ -117,3 +119,7 @@ def test_new_folders_overwrite_nothing(tmp_path: Path) -> None:
         create("two-tanks", tmp_path / "new")
     with pytest.raises(gr.DataError, match="there is no folder"):
         create("two-tank", tmp_path / "a" / "b")
+
+
+def test_folders_that_ask_for_interpreted_models_are_read() -> None:
+    assert make_method("OutputError", {"compiled": False, "rtol": 1e-7}, None) == gr.OutputError(rtol=1e-7)

@@ -231,12 +231,9 @@ def test_a_failure_that_no_step_avoids_ends_the_search_for_one(monkeypatch: pyte
 
 @pytest.mark.parametrize("method", METHODS)
 def test_runs_over_jumps_are_rescued(method: str) -> None:
-    plan = (
-        Runs(Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None), Solver())
-        .prepare(None, None)
-        .plan
-    )
-    assert run(plan.but(fixed_step=0.25 if method.startswith("frozen") else 0.0, among=among(method))).task.rescues > 0
+    setting = Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
+    plan, step = Runs(setting, Solver()).prepare(None, None).plan, 0.25 if method.startswith("frozen") else 0.0
+    assert run(plan.but(fixed_step=step, among=among(method))).task.rescues > 0
 
 
 # rows of static fits
