@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel_source import ARGUMENTS, c_source, solvers
-from grisaille.compilation.library import Library, Source, build_library, build_linked, no_compiler
+from grisaille.compilation.library import Library, Source, build_library, build_linked
 from grisaille.compilation.printer import print_function
+from grisaille.compilation.requirement import no_compiler
 from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room

@@ -24,8 +24,9 @@ from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.dialect import STEP, WIDE
 from grisaille.compilation.filters import FilterLayout, Filters, filter_source
 from grisaille.compilation.hoisting import hoist
-from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.library import Library, build_library
 from grisaille.compilation.printer import PART, PRELUDE, print_function
+from grisaille.compilation.requirement import no_compiler
 from grisaille.compilation.step import StepFormula, formulate_step, step_sensitivity
 from grisaille.structure.system import System
 

@@ -20,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from grisaille.compilation.kernel_source import Sources
-from grisaille.compilation.library import Library, Source, build_linked, can_build, no_compiler
+from grisaille.compilation.library import Library, Source, build_linked, can_build
+from grisaille.compilation.requirement import no_compiler
 from grisaille.compilation.schemes import Scheme, all_schemes
 from grisaille.compilation.task import TaskStructure
 from grisaille.errors import CompilationError

@@ -31,7 +31,7 @@ from grisaille.compilation.kernel_source import (
     when_tables,
     whole_sources,
 )
-from grisaille.compilation.library import no_compiler
+from grisaille.compilation.requirement import no_compiler
 from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room

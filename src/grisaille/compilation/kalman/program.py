@@ -24,7 +24,7 @@ from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function, flat_over_points
 from grisaille.compilation.kalman.directions import reversed_function, with_directions
 from grisaille.compilation.kalman.loops import MOST_STATES, FilterLoops
-from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.library import Library, build_library
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
 
@@ -181,10 +181,7 @@ class FilterProgram:
         states = int(self.loops.sizes["NM"]) if self.loops else self.formulas.n
         if self.wanted is None and (length > LONGEST or states > MOST_STATES):
             return None
-        library = build_library(source(), 5 * length, often=True)
-        if library is None and self.wanted:
-            raise no_compiler()
-        return library
+        return build_library(source(), 5 * length, often=True)
 
     def forward_source(self) -> str:
         """The C file with values and forward derivatives. No name of the user's is in it."""
