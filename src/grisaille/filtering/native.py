@@ -75,8 +75,10 @@ def _run(
     m[0, :, 1:] = model.X0
     sizes = [n, ny, nd, nm, len(model.F_of), int(condition), len(model.F), len(model.H)]
     size = np.array(sizes, dtype=np.int64)
-    matrices = [size, model.F, model.F_of, model.c, model.Q, model.Q_of, model.H, model.H_of, model.d, model.R, model.R_of,
-             model.y, model.sample_at]  # fmt: skip
+    matrices = [
+        size, model.F, model.F_of, model.c, model.Q, model.Q_of, model.H, model.H_of, model.d, model.R, model.R_of,
+        model.y, model.sample_at,
+    ]  # fmt: skip
     arrays = [np.ascontiguousarray(a, dtype=np.int64 if a.dtype.kind == "i" else np.float64) for a in matrices]
     base, G = np.zeros(nd), np.zeros((nd, nm, nm))
     information, cross = np.zeros((nd - 1, nd - 1)), np.zeros((nd - 1, nm))

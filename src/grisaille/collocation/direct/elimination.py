@@ -159,9 +159,7 @@ def _inverse(root: Floats) -> Floats:
     return root if not len(root) else cast(Floats, dpotrs(root, np.eye(len(root)), lower=1)[0])
 
 
-def _condensed(
-    d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None
-) -> tuple[Floats, Floats, Floats]:
+def _condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None) -> tuple[Floats, Floats, Floats]:
     """M, S and onto of every element; raises ``LinAlgError`` where the equations of one are singular."""
     E, N, w = len(d.c), sizes.total, 1 + sizes.slots + sizes.past + sizes.noise
     M, S, onto = np.empty((E, N, w)), np.empty((E, w, w)), np.empty((E, 1 + sizes.slots + n, w))

@@ -13,8 +13,8 @@ over 2⁻ˢ of the interval,
     Ψ_j = Σ_m (Ahη)^m η^{j+1} j!/(m+j+1)!,  η = 2⁻ˢ        M_j[W] likewise with X ↦ AhX + XAᵀh in place of Ah,
 
 and then s doublings, (s+η)^j expanded by the binomial theorem; nothing is inverted, so a singular A is no special case.
-Compare ``disturbance.discretization``, whose method this extends. Where coefficients vary inside a cell (``varying``) both
-are power series in s,
+Compare ``disturbance.discretization``, whose method this extends. Where coefficients vary inside a cell (``varying``)
+both are power series in s,
 
     (m + 1) Φ_{m+1} = h Σ_j A_j Φ_{m−j}        (m + 1) Q_{m+1} = h (Σ_j A_j Q_{m−j} + transpose + W_m)
 

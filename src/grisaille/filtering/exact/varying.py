@@ -2,9 +2,10 @@
 
     dX = (A(s) X + b(s)) dt + dβ,   E dβ dβᵀ = W(s) dt,        s ∈ [0, 1] on a piece of length h
 
-A, b and W are polynomials on each piece, and Φ and Q power series in s (``transition``), so that nothing is approximated but the formulas by polynomials. Cells are cut in halves until the last Chebyshev
-coefficients of these are below ``TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series
-converges within some twenty terms. A forcing b is a last column of A, whose state is one.
+A, b and W are polynomials on each piece, and Φ and Q power series in s (``transition``), so that nothing is
+approximated but the formulas by polynomials. Cells are cut in halves until the last Chebyshev coefficients of these are
+below ``TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series converges within some twenty terms.
+A forcing b is a last column of A, whose state is one.
 """
 
 from __future__ import annotations
