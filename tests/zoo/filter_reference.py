@@ -1,4 +1,4 @@
-"""A pass of a nonlinear filter in NumPy and CasADi, from formulas that are written out: what compiled ones must equal."""
+"""A pass of a nonlinear filter in NumPy and CasADi, from formulas written out: what compiled ones must equal."""
 
 from __future__ import annotations
 

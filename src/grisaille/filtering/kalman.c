@@ -468,7 +468,7 @@ EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, con
                const whole *Q_of, const double *H, const whole *H_of, const double *d, const double *R,
                const whole *R_of, const double *y, const whole *sample_at, double robust, double *m, double *P,
                double *base, double *G, double *information, double *cross, double *innovations, double *variances,
-               double *slopes, const double *given, double *kept, double *work) {
+               double *slopes, double *work, const double *given, double *kept) {
   const int n = (int)size[0], ny = (int)size[1], nd = (int)size[2], nm = (int)size[3];
   const whole cells = size[4];
   int waiting = (int)size[5], steady = 0, a, b, i;
