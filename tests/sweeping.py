@@ -101,10 +101,10 @@ def wrong_things(fit: gr.Fit, data: gr.Experiment) -> dict[str, Any]:
 def surface(folder: Path) -> Iterator[Call]:
     """Every public function and method with arguments by which it works."""
     model, calm, data = Tank(), Calm(), experiment()
-    plain = gr.OutputError(compiled=False)
+    plain = gr.OutputError()
     other = experiment(outputs={"y": LEVELS + 0.01}, name="b")
     fit = gr.fit(calm, data, ["k", "q"], plain)
-    kalman = gr.fit(model, data, ["k"], gr.KalmanML(compiled=False))
+    kalman = gr.fit(model, data, ["k"], gr.KalmanML())
     row = gr.Experiment(None, {"u": [1.0, 2.0, 3.0]}, {"y": [1.0, 2.1, 3.0]}, name="rows")
     fit.save(folder / "fit.nc")
     (folder / "data.csv").write_text("t,u,y\n0,1,1\n1,1,2\n2,1,2.5\n")

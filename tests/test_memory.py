@@ -56,7 +56,7 @@ def test_a_fit_is_refused_before_it_is_posed(small):
 def test_starts_and_surfaces_are_refused_before_they_are_made(small):
     """Two thousand million starts were NumPy's ``MemoryError``; a grid of lists was made until the system ended it."""
     data = gr.Experiment([0.0, 1.0, 2.0], {}, {"y": [0.5, 0.9, 1.2]})
-    given = {"method": gr.OutputError(compiled=False), "executor": "serial"}
+    given = {"method": gr.OutputError(), "executor": "serial"}
     for starts in ({"starts": 10**9}, {"starts": 10**9, "sampling": "latin"}):
         with pytest.raises(InsufficientMemoryError, match=r"1000000000 starts of 1 unknowns .* starts would fit"):
             gr.multistart(Tank(), data, ["k"], **starts, **given)

@@ -26,7 +26,7 @@ class Tank(gr.Model):
 
 TIMES = np.linspace(0.0, 5.0, 11)
 DATA = gr.Experiment(TIMES, {"u": 1.0}, {"y": 2 - np.exp(-0.5 * TIMES)}, name="a")
-METHOD = gr.OutputError(compiled=False)
+METHOD = gr.OutputError()
 
 
 def fitted(*arguments: Any, **options: Any) -> gr.Fit:

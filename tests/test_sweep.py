@@ -154,7 +154,7 @@ def test_the_table_speaks_of_arguments_that_exist() -> None:
 def fit() -> gr.Fit:
     from sweeping import Calm
 
-    return gr.fit(Calm(), experiment(), ["k"], gr.OutputError(compiled=False))
+    return gr.fit(Calm(), experiment(), ["k"], gr.OutputError())
 
 
 def test_what_newcomers_met(fit: gr.Fit) -> None:

@@ -69,7 +69,7 @@ def test_an_outlier_after_a_gap_in_an_input_is_explained(recorded: bool) -> None
     y = x + 0.01 * np.random.default_rng(1).standard_normal(100)
     seen = (t < 38) | (t >= 70)
     data = gr.Experiment(t[seen], {"u": (t, u) if recorded else u[seen]}, {"y": y[seen]})
-    fit = gr.fit(Room(), data, ["k"], gr.KalmanML(initial_covariance={"x": 1e-4}, compiled=False))
+    fit = gr.fit(Room(), data, ["k"], gr.KalmanML(initial_covariance={"x": 1e-4}))
     verdict = next(v for v in fit.diagnose().verdicts if v.test == "outliers")
     assert verdict.healthy == recorded
     assert ("what u did before is not recorded. Cut there" in verdict.sentence) != recorded

@@ -22,7 +22,7 @@ def fit_with(low: float, high: float, sign: float = 1.0, noise: float | None = 0
         x = gr.Input()
         y = gr.Output(k * x + sign * s * x**3, noise=noise)
 
-    return gr.fit(Cubic(), gr.Experiment(inputs={"x": X}, outputs={"y": Y}), ["k", "s"], gr.OutputError(compiled=False))
+    return gr.fit(Cubic(), gr.Experiment(inputs={"x": X}, outputs={"y": Y}), ["k", "s"], gr.OutputError())
 
 
 def one_sided_limit() -> float:

@@ -1,7 +1,8 @@
 """Models that jump, bend or have several roots, against integrations in NumPy that share no code with the package.
 
-Every case is run by adaptive methods and with frozen steps, with many and with few outputs. A run agrees within the case's margin, or it is refused by a sentence that holds one of the case's
-words, where the case says that a method may refuse.
+Every case is run by adaptive methods and with frozen steps, with many and with few outputs. A run agrees within the
+case's margin, or it is refused by a sentence that holds one of the case's words, where the case says that a method may
+refuse.
 """
 
 from __future__ import annotations

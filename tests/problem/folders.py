@@ -37,7 +37,6 @@ outputs = ["y"]
 
 [method]
 name = "OutputError"
-compiled = false
 
 [study]
 kind = "monte-carlo"

@@ -19,7 +19,7 @@ def test_a_fit_from_a_folder_is_that_of_python(tmp_path: Path) -> None:
     assert problem.estimate == ("k", "start(level)") and problem.guess == {"k": 0.4} and problem.seed == 1
     data = gr.Experiment.from_csv(tmp_path / "data" / "run.csv", time="t", inputs=["inflow"], outputs=["y"])
     fitted = problem.fit()
-    directly = gr.fit(problem.model, data, ["k", "start(level)"], gr.OutputError(compiled=False), guess={"k": 0.4},
+    directly = gr.fit(problem.model, data, ["k", "start(level)"], gr.OutputError(), guess={"k": 0.4},
                       bounds={"k": (0.01, 10.0)})  # fmt: skip
     np.testing.assert_array_equal(fitted.estimate.theta, directly.estimate.theta)
     np.testing.assert_allclose(fitted.estimate.theta, [0.5, 1.5], rtol=1e-4)

@@ -27,7 +27,7 @@ def fitted(model: gr.Model, names: list[str], runs: str = "A", **options: object
         inputs = {n: np.sin(TIMES) for n in model._content.inputs}
         y = gr.simulate(model, TIMES, inputs=inputs)[output].values + NOISE[k]
         data.append(gr.Experiment(TIMES, inputs, {output: y}, name=name))
-    return gr.fit(model, data, names, method=gr.OutputError(compiled=False), **options)
+    return gr.fit(model, data, names, method=gr.OutputError(), **options)
 
 
 @pytest.fixture

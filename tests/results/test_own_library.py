@@ -29,7 +29,7 @@ def record(room: gr.Model) -> gr.Experiment:
     return gr.Experiment(TIMES, outputs={"indoor": measured + noise}, name="day")
 
 
-@pytest.mark.parametrize("method", [gr.OutputError(compiled=False), gr.KalmanML(compiled=False)])
+@pytest.mark.parametrize("method", [gr.OutputError(), gr.KalmanML()])
 def test_there_and_back(room: gr.Model, record: gr.Experiment, method: object, tmp_path: Path) -> None:
     fit = gr.fit(room, record, list(TRUE), method=method)
     for name, value in TRUE.items():

@@ -22,7 +22,7 @@ PLAN = gr.Experiment(TIMES, outputs={"y": np.exp(-TIMES)}, name="wander")
 
 
 def _study(**options):
-    method = gr.KalmanML(substeps=1, compiled=False)
+    method = gr.KalmanML(substeps=1)
     return gr.monte_carlo(Wandering(), PLAN, ["k"], method, runs=1, seed=3, executor="serial", **options)
 
 

@@ -36,7 +36,7 @@ CHANGES = [
     ({"model": Line(p=2.5)}, "parameters: p \\(1.5 there, 2.5 here\\)"),
     ({"plan": PLAN.replace(inputs={"x": PLAN.inputs["x"].values + 1})}, "data: experiment 1"),
     ({"estimate": ["p"]}, "estimate \\(\\['p', 'q'\\] there, \\['p'\\] here\\)"),
-    ({"method": gr.OutputError(compiled=False, rtol=1e-9)}, "method"),
+    ({"method": gr.OutputError(rtol=1e-9)}, "method"),
     ({"bounds": {"p": (0.0, 9.0)}}, "bounds"),
     ({"noise": {"y": 0.5}}, "noise"),
     ({"guess": {"p": 1.0}}, "guess"),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from grisaille.arguments import ELSEWHERE, kinds_of, refuse_wrong
 from grisaille.calling import wrong_call
+from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.advice import Advice
 from grisaille.estimation.abilities.ahead import Ahead
@@ -88,7 +89,9 @@ def _refuse_options(cls: type, given: Sequence[Any], options: Mapping[str, Any])
     """Refuse options of the wrong kind; those of estimators that are not ours are theirs to check."""
     if cls.__module__.startswith("grisaille.") and cls.__name__ in ELSEWHERE:
         names = list(inspect.signature(cls).parameters)
-        refuse_wrong(cls.__name__, kinds_of(cls.__name__, names), {**dict(zip(names, given, strict=False)), **options})
+        named = {**dict(zip(names, given, strict=False)), **options}
+        refuse_wrong(cls.__name__, kinds_of(cls.__name__, names), named)
+        require_compiled(named.get("compiled"))
 
 
 class Estimator(metaclass=EstimatorType):

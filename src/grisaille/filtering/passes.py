@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from grisaille.cache import LastValues, Same
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.directions import with_directions
-from grisaille.compilation.kalman.linearized import DEGREE
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
-from grisaille.compilation.kalman.passing import FilterPass, PassResult, run_interpreted
+from grisaille.compilation.kalman.passing import FilterPass, PassResult
 from grisaille.compilation.kalman.program import SETTLE, FilterProgram, build_program
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.hidden import refuse_hidden_disturbances
@@ -43,6 +42,9 @@ from grisaille.filtering.start import is_flat, start_covariance, start_mean
 from grisaille.filtering.steps import FilterSteps
 from grisaille.memory import DOUBLE, require_memory
 
+DEGREE = 12
+"""Of the Taylor series of a linearised step, as in gr_filter_linearized.h: 2⁻¹³/13! is 2e-14, and where the doublings
+were chosen the norm is an eighth, not a half."""
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 40 ms, above which reverse mode is worth its compilation."""
 
@@ -71,7 +73,6 @@ class Passes:
         initial_covariance: Any = "first-sample",
         substeps: int = 1,
         kind: FilterKind | None = None,
-        compiled: bool | None = None,
     ) -> None:
         if is_flat(initial_covariance):
             need = f"a linear model, but {model.nonlinear} is not linear:" if model.nonlinear else (
@@ -86,7 +87,7 @@ class Passes:
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps
         self.doublings = 2
         self.nominal = np.concatenate([nominal, np.ones(model.n - model.nx)])
-        self.packing, self.compiled = packing_of(model), compiled
+        self.packing = packing_of(model)
         self.finer: NDArray[np.int64] | None = None
         """(K,) by which factor the steps of each cell are shorter than ``substeps`` says."""
         self.roots = Roots(model) if model.z.numel() else None
@@ -101,10 +102,10 @@ class Passes:
 
     @property
     def program(self) -> FilterProgram:
-        """Step and update, compiled where that is possible and wished."""
+        """Step and update."""
         if self.newton not in self._programs:
             kind = replace(self.kind, constant=self._is_constant())
-            self._programs[self.newton] = build_program(formulate(self.model, kind), self.compiled)
+            self._programs[self.newton] = build_program(formulate(self.model, kind))
         return self._programs[self.newton]
 
     @property
@@ -221,9 +222,9 @@ class Passes:
         z0: Floats | None = None,
     ) -> Sums:  # fmt: skip
         """The same without the information and the derivatives of innovations: in reverse, where that pays."""
-        library = self.program.reverse if self.effort(q) * len(dq) > WORTH_REVERSE else None
-        if library is None or not len(dq):
+        if self.effort(q) * len(dq) <= WORTH_REVERSE:
             return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
+        library = self.program.reverse
         with np.errstate(all="ignore"):
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
@@ -312,11 +313,8 @@ class Passes:
             )
 
     def carry(self, given: PreparedPass, q: Floats, s: Floats, dq: Floats, keep: bool) -> PassResult:
-        """A pass from s along directions, (1 + ns, size), compiled where that is possible."""
-        library = self.program.forward
-        if library is not None:
-            return run_forward(library, given, q, s[0], s[1:], dq, keep)
-        return run_interpreted(self.program, replace(given.given, q=q), s[0], s[1:], dq, keep)
+        """A pass from s along directions, (1 + ns, size)."""
+        return run_forward(self.program.forward, given, q, s[0], s[1:], dq, keep)
 
     def pass_with(self, q: Floats, steps: NDArray[np.int64]) -> FilterPass:
         """The record as a pass with other steps."""

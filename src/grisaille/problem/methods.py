@@ -15,8 +15,8 @@ from grisaille.problem.shape import deviations
 def make_method(name: str, options: dict[str, Any], seed: int | None) -> Any:
     """The estimator of a name; the problem's seed is its seed unless it has one of its own.
 
-    What an estimator refuses about its options is raised in its own words. Folders that ask for interpreted models, which
-    no longer exist, are read as if they did not.
+    What an estimator refuses about its options is raised in its own words. Folders that ask for interpreted models,
+    which no longer exist, are read as if they did not.
     """
     estimator = estimators()[name]
     if options.get("compiled") is False:

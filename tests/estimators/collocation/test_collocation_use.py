@@ -43,7 +43,7 @@ def runs():
 
 
 def exact(**options):
-    return gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False, **options)
+    return gr.KalmanML(initial_covariance={"x": 0.0}, **options)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_fit_says_how_trajectories_are_represented_and_why(fits):
     assert fit.why["Collocation"].endswith("because flow of Buffer is defined implicitly")
     assert "trajectories      direct collocation at Radau points, because flow" in str(fit)
     assert "because flow of Buffer" in fit._repr_html_()
-    assert "trajectories" not in str(gr.fit(Gauge(), measured(1, "A"), ["a"], gr.OutputError(compiled=False)))
+    assert "trajectories" not in str(gr.fit(Gauge(), measured(1, "A"), ["a"], gr.OutputError()))
 
 
 def test_the_obstacle_is_in_the_users_names():
@@ -229,7 +229,7 @@ def test_elements_are_halved_until_the_estimates_stop_moving():
     times = np.linspace(0.0, 4.0, 41)
     run = gr.simulate(Spring(), times, realizations=1, seed=1, noise=True)
     data = gr.Experiment(times, {}, {"y": run["y"].values.ravel()}, name="A")
-    truth = gr.fit(Spring(), data, ["a", "b"], gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}, compiled=False))
+    truth = gr.fit(Spring(), data, ["a", "b"], gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}))
     coarse = gr.fit(Spring(), data, ["a", "b"], gr.Collocation(criterion="laplace", refine=0))
     note = next(n for n in coarse.notes if n.startswith("elements"))
     moved = abs(float(coarse["b"]) - float(truth["b"])) / truth["b"].std_error

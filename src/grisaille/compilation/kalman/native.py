@@ -52,7 +52,7 @@ class PreparedPass:
 def run_forward(
     library: Library, given: PreparedPass, q: Floats, s: Floats, ds: Floats, dq: Floats, keep: bool
 ) -> PassResult:
-    """The same as ``run_interpreted``."""
+    """The pass from s along directions ds, (ns, size), and dq, (ns, nq)."""
     result = PassResult.empty(given.given, s, ds, keep)
     ns, lanes = len(ds), _lanes(library)
     blocks = -(-ns // lanes)

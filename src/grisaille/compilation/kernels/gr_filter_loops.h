@@ -67,7 +67,7 @@ GR_APART void gr_settled(int updated, double t, const double *s, const double *u
   memcpy(z, s + GR_NM + GR_HALF, sizeof(double) * GR_NZ);
 #ifdef GR_CONSTRAINED
   {
-    double T[GR_MM], P[GR_MM], nothing[GR_MM], after[GR_MM];
+    GR_OWN double T[GR_MM], P[GR_MM], nothing[GR_MM], after[GR_MM];
     memset(nothing, 0, sizeof nothing);
     if (updated)
       gr_on_update(t, s, u, q, nominal, x, T);
@@ -126,8 +126,8 @@ GR_APART void gr_settled_forward(int updated, double t, const double *s, const d
   gr_lanes dx[GR_NM];
 #ifdef GR_CONSTRAINED
   {
-    double T[GR_MM], P[GR_MM];
-    gr_lanes dT[GR_MM], dP[GR_MM], nothing[GR_MM];
+    GR_OWN double T[GR_MM], P[GR_MM];
+    GR_OWN gr_lanes dT[GR_MM], dP[GR_MM], nothing[GR_MM];
     gr_lanes_zero(GR_MM, nothing);
     if (updated) {
       gr_on_update(t, s, u, q, nominal, x, T);
@@ -186,7 +186,7 @@ GR_APART void gr_settled_reverse(int updated, double t, const double *s, const d
                                  const double *nominal, double *ls, double *lq) {
   double lx[GR_NM], x[GR_NM], own[GR_NQ + 1];
 #ifdef GR_CONSTRAINED
-  double T[GR_MM];
+  GR_OWN double T[GR_MM];
   if (updated)
     gr_on_update(t, s, u, q, nominal, x, T);
   else
@@ -209,7 +209,7 @@ GR_APART void gr_settled_reverse(int updated, double t, const double *s, const d
 #endif
 #ifdef GR_CONSTRAINED
   {
-    double P[GR_MM], Y[GR_MM], lT[GR_MM], lP[GR_MM], before[GR_NM];
+    GR_OWN double P[GR_MM], Y[GR_MM], lT[GR_MM], lP[GR_MM], before[GR_NM];
     memset(lT, 0, sizeof lT);
     memset(lP, 0, sizeof lP);
     gr_full(s + GR_NM, P);

@@ -4,7 +4,11 @@
 
 #include <string.h>
 
+#ifdef GR_MOMENTS
+#include "gr_filter_moments.h"
+#else
 #include "gr_filter_linearized.h"
+#endif
 
 GR_API long gr_filter_work(long directions) { return directions + 1; }
 GR_API long gr_filter_lanes(void) { return 1; }

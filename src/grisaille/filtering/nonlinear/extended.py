@@ -35,11 +35,10 @@ class ExtendedFilter(Passes, Filter):
 
     def __init__(
         self, model: StochasticModel, record: Record, nominal: Floats, initial_covariance: Any = "first-sample",
-        substeps: int = 1, kind: FilterKind | None = None, compiled: bool | None = None,
-        weighing: Weighing | None = None,
+        substeps: int = 1, kind: FilterKind | None = None, weighing: Weighing | None = None,
     ) -> None:  # fmt: skip
         Filter.__init__(self, model, record)
-        Passes.__init__(self, model, record, nominal, initial_covariance, substeps, kind, compiled)
+        Passes.__init__(self, model, record, nominal, initial_covariance, substeps, kind)
         self.weighing = weighing or Weighing()
 
     @property
