@@ -570,7 +570,7 @@ def test_ctrl_c_ends_a_compiled_ensemble(dropped):
     given = {"step": 1e-3, "rtol": 1e-1, "reduce": "mean"}
     gr.simulate(Linear(), [0.0, 0.1], realizations=2, **given)
     before = signal.signal(signal.SIGALRM, press_in_a_callback if dropped else press)
-    begin = time.perf_counter()
+    begin = time.process_time()  # that of all threads
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
@@ -578,4 +578,4 @@ def test_ctrl_c_ends_a_compiled_ensemble(dropped):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10

@@ -44,7 +44,7 @@ def test_a_shorter_step_refines_the_same_path():
 
 def test_steps_that_cannot_be_short_enough_are_refused(monkeypatch):
     monkeypatch.setattr(white_pilot, "LEAST", 4)
-    monkeypatch.setattr(white_pilot, "WORK", {True: 1, False: 1})
+    monkeypatch.setattr(white_pilot, "WORK", 1)
     words = r"Saturated: under white noise, steps of 1 \(2 in a cell, the limit of work\) are .* times the tolerance"
     with pytest.raises(SimulationError, match=words):
         gr.simulate(Saturated(), TIMES, realizations=2)
@@ -78,14 +78,14 @@ def rows(n: int, louder: float = 1.0, growth: float = 0.0, error: float = 1.0) -
 
 def test_errors_are_those_of_the_difference():
     """y_n = y + e/n²: the estimate of the strong error is e/n² in standard deviations, up to its factor."""
-    found = choose_halvings(rows, SCALE, 1, False, False)
+    found = choose_halvings(rows, SCALE, 1, False)
     assert found.substeps in (8, 16) and found.parted is None
     deviation = np.std(np.sin(6 * np.random.default_rng(3).uniform(size=24)), ddof=1)
     assert found.strong == pytest.approx(0.75 / found.substeps**2 / 0.65 / deviation, rel=1.0)
 
 
 def test_paths_that_part_are_told():
-    found = choose_halvings(lambda n, _: rows(n, growth=2.0, error=1e-3), SCALE, 1, False, False)
+    found = choose_halvings(lambda n, _: rows(n, growth=2.0, error=1e-3), SCALE, 1, False)
     assert found.error <= 1 and found.parted is not None and 3 < found.parted < 9
     assert "part from t =" in found.sentence and found.weak > 0.05
     early = compare(rows(1, growth=2.0, error=0.3), rows(2, growth=2.0, error=0.3), 1, SCALE, 1e-9)
