@@ -265,6 +265,14 @@ def test_compiled_is_yes_no_or_none() -> None:
         gr.simulate(Decay(), TIMES, compiled="yes")
 
 
+@pytest.mark.parametrize("call", [gr.simulate, gr.Simulator, gr.sensitivity])
+def test_interpreted_runs_are_refused_in_one_sentence(call) -> None:
+    given = gr.Experiment(TIMES, outputs={"y": np.zeros(len(TIMES))}) if call is gr.sensitivity else TIMES
+    call(Decay(), given, compiled=True)
+    with pytest.raises(gr.CompilationError, match=r'leave compiled=False out.*pip install "grisaille\[compiler\]"'):
+        call(Decay(), given, compiled=False)
+
+
 def test_other_models_in_the_call() -> None:
     for model, arguments, words in [
         (Driven(), {"inputs": {"inner.u": 1.0}}, "'inner.u', which is driven inside the model"),
