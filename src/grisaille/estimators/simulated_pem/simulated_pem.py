@@ -207,7 +207,7 @@ class SimulatedPEM(Estimator):
         return {
             "realizations": ensemble.realizations, "seed": self.seed, "reduce": "mean",
             "antithetic": self.antithetic, "between": self.between, "step": self.step, "rtol": self.rtol,
-            "parameters": scales, "compiled": self.compiled, "device": self.device,
+            "parameters": scales, "device": self.device,
         }  # fmt: skip
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
