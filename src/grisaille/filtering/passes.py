@@ -24,7 +24,7 @@ from grisaille.cache import LastValues, Same
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.directions import with_directions
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
-from grisaille.compilation.kalman.passing import FilterPass, PassResult
+from grisaille.compilation.kalman.passing import DEGREE, FilterPass, PassResult
 from grisaille.compilation.kalman.program import SETTLE, FilterProgram, build_program
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.hidden import refuse_hidden_disturbances
@@ -42,9 +42,6 @@ from grisaille.filtering.start import is_flat, start_covariance, start_mean
 from grisaille.filtering.steps import FilterSteps
 from grisaille.memory import DOUBLE, require_memory
 
-DEGREE = 12
-"""Of the Taylor series of a linearised step, as in gr_filter_linearized.h: 2⁻¹³/13! is 2e-14, and where the doublings
-were chosen the norm is an eighth, not a half."""
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 40 ms, above which reverse mode is worth its compilation."""
 
