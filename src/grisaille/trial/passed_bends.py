@@ -27,6 +27,8 @@ from grisaille.structure.bends import bends_of
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 SECANTS = 8
+FOUND = 1e-10
+"""Part of a step by which secants move a bend that is found."""
 TURNS = 4
 DEPTH = 2
 """How often bends are looked for behind bends that were found."""
@@ -248,7 +250,9 @@ class Bends:
             at_right = np.where(is_left, 0.5 * at_right, there)
             at_left = np.where(is_left, there, 0.5 * at_left)
             left, right = np.where(is_left, share, left), np.where(is_left, right, share)
-            share = _secant(left, right, at_left, at_right)
+            before, share = share, _secant(left, right, at_left, at_right)
+            if np.abs(share - before).max(initial=0.0) < FOUND:
+                break
         return b.steps, share, b.of
 
     def _gaps(self, path: Path, steps: Whole, shares: Floats, q: Floats) -> Floats:
@@ -266,8 +270,11 @@ class Bends:
         count = len(t)
         if not count:
             return np.zeros((0, function.numel_out(0)))
-        t, x, z, u = (_padded(v) for v in (t, x, z, u))
-        points, nz = len(t), z.shape[1]
+        # the last point again, up to one of eight numbers of points below twice as many
+        points, nz = count + -count % max(1, 2 ** (count.bit_length() - 4)), z.shape[1]
+        if points > count:
+            which = np.minimum(np.arange(points), count - 1)
+            t, x, z, u = (v[which] for v in (t, x, z, u))
         with np.errstate(all="ignore"):
             for _ in range(NEWTON if self.residual is not None else 0):
                 assert self.residual is not None
@@ -283,14 +290,6 @@ class Bends:
     @cached_property
     def _kept(self) -> Cache[FlatEvaluation]:
         return Cache(32)
-
-
-def _padded(values: Floats) -> Floats:
-    """The same with the last point repeated, up to one of eight numbers of points below twice as many."""
-    points = len(values)
-    step = max(1, 2 ** (points.bit_length() - 4))
-    more = -points % step
-    return np.ascontiguousarray(np.concatenate([values, np.repeat(values[-1:], more, axis=0)]) if more else values)
 
 
 @dataclass(frozen=True, eq=False)
