@@ -24,8 +24,8 @@ MORE = 2_000_000
 """Numbers of moments that may be kept beside them."""
 MOST_KEPT = 8
 TERMS = 5
-"""Of the series of a linearised step, whose norm is an eighth at most: what is left out is 5e-9 of it, and less for each
-doubling of the steps, nothing that a decision about them could feel."""
+"""Of the series of a linearised step, whose norm is an eighth at most: what is left out is 5e-9 of it, and less for
+each doubling of the steps, nothing that a decision about them could feel."""
 Key = tuple[object, ...]
 
 
