@@ -37,6 +37,7 @@ outputs = ["y"]
 
 [method]
 name = "OutputError"
+rtol = 1e-6
 
 [study]
 kind = "monte-carlo"

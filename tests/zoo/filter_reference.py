@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.directions import with_directions
 from grisaille.compilation.kalman.native import PreparedPass
-from grisaille.compilation.kalman.passing import FilterPass, PassResult
+from grisaille.compilation.kalman.passing import DEGREE, FilterPass, PassResult
 from grisaille.compilation.kalman.program import FilterProgram
-from grisaille.filtering.passes import DEGREE, Passes
+from grisaille.filtering.passes import Passes
 
 Floats = NDArray[np.float64]
 

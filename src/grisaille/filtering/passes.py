@@ -24,7 +24,7 @@ from grisaille.cache import LastValues, Same
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.directions import with_directions
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
-from grisaille.compilation.kalman.passing import FilterPass, PassResult
+from grisaille.compilation.kalman.passing import DEGREE, FilterPass, PassResult
 from grisaille.compilation.kalman.program import SETTLE, FilterProgram, build_program
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.hidden import refuse_hidden_disturbances
@@ -42,9 +42,6 @@ from grisaille.filtering.start import is_flat, start_covariance, start_mean
 from grisaille.filtering.steps import FilterSteps
 from grisaille.memory import DOUBLE, require_memory
 
-DEGREE = 12
-"""Of the Taylor series of a linearised step, as in gr_filter_linearized.h: 2⁻¹³/13! is 2e-14, and where the doublings
-were chosen the norm is an eighth, not a half."""
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 40 ms, above which reverse mode is worth its compilation."""
 
@@ -96,7 +93,7 @@ class Passes:
         self._cells: Cells | None = None
         self._passes: dict[tuple[Any, ...], PreparedPass] = {}
         self._seen = LastValues()
-        """The record as passes read it, whatever their steps."""
+        """The record as passes read it, and where it begins, whatever their steps."""
         self._programs: dict[int, FilterProgram] = {}
         """By Newton steps; shared by all that were made of this one, as are functions."""
 
@@ -382,8 +379,13 @@ class Passes:
     ) -> tuple[Floats, Floats, Floats]:
         """A, W and the constraints' Jacobian at the start, as duals."""
         n, nd, ns = self.model.n, len(x), len(dq)
-        function = self._known("start", ns, lambda: _start_function(self.model, ns))
-        values = _with_value(function(t, x[0], z[0], u, q, *((x[1:], dq) if ns else ())), ns)
+
+        def make() -> Floats:
+            function = self._known("start", ns, lambda: _start_function(self.model, ns))
+            return _with_value(function(t, x[0], z[0], u, q, *((x[1:], dq) if ns else ())), ns)
+
+        # steps do not matter: a search for them asks again and again
+        values = self._seen.get("start", tuple(a.tobytes() for a in (u, q, dq, x, z)), make)
         parts = np.split(values, [n * n, 2 * n * n], axis=1)
         A, W, C = (part.reshape(nd, n, -1).transpose(0, 2, 1) for part in parts)
         return A, W, C

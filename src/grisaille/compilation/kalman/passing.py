@@ -8,6 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+DEGREE = 12
+"""Of the Taylor series of a linearised step, as in gr_filter_linearized.h: 2⁻¹³/13! is 2e-14, and where the doublings
+were chosen the norm is an eighth, not a half."""
+ALONG = 1_000_000
+"""Numbers that a pass may keep of every step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +40,8 @@ class FilterPass:
     """Frozen, of a linearised step."""
     given: Floats | None = None
     """(K + 1, size): what the filter carries at a bound before its update, not what it arrives with; NaN: keep."""
+    terms: int = DEGREE
+    """Of the series of a linearised step; fewer for passes without derivatives that decide about steps."""
 
     @property
     def edges(self) -> NDArray[np.int64]:
@@ -86,6 +93,8 @@ class PassResult:
     slopes: Floats
     kept: Floats | None = None
     """(K + 1, 2, size) before and after each update."""
+    along: Floats | None = None
+    """(all steps, size) after each step, where both are kept and there is room."""
     lq: Floats | None = None
     count: int = 0
     failed: int = -1
@@ -93,7 +102,10 @@ class PassResult:
     @classmethod
     def empty(cls, given: FilterPass, s: Floats, ds: Floats, keep: bool) -> PassResult:
         ns, shape = len(ds), given.y.shape
+        kept = np.full((len(given.bounds), 2, len(s)), np.nan) if keep else None
+        steps = int(given.steps.sum())
+        along = np.full((steps, len(s)), np.nan) if keep and steps * len(s) <= ALONG else None
         return cls(
             s.copy(), ds.copy(), np.zeros(1 + ns), np.zeros((ns, ns)), np.full(shape, np.nan), np.full(shape, np.nan),
-            np.zeros((shape[0], ns, shape[1])), np.full((len(given.bounds), 2, len(s)), np.nan) if keep else None,
+            np.zeros((shape[0], ns, shape[1])), kept, along,
         )  # fmt: skip

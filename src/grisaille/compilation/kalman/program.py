@@ -173,11 +173,13 @@ class FilterProgram:
         """Compiled with reverse derivatives."""
         return self._library(self.reverse_source)
 
-    def _library(self, source: Callable[[], str]) -> Library:
+    def _library(self, text: Callable[[], str]) -> Library:
+        return build_linked([self.source(text())])
+
+    def source(self, text: str) -> Source:
+        """Return a C file of this program as it is compiled."""
         length = self.text_length
-        if length > LONGEST:
-            return build_linked([Source(source(), 5 * length, shared="-O0")])
-        return build_linked([Source(source(), 5 * length, often=True)])
+        return Source(text, 5 * length, shared="-O0") if length > LONGEST else Source(text, 5 * length, often=True)
 
     def forward_source(self) -> str:
         """The C file with values and forward derivatives. No name of the user's is in it."""

@@ -83,11 +83,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
     gr_rates(t + 0.5 * h, m->x, m->z, um, q, f, A, W, other);
     gr_keep_corrections(z, other);
     for (i = 0; i < GR_HALF; i++) W[i] = (Wa[i] + 4 * W[i] + Wb[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      G[i * GR_NG] = begin[i];
-      G[i * GR_NG + 1] = 4 * f[i] - 3 * begin[i] - end[i];
-      G[i * GR_NG + 2] = 2 * (begin[i] - 2 * f[i] + end[i]);
-    }
+    gr_forcing(begin, f, end, G);
   }
 #endif
   for (i = 0; i < GR_NM; i++) {
@@ -190,12 +186,9 @@ GR_APART void gr_update_moments(double t, const double *s, const double *u, cons
 GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
                         const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
                         gr_updated *m) {
-  int i, j, at = 0;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
-  for (j = 0; j < GR_NY; j++) {
-    e[j] = m->looks->e[j];
-    for (i = j; i < GR_NY; i++) V[at++] = m->looks->S[i * GR_NY + j];
-  }
+  memcpy(e, m->looks->e, sizeof m->looks->e);
+  gr_innovation_half(m->looks->S, V);
   gr_settled(1, t, m->moved, u, q, nominal, s_out);
 }
 
@@ -243,11 +236,7 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
     gr_rates_forward(t + h, m->x, m->z, ub, q, dx, dz, dq, end, dA, Wb, dz_out);
     gr_rates_forward(t + 0.5 * h, m->x, m->z, um, q, dx, dz, dq, df, dA, dW, other);
     for (i = 0; i < GR_HALF; i++) dW[i] = (Wa[i] + 4 * dW[i] + Wb[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      dG[i * GR_NG] = begin[i];
-      dG[i * GR_NG + 1] = 4 * df[i] - 3 * begin[i] - end[i];
-      dG[i * GR_NG + 2] = 2 * (begin[i] - 2 * df[i] + end[i]);
-    }
+    gr_lanes_forcing(begin, df, end, dG);
   }
 #endif
   for (i = 0; i < GR_NM; i++) {
@@ -392,12 +381,7 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
     GR_OWN double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
     memset(none, 0, sizeof none);
     memset(nothing, 0, sizeof nothing);
-    for (i = 0; i < GR_NM; i++) {
-      const double *g = lG + i * GR_NG;
-      begin[i] = g[0] - 3 * g[1] + 2 * g[2];
-      mid[i] = 4 * (g[1] - g[2]);
-      end[i] = 2 * g[2] - g[1];
-    }
+    gr_forcing_back(lG, begin, mid, end);
     for (i = 0; i < GR_HALF; i++) lW[i] *= 4.0 / 6.0;
     gr_rates_reverse(t + 0.5 * h, m->x, m->z, um, q, mid, lA, lW, none, lx, lz, lq);
     for (i = 0; i < GR_HALF; i++) lW[i] *= 0.25;
@@ -441,7 +425,7 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
                                 const double *le, const double *lV, double *ls, double *lq, gr_updated *m) {
   GR_OWN double lmoved[GR_NS], lP[GR_MM], lH[GR_SEEN], lR[GR_YY], lx[GR_NM], lz[GR_KEEP], sum[GR_NM], Y[GR_MM], YK[GR_SEEN];
   double own[GR_NQ + 1];
-  int i, j, k, look, at = 0;
+  int i, j, k, look;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
   memcpy(lmoved, lout, sizeof lmoved);
   memset(lq, 0, sizeof(double) * GR_NQ);
@@ -490,15 +474,7 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
     gr_solve_symmetric(l->factors, la, 1);
     for (i = 0; i < GR_NY; i++)
       for (j = 0; j < GR_NY; j++) lS[i * GR_NY + j] = -0.5 * (la[i] * l->a[j] + l->a[i] * la[j]);
-    if (!look) {
-      for (j = 0; j < GR_NY; j++) {
-        la[j] += le[j];
-        for (i = j; i < GR_NY; i++, at++) {
-          lS[i * GR_NY + j] += (i == j ? 1.0 : 0.5) * lV[at];
-          if (i != j) lS[j * GR_NY + i] += 0.5 * lV[at];
-        }
-      }
-    }
+    if (!look) gr_innovation_back(le, lV, la, lS);
     for (i = 0; i < GR_NY; i++)
       for (k = 0; k < GR_NY; k++)
         for (j = 0; j < GR_NM; j++) {

@@ -75,14 +75,14 @@ GR_FN void gr_bordered(const double *c, double h, long doublings, double *M, dou
   for (i = 0; i < GR_MM; i++) W[i] *= small;
 }
 
-GR_FN void gr_solve_series(const double *c, double h, long doublings, gr_series r) {
+GR_FN void gr_solve_series(const double *c, double h, long doublings, long terms, gr_series r) {
   long k;
   int i, j;
   GR_OWN double moved[GR_MM];
   gr_bordered(c, h, doublings, r.T, r.U);
   memcpy(r.E, r.T, sizeof(double) * GR_BB);
   memcpy(r.Q, r.U, sizeof(double) * GR_MM);
-  for (k = 1; k < GR_DEGREE; k++) {
+  for (k = 1; k < terms; k++) {
     double *T = r.T + k * GR_BB, *U = r.U + k * GR_MM;
     const double by = 1.0 / (k + 1);
     gr_times(GR_NB, GR_NB, GR_NB, r.T, GR_NB, T - GR_BB, GR_NB, T, GR_NB, 0);
@@ -128,7 +128,7 @@ GR_FN void gr_apply_series(const double *c, long doublings, gr_series r, const d
 GR_FN void gr_carry(gr_filter_task *k, double t, double h, const double *s, const double *u, double *out) {
   const gr_series r = gr_series_in(k->room, k->doublings);
   gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c GR_MIDDLE(r));
-  gr_solve_series(r.c, h, k->doublings, r);
+  gr_solve_series(r.c, h, k->doublings, k->terms, r);
   gr_apply_series(r.c, k->doublings, r, s, r.moved);
   gr_settle(t + h, r.moved, u + 2 * GR_NU, k->q, k->nominal, out);
 }
@@ -217,7 +217,7 @@ GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double 
   long d;
   int i, j, at;
   gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c GR_MIDDLE(r));
-  gr_solve_series(r.c, h, k->doublings, r);
+  gr_solve_series(r.c, h, k->doublings, GR_DEGREE, r);
   gr_apply_series(r.c, k->doublings, r, s, r.moved);
   gr_settle_reverse(t + h, r.moved, u + 2 * GR_NU, k->q, k->nominal, ls, lmoved, lsq);
   /* half the adjoint of an entry below the diagonal belongs to each of its two places */

@@ -191,11 +191,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
     gr_sigma_rates(t + 0.5 * h, middle, spread, z, um, q, nominal, &m->mid, f, A, V, other);
     gr_keep_corrections(z_out, other);
     for (i = 0; i < GR_MM; i++) W[i] = (W[i] + 4 * V[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      G[i * GR_NG] = begin[i];
-      G[i * GR_NG + 1] = 4 * f[i] - 3 * begin[i] - end[i];
-      G[i * GR_NG + 2] = 2 * (begin[i] - 2 * f[i] + end[i]);
-    }
+    gr_forcing(begin, f, end, G);
   }
 #endif
   for (i = 0; i < GR_NM; i++)
@@ -260,12 +256,9 @@ GR_APART void gr_update_moments(double t, const double *s, const double *u, cons
 GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
                         const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
                         gr_updated *m) {
-  int i, j, at = 0;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
-  for (j = 0; j < GR_NY; j++) {
-    e[j] = m->e[j];
-    for (i = j; i < GR_NY; i++) V[at++] = m->S[i * GR_NY + j];
-  }
+  memcpy(e, m->e, sizeof m->e);
+  gr_innovation_half(m->S, V);
   gr_settled(1, t, m->moved, u, q, nominal, s_out);
 }
 
@@ -406,11 +399,7 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
     for (i = 0; i < GR_MM; i++) dW[i] += V[i];
     gr_sigma_rates_forward(t + 0.5 * h, um, q, nominal, &m->mid, dx, spread, dz, dq, df, dA, V, other);
     for (i = 0; i < GR_MM; i++) dW[i] = (dW[i] + 4 * V[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      dG[i * GR_NG] = begin[i];
-      dG[i * GR_NG + 1] = 4 * df[i] - 3 * begin[i] - end[i];
-      dG[i * GR_NG + 2] = 2 * (begin[i] - 2 * df[i] + end[i]);
-    }
+    gr_lanes_forcing(begin, df, end, dG);
   }
 #endif
   for (i = 0; i < GR_NM; i++)
@@ -638,12 +627,7 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
     GR_OWN double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
     memset(none, 0, sizeof none);
     memset(nothing, 0, sizeof nothing);
-    for (i = 0; i < GR_NM; i++) {
-      const double *g = lG + i * GR_NG;
-      begin[i] = g[0] - 3 * g[1] + 2 * g[2];
-      mid[i] = 4 * (g[1] - g[2]);
-      end[i] = 2 * g[2] - g[1];
-    }
+    gr_forcing_back(lG, begin, mid, end);
     for (i = 0; i < GR_MM; i++) lW[i] *= 4.0 / 6.0;
     gr_sigma_rates_reverse(t + 0.5 * h, um, q, nominal, &m->mid, mid, lA, lW, none, lx, lP, lz, lq);
     for (i = 0; i < GR_MM; i++) lW[i] *= 0.25;
@@ -696,7 +680,7 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
   GR_OWN double lmoved[GR_NS], Y[GR_MM], lP[GR_MM], lL[GR_MM], lC[GR_SEEN], lS[GR_YY], la[GR_NY], mean[GR_NY], lR[GR_YY];
   GR_OWN double seen[GR_POINTS][GR_NY], away[GR_POINTS][GR_NM], YK[GR_SEEN], own[GR_YY], where[GR_NM], point[GR_NM];
   double lz[GR_KEEP], there[GR_KEEP], none[GR_KEEP], lqs[GR_NQ + 1], lx[GR_NM];
-  int i, j, k, l, at = 0;
+  int i, j, k, l;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
   memcpy(lmoved, lout, sizeof lmoved);
   memset(lq, 0, sizeof(double) * GR_NQ);
@@ -721,14 +705,8 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
       lS[i * GR_NY + j] = -0.5 * (la[i] * m->a[j] + m->a[i] * la[j]);
       for (l = 0; l < GR_NM; l++) lS[i * GR_NY + j] += m->K[l * GR_NY + i] * YK[l * GR_NY + j];
     }
-  for (j = 0; j < GR_NY; j++) {
-    la[j] += le[j];
-    for (i = j; i < GR_NY; i++, at++) {
-      lS[i * GR_NY + j] += (i == j ? 1.0 : 0.5) * lV[at];
-      if (i != j) lS[j * GR_NY + i] += 0.5 * lV[at];
-    }
-    mean[j] = -la[j];
-  }
+  gr_innovation_back(le, lV, la, lS);
+  for (j = 0; j < GR_NY; j++) mean[j] = -la[j];
   for (k = 0; k < GR_POINTS; k++) {
     const double weight = k ? GR_OTHERS : GR_CENTRE_SPREAD;
     for (i = 0; i < GR_NM; i++) away[k][i] = 0.0;

@@ -43,6 +43,10 @@ GR_FN void gr_filter_cell(gr_filter_task *k, long cell, const double *u) {
   for (i = 0; i < m; i++, u += 2 * GR_NU) {
     gr_carry(k, k->bounds[cell] + length * ((double)i / m), h, k->s, u, after);
     memcpy(k->s, after, sizeof after);
+    if (k->along) {
+      memcpy(k->along, after, sizeof after);
+      k->along += GR_NS;
+    }
   }
 }
 

@@ -4,7 +4,7 @@
 
 A, b and W are polynomials on each piece, and Φ and Q power series in s (``transition``), so that nothing is
 approximated but the formulas by polynomials. Cells are cut in halves until the last Chebyshev coefficients of these are
-below ``TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series converges within some twenty terms.
+below ``TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series converges in some twenty terms.
 A forcing b is a last column of A, whose state is one.
 """
 

@@ -114,7 +114,7 @@ class ExtendedFilter(Passes, Filter):
 
     def passed(self, at: FilterPoint) -> list[PassedBump]:
         q, _, start = at.plain
-        return [bump for _, bump in passed_by(self, q, start.x, start.z)]
+        return [bump for _, bump in passed_by(StepPasses(self, q, start.x, start.z))]
 
     def innovation_covariances(self, at: FilterPoint) -> Floats:
         known, z = self.ahead.known(at, np.arange(len(self.record.times)) - 1)
