@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -11,11 +13,13 @@ from tasks import task_of
 
 from grisaille.cache import Cache
 from grisaille.compilation import kernel
+from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.kernel_source import c_source
 from grisaille.compilation.requirement import require_compiled
-from grisaille.compilation.schemes import EXPLICIT, IMPLICIT
+from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
+from grisaille.compilation.schemes.tableau_source import tableau_source
 from grisaille.compilation.task import Status
 from grisaille.errors import CompilationError, DataError
 
@@ -108,6 +112,18 @@ def test_no_name_of_the_users_reaches_c(name):
     plain = implicit_decay()
     assert text == c_source(plain, True, differentiate(plain, sensitive=True))
     assert "injected" not in text and "system" not in text and text.isascii()
+
+
+@pytest.mark.parametrize("system", [pendulum(), implicit_decay()])
+def test_integrators_compile_without_a_warning(system, tmp_path):
+    """Generated functions need not use all that they are given."""
+    text = c_source(system, True, differentiate(system, sensitive=True)) + tableau_source(EXPLICIT.tableaux)
+    text += "".join(f'#include "{scheme.header}.h"\n' for scheme in (EXPLICIT, IMPLICIT, FROZEN_EXPLICIT))
+    (tmp_path / "model.c").write_text(text)
+    strict = ["-Wall", "-Wextra", "-Werror", *(f"-Wno-unused-{what}" for what in ("function", "parameter", "variable"))]
+    headers = str(resources.files("grisaille.compilation") / "kernels")
+    command = [*find_compiler().command, "-std=c99", "-fsyntax-only", *strict, f"-I{headers}", "model.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
 
 
 @pytest.mark.compiled
