@@ -132,7 +132,7 @@ def test_estimates_far_from_the_truth_are_noticed() -> None:
         equations: ClassVar[list[object]] = []
 
     data = grisaille.Experiment(inputs={"u": [1.0, 2.0, 3.0]}, outputs={"y": [2.0, 4.1, 5.9]})
-    fit = grisaille.fit(Line(), data, ["a"], grisaille.OutputError(compiled=False))
+    fit = grisaille.fit(Line(), data, ["a"], grisaille.OutputError())
     refuse_far_estimates({"fit": fit, "truth": {"a": 2.0}})
     with pytest.raises(AssertionError, match="standard errors from the truth"):
         refuse_far_estimates({"fit": fit, "truth": {"a": 1.0}})

@@ -20,9 +20,6 @@ from grisaille.compilation.library import Library, build_library
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
 
-MOST_STATES = 32
-"""Whose matrices, with several directions, lie on the stack of the C code."""
-
 
 @dataclass(frozen=True, eq=False)
 class PointFunction:
@@ -85,8 +82,8 @@ class FilterLoops:
         return sum(int(f.function.n_instructions()) for f in self.functions)
 
     @cached_property
-    def values(self) -> Library | None:
-        """The compiled pass without derivatives; ``None`` where compilation is switched off."""
+    def values(self) -> Library:
+        """The compiled pass without derivatives."""
         return build_library(self.source("values"), self.text_length, often=True)
 
     def source(self, derivatives: str) -> str:
@@ -94,7 +91,7 @@ class FilterLoops:
         in it."""
         shared = [
             *(f"#define GR_{name} ({value})" for name, value in self.sizes.items()), "#define GR_LOOPS 1",
-            "#define GR_PAIRS 1", self._there, '#include "gr_task.h"', PRELUDE, *(f.value for f in self.functions),
+            "#define GR_PAIRS 1", *self._there, '#include "gr_task.h"', PRELUDE, *(f.value for f in self.functions),
         ]  # fmt: skip
         own = ["#define GR_VALUES 1"]
         if derivatives == "forward":
@@ -107,9 +104,11 @@ class FilterLoops:
         return "\n".join([*shared, *own, f'#include "{self.header}"', f'#include "{passes}"', ""])
 
     @property
-    def _there(self) -> str:
-        """``gr_there``: which coefficients of a step may move; all entries of G, which follow those of A."""
+    def _there(self) -> list[str]:
+        """``gr_there``: which coefficients of a linearised step may move; all entries of G, which follow those of A."""
+        if "LINEARIZED" not in self.sizes:
+            return []
         is_turned = "CONSTRAINED" in self.sizes
         there = [1] * len(self.moving) if is_turned else list(self.moving)
         there += [1] * (int(self.sizes["NM"]) * int(self.sizes["NG"]))
-        return f"static const unsigned char gr_there[] = {{{', '.join(map(str, there))}}};"
+        return [f"static const unsigned char gr_there[] = {{{', '.join(map(str, there))}}};"]

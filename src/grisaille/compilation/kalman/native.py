@@ -9,10 +9,10 @@ import numpy as np
 from grisaille.compilation.kalman.passing import FilterPass, Floats, PassResult
 from grisaille.compilation.library import Library
 
-_NUMBERS = {"n_cells", "directions", "condition", "doublings", "count", "failed"}
+_NUMBERS = {"n_cells", "directions", "condition", "doublings", "terms", "count", "failed"}
 _NAMES = (
     "n_cells directions condition robust bounds stages steps signals sample given y mask scale q nominal dq s ds base "
-    "information innovations variances slopes kept tape lq doublings room work count failed"
+    "information innovations variances slopes kept along tape lq doublings terms room work count failed"
 ).split()
 _LONG = np.dtype(ctypes.c_long)
 
@@ -45,14 +45,14 @@ class PreparedPass:
         g = self.given
         return FilterTask(
             n_cells=len(g.bounds) - 1, condition=int(g.condition), robust=g.robust,
-            doublings=g.doublings, q=q.ctypes.data, **self._addresses, **more,
+            doublings=g.doublings, terms=g.terms, q=q.ctypes.data, **self._addresses, **more,
         )  # fmt: skip
 
 
 def run_forward(
     library: Library, given: PreparedPass, q: Floats, s: Floats, ds: Floats, dq: Floats, keep: bool
 ) -> PassResult:
-    """The same as ``run_interpreted``."""
+    """The pass from s along directions ds, (ns, size), and dq, (ns, nq)."""
     result = PassResult.empty(given.given, s, ds, keep)
     ns, lanes = len(ds), _lanes(library)
     blocks = -(-ns // lanes)
@@ -87,7 +87,7 @@ def run_reverse(library: Library, given: PreparedPass, q: Floats, s: Floats) -> 
 
 
 def _answers(result: PassResult) -> dict[str, int | None]:
-    names = ("s", "base", "information", "innovations", "variances", "slopes", "kept")
+    names = ("s", "base", "information", "innovations", "variances", "slopes", "kept", "along")
     return {n: None if (a := getattr(result, n)) is None else a.ctypes.data for n in names}
 
 
