@@ -112,14 +112,14 @@ def surface(folder: Path) -> Iterator[Call]:
     # functions of models and data
     yield Call("gr.analyze", gr.analyze, {"model": model})
     yield Call("gr.well_posedness", gr.well_posedness, {"model": model})
-    yield Call("gr.simulate", gr.simulate, {"model": calm, "times": TIMES, "inputs": {"u": 1.0}, "compiled": False})
-    yield Call("gr.Simulator", gr.Simulator, {"model": calm, "times": TIMES, "compiled": False})
-    simulator = gr.Simulator(calm, TIMES, {"u": 1.0}, compiled=False)
+    yield Call("gr.simulate", gr.simulate, {"model": calm, "times": TIMES, "inputs": {"u": 1.0}})
+    yield Call("gr.Simulator", gr.Simulator, {"model": calm, "times": TIMES})
+    simulator = gr.Simulator(calm, TIMES, {"u": 1.0})
     yield Call("Simulator()", simulator, {"parameters": {"k": 0.5}})
     yield Call("Simulator.values", simulator.values, {"parameters": {"k": 0.5}})
     steps = gr.Simulator(calm, TIMES, {"u": 1.0}, method="frozen", step=0.5)
     yield Call("Simulator.gradient", steps.gradient, {"weights": {"y": 1.0}, "by": ["k"]})
-    yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data, "compiled": False})
+    yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data})
     yield Call("gr.fit", gr.fit, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]})
     yield Call("gr.evaluate", gr.evaluate, {"model": calm, "experiments": data, "method": plain})
     yield Call(

@@ -30,7 +30,7 @@ def decay():
         x = gr.Variable(1.0, "m")
         equations = [gr.der(x) == -x]
 
-    return gr.simulate(Decay(), np.linspace(0, 1, 5), compiled=False)
+    return gr.simulate(Decay(), np.linspace(0, 1, 5))
 
 
 PICTURES = {

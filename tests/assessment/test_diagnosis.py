@@ -97,7 +97,7 @@ def test_missing_dynamics_show_in_the_input() -> None:
 
     t = np.linspace(0, 12, 61)
     u = np.sign(np.sin(1.1 * t))
-    truth = gr.simulate(Two(), t, inputs={"u": u}, compiled=False).y.values
+    truth = gr.simulate(Two(), t, inputs={"u": u}).y.values
     data = gr.Experiment(t, {"u": u}, {"y": truth + 0.02 * np.random.default_rng(0).standard_normal(61)})
     found = gr.fit(Lag(), data, ["k", "tau"], METHOD).diagnose()
     verdict = next(v for v in found.verdicts if v.test == "input u")

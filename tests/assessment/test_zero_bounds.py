@@ -79,7 +79,7 @@ def test_a_logarithm_does_not_run_towards_its_bound(method: gr.Estimator) -> Non
         equations = [der(x) == -k * x - s * x**3 + w]
 
     t = np.linspace(0, 4, 15)
-    course = gr.simulate(Shaken(k=0.6, s=gr.Parameter(-0.15)), t, compiled=False)["x"].values
+    course = gr.simulate(Shaken(k=0.6, s=gr.Parameter(-0.15)), t)["x"].values
     data = gr.Experiment(t, {}, {"y": course + 0.02 * np.random.default_rng(2).standard_normal(15)})
     fit = gr.fit(Shaken(), data, ["k", "s"], method)
     row = fit.parameters.loc["s"]

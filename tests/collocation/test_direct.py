@@ -99,7 +99,7 @@ def test_chaotic_model_begins_in_the_data_where_its_simulation_is_far_away() -> 
         equations = [der(x) == s * (y - x) + wx, der(y) == x * (r - z) - y + wy, der(z) == x * y - b * z + wz]
 
     times = np.linspace(0.0, 5.0, 101)
-    run = gr.simulate(Lorenz(), times, realizations=1, seed=2, noise=True, compiled=False)
+    run = gr.simulate(Lorenz(), times, realizations=1, seed=2, noise=True)
     record = gr.Experiment(times, {}, {n: run[n].to_numpy().reshape(-1) for n in ("o", "o2")})
     found = program(Lorenz(), record, ["s", "r", "b"], {"s": 9.0, "r": 25.0, "b": 2.5}).solve()
     errors = np.sqrt(np.diag(found.covariance))

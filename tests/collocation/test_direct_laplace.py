@@ -55,7 +55,7 @@ class Coloured(gr.Model):
 
 def test_coloured_integrated_and_correlated_disturbances_have_the_likelihood_of_the_filter() -> None:
     times = np.linspace(0.0, 6.0, 25)
-    run = gr.simulate(Coloured(), times, realizations=1, seed=4, noise=True, compiled=False)
+    run = gr.simulate(Coloured(), times, realizations=1, seed=4, noise=True)
     record = gr.Experiment(times, {}, {n: run[n].to_numpy().reshape(-1) for n in ("y1", "y2")})
     names = ["k", "scale(slow)", "scale(drift)"]
     values = {"k": 0.6, "scale(slow)": 0.4, "scale(drift)": 0.15}

@@ -97,7 +97,7 @@ def tank_data(random, level=INPUT, step=2e-3):
 
 
 def simulated(model, times, seed=4):
-    run = gr.simulate(model, times, realizations=1, seed=seed, noise=True, step=1e-2, compiled=False)
+    run = gr.simulate(model, times, realizations=1, seed=seed, noise=True, step=1e-2)
     return gr.Experiment(times, {}, {"y": run["y"].values[0]})
 
 

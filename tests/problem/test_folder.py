@@ -10,6 +10,7 @@ from problem.folders import changed, write
 
 import grisaille as gr
 from grisaille.problem.creating import create, templates
+from grisaille.problem.methods import make_method
 from grisaille.problem.studies import at_values
 
 
@@ -79,11 +80,11 @@ def test_the_truth_of_a_study_is_in_the_model(tmp_path: Path) -> None:
     model = gr.load_problem(write(tmp_path)).model
     moved = at_values(model, {"k": 0.7, "scale(w)": 0.3, "start(level)": 2.0}, with_starts=True)
     assert moved.parameters["k"].value == 0.7
-    result = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, compiled=False)
+    result = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0})
     assert float(result["level"][0]) == 2.0
-    wide = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, realizations=1, seed=1, compiled=False)
-    once = gr.simulate(model, [0.0, 1.0], inputs={"inflow": 0.0}, parameters={"scale(w)": 0.3}, realizations=1, seed=1,
-                       )  # fmt: skip
+    wide = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, realizations=1, seed=1)
+    given = {"inputs": {"inflow": 0.0}, "parameters": {"scale(w)": 0.3}, "realizations": 1, "seed": 1}
+    once = gr.simulate(model, [0.0, 1.0], **given)
     np.testing.assert_allclose(wide["w"], once["w"])
 
 
@@ -118,3 +119,7 @@ def test_new_folders_overwrite_nothing(tmp_path: Path) -> None:
         create("two-tanks", tmp_path / "new")
     with pytest.raises(gr.DataError, match="there is no folder"):
         create("two-tank", tmp_path / "a" / "b")
+
+
+def test_folders_that_ask_for_interpreted_models_are_read() -> None:
+    assert make_method("OutputError", {"compiled": False, "rtol": 1e-7}, None) == gr.OutputError(rtol=1e-7)

@@ -29,7 +29,7 @@ def _study(**options):
 def test_data_are_drawn_on_the_grid_asked_for() -> None:
     study = _study(step=0.02)
     seed = int(study.table["seed"][0])
-    same = gr.simulate(Wandering(), TIMES, realizations=1, seed=seed, step=0.02, noise=True, rtol=1e-7, compiled=False)
+    same = gr.simulate(Wandering(), TIMES, realizations=1, seed=seed, step=0.02, noise=True, rtol=1e-7)
     np.testing.assert_allclose(study.data(0)[0].outputs["y"].values, same["y"].values.reshape(-1), rtol=1e-12)
     assert not np.allclose(study.data(0)[0].outputs["y"].values, _study().data(0)[0].outputs["y"].values)
 

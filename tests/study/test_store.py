@@ -118,3 +118,12 @@ def test_methods_are_known_by_the_options_that_were_chosen() -> None:
     assert _chosen(gr.Collocation(debias=True)) == "Collocation(criterion='amle', debias=True)"
     assert _chosen(gr.Collocation(criterion="ipda", knots=[1.0])) == "Collocation(criterion='ipda', knots=(1.0,))"
     assert _chosen(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"
+    assert _chosen(gr.OutputError(compiled=True)) == "OutputError()"
+
+
+def test_stores_that_name_interpreted_runs_go_on(tmp_path: Path) -> None:
+    told = {"method": "OutputError(rtol=1e-09, compiled=False)", "seed": "1"}
+    Store(tmp_path / "s.db", told, ["a"]).close()
+    Store(tmp_path / "s.db", {**told, "method": "OutputError(rtol=1e-09)"}, ["a"]).close()
+    with pytest.raises(EstimationError, match="holds another study"):
+        Store(tmp_path / "s.db", {**told, "method": "OutputError()"}, ["a"])

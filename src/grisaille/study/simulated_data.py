@@ -48,7 +48,6 @@ class Simulated(OtherData):
     noise: dict[str, float]
     """Standard deviations instead of those that the model declares."""
     rtol: float
-    compiled: bool | None
     step: float | None = None
     """Largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``."""
     start_covariances: tuple[np.ndarray, ...] = ()
@@ -105,7 +104,7 @@ class Simulated(OtherData):
         signals, hold = experiment.input_signals()
         return simulate(
             self.model, experiment.grid(), inputs=signals, hold=hold, parameters=dict(experiment.constants),
-            start=known_starts(experiment), rtol=self.rtol, compiled=self.compiled, **chosen,
+            start=known_starts(experiment), rtol=self.rtol, **chosen,
         )  # fmt: skip
 
     def _begun(self, experiment: Any, seed: int, k: int) -> xr.Dataset:
@@ -116,9 +115,8 @@ class Simulated(OtherData):
             sensitivities=(),
         )  # fmt: skip
         options = EnsembleOptions(
-            1, seed=seed, step=self.step, rtol=self.rtol, compiled=self.compiled,
-            start_covariance=self.start_covariances[k],
-        )  # fmt: skip
+            1, seed=seed, step=self.step, rtol=self.rtol, start_covariance=self.start_covariances[k]
+        )
         return simulate_ensemble(posed, options, noise=False, strict=True, progress=False)
 
     @staticmethod

@@ -57,7 +57,7 @@ class FitzHughNagumo(gr.Model):
 
 
 def record(model: gr.Model, times: np.ndarray = TIMES, seed: int = 3, inputs: dict | None = None) -> gr.Experiment:
-    found = gr.simulate(model, times, inputs=inputs, realizations=1, seed=seed, noise=True, compiled=False)
+    found = gr.simulate(model, times, inputs=inputs, realizations=1, seed=seed, noise=True)
     outputs = {n: found[n].values.ravel() for n in ("y", "y1", "y2") if n in found}
     return gr.Experiment(times, inputs or {}, outputs)
 
@@ -142,7 +142,7 @@ def test_gaps_weights_and_own_times_of_outputs() -> None:
 
 
 def test_exact_data_give_exact_parameters() -> None:
-    exact = gr.simulate(Tank(a=0.6), TIMES, {"u": STEP}, rtol=1e-11, compiled=False)["y"].values
+    exact = gr.simulate(Tank(a=0.6), TIMES, {"u": STEP}, rtol=1e-11)["y"].values
     data = gr.Experiment(TIMES, {"u": STEP}, {"y": exact})
     fit = gr.fit(
         Tank(w=gr.Disturbance(gr.spectra.white(), scale=0.01)),

@@ -34,7 +34,7 @@ class Growth(gr.Model):
 
 @pytest.fixture(scope="module")
 def data() -> gr.Experiment:
-    run = gr.simulate(Growth(), TIMES, realizations=1, seed=2, noise=True, compiled=False)
+    run = gr.simulate(Growth(), TIMES, realizations=1, seed=2, noise=True)
     return gr.Experiment(TIMES, {}, {"y": run["y"].values.ravel()})
 
 

@@ -32,7 +32,7 @@ from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Integrated, held, refuse_interpreted
+from grisaille.simulation.integrated import Integrated, held
 from grisaille.simulation.integration import Run
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.sizes import Sizes, run_in_own_sizes
@@ -67,12 +67,10 @@ class TaskEngine:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        if setting.system.reactions is not None:
-            refuse_interpreted(setting.system, setting.compiled)
         key = Same(setting.system), tuple(self.moving), len(setting.dp)
         self.form: Integrated = _FORMS.get(key, self._form)
         self.table = on_grid(fixed_table(setting), setting.grid)
-        self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
+        self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)))
         self.columns = list(setting.observed)
         self.ends = np.zeros((0, setting.system.nx))
         self.reasons: dict[int, str] = {}
@@ -175,9 +173,7 @@ class TaskEngine:
             y[i, : done.size] = task.y[done][:, self.columns]
             sy[i, : done.size] = task.sy[done][:, :, self.columns]
 
-        # the interpreted integrators hold the interpreter's lock anyway
-        workers = (s.threads or processors()) if self.kernel.is_compiled else 1
-        with ThreadPoolExecutor(max_workers=workers) as pool:
+        with ThreadPoolExecutor(max_workers=s.threads or processors()) as pool:
             for _ in pool.map(one, range(members.size)):
                 interrupts.check()
         good = [i for i in range(members.size) if failed[i] < 0 and i not in left_out]
