@@ -13,9 +13,9 @@ from grisaille.compilation.kernel_source import dense_kind, shared_source
 from grisaille.compilation.library import Source, prepare
 from grisaille.compilation.schemes import AUTO, FROZEN
 
-KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E")
-"""What a model may have: implicit unknowns, hidden constraints, switches, bends, relations that are held
-(gr_linked.h)."""
+KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E", "HAS_W")
+"""What a model may have: implicit unknowns, hidden constraints, switches, bends, relations that are held, clauses of
+events (gr_linked.h)."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,6 @@ def _sources() -> list[Source]:
 
 
 def _is_usual(kind: Mapping[str, int]) -> bool:
-    """Relations that are held have shares among the implicit unknowns. With hidden constraints beside them, or bends of
-    their gaps, models are few: theirs are built when they are asked for."""
-    return not kind["HAS_E"] or kind["HAS_Z"] > kind["HAS_C"]
+    """Relations that are held have shares among the implicit unknowns, and clauses of events have such relations. With
+    hidden constraints beside them, or bends of their gaps, models are few: theirs are built when they are asked for."""
+    return kind["HAS_Z"] > kind["HAS_C"] if kind["HAS_E"] else not kind["HAS_W"]
