@@ -1,5 +1,7 @@
 """Integrators that are linked to the functions of small models, and those built in one file where steps are many."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel_source import can_be_linked, linked_kind
 from grisaille.compilation.library import prepare
 from grisaille.compilation.schemes import all_schemes
-from grisaille.compilation.warm_up import _sources, warm_up
+from grisaille.compilation.warm_up import PROGRAMS, _sources, warm_up
 from grisaille.structure.prepared import structure_of
 
 pytestmark = pytest.mark.compiled
@@ -228,9 +230,12 @@ def test_a_warm_up_builds_each_integrator_once(monkeypatch, tmp_path):
     monkeypatch.setenv("GRISAILLE_OPTIMIZATION", "-O0")
     few = _sources()[:2]
     monkeypatch.setattr("grisaille.compilation.warm_up._sources", lambda: few)
-    assert [warm_up().built, warm_up().built] == [2, 0]
-    assert "2 integrators" in str(warm_up())
+    count = len(few) + len(PROGRAMS)
+    assert [warm_up().built, warm_up().built] == [count, 0]
+    assert f"{count} integrators" in str(warm_up())
     assert not prepare(few[0])
+    package = Path(gr.__file__).parent
+    assert sorted(PROGRAMS) == sorted(file.relative_to(package).as_posix() for file in package.rglob("*.c"))
 
 
 def test_models_beyond_the_room_of_linked_events_are_built_in_one_file(monkeypatch):

@@ -48,6 +48,9 @@ QUICK = "-O1"
 """For what is linked so that it is there soon: integrators of small models, two thirds of the time of -O2, and their
 functions. What runs long is built again as one file (``integrators``)."""
 
+DRAFT = "-Og"
+"""For filters that are linked to nothing and are to be there soon: two fifths of the time of -O2."""
+
 MAIN = "model.c"
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(gr_\w+\.h)"', re.MULTILINE)
@@ -111,6 +114,11 @@ def can_build(parts: Sequence[Source]) -> bool:
     return find_compiler() is not None or cache.find(_what(parts), None) is not None
 
 
+def is_built(parts: Sequence[Source]) -> bool:
+    """Whether a library of these is in the cache."""
+    return not is_switched_off() and cache.find(_what(parts), _made_with(find_compiler())) is not None
+
+
 def prepare(part: Source) -> bool:
     """Builds the object of a part that many models are linked to, unless it is in the cache; says whether it did."""
     compiler = find_compiler()
@@ -134,6 +142,8 @@ class Source:
     """Run so many times that it is optimized even where what is built quickly is asked for."""
     is_quick: bool = False
     """Whether it is to be there soon rather than to run quickly."""
+    is_draft: bool = False
+    """The same of a filter."""
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -142,7 +152,9 @@ class Source:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        ours = self.shared or (QUICK if self.is_quick or self.instructions > LONG else "-O2")
+        ours = self.shared or (
+            DRAFT if self.is_draft else QUICK if self.is_quick or self.instructions > LONG else "-O2"
+        )
         found = flags(ours if self.once else _optimization(ours, self.often or self.shared == QUICK))
         return (*found, FOR_DEBUGGERS) if is_debugging() else found
 

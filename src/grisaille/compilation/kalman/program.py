@@ -22,15 +22,18 @@ import casadi as ca
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function, flat_over_points
+from grisaille.compilation.kalman.builds import FilterLibrary, build_filter
 from grisaille.compilation.kalman.directions import reversed_function, with_directions
 from grisaille.compilation.kalman.loops import MOST_STATES, FilterLoops
-from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.library import no_compiler
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
 
 STEP = ("t", "h", "s", "ua", "um", "ub", "q", "nominal")
 SETTLE = ("t", "s", "u", "q", "nominal")
 UPDATE = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
+TERMS = 26
+"""Products of matrices in a linearised step, about."""
 LONGEST = 25_000
 """Instructions that are written out from which on nothing is compiled: a compiler would need minutes."""
 SHORT = 500
@@ -165,23 +168,23 @@ class FilterProgram:
         return Cache(16)
 
     @cached_property
-    def forward(self) -> Library | None:
+    def forward(self) -> FilterLibrary | None:
         """Compiled with forward derivatives; ``None``: interpret."""
         return self._library(self.forward_source)
 
     @cached_property
-    def reverse(self) -> Library | None:
+    def reverse(self) -> FilterLibrary | None:
         """Compiled with reverse derivatives."""
         return self._library(self.reverse_source)
 
-    def _library(self, source: Callable[[], str]) -> Library | None:
+    def _library(self, source: Callable[[], str]) -> FilterLibrary | None:
         if self.wanted is False:
             return None
         length = self.text_length
         states = int(self.loops.sizes["NM"]) if self.loops else self.formulas.n
         if self.wanted is None and (length > LONGEST or states > MOST_STATES):
             return None
-        library = build_library(source(), 5 * length, often=True)
+        library = build_filter(source(), 5 * length, self.instructions + TERMS * self.product)
         if library is None and self.wanted:
             raise no_compiler()
         return library
