@@ -44,6 +44,7 @@ LEFT_OUT = {
     "rod 300": ("KalmanML", "Collocation"),
     "friction": ("SimulatedPEM", "KalmanML", "Collocation"),
     "thermostat": ("SimulatedPEM", "KalmanML", "Collocation"),
+    "ball": ("SimulatedPEM", "KalmanML", "Collocation"),
 }
 """Full covariances, or thousands of unknowns: not a matter of the compiler; and what has no disturbance."""
 
@@ -131,6 +132,19 @@ class Thermostat(gr.Model):
     equations = [der(T) == -k * (T - 10.0) + where(T < m, 8.0, 0.0)]
 
 
+class Ball(gr.Model):
+    """Bounces: clauses of events."""
+
+    k, g = gr.Parameter(0.8, bounds=(0.1, 1.0)), gr.Parameter(9.81)
+    h, v, bounces = gr.Variable(start=8.0), gr.Variable(start=0.0), gr.Discrete(0)
+    y = gr.Output(h, noise=0.02)
+    equations = [
+        der(h) == v,
+        der(v) == -g,
+        gr.when(h < 0, gr.reinit(v, -k * gr.pre(v)), bounces == gr.pre(bounces) + 1),
+    ]
+
+
 def rod(n: int) -> gr.Model:
     """Heat along a rod of n cells."""
 
@@ -156,6 +170,7 @@ MODELS: dict[str, tuple[Callable[[], gr.Model], float]] = {
     "motor": (Motor, 6.0),
     "friction": (Friction, 6.0),
     "thermostat": (Thermostat, 6.0),
+    "ball": (Ball, 6.0),
     "rod 20": (lambda: rod(20), 0.5),
     "rod 300": (lambda: rod(300), 0.5),
 }

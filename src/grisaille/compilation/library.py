@@ -186,7 +186,11 @@ def _install(compiler: Compiler | None, parts: Sequence[Source], build: Callable
     made_with = _made_with(compiler)
     if compiler is None or made_with is None:
         raise no_compiler()
-    return cache.install(_what(parts), made_with, build(compiler))
+    what = _what(parts)
+    if len(parts) > 1:  # objects are waited for, one by one
+        return cache.install(what, made_with, build(compiler))
+    with cache.building(what):
+        return cache.find(what, made_with) or cache.install(what, made_with, build(compiler))
 
 
 def _linked(compiler: Compiler, parts: Sequence[Source]) -> bytes:
@@ -203,13 +207,23 @@ def _kept(source: Source) -> Path | None:
 
 def _object(compiler: Compiler, source: Source) -> bytes:
     what, made_with = _what([source]), cache.digest([compiler.identity])
+    found = _kept_object(what, made_with)
+    if found is not None:
+        return found
+    with cache.building(what):
+        found = _kept_object(what, made_with)
+        if found is None:
+            found = compiler.compile(source.files, MAIN, source.flags, _kept(source))
+            cache.install(what, made_with, found, suffix=OBJECT)
+    return found
+
+
+def _kept_object(what: str, made_with: str) -> bytes | None:
     # another process that makes room may remove it at any time
     with contextlib.suppress(FileNotFoundError):
         if (path := cache.find(what, made_with, OBJECT)) is not None:
             return path.read_bytes()
-    built = compiler.compile(source.files, MAIN, source.flags, _kept(source))
-    cache.install(what, made_with, built, suffix=OBJECT)
-    return built
+    return None
 
 
 def _optimization(ours: str, often: bool) -> str:
