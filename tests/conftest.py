@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import matplotlib
@@ -11,6 +12,12 @@ import pytest
 from grisaille.compilation.compiler import find_compiler
 
 matplotlib.use("Agg")
+BEGIN = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--no-more-after``: what ``scripts/check quick`` has no time for is left to continuous integration."""
+    parser.addoption("--no-more-after", type=float, metavar="SECONDS", help="skip tests that would begin later")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,6 +30,16 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.cache.mkdir("compiled-models")
     folder.chmod(0o700)
     os.environ["GRISAILLE_CACHE"] = str(folder)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[BEGIN] = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seconds = item.config.getoption("--no-more-after")
+    if seconds is not None and time.monotonic() - item.config.stash[BEGIN] > seconds:
+        pytest.skip(f"not begun within {seconds:.0f} s: continuous integration runs it")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ from grisaille.numerics.quadratic import Quadratic, Squares, bounded_step
 from grisaille.optimization.criterion import E
 from grisaille.optimization.search import LIMIT, STALLED, Outcome, Search
 
-VANISHED = "the predicted gain vanished"
+VANISHED = "the predicted decrease is below the tolerance"
 STUCK = "no step lowers the objective, however short"
 MISSED = "the model no longer predicts what a step gains"
 ENOUGH = 1e-4

@@ -10,8 +10,6 @@ import numpy as np
 from grisaille.calling import checked
 from grisaille.errors import DataError
 from grisaille.simulation.assertions import check_rows
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
-from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.posing import pose, warn_of_missed_starts
 from grisaille.simulation.runs import Solver
 from grisaille.simulation.settings import remembered
@@ -112,6 +110,8 @@ def simulate(
     array([0.5  , 1.877, 2.712, 3.219, 3.526])
     """
     if realizations is not None:
+        from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
+
         posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
         options = EnsembleOptions(
             realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
@@ -131,4 +131,8 @@ def simulate(
     point = finished.prepared.point
     warn_of_missed_starts(point)
     check_rows(model, result, point.known, rtol, strict=strict)
-    return with_noise(result, point.structure.model, point.known, seed) if noise else result
+    if noise:
+        from grisaille.simulation.measurement_noise import with_noise
+
+        return with_noise(result, point.structure.model, point.known, seed)
+    return result

@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
@@ -29,6 +29,9 @@ from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.integration import COMPILED_SLICE, Run
 from grisaille.structure.starts.initialization import Initializer
 from grisaille.structure.system import System
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 Floats = NDArray[np.float64]
 SMALL = 100.0
@@ -143,6 +146,8 @@ class Sizes:
 
     def _slopes(self, kernel: Kernel, task: Task) -> csc_array:
         """Sizes of the derivatives of rates and residuals by (x, z), where a run stands."""
+        from scipy.sparse import csc_array
+
         u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if task.n_breaks else np.zeros(0)
         return csc_array(abs(kernel.jacobian(task.t, task.x, task.z, u, task.p)))
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from grisaille.cache import Same
 from grisaille.compilation.frozen import FusedStep, build_step
@@ -31,6 +31,9 @@ from grisaille.structure.delays.moving_breaks import RATE
 from grisaille.structure.delays.moving_signals import with_moving_signals
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 NUMBERS = 1 << 23

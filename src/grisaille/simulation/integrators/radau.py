@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lu_factor, lu_solve
 
 from grisaille.compilation.task import Status, Task
 from grisaille.numerics import sides
@@ -127,6 +126,8 @@ class Step:
 
     def factor(self, h: float) -> None:
         """γ/h M − J and (α + iβ)/h M − J."""
+        from scipy.linalg import lu_factor
+
         if self.h_factored > 0 and abs(h - self.h_factored) <= 1e-9 * h:
             return
         self.h_factored = 0.0
@@ -144,6 +145,8 @@ class Step:
 
     def transformed_solve(self, h: float, W: Floats, G: Floats) -> Floats:
         """Newton's update of W for M Z = h A g(Z), given the values G = g(Z)."""
+        from scipy.linalg import lu_solve
+
         real, pair = self.matrices
         nx, R = self.kernel.nx, TI @ G
         R[0, :nx] -= GAMMA / h * W[0, :nx]

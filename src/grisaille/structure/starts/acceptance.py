@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from grisaille.structure.starts.problem import StartProblem, row_sizes
 
 if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
     from grisaille.structure.starts.search import Part
 
 RELATIVE = 1e-9
