@@ -47,6 +47,9 @@ QUICK = "-O1"
 """For what is linked so that it is there soon: integrators of small models, two thirds of the time of -O2, and their
 functions. What runs long is built again as one file (``integrators``)."""
 
+DRAFT = "-Og"
+"""For filters that are linked to nothing and are to be there soon: two fifths of the time of -O2."""
+
 MAIN = "model.c"
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(gr_\w+\.h)"', re.MULTILINE)
@@ -108,6 +111,11 @@ def can_build(parts: Sequence[Source]) -> bool:
     return find_compiler() is not None or cache.find(_what(parts), None) is not None
 
 
+def is_built(parts: Sequence[Source]) -> bool:
+    """Whether a library of these is in the cache."""
+    return not is_switched_off() and cache.find(_what(parts), _made_with(find_compiler())) is not None
+
+
 def prepare(part: Source) -> bool:
     """Builds the object of a part that many models are linked to, unless it is in the cache; says whether it did."""
     compiler = find_compiler()
@@ -131,6 +139,8 @@ class Source:
     """Run so many times that it is optimized even where what is built quickly is asked for."""
     is_quick: bool = False
     """Whether it is to be there soon rather than to run quickly."""
+    is_draft: bool = False
+    """The same of a filter."""
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -139,7 +149,9 @@ class Source:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        ours = self.shared or (QUICK if self.is_quick or self.instructions > LONG else "-O2")
+        ours = self.shared or (
+            DRAFT if self.is_draft else QUICK if self.is_quick or self.instructions > LONG else "-O2"
+        )
         found = flags(ours if self.once else _optimization(ours, self.often or self.shared == QUICK))
         return (*found, FOR_DEBUGGERS) if is_debugging() else found
 
@@ -171,7 +183,11 @@ def _install(compiler: Compiler | None, parts: Sequence[Source], build: Callable
     made_with = _made_with(compiler)
     if compiler is None or made_with is None:
         raise no_compiler()
-    return cache.install(_what(parts), made_with, build(compiler))
+    what = _what(parts)
+    if len(parts) > 1:  # objects are waited for, one by one
+        return cache.install(what, made_with, build(compiler))
+    with cache.building(what):
+        return cache.find(what, made_with) or cache.install(what, made_with, build(compiler))
 
 
 def _linked(compiler: Compiler, parts: Sequence[Source]) -> bytes:
@@ -188,13 +204,23 @@ def _kept(source: Source) -> Path | None:
 
 def _object(compiler: Compiler, source: Source) -> bytes:
     what, made_with = _what([source]), cache.digest([compiler.identity])
+    found = _kept_object(what, made_with)
+    if found is not None:
+        return found
+    with cache.building(what):
+        found = _kept_object(what, made_with)
+        if found is None:
+            found = compiler.compile(source.files, MAIN, source.flags, _kept(source))
+            cache.install(what, made_with, found, suffix=OBJECT)
+    return found
+
+
+def _kept_object(what: str, made_with: str) -> bytes | None:
     # another process that makes room may remove it at any time
     with contextlib.suppress(FileNotFoundError):
         if (path := cache.find(what, made_with, OBJECT)) is not None:
             return path.read_bytes()
-    built = compiler.compile(source.files, MAIN, source.flags, _kept(source))
-    cache.install(what, made_with, built, suffix=OBJECT)
-    return built
+    return None
 
 
 def _optimization(ours: str, often: bool) -> str:

@@ -15,8 +15,9 @@ from functools import cached_property
 
 import casadi as ca
 
+from grisaille.compilation.kalman.builds import FilterLibrary, build_filter
 from grisaille.compilation.kalman.directions import reversed_function, with_directions
-from grisaille.compilation.library import Library, build_library
+from grisaille.compilation.library import Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
 
@@ -82,9 +83,9 @@ class FilterLoops:
         return sum(int(f.function.n_instructions()) for f in self.functions)
 
     @cached_property
-    def values(self) -> Library:
+    def values(self) -> FilterLibrary:
         """The compiled pass without derivatives."""
-        return build_library(self.source("values"), self.text_length, often=True)
+        return build_filter(Source(self.source("values"), self.text_length, often=True), self.instructions)
 
     def source(self, derivatives: str) -> str:
         """The C file with ``"forward"`` or ``"reverse"`` derivatives, or ``"values"`` alone. No name of the user's is

@@ -22,15 +22,18 @@ import casadi as ca
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
+from grisaille.compilation.kalman.builds import FilterLibrary, build_filter
 from grisaille.compilation.kalman.directions import reversed_function, with_directions
 from grisaille.compilation.kalman.loops import FilterLoops
-from grisaille.compilation.library import Library, Source, build_linked
+from grisaille.compilation.library import Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
 
 STEP = ("t", "h", "s", "ua", "um", "ub", "q", "nominal")
 SETTLE = ("t", "s", "u", "q", "nominal")
 UPDATE = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
+TERMS = 26
+"""Products of matrices in a linearised step, about."""
 LONGEST = 25_000
 """Instructions that are written out from which on nothing is optimized: a compiler would need minutes."""
 SHORT = 500
@@ -164,20 +167,20 @@ class FilterProgram:
         return Cache(16)
 
     @cached_property
-    def forward(self) -> Library:
+    def forward(self) -> FilterLibrary:
         """Compiled with forward derivatives."""
         return self._library(self.forward_source)
 
     @cached_property
-    def reverse(self) -> Library:
+    def reverse(self) -> FilterLibrary:
         """Compiled with reverse derivatives."""
         return self._library(self.reverse_source)
 
-    def _library(self, text: Callable[[], str]) -> Library:
-        return build_linked([self.source(text())])
+    def _library(self, text: Callable[[], str]) -> FilterLibrary:
+        return build_filter(self.source(text()), self.instructions + TERMS * self.product)
 
     def source(self, text: str) -> Source:
-        """Return a C file of this program as it is compiled."""
+        """Return a C file of this program as it is compiled in the end."""
         length = self.text_length
         return Source(text, 5 * length, shared="-O0") if length > LONGEST else Source(text, 5 * length, often=True)
 

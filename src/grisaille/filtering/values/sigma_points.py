@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
+from grisaille.compilation.kalman.builds import FilterLibrary
 from grisaille.compilation.kalman.loops import FilterLoops
 from grisaille.compilation.kalman.native import PreparedPass, run_forward
 from grisaille.compilation.kalman.passing import PassResult
-from grisaille.compilation.library import Library
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.filter import Derivatives
 from grisaille.filtering.formulation import formulate
@@ -34,7 +34,7 @@ class SigmaPointValues(ExtendedFilter):
         return run_forward(self.library, given, q, s[0], s[1:], dq, keep)
 
     @property
-    def library(self) -> Library:
+    def library(self) -> FilterLibrary:
         """The compiled pass."""
         if self.newton not in self._by_newton:
             formulation = formulate(self.model, replace(self.kind, constant=self._is_constant()))

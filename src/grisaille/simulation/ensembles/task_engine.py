@@ -131,14 +131,17 @@ class TaskEngine:
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
-        for slab in slabs:
-            parts = []
-            for members, made in self._blocks(slab, set(skip)):
-                interrupts.check()
-                parts.append(self._block(members, slab, made, moments, rows))
-                if progress is not None:
-                    progress(int(members[-1]) + 1, self.setting.count)
-            yield join_answers(parts)
+        # the interpreted integrators hold the interpreter's lock anyway
+        workers = (self.setting.threads or processors()) if self.kernel.is_compiled else 1
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            for slab in slabs:
+                parts = []
+                for members, made in self._blocks(slab, set(skip)):
+                    interrupts.check()
+                    parts.append(self._block(members, slab, made, moments, rows, pool))
+                    if progress is not None:
+                        progress(int(members[-1]) + 1, self.setting.count)
+                yield join_answers(parts)
 
     def _blocks(self, slab: slice, skip: set[int]) -> Iterator[tuple[NDArray[np.int64], Made]]:
         """Realizations that moments take up together, and what integrates one of them, named by its place."""
@@ -152,7 +155,9 @@ class TaskEngine:
 
             yield members, made
 
-    def _block(self, members: NDArray[np.int64], slab: slice, made: Made, moments: bool, rows: bool) -> Answer:
+    def _block(
+        self, members: NDArray[np.int64], slab: slice, made: Made, moments: bool, rows: bool, pool: ThreadPoolExecutor
+    ) -> Answer:
         s, n = self.setting, len(range(*slab.indices(self.setting.grid.kept.size)))
         y = np.full((members.size, n, len(self.columns)), np.nan)
         sy = np.full((members.size, n, len(s.dp), len(self.columns)), np.nan)
@@ -173,9 +178,8 @@ class TaskEngine:
             y[i, : done.size] = task.y[done][:, self.columns]
             sy[i, : done.size] = task.sy[done][:, :, self.columns]
 
-        with ThreadPoolExecutor(max_workers=s.threads or processors()) as pool:
-            for _ in pool.map(one, range(members.size)):
-                interrupts.check()
+        for _ in pool.map(one, range(members.size)):
+            interrupts.check()
         good = [i for i in range(members.size) if failed[i] < 0 and i not in left_out]
         part = Moments.of(y[good], sy[good]) if moments and good else None
         return Answer(y if rows else None, sy if rows else None, part, failed)
