@@ -66,7 +66,7 @@ def fingerprint(content: Content) -> str:
 
 
 def structure_key(content: Content) -> str:
-    """As :func:`fingerprint`, but numbers that are values of parameters, starts, scales and noises are left out."""
+    """Return a :func:`fingerprint` that leaves out the values of parameters, starts, scales and noises."""
     plain = _without_remarks(content)
     return digest(
         replace(

@@ -30,7 +30,7 @@ class RecordingNamespace(dict[str, Any]):
 
 
 class Recorder:
-    """What one call of an ``equations`` method wrote, and which classes' methods it went through."""
+    """Records what one call of an ``equations`` method wrote, and which classes' methods it went through."""
 
     def __init__(self) -> None:
         self.written: list[Any] = []

@@ -77,7 +77,7 @@ class When:
 
     @property
     def equations(self) -> tuple[Equation, ...]:
-        """Those among the actions."""
+        """Return those actions that are equations."""
         return tuple(a for c in self.clauses for a in c.actions if isinstance(a, Equation))
 
     def __bool__(self) -> NoReturn:

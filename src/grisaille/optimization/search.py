@@ -37,7 +37,7 @@ STALL_GAIN = 0.01
 
 @dataclass(frozen=True)
 class Outcome(Generic[E]):
-    """Where an optimizer stopped and why."""
+    """The point at which an optimizer stopped, and why."""
 
     evaluation: E
     stopped_well: bool

@@ -57,7 +57,7 @@ class Findings:
 
     @contextmanager
     def catching(self, place: Place) -> Iterator[None]:
-        """What the package refuses inside becomes a finding."""
+        """Turn errors of the package that are raised inside into findings."""
         try:
             yield
         except GrisailleError as error:

@@ -19,7 +19,7 @@ MOST = 200
 
 @dataclass(frozen=True)
 class Path:
-    """Of one output: predictions at samples and in gaps; NaN where a gap is not predicted."""
+    """The path of one output: predictions at samples and in gaps; NaN where a gap is not predicted."""
 
     times: np.ndarray
     predicted: np.ndarray

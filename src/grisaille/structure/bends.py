@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RateBends:
-    """Where the rates of states bend with states alone, and the rates, as functions of (t, x, u, p)."""
+    """The gaps at which the rates of states bend with states alone, and the rates, as functions of (t, x, u, p)."""
 
     gaps: ca.SX
     values: ca.Function

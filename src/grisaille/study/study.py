@@ -28,7 +28,7 @@ class Study:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What was estimated."""
+        """Return the names of what was estimated."""
         return self._prepared.layout.names
 
     @property

@@ -24,7 +24,7 @@ FULL = "full"
 
 @dataclass
 class Covariances:
-    """Of the outputs of a class, with the unknown correlations among them."""
+    """The noise covariances of the outputs of a class, with the unknown correlations among them."""
 
     formulas: dict[Pair, Expression] = field(default_factory=dict)
     correlations: dict[str, FlatParameter] = field(default_factory=dict)
