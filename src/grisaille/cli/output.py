@@ -1,4 +1,4 @@
-"""What a command says: text for people, or one JSON object for programs; progress only on a terminal."""
+"""Output of commands: text for people, or one JSON object for programs; progress only on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is in an experiment, as a table and a few sentences."""
+"""Summarises an experiment in a table and a few sentences."""
 
 from __future__ import annotations
 

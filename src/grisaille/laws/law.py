@@ -1,4 +1,4 @@
-"""What a law is: a log-density, from which everything else can be computed, and closed forms where there are some.
+"""The base of all laws: a log-density, from which all else can be computed, and closed forms where there are some.
 
 A law is a frozen dataclass whose fields are its parameters. It has to give
 

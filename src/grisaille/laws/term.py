@@ -1,4 +1,4 @@
-"""What the priors of all unknowns add to a criterion at one point."""
+"""The term that the priors of all unknowns add to a criterion at one point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search minimises: a function of bounded unknowns, with its derivatives where they are asked for."""
+"""The criterion that a search minimises: a function of bounded unknowns, with derivatives where they are asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong or worth a look in a problem folder, each with its place."""
+"""Findings in a problem folder: errors and remarks, each with its place."""
 
 from __future__ import annotations
 

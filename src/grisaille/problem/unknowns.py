@@ -1,4 +1,4 @@
-"""What is estimated: names, guesses, bounds and priors of ``problem.toml``, each checked against the model."""
+"""Unknowns of ``problem.toml``: names, guesses, bounds and priors, each checked against the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model predicts where nothing was measured: its own path across gaps, not a chord between samples."""
+"""Paths that a model predicts across gaps in the measurements, instead of a chord between samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown while a fit runs: how far it is, and a sentence where it will take long.
+"""Shows the progress of a fit while it runs, and says so where it will take long.
 
 The time that is left is evaluations still to come, as many as the estimator takes usually (``Effort.cost``), times
 the seconds of one, which grow when derivatives come in: the mean of all so far or of the last few, whichever is longer.

@@ -68,7 +68,7 @@ class Tick:
 
 @dataclass(frozen=True, eq=False)
 class Reactions:
-    """What happens at events (``structure/whens.py``); formulas of (t, x, z, u, p) and of its own symbols."""
+    """The reactions to events (``structure/whens.py``): formulas of (t, x, z, u, p) and of their own symbols."""
 
     texts: tuple[str, ...]
     """The condition of each clause, as it was written."""

@@ -1,4 +1,4 @@
-"""What ``noise_covariance`` of a class returns, as formulas of pairs of outputs.
+"""Reads the result of a class's ``noise_covariance`` as formulas of pairs of outputs.
 
 {("y1", "y2"): 0.01}              a number or a formula
 "full"                            of all outputs unknown: a parameter ``correlation(a, b)`` of every pair

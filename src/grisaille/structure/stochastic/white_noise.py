@@ -1,4 +1,4 @@
-"""Where white noise may stand in a model, and where it must be said how it is read.
+"""Decides where white noise may stand in a model, and where its interpretation (Itô or Stratonovich) must be given.
 
 White noise has infinite variance at an instant; only its integral is a process. So it may
 
