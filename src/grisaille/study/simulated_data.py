@@ -69,7 +69,7 @@ class Simulated(OtherData):
         return {"noise": repr(sorted(self.noise.items())), **fine, **starts}
 
     def prepare(self, plan: Sequence[Any]) -> FlatModel:
-        """What all runs share; refuses what would make every run fail."""
+        """Prepare what all runs share, and refuse what would make every run fail."""
         if self._flat is None:
             flat = noisy_model(structure_of(self.model).model, self.noise, plan)
             if not flat.disturbances and not flat.noise_covariance and not self.start_covariances:
@@ -196,7 +196,7 @@ def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]
 
 
 def rows_of(experiment: Any) -> dict[str, np.ndarray]:
-    """Where each output's rows are on the grid."""
+    """Return the rows of each output on the grid."""
     grid = experiment.grid()
     return {n: np.searchsorted(grid, s.times) for n, s in experiment.outputs.items()}
 

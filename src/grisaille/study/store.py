@@ -164,7 +164,7 @@ def _is_odd(value: Any) -> bool:
 
 
 def describe_difference(key: str, there: str, here: str) -> str:
-    """What differs, entry by entry where both are tables."""
+    """Describe what differs, entry by entry where both are tables."""
     try:
         a, b = json.loads(there), json.loads(here)
     except ValueError:
