@@ -113,7 +113,7 @@ def can_build(parts: Sequence[Source]) -> bool:
 
 def is_built(parts: Sequence[Source]) -> bool:
     """Whether a library of these is in the cache."""
-    return not is_switched_off() and cache.find(_what(parts), _made_with(find_compiler())) is not None
+    return cache.find(_what(parts), _made_with(find_compiler())) is not None
 
 
 def prepare(part: Source) -> bool:

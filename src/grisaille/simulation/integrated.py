@@ -5,6 +5,7 @@ Relations are held between events (``structure/events.py``, gr_events.h).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from grisaille.simulation.events import LISTED
 from grisaille.simulation.past import past_of
 from grisaille.structure.delays.pasts import with_moving_past
 from grisaille.structure.events import HELD, Events
-from grisaille.structure.jumps import Jumps
+from grisaille.structure.jumps import Jump, Jumps
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 from grisaille.trial import Point
@@ -37,9 +38,13 @@ class Integrated:
 
     def is_exact(self, jumps: Jumps) -> bool:
         """Whether derivatives contain the share of every jump: all relations of states that jump are held."""
+        return self.is_exact_across(jumps.of_states)
+
+    def is_exact_across(self, crossed: Sequence[Jump]) -> bool:
+        """The same of some relations."""
         if self.events is None:
-            return not jumps.of_states
-        return self.events.is_dated and all(jump.kind in HELD for jump in jumps.of_states)
+            return not crossed
+        return self.events.is_dated and all(jump.kind in HELD for jump in crossed)
 
     def listing(self, plan: Plan[Functions]) -> Plan[Functions]:
         """The same plan, with a list of its events."""

@@ -74,6 +74,8 @@ def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "
         return f"{setting.system.signals[setting.system.has.pasts[0]].name} is kept on processors only"
     if setting.system.reactions is not None:
         return f"gr.when({setting.system.reactions.texts[0]}) is followed on processors only"
+    if setting.crossed:
+        return f"derivatives across '{setting.crossed[0].text}' are followed on processors only"
     if isinstance(engine, EngineMaker):
         return _unfit_for_integrators(setting, wanted)
     instructions = _instructions(setting)

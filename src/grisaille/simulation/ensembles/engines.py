@@ -30,6 +30,7 @@ from grisaille.simulation.ensembles.grid import Grid, stage_table
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_stages
 from grisaille.simulation.ensembles.starts import Starts
+from grisaille.structure.jumps import Jump
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -60,6 +61,8 @@ class Setting:
     """Factor of the white noise."""
     name: Callable[[ca.SX], str] = str
     """A formula of the system in the user's names."""
+    crossed: tuple[Jump, ...] = ()
+    """Relations of states across which the equations jump, where derivatives are to contain the share of the jumps."""
 
 
 @dataclass(frozen=True, eq=False)

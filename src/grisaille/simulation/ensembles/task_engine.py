@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import casadi as ca
 import numpy as np
@@ -19,11 +20,13 @@ from numpy.typing import NDArray
 from grisaille import interrupts
 from grisaille.cache import Cache, Same
 from grisaille.compilation.batch_native import processors
+from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.schemes import Among, Scheme
 from grisaille.compilation.task import Status, Task
+from grisaille.errors import ModelError
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 from grisaille.simulation import integration
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
@@ -67,7 +70,7 @@ class TaskEngine:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        key = Same(setting.system), tuple(self.moving), len(setting.dp)
+        key = Same(setting.system), tuple(self.moving), len(setting.dp), bool(setting.crossed)
         self.form: Integrated = _FORMS.get(key, self._form)
         self.table = on_grid(fixed_table(setting), setting.grid)
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)))
@@ -81,7 +84,8 @@ class TaskEngine:
         return str(self.solver.scheme)
 
     def _form(self) -> Integrated:
-        """With events where a model has its own; relations that only make it jump are stepped across."""
+        """With events where a model has its own, or where derivatives cross relations that make it jump; else these are
+        stepped across."""
         s = self.setting
         moved = with_moving_signals(s.system, self.moving, len(s.dp), "disturbance")
         carriers = ca.vertcat(moved.u[s.system.nu :], moved.p[s.system.np :])
@@ -90,8 +94,11 @@ class TaskEngine:
             """In the user's names, without what carries directions."""
             return s.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
 
-        events = hold_events(moved, named) if s.system.reactions is not None else None
-        return Integrated(moved, moved) if events is None else Integrated(events.before, events.system, events)
+        events = hold_events(moved, named) if s.system.reactions is not None or s.crossed else None
+        form = Integrated(moved, moved) if events is None else Integrated(events.before, events.system, events)
+        if not form.is_exact_across(s.crossed):
+            refuse_derivatives(s.crossed[0].text, "its instant is not known to derivatives")
+        return form
 
     @classmethod
     def prepared(
@@ -221,6 +228,30 @@ class TaskEngine:
             max_steps=2_000_000_000, fixed_step=self.solver.step, among=(self.solver.scheme,),
         )  # fmt: skip
         return plan if form.events is None else held(plan, form.events)
+
+
+def refuse_crossings_between_steps(s: Setting, posed: Point) -> None:
+    """Refuse derivatives where realizations cross jumps and are made with steps that cannot end there."""
+    why = ""
+    if s.white is not None and s.white.formula.noise.numel():
+        why = "under white noise there is no instant at which that happens"
+    elif s.white is not None:
+        why = "steps that solve implicit unknowns inside do not end there: take method='frozen'"
+    elif s.system.has.pasts:
+        why = "steps of models with delayed states do not end there"
+    elif s.compiled is False or is_switched_off():
+        why = "interpreted integrators know no events"
+    if why:
+        refuse_derivatives(s.crossed[0].text, why, posed.names[0])
+
+
+def refuse_derivatives(relation: str, why: str, name: str = "") -> NoReturn:
+    by = f" by '{name}'" if name else ""
+    raise ModelError(
+        f"The derivative{by} of realizations that cross '{relation}', where the equations jump, "
+        f"would be wrong: {why}. Replace the relation by a smooth formula (gr.smooth_sign, or a ramp with gr.minimum and "
+        f"gr.maximum), or take differences of simulations."
+    )
 
 
 def blocks_of(count: int) -> Iterator[NDArray[np.int64]]:
