@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from grisaille import interrupts
 from grisaille.cache import Cache, Same
 from grisaille.compilation.batch_native import processors
-from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.plan import Plan
@@ -138,9 +137,7 @@ class TaskEngine:
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
-        # the interpreted integrators hold the interpreter's lock anyway
-        workers = (self.setting.threads or processors()) if self.kernel.is_compiled else 1
-        with ThreadPoolExecutor(max_workers=workers) as pool:
+        with ThreadPoolExecutor(max_workers=self.setting.threads or processors()) as pool:
             for slab in slabs:
                 parts = []
                 for members, made in self._blocks(slab, set(skip)):
@@ -239,8 +236,6 @@ def refuse_crossings_between_steps(s: Setting, posed: Point) -> None:
         why = "steps that solve implicit unknowns inside do not end there: take method='frozen'"
     elif s.system.has.pasts:
         why = "steps of models with delayed states do not end there"
-    elif s.compiled is False or is_switched_off():
-        why = "interpreted integrators know no events"
     if why:
         refuse_derivatives(s.crossed[0].text, why, posed.names[0])
 
@@ -249,8 +244,8 @@ def refuse_derivatives(relation: str, why: str, name: str = "") -> NoReturn:
     by = f" by '{name}'" if name else ""
     raise ModelError(
         f"The derivative{by} of realizations that cross '{relation}', where the equations jump, "
-        f"would be wrong: {why}. Replace the relation by a smooth formula (gr.smooth_sign, or a ramp with gr.minimum and "
-        f"gr.maximum), or take differences of simulations."
+        f"would be wrong: {why}. Replace the relation by a smooth formula (gr.smooth_sign, or a ramp with gr.minimum "
+        f"and gr.maximum), or take differences of simulations."
     )
 
 
