@@ -127,3 +127,11 @@ def test_stores_that_name_interpreted_runs_go_on(tmp_path: Path) -> None:
     Store(tmp_path / "s.db", {**told, "method": "OutputError(rtol=1e-09)"}, ["a"]).close()
     with pytest.raises(EstimationError, match="holds another study"):
         Store(tmp_path / "s.db", {**told, "method": "OutputError()"}, ["a"])
+
+
+def test_stores_of_earlier_versions_go_on_and_of_later_ones_do_not(tmp_path: Path) -> None:
+    said = {"method": "OutputError()", "seed": "1", "grisaille": "0.10.0"}
+    Store(tmp_path / "s.db", said, ["a"]).close()
+    Store(tmp_path / "s.db", {**said, "grisaille": "0.11.2"}, ["a"]).close()
+    with pytest.raises(EstimationError, match=r"grisaille \(0\.10\.0 there, 0\.9\.0 here\)"):
+        Store(tmp_path / "s.db", {**said, "grisaille": "0.9.0"}, ["a"])

@@ -10,6 +10,8 @@ from typing import Any
 import grisaille
 from grisaille.study.task import Task
 
+_NUMBERED = re.compile(r"\d+(?:\.\d+)*")
+
 
 def header_of(task: Task) -> dict[str, str]:
     """Entries in the order in which differences are told."""
@@ -30,6 +32,14 @@ def header_of(task: Task) -> dict[str, str]:
 def without_compiled(method: str) -> str:
     """Return a header's method without ``compiled=``, which older stores name: models were interpreted on request."""
     return re.sub(r", compiled=(True|False)\b|\bcompiled=(True|False)(, )?", "", method)
+
+
+def is_earlier(version: str, than: str) -> bool:
+    """Return whether one version came before another: its stores are resumed, those of later ones are not."""
+    first, second = (_NUMBERED.match(text) for text in (version, than))
+    if first is None or second is None:
+        return False
+    return [int(n) for n in first[0].split(".")] < [int(n) for n in second[0].split(".")]
 
 
 def _text(value: Any) -> str:

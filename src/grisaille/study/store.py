@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import EstimationError
-from grisaille.study.header import without_compiled
+from grisaille.study.header import is_earlier, without_compiled
 from grisaille.study.task import Answer
 
 FORMAT, WITHOUT_SECONDS, WITHOUT_DIGESTS = "grisaille study 3", "grisaille study 2", "grisaille study 1"
@@ -70,6 +70,8 @@ class Store:
         check_header(self.path, there)
         if "method" in there:
             there["method"] = without_compiled(there["method"])
+        if is_earlier(there.get("grisaille", ""), header.get("grisaille", "")):
+            there["grisaille"] = header["grisaille"]
         differences = [
             describe_difference(key, there.get(key, "nothing"), header.get(key, "nothing"))
             for key in dict.fromkeys([*header, *there])
