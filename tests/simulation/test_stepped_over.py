@@ -65,8 +65,8 @@ def test_derivatives_across_bends_take_each_side_for_itself(method: str) -> None
 
 
 class Implied(gr.Model):
-    """A bump of unit area over an algebraic unknown, whose sides cancel in the derivative by c: with g = z + 0.1 z³ = s,
-    E = g'(c) + 0.3 w²/6."""
+    """A bump of unit area over an algebraic unknown, whose sides cancel in the derivative by c: E = g'(c) + 0.3 w²/6,
+    with s = g(z) = z + 0.1 z³."""
 
     c, w = gr.Parameter(5.03), 0.01
     s, E, z = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)

@@ -249,8 +249,8 @@ def refuse_derivatives(relation: str, why: str, name: str = "") -> NoReturn:
     by = f" by '{name}'" if name else ""
     raise ModelError(
         f"The derivative{by} of realizations that cross '{relation}', where the equations jump, "
-        f"would be wrong: {why}. Replace the relation by a smooth formula (gr.smooth_sign, or a ramp with gr.minimum and "
-        f"gr.maximum), or take differences of simulations."
+        f"would be wrong: {why}. Replace the relation by a smooth formula (gr.smooth_sign, or a ramp with gr.minimum "
+        f"and gr.maximum), or take differences of simulations."
     )
 
 
