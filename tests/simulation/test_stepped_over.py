@@ -108,6 +108,32 @@ def test_derivatives_of_realizations_across_bends() -> None:
     assert paths["d(E)"].isel(time=-1).values == pytest.approx(np.array([[0.1, -1.503]] * 2), rel=1e-6)
 
 
+def test_bumps_that_steps_under_white_noise_pass_are_said() -> None:
+    class Noisy(gr.Model):
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        w = gr.Disturbance(gr.spectra.white(), scale=0.01)
+        equations = [der(s) == 1.0, der(E) == 1e3 * gr.maximum(0, 1 - 1e3 * abs(s - 5.03)) + w]
+
+    with pytest.warns(UserWarning, match="steps of 0.25 pass what changes with the states for 0.001 only"):
+        run = gr.simulate(Noisy(), np.linspace(0, 10, 41), realizations=2)
+    assert "near t = 5.0295" in run.attrs["status"]
+
+
+def test_a_filter_finds_a_narrow_bump_behind_a_bend() -> None:
+    class Hat(gr.Model):
+        h = gr.Parameter(1.0)
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        w = gr.Disturbance(gr.spectra.white(), scale=0.01)
+        y = gr.Output(E, noise=0.02)
+        equations = [der(s) == 1.0, der(E) == h * 1e4 * gr.maximum(0, 1 - 1e4 * abs(s - 5.03)) + w]
+
+    t = np.linspace(0, 10, 41)
+    fit = gr.fit(
+        Hat(), gr.Experiment(t, outputs={"y": 1.0 * (t > 5.03)}), ["h"], guess={"h": 0.7}, method=gr.KalmanML()
+    )
+    assert fit.parameters.estimate["h"] == pytest.approx(1.0, abs=1e-3)
+
+
 def test_derivatives_of_realizations_across_jumps() -> None:
     """Differences, of runs that locate the jump, too."""
 
