@@ -65,8 +65,8 @@ def test_derivatives_across_bends_take_each_side_for_itself(method: str) -> None
 
 
 class Implied(gr.Model):
-    """A bump of unit area over an algebraic unknown, whose sides cancel in the derivative by c: with
-    g = z + 0.1 z³ = s, E = g'(c) + 0.3 w²/6."""
+    """A bump of unit area over an algebraic unknown, whose sides cancel in the derivative by c: E = g'(c) + 0.3 w²/6,
+    with s = g(z) = z + 0.1 z³."""
 
     c, w = gr.Parameter(5.03), 0.01
     s, E, z = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
@@ -106,6 +106,32 @@ class Crossed(gr.Model):
 def test_derivatives_of_realizations_across_bends() -> None:
     paths = gr.simulate(Bumps(), np.linspace(0, 10, 21), realizations=2, seed=1, sensitivities=["c", "k"])
     assert paths["d(E)"].isel(time=-1).values == pytest.approx(np.array([[0.1, -1.503]] * 2), rel=1e-6)
+
+
+def test_bumps_that_steps_under_white_noise_pass_are_said() -> None:
+    class Noisy(gr.Model):
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        w = gr.Disturbance(gr.spectra.white(), scale=0.01)
+        equations = [der(s) == 1.0, der(E) == 1e3 * gr.maximum(0, 1 - 1e3 * abs(s - 5.03)) + w]
+
+    with pytest.warns(UserWarning, match="steps of 0.25 pass what changes with the states for 0.001 only"):
+        run = gr.simulate(Noisy(), np.linspace(0, 10, 41), realizations=2)
+    assert "near t = 5.0295" in run.attrs["status"]
+
+
+def test_a_filter_finds_a_narrow_bump_behind_a_bend() -> None:
+    class Hat(gr.Model):
+        h = gr.Parameter(1.0)
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        w = gr.Disturbance(gr.spectra.white(), scale=0.01)
+        y = gr.Output(E, noise=0.02)
+        equations = [der(s) == 1.0, der(E) == h * 1e4 * gr.maximum(0, 1 - 1e4 * abs(s - 5.03)) + w]
+
+    t = np.linspace(0, 10, 41)
+    fit = gr.fit(
+        Hat(), gr.Experiment(t, outputs={"y": 1.0 * (t > 5.03)}), ["h"], guess={"h": 0.7}, method=gr.KalmanML()
+    )
+    assert fit.parameters.estimate["h"] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_derivatives_of_realizations_across_jumps() -> None:
@@ -274,8 +300,8 @@ def disturbed(width: float) -> gr.Model:
 def test_realizations_meet_a_bump_or_say_that_they_pass_it() -> None:
     times = np.linspace(0, 10, 11)
     with pytest.warns(UserWarning, match="steps per cell leave an error"):
-        run = gr.simulate(disturbed(2e-2), times, realizations=5, seed=1)
+        run = gr.simulate(disturbed(2e-2), times, realizations=5, seed=1, compiled=False)
     np.testing.assert_allclose(run["E"].isel(time=-1), 1.0, rtol=1e-3)
     with pytest.warns(UserWarning, match=r"steps of 0.05 pass what changes with the states for 1e-05 only, near t = 3"):
-        run = gr.simulate(disturbed(1e-5), times, realizations=5, seed=1)
+        run = gr.simulate(disturbed(1e-5), times, realizations=5, seed=1, compiled=False)
     assert run.attrs["status"].endswith("is zero: it is missed, or met by chance")

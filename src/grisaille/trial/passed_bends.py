@@ -185,9 +185,9 @@ class Bends:
         at_nodes = np.nan_to_num(self._evaluated(self.values, *path.columns(path.rows), q)).reshape(count, points, -1)
         sign = at_nodes < 0
         k, j, i = np.nonzero(sign[:, 1:] != sign[:, :-1])
-        brackets = [_Brackets(k, grid[j], grid[j + 1], i, at_nodes[k, j, i], at_nodes[k, j + 1, i])]
-        brackets.append(self._turns(path, q, at_nodes, grid))
-        found = [self._solved(path, q, b) for b in brackets]
+        between = _Brackets(k, grid[j], grid[j + 1], i, at_nodes[k, j, i], at_nodes[k, j + 1, i])
+        # bends are hidden behind those of either kind
+        found = [self._solved(path, q, _Brackets.joined([between, self._turns(path, q, at_nodes, grid)]))]
         for _ in range(DEPTH):
             hidden = self._hidden(path, q, at_nodes, grid, *found[-1])
             if not len(hidden.steps):

@@ -45,8 +45,16 @@ from grisaille.simulation.ensembles.engines import (
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
 from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
 from grisaille.simulation.ensembles.methods import AUTO, FUSED, GENERAL, METHODS, WHITE, EnsembleMethod
+from grisaille.simulation.ensembles.passing import narrowest_passed
 from grisaille.simulation.ensembles.past_engine import PastEngine
-from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, has_no_nominal, nominal_of, slopes_differ
+from grisaille.simulation.ensembles.pilot import (
+    Pilot,
+    choose_substeps,
+    has_no_nominal,
+    nominal_of,
+    say_passed,
+    slopes_differ,
+)
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.ensembles.requirements import HELD, require_ensemble
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
@@ -70,6 +78,8 @@ LATTICE = 128
 """Cells of a span, at least, on which bridges rest."""
 TOO_FAR = 5.0
 """Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
+PASSED_UNDER_NOISE = 1e-3
+"""Relative tolerance by which bumps that steps pass are judged there."""
 SHORT = 1 << 18
 """Steps of a pilot that are made on one thread."""
 
@@ -642,7 +652,16 @@ def _white_pilot(
     has_tails = not noise.is_decoupled and choice.strong_order >= 1
     found = choose_halvings(rows, scale, setting.grid.cells, has_tails)
     _say_white(found, posed, setting, options)
-    return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.")
+    passed = None
+    if noise.carried is None:
+        two = replace(_setting(still, replace(own, realizations=2), setting.disturbances)[0], substeps=found.substeps)
+        passed = narrowest_passed(engine, two, max(options.rtol, PASSED_UNDER_NOISE))
+    told = (
+        ""
+        if passed is None or passed.substeps <= 2 * found.substeps
+        else (say_passed(passed, found.substeps, setting, model))
+    )
+    return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.", passed=told)
 
 
 def _say_white(found: WhitePilot, posed: Point, setting: Setting, options: EnsembleOptions) -> None:

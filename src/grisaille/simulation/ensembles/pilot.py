@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.engines import Engine, Setting
-from grisaille.simulation.ensembles.passing import narrowest_passed
+from grisaille.simulation.ensembles.passing import Passed, narrowest_passed
 from grisaille.simulation.ensembles.starts import Starts
 from grisaille.simulation.sizes import nominal_or_own
 from grisaille.structure.bends import bends_of
@@ -63,15 +63,20 @@ def choose_substeps(
     least = 1 << (passed.substeps - 1).bit_length()
     if least <= FINEST:
         return _compared(engine, small, setting, model, rtol, enough, least)
-    h = float(np.diff(setting.grid.points).max()) / found.substeps
+    return replace(found, passed=say_passed(passed, found.substeps, setting, model))
+
+
+def say_passed(passed: Passed, substeps: int, setting: Setting, model: FlatModel) -> str:
+    """Warn of a bump that steps pass, and return what is said of it."""
+    h = float(np.diff(setting.grid.points).max()) / substeps
     sentence = (
         f"steps of {h:.3g} pass what changes with the states for {passed.width:.2g} only, near t = {passed.time:.5g}, "
         f"where {passed.text} is zero: it is missed, or met by chance"
     )
     warnings.warn(
-        f"{model.name}: {sentence}. Give a step= that is shorter, or make it wider.", UserWarning, stacklevel=5
+        f"{model.name}: {sentence}. Give a step= that is shorter, or make it wider.", UserWarning, stacklevel=6
     )
-    return replace(found, passed=sentence)
+    return sentence
 
 
 def slopes_differ(engine: Callable[[Setting], Engine], setting: Setting, pilot: Pilot, enough: float) -> bool:
