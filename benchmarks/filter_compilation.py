@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--filters", nargs="+", default=["extended", "iterated", "unscented"])
     parser.add_argument("--programs", nargs="+", default=["forward", "reverse"], choices=["forward", "reverse"])
-    parser.add_argument("--propagation", default="linearize", choices=["linearize", "moments", "square-root"])
+    parser.add_argument("--propagation", default="linearize", choices=["linearize", "moments"])
     given = parser.parse_args()
     print("| model | states | filter | program | lines | longest function | writing, s | compiler, s |")
     print("| --- | ---: | --- | --- | ---: | ---: | ---: | ---: |")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,8 @@ import grisaille as gr
 from grisaille import der, exp, log, sin
 from grisaille.compilation import tangent_printer
 from grisaille.compilation.kalman import program
+from grisaille.compilation.kalman.native import run_forward, run_reverse
+from grisaille.compilation.library import build_library
 from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
@@ -166,3 +169,31 @@ def test_directions_in_parts_are_the_same_bits(monkeypatch):
         evaluation = problem.evaluate(problem.guess)
         found.append((evaluation.objective, evaluation.slope.tobytes()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["extended", "unscented"])
+def test_matrices_of_the_thread_have_the_same_bits(kind):
+    """As those of filters of many states, which have no room on a stack."""
+    model, record, values = RECORDS["gaps"]
+    problem = build_problem(model(), record, list(values), gr.KalmanML(filter=kind, substeps=2), guess=values)
+    runner, named = problem.cases[0].runner, problem.cases[0].own(problem.guess)
+    filter, (q, dq, start) = runner.filter_on(runner.discretise(named), named), runner.posed(named, True)
+    given = filter.prepared(q)
+    s = filter.start(given, q, dq, start.x, start.z)
+    loops = filter.program.formulation.looped
+    found = []
+    for sizes in (loops.sizes, {**loops.sizes, "MOST_ON_STACK": 0}):
+        made = replace(loops, sizes=sizes)
+        forward, back = (build_library(made.source(d), made.text_length) for d in ("forward", "reverse"))
+        passes = run_forward(forward, given, q, s[0], s[1:], dq, True), run_reverse(back, given, q, s[0])
+        found.append([passes[0].base, passes[0].information, passes[0].kept, passes[1].ds, passes[1].lq])
+    for here, there in zip(*found, strict=True):
+        assert np.array_equal(here, there, equal_nan=True)
+
+
+def test_forty_states():
+    record = gr.Experiment(TIMES, {}, {"y": 0.1 * np.sin(2 * TIMES)})
+    problem = build_problem(chain(40), record, ["k"], gr.KalmanML(filter="extended", substeps=1))
+    found, h = problem.evaluate(problem.guess), 1e-4
+    ends = [problem.evaluate(problem.guess + s * h, sensitive=False).objective for s in (1, -1)]
+    assert found.slope[0] == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
+from grisaille.collocation.arrays import Floats, Integers, Mask
 from grisaille.collocation.mesh import Local
 from grisaille.collocation.native import native
 
@@ -19,6 +20,19 @@ class Points:
     u: Floats
     local: Local
     group: int
+
+    @cached_property
+    def offsets(self) -> tuple[Mask, Integers, Integers]:
+        """Entries (groups, m, m) on and below the diagonal of the whole matrix, their distances from it and columns."""
+        index = self.local.index[:: self.group]
+        i, j = np.broadcast_arrays(index[:, :, None], index[:, None, :])
+        lower = np.asarray(i >= j)
+        return lower, (i - j)[lower], j[lower]
+
+    def add_to_band(self, band: Floats, blocks: Floats) -> None:
+        """Adds symmetric blocks (groups, m, m)."""
+        lower, distance, column = self.offsets
+        band += np.bincount(distance * band.shape[1] + column, blocks[lower], band.size).reshape(band.shape)
 
 
 @dataclass(frozen=True, eq=False)

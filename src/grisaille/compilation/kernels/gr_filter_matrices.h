@@ -10,7 +10,10 @@
 #define GR_HALF (GR_NM * (GR_NM + 1) / 2)
 
 /* matrices of many states lie in memory of the thread's own, not on its stack */
-#if GR_NM > 32
+#ifndef GR_MOST_ON_STACK
+#define GR_MOST_ON_STACK 32
+#endif
+#if GR_NM > GR_MOST_ON_STACK
 #define GR_OWN GR_KEPT
 #else
 #define GR_OWN

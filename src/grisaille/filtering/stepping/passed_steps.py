@@ -111,8 +111,8 @@ def _path(passes: StepPasses, bends: Bends) -> tuple[Path | None, Floats, Whole]
 def _curved(path: Path, left: Floats, right: Floats, bends: Bends, q: Floats) -> Floats:
     """States on the cubics with the slopes of the drift at both ends; on straight lines where that is not finite."""
     h, K = path.lengths[:, None], len(left)
-    both = [np.concatenate([v[:, 0], v[:, -1]]) for v in (path.times, path.states, path.algebraic, path.signals)]
-    slopes = bends.rates_of(*both, q)
+    t, x, z, u = (np.concatenate([v[:, 0], v[:, -1]]) for v in (path.times, path.states, path.algebraic, path.signals))
+    slopes = bends.rates_of(t, x, z, u, q)
     da, db = h * slopes[:K], h * slopes[K:]
     s = np.linspace(0.0, 1.0, path.times.shape[1])
     hermite = [(1 - s) ** 2 * (1 + 2 * s), (1 - s) ** 2 * s, s**2 * (3 - 2 * s), -(s**2) * (1 - s)]
