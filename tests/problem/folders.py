@@ -37,7 +37,7 @@ outputs = ["y"]
 
 [method]
 name = "OutputError"
-rtol = 1e-6
+compiled = true
 
 [study]
 kind = "monte-carlo"

@@ -196,7 +196,7 @@ def test_a_fit_on_a_terminal_that_takes_long(monkeypatch):
     data = gr.Experiment(times, {}, {"y": 2.0 + 0.1 * np.sin(times)})
     gr.fit(Tank(), data, ["k"], gr.OutputError())
     said = stream.getvalue()
-    assert "This fit will take about" in said and "s each (21 samples, interpreted steps, 1 unknown)." in said
+    assert "This fit will take about" in said and "s each (21 samples, 1 unknown)." in said
     assert said.endswith(" \r")
     stream.truncate(0)
     gr.fit(Tank(), data, ["k"], gr.OutputError(), progress=False)
