@@ -57,9 +57,11 @@ def narrowest_passed(engine: Callable[[Setting], Engine], small: Setting, rtol: 
         return None
     columns = tuple(names.index(n) for n in small.system.state_names)
     every = np.arange(small.grid.points.size)
-    everywhere = replace(small, observed=columns, grid=replace(small.grid, kept=every))
+    # where states are observed anyway, steps that are built already do
+    observed = small.observed if set(columns) <= set(small.observed) else columns
+    everywhere = replace(small, observed=observed, grid=replace(small.grid, kept=every))
     (answer,) = engine(everywhere).run([slice(0, every.size)], (), False, True, None)
-    states = np.asarray(answer.y)
+    states = np.asarray(answer.y)[..., [observed.index(c) for c in columns]]
     with np.errstate(invalid="ignore"):
         size = np.nan_to_num(np.abs(states)).max(axis=(0, 1), initial=0.0) + 1e-3 * small.nominal
     looking = _Looking(small, bends)
