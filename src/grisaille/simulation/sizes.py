@@ -26,7 +26,7 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.integration import COMPILED_SLICE, Run
+from grisaille.simulation.integration import SLICE, Run
 from grisaille.structure.starts.initialization import Initializer
 from grisaille.structure.system import System
 
@@ -42,7 +42,7 @@ FAR_BELOW = 1e-4
 """Of a nominal value that nobody declared: quantities that do not reach it have another size."""
 AT_REST = 1e-7
 """Times its absolute tolerance, what is not zero is taken for rounding of a state that rests."""
-MANY_STEPS = COMPILED_SLICE
+MANY_STEPS = SLICE
 """After so many, and at each multiple of it, tolerances are compared with rounding."""
 ROUNDING = 64 * np.finfo(float).eps
 """Relative to the terms of a rate, over the time in which its state forgets."""
