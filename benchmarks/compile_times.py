@@ -8,10 +8,14 @@ With ``--first`` the processor seconds of a process, compilers included, from it
 empty cache, from one with the integrators in it, as after ``grisaille warm-up``, and again, each with the compiler's
 share.
 
+With ``--processor`` the processor seconds, compilers included, of a process until its first trajectory, and of a first
+fit by one estimator after the other: beside what ``grisaille warm-up`` builds (cold), and again (warm).
+
     python benchmarks/compile_times.py                 # all models and estimators: minutes
     python benchmarks/compile_times.py --integrators   # the same beside integrators that are there already
     python benchmarks/compile_times.py --models oscillator pendulum --estimators OutputError
     python benchmarks/compile_times.py --first
+    python benchmarks/compile_times.py --processor
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,6 +44,7 @@ LEFT_OUT = {
     "rod 300": ("KalmanML", "Collocation"),
     "friction": ("SimulatedPEM", "KalmanML", "Collocation"),
     "thermostat": ("SimulatedPEM", "KalmanML", "Collocation"),
+    "ball": ("SimulatedPEM", "KalmanML", "Collocation"),
 }
 """Full covariances, or thousands of unknowns: not a matter of the compiler; and what has no disturbance."""
 
@@ -126,6 +132,19 @@ class Thermostat(gr.Model):
     equations = [der(T) == -k * (T - 10.0) + where(T < m, 8.0, 0.0)]
 
 
+class Ball(gr.Model):
+    """Bounces: clauses of events."""
+
+    k, g = gr.Parameter(0.8, bounds=(0.1, 1.0)), gr.Parameter(9.81)
+    h, v, bounces = gr.Variable(start=8.0), gr.Variable(start=0.0), gr.Discrete(0)
+    y = gr.Output(h, noise=0.02)
+    equations = [
+        der(h) == v,
+        der(v) == -g,
+        gr.when(h < 0, gr.reinit(v, -k * gr.pre(v)), bounces == gr.pre(bounces) + 1),
+    ]
+
+
 def rod(n: int) -> gr.Model:
     """Heat along a rod of n cells."""
 
@@ -151,6 +170,7 @@ MODELS: dict[str, tuple[Callable[[], gr.Model], float]] = {
     "motor": (Motor, 6.0),
     "friction": (Friction, 6.0),
     "thermostat": (Thermostat, 6.0),
+    "ball": (Ball, 6.0),
     "rod 20": (lambda: rod(20), 0.5),
     "rod 300": (lambda: rod(300), 0.5),
 }
@@ -179,7 +199,8 @@ class Watch:
         yield
         after = os.times()
         spent = after.children_user + after.children_system - before.children_user - before.children_system
-        found[name] = [spent, self._waited(), len(self.stretches), time.perf_counter() - begin]
+        own = after.user + after.system - before.user - before.system
+        found[name] = [spent, self._waited(), len(self.stretches), time.perf_counter() - begin, own + spent]
 
     def _waited(self) -> float:
         """Seconds in which at least one compiler ran."""
@@ -196,6 +217,8 @@ def one_model(name: str, estimators: list[str]) -> dict[str, list[float]]:
     watch, found, times = Watch(), dict[str, list[float]](), np.linspace(0.0, end, 31)
     with watch.counted(found, "simulate"):
         run = gr.simulate(make(), times)
+    so_far = os.times()
+    found["first trajectory"] = [so_far.user + so_far.system + so_far.children_user + so_far.children_system]
     output = "phi" if name == "pendulum" else "y"
     noise = 0.02 * np.random.default_rng(1).standard_normal(times.size)
     record = gr.Experiment(times, {}, {output: run[output].values + noise})
@@ -209,13 +232,16 @@ def one_model(name: str, estimators: list[str]) -> dict[str, list[float]]:
 
 
 def in_a_process(name: str, words: list[str], folder: str) -> Any:
-    package = str(Path(gr.__file__).resolve().parents[1])
-    environment = {**os.environ, "PYTHONPATH": package, "GRISAILLE_CACHE": folder}
     command = [sys.executable, __file__, "--one", name, *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=_environment(folder), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def _environment(folder: str) -> dict[str, str]:
+    package = str(Path(gr.__file__).resolve().parents[1])
+    return {**os.environ, "PYTHONPATH": package, "GRISAILLE_CACHE": folder}
 
 
 def first_trajectory(name: str) -> list[float]:
@@ -252,6 +278,31 @@ def prepare(name: str, estimators: list[str]) -> None:
             entry.unlink()
 
 
+def print_processor(models: list[str], estimators: list[str], rounds: int) -> None:
+    """The least of some rounds of each step, cold and warm."""
+    steps = ["first trajectory", *estimators]
+    print("processor seconds, compilers included: cold / warm\n")
+    print(f"| model | {' | '.join(steps)} |\n| --- |{' ---: |' * len(steps)}")
+    words = ["--processor", "--estimators", *estimators]
+    with tempfile.TemporaryDirectory(prefix="compile-times-") as shared:
+        subprocess.run(  # versions without the command have nothing to build
+            [sys.executable, "-m", "grisaille", "warm-up"], env=_environment(shared), check=False, capture_output=True
+        )
+        for name in models:
+            found: dict[tuple[str, bool], list[float]] = {}
+            for _ in range(rounds):
+                with tempfile.TemporaryDirectory(prefix="compile-times-") as folder:
+                    shutil.copytree(shared, folder, dirs_exist_ok=True)
+                    for is_warm in (False, True):
+                        for step, seconds in in_a_process(name, words, folder).items():
+                            found.setdefault((step, is_warm), []).append(seconds[-1])
+            cells = [
+                f"{min(found[step, False]):.2f} / {min(found[step, True]):.2f}" if (step, True) in found else "–"
+                for step in steps
+            ]
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
 def print_first(models: list[str], rounds: int) -> None:
     """The best of some rounds; other work on the machine can only make it longer."""
     columns = ("empty cache", "integrators there", "again")
@@ -274,8 +325,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--estimators", nargs="*", default=list(ESTIMATORS), choices=list(ESTIMATORS))
     parser.add_argument("--first", action="store_true", help="processor time to the first trajectory")
+    parser.add_argument("--processor", action="store_true", help="processor time of first runs and first fits")
     parser.add_argument("--integrators", action="store_true", help="beside what grisaille warm-up builds")
-    parser.add_argument("--rounds", type=int, default=3, help="of --first")
+    parser.add_argument("--rounds", type=int, default=3, help="of --first and --processor")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--prepare", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -287,6 +339,9 @@ def main() -> None:
         return
     if given.first:
         print_first(given.models, given.rounds)
+        return
+    if given.processor:
+        print_processor(given.models, given.estimators, given.rounds)
         return
     steps = ["simulate", *given.estimators]
     print("processor seconds of the compiler / seconds waited for it (calls)\n")

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
 MARK = re.compile(r"^<!-- reference: (?P<names>[^>]+) -->$", re.MULTILINE)
-WIDTH = 100
+WIDTH = 88
+FULL = 94
+"""A line of a docstring that is at least so long goes on in the next one."""
 NOTHING = (inspect.Signature.empty, None, "None")
 INTERNAL = {"of"}
 """Methods by which the package makes its answers."""
@@ -32,7 +35,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def entries(name: str) -> Iterator[str]:
     """The entry of a name, and for a class those of its members."""
     value = resolve(name)
-    yield f"### {name}\n\n{fenced(name + signature(value))}{described(value)}\n"
+    yield f"### {name}\n\n{fenced(name + signature(value, taken=len(name)))}{described(value)}\n"
     kind = value if inspect.isclass(value) else answer(value)
     if kind is not None and not issubclass(kind, BaseException):
         label = name if kind is value else kind.__name__
@@ -86,12 +89,16 @@ def member_entry(name: str, cls: type, member: str) -> str:
     inner = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
     if not inspect.getdoc(inner) or inspect.isclass(inner):
         return ""
-    called = "" if isinstance(value, property) or hasattr(value, "func") else signature(inner, bound=True)
+    called = (
+        ""
+        if isinstance(value, property) or hasattr(value, "func")
+        else signature(inner, bound=True, taken=len(member) + 1)
+    )
     return f"#### {name.removeprefix('gr.')}.{member}\n\n{fenced('.' + member + called)}{described(inner)}\n"
 
 
-def signature(value: Any, *, bound: bool = False) -> str:
-    """As text; empty for what is not called. One argument per line where it is long."""
+def signature(value: Any, *, bound: bool = False, taken: int = 0) -> str:
+    """As text; empty for what is not called. One argument per line where it is long; ``taken``: columns before it."""
     if not callable(value) or getattr(value, "__name__", "") in UNTOLD:
         return ""
     try:
@@ -101,7 +108,14 @@ def signature(value: Any, *, bound: bool = False) -> str:
     parts = list(arguments(list(found.parameters.values())[1 if bound else 0 :]))
     gives = f" -> {annotation(found.return_annotation)}" if found.return_annotation not in NOTHING else ""
     line = f"({', '.join(parts)}){gives}"
-    return line if len(line) <= WIDTH else "(\n" + "".join(f"    {p},\n" for p in parts) + f"){gives}"
+    if taken + len(line) <= WIDTH:
+        return line
+    return "(\n" + "".join(f"{long_argument(p)},\n" for p in parts) + f"){gives}"
+
+
+def long_argument(text: str) -> str:
+    """One line, or several where it has many kinds or choices."""
+    return textwrap.fill(text, WIDTH - 1, initial_indent=" " * 4, subsequent_indent=" " * 8, break_on_hyphens=False)
 
 
 def arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
@@ -133,5 +147,35 @@ def described(value: Any) -> str:
     """The docstring: its paragraphs as text, what is indented or lists arguments as it stands."""
     text = inspect.getdoc(value) or ""
     first, _, rest = text.partition("\n\n")
-    quoted = f"\n\n```text\n{rest.rstrip().replace('``', '`')}\n```" if rest.strip() else ""
+    quoted = f"\n\n```text\n{narrow(rest.rstrip().replace('``', '`'))}\n```" if rest.strip() else ""
     return first.replace("``", "`").replace("\n", " ") + quoted + "\n"
+
+
+def narrow(text: str) -> str:
+    """Paragraphs are filled anew where they are wider than ``WIDTH``; formulas and tables stay as they are."""
+    lines, out = text.splitlines(), []
+    while lines:
+        paragraph = [lines.pop(0)]
+        while lines and len(paragraph[-1]) >= FULL and lines[0].strip() and continues(paragraph, lines[0]):
+            paragraph.append(lines.pop(0))
+        if max(map(len, paragraph)) <= WIDTH:
+            out += paragraph
+            continue
+        first = indent(paragraph[0])
+        rest = indent(paragraph[1]) if len(paragraph) > 1 else first + "    " * (" : " in paragraph[0])
+        out += textwrap.wrap(
+            " ".join(line.strip() for line in paragraph), WIDTH, initial_indent=first, subsequent_indent=rest,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(out)
+
+
+def continues(paragraph: list[str], line: str) -> bool:
+    """Lines after the second have its indentation; the second may be indented by one level more than the first."""
+    if len(paragraph) > 1:
+        return indent(line) == indent(paragraph[1])
+    return indent(line) in (indent(paragraph[0]), indent(paragraph[0]) + "    ")
+
+
+def indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from test_docs import PAGES, examples
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "scripts"
@@ -106,3 +107,76 @@ def test_unknown_checks_are_refused_before_anything_is_installed() -> None:
 @pytest.mark.parametrize("script", ["scripts/check", "scripts/demo", ".ci/run"])
 def test_scripts_are_executable(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)
+
+
+@pytest.fixture(scope="module")
+def selection() -> ModuleType:
+    sys.path.insert(0, str(SCRIPTS))
+    try:
+        return importlib.import_module("selection")
+    finally:
+        sys.path.remove(str(SCRIPTS))
+
+
+@pytest.mark.parametrize(
+    ("changed", "tests"),
+    [
+        ([], []),
+        (["src/grisaille/filtering/nonlinear/extended.py"], ["tests/filtering"]),
+        (["src/grisaille/filtering/filter.py", "tests/filtering/test_stepping.py"], ["tests/filtering"]),
+        (["tests/filtering/test_stepping.py"], ["tests/filtering/test_stepping.py"]),
+        (["src/grisaille/writing.py"], ["tests/test_writing.py"]),
+        (["src/grisaille/model/classes.py"], []),
+        (["tests/conftest.py", "LICENSE", "src/grisaille/errors.py"], []),
+        (
+            ["docs/simulation.md"],
+            [
+                f"tests/test_docs.py::test_{name}[docs/simulation.md]"
+                for name in ("links_lead_somewhere", "examples_run")
+            ],
+        ),
+        (["VISION.md", "docs/images/report.png"], []),
+    ],
+)
+def test_quick_takes_the_tests_of_what_changed(selection: ModuleType, changed: list[str], tests: list[str]) -> None:
+    assert selection.selected_tests(changed) == [*selection.CORE, *tests]
+
+
+def test_quick_takes_the_pages_that_are_executed(selection: ModuleType) -> None:
+    for page in PAGES:
+        name = page.relative_to(ROOT).as_posix()
+        is_executed = f"tests/test_docs.py::test_examples_run[{name}]" in selection.selected_tests([name])
+        assert is_executed == bool(examples(page.read_text("utf-8"))), name
+
+
+def test_what_quick_selects_is_there(selection: ModuleType) -> None:
+    packages = [p.parent.name for p in (ROOT / "src" / "grisaille").glob("*/__init__.py")]
+    chosen = selection.selected_tests(f"src/grisaille/{package}/any.py" for package in packages)
+    assert [name for name in chosen if not (ROOT / name).exists()] == []
+
+
+def test_changed_files_are_those_since_main(selection: ModuleType, tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-b", "main")
+    for name in ("old.py", "gone.py"):
+        (tmp_path / name).write_text("")
+    git("add", ".")
+    git("commit", "-m", "first")
+    git("checkout", "-b", "branch")
+    (tmp_path / "committed.py").write_text("")
+    git("add", ".")
+    git("commit", "-m", "second")
+    (tmp_path / "old.py").write_text("changed = 1\n")
+    (tmp_path / "gone.py").unlink()
+    (tmp_path / "new.py").write_text("")
+    assert selection.changed_files(tmp_path) == ["committed.py", "new.py", "old.py"]
+
+
+def test_what_quick_has_no_time_for_is_skipped_in_words() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--no-more-after", "0", "tests/test_rooms.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "2 skipped" in done.stdout
+    assert "not begun within 0 s: continuous integration runs it" in done.stdout

@@ -5,8 +5,7 @@ The modelling language is imported at once; everything else, with what it needs,
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grisaille import examples, laws
 from grisaille.errors import (
@@ -18,6 +17,7 @@ from grisaille.errors import (
     SimulationError,
     StructureError,
 )
+from grisaille.exports import exported as _exported
 from grisaille.laws import (
     Beta,
     Gamma,
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.descriptor.well_posedness import WellPosedness, well_posedness
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Analysis",
@@ -213,12 +213,7 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'grisaille' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = _exported(__name__, _LAZY)
 
 
 def __dir__() -> list[str]:

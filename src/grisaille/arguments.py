@@ -1,4 +1,4 @@
-"""The table of what arguments take: by name, and by function where one takes something else there.
+"""What arguments take: as they are annotated, by name where that says more, by function where one differs there.
 
 A value that is of the right kind may still be refused by what reads it, in its own words: a name that the model does
 not have, an option that goes with another. Arguments of ``ANYTHING`` are checked there altogether.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import inspect
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -54,7 +54,6 @@ PRIORS = (
     by_name("priors by name, such as gr.Normal", lambda value: value is None or is_ours(value, *ONE_PRIOR))
     | of_ours("a gr.MultivariateNormal", "MultivariateNormal")
     | listed("a list of those", lambda value: is_ours(value, "MultivariateNormal"))
-    | NOTHING
 )
 PAIRS = listed(
     "pairs of labels, [(smaller, larger), …]",
@@ -102,40 +101,38 @@ def _takes_one(value: Any) -> bool:
     return True
 
 
-ARGUMENTS: dict[str, Kind] = {
-    # what there is
-    "model": MODEL,
-    "experiment": EXPERIMENT | TEXT | NOTHING,
-    "experiments": EXPERIMENTS,
-    "which": EXPERIMENT | TEXT,
-    "plan": EXPERIMENTS,
-    "fit": FIT,
-    "fits": ANYTHING,
-    "dataset": DATASET,
-    "frame": FRAME,
-    "trajectory": DATASET | NOTHING,
-    # names and values
-    "name": TEXT,
-    "names": NAMES | by_name("formulas by label", is_name) | NOTHING,
-    "first": TEXT,
-    "second": TEXT,
-    "estimate": NAMES | NOTHING,
-    "local": NAMES,
-    "outputs": NAMES | NOTHING,
-    "signals": NAMES | NOTHING,
-    "model_inputs": NAMES | NOTHING,
-    "variables": NAMES | NOTHING,
-    "guess": VALUES | FIT | NOTHING,
-    "bounds": DICT | NOTHING,
-    "ranges": RANGES | NOTHING,
-    "priors": PRIORS,
-    "parameters": ANYTHING,
-    "inputs": ANYTHING,
-    "start": ANYTHING,
-    "hypothesis": NAMES | VALUES,
-    "nested": PAIRS,
-    "constants": ANYTHING,
-    # numbers
+BY_ANNOTATION: dict[str, Kind] = {
+    "bool": YES_NO,
+    "str": TEXT,
+    "str | Path": PATH,
+    "str | os.PathLike[str]": PATH,
+    "Model": MODEL,
+    "Fitted": FIT,
+    "Experiment": EXPERIMENT,
+    "Experiment | Sequence[Experiment]": EXPERIMENTS,
+    "Experiment | str": EXPERIMENT | TEXT,
+    "xarray.Dataset": DATASET,
+    "xr.Dataset": DATASET,
+    "Iterable[str]": NAMES,
+    "str | Iterable[str]": NAMES,
+    "Iterable[object]": NAMES,
+    "Iterable[Any]": NAMES,
+    "str | Iterable[str] | Mapping[str, float]": NAMES | VALUES,
+    "Mapping[str, float]": VALUES,
+    "Mapping[str, float] | Fitted": VALUES | FIT,
+    "Mapping[str, float] | Fitted | pd.DataFrame": VALUES | FIT | FRAME,
+    "Mapping[str, tuple[float, float]]": DICT,
+    "Mapping[str, str] | str": TEXT | DICT,
+    "str | Mapping[str, str]": TEXT | DICT,
+    "Estimator | str": ONE,
+    "Horizon": HORIZON,
+    "Mapping[str, Prior | None] | Sequence[MultivariateNormal] | MultivariateNormal": PRIORS,
+    "Errors": TEXT,
+}
+"""What an argument takes that is annotated so; ``| None`` is understood, a ``Literal`` is a text. Other annotations say
+more than can be looked at here."""
+
+BY_NAME: dict[str, Kind] = {
     "level": CONFIDENCE,
     "seed": SEED,
     "runs": WHOLE,
@@ -149,131 +146,86 @@ ARGUMENTS: dict[str, Kind] = {
     "threads": COUNT | NOTHING,
     "realizations": COUNT | NOTHING,
     "step": POSITIVE | NOTHING,
-    "horizon": HORIZON | NOTHING,
     "rtol": FRACTION,
     "tolerance": FRACTION,
     "max_evaluations": COUNT,
     "max_iterations": COUNT,
-    # choices
-    "method": ONE,
-    "kind": TEXT,
+    "ranges": RANGES | NOTHING,
+    "nested": PAIRS,
     "sampling": STRATEGY,
     "threshold": one_of("t", "chi2"),
-    "others": TEXT,
-    "hold": TEXT | DICT | NOTHING,
     "between": one_of("linear", "spline", "exact"),
     "device": one_of("cpu", "cuda", "cuda-single", "auto"),
-    "purpose": TEXT,
     "bands": one_of("noise", "all") | NOTHING,
     "flattener": one_of("auto", "rumoca", "omc"),
-    "errors": TEXT | NOTHING,
-    # yes or no
-    "progress": YES_NO,
-    "check": YES_NO,
-    "profiles": YES_NO,
-    "standardized": YES_NO,
-    "strict": YES_NO,
-    "antithetic": YES_NO,
-    "compiled": YES_NO | NOTHING,
-    # files and pictures
-    "path": PATH,
-    "folder": PATH,
-    "store": PATH | NOTHING,
-    "title": TEXT | NOTHING,
-    "ax": ANYTHING,
+    "checkpoint": PATH | NOTHING,
     "executor": ONE,
-    # text files
-    "time": TEXT | NOTHING,
-    "by": TEXT | NOTHING,
-    "unit": TEXT | NOTHING,
-    "zone": TEXT | NOTHING,
-    "dayfirst": YES_NO | NOTHING,
-    "reading": ANYTHING,
-    "separator": TEXT | NOTHING,
-    "decimal": TEXT,
-    "comment": TEXT,
     "encoding": CODING,
-    "units_row": YES_NO | NOTHING,
+    # what reads these says more about them
+    "parameters": ANYTHING,
+    "inputs": ANYTHING,
+    "start": ANYTHING,
+    "constants": ANYTHING,
+    "fits": ANYTHING,
 }
-"""What an argument of this name takes, wherever nothing else is said."""
+"""What an argument of this name takes where its annotation says less or nothing."""
 
-ELSEWHERE: dict[str, dict[str, Kind]] = {
-    "simulate": {
-        "times": ANYTHING, "breaks": ANYTHING, "sensitivities": ANYTHING, "rtol": ANYTHING, "atol": ANYTHING,
-        "step": ANYTHING, "max_step": ANYTHING, "max_steps": ANYTHING, "reduce": ANYTHING, "method": TEXT,
-        "noise": YES_NO,
-    },
-    "Simulator": {
-        "model": MODEL, "method": TEXT, "strict": YES_NO, "compiled": YES_NO | NOTHING,
-    },
+BY_FUNCTION: dict[str, dict[str, Kind]] = {
+    "simulate": {"rtol": ANYTHING, "step": ANYTHING},
+    "Simulator": {"rtol": ANYTHING, "step": ANYTHING},
     "Simulator.gradient": {"weights": WEIGHTS, "by": NAMES},
-    "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": LISTED},
-    "Fitted.simulate": {"times": ANYTHING},
-    "sensitivity": {"experiment": ANYTHING, "parameters": NAMES | NOTHING | FIT},
+    "Fitted.simulated": {"sensitivities": LISTED},
+    "sensitivity": {"parameters": NAMES | NOTHING | FIT},
     "well_posedness": {"parameters": VALUES | NOTHING, "inputs": VALUES | NOTHING},
     "evaluate": {"parameters": VALUES | FIT | FRAME | NOTHING},
-    "monte_carlo": {"noise": VALUES | NOTHING},
-    "read_modelica": {"source": ONE, "name": TEXT | NOTHING, "path": ANYTHING},
-    "load": {"model": MODEL | NOTHING},
-    "Fit.intervals": {"method": TEXT, "seed": SEED | NOTHING},
-    "Fitted.limits": {"method": TEXT},
-    "Fit.curve": {"name": Kind("the name of a vector of values", is_name), "experiment": TEXT | NOTHING},
-    "Fit.plot": {"experiments": NAMES | NOTHING},
-    "Fit.validate": {"experiment": EXPERIMENT, "start": BEGIN},
+    "read_modelica": {"source": ONE},
+    "Fit.intervals": {"seed": SEED | NOTHING},
+    "Fit.curve": {"name": Kind("the name of a vector of values", is_name)},
+    "Fit.states": {"names": NAMES | by_name("formulas by label", is_name) | NOTHING},
+    "Fit.validate": {"start": BEGIN},
     "Fitted.begun": {"start": BEGIN},
     "Fitted.predict": {"start": BEGIN},
-    "Experiment": {
-        "time": ANYTHING, "outputs": ANYTHING, "name": ANYTHING, "t0": ANYTHING, "weights": ANYTHING, "skip": ANYTHING,
-        "marks": ANYTHING,
-        "unit": TEXT, "units": ANYTHING, "fill": ANYTHING, "hold": TEXT | DICT,
-    },
-    "Experiment.from_csv": {
-        "path": ANYTHING, "inputs": ANYTHING, "outputs": ANYTHING, "separator": ONE | NOTHING, "name": TEXT | NOTHING,
-    },
-    "Experiment.from_frame": {
-        "inputs": ANYTHING, "outputs": ANYTHING, "name": TEXT | NOTHING, "time": COLUMN | NOTHING,
-        "by": COLUMN | NOTHING, "frame": ANYTHING,
-    },
-    "Experiment.from_mat": {
-        "path": ANYTHING, "inputs": ANYTHING, "outputs": ANYTHING, "name": TEXT | NOTHING,
-    },
-    "Experiment.from_dataset": {"inputs": COLUMNS | NOTHING, "outputs": COLUMNS | NOTHING, "time": TEXT},
+    "Experiment.from_csv": {"path": ANYTHING, "separator": ONE | NOTHING},
+    "Experiment.from_frame": {"time": COLUMN | NOTHING, "by": COLUMN | NOTHING},
+    "Experiment.from_mat": {"path": ANYTHING},
+    "Experiment.from_dataset": {"inputs": COLUMNS | NOTHING, "outputs": COLUMNS | NOTHING},
     "Experiment.measurements": {"name": ANYTHING},
-    "Experiment.resample": {"step": ANYTHING, "times": ANYTHING, "outputs": TEXT},
-    "Experiment.split": {"fraction": ANYTHING, "time": ANYTHING, "restart": ANYTHING, "seed": SEED | NOTHING},
-    "Analysis.plot": {"path": PATH | NOTHING},
-    "WellPosedness.require": {"names": NAMES | NOTHING},
+    "Experiment.resample": {"step": ANYTHING},
+    "Experiment.split": {"seed": SEED | NOTHING},
+    "Problem.study": {"runs": COUNT | NOTHING},
     "Sensitivity.collinearity": {"parameters": NAMES | NOTHING},
     "Sensitivity.plot": {"parameters": NAMES | NOTHING},
-    "Problem.study": {"kind": TEXT | NOTHING, "runs": COUNT | NOTHING},
-    "OutputError": {
-        "optimizer": TEXT, "loss": TEXT, "loss_scale": POSITIVE, "shooting": TEXT, "pieces": COUNT,
-        "projection": YES_NO, "covariance": TEXT,
-    },
-    "KalmanML": {
-        "filter": ANYTHING, "propagation": TEXT, "substeps": ONE, "initial_covariance": ANYTHING,
-        "first_observation": TEXT, "robust": ANYTHING, "horizon": ANYTHING, "bounds": TEXT, "penalty": ANYTHING,
-        "solver": TEXT, "sigma": ANYTHING, "tolerance": ANYTHING, "max_evaluations": ANYTHING,
-    },
-    "SimulatedPEM": {
-        "realizations": ONE, "search": TEXT, "match": TEXT, "correction": YES_NO,
-        "weighting": NOTHING | TEXT | MATRIX,
-        "batch": ANYTHING, "band": POSITIVE, "polish": YES_NO, "checkpoint": PATH | NOTHING,
-    },
-    "Collocation": {
-        "criterion": TEXT, "intensities": TEXT, "debias": YES_NO, "order": ANYTHING, "knots": ANYTHING, "kinks": TEXT,
-        "quadrature": ANYTHING, "trajectories": ANYTHING, "refine": ONE, "optimizer": TEXT,
-        "transcription": TEXT, "tolerance": ANYTHING, "max_iterations": ANYTHING,
-    },
-}  # fmt: skip
+    "OutputError": {"loss_scale": POSITIVE, "pieces": COUNT},
+    "KalmanML": {"substeps": ONE, "tolerance": ANYTHING, "max_evaluations": ANYTHING},
+    "SimulatedPEM": {"realizations": ONE, "weighting": NOTHING | TEXT | MATRIX, "band": POSITIVE},
+    "Collocation": {"refine": ONE, "tolerance": ANYTHING, "max_iterations": ANYTHING},
+}
 """By function or class, where an argument takes something else than others of its name."""
 
 
-def kinds_of(who: str, names: Iterable[str]) -> dict[str, Kind]:
-    """What the arguments of a function take; those of ``ANYTHING`` are left out."""
-    own = ELSEWHERE.get(who, {})
-    found = {name: own.get(name, ARGUMENTS.get(name, ANYTHING)) for name in names}
+def annotations_of(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the arguments of a function or class in order, each with its annotation as a text."""
+    taken = inspect.signature(function).parameters.values()
+    keyed = (p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+    return {p.name: p.annotation if isinstance(p.annotation, str) else "" for p in keyed}
+
+
+def kinds_of(who: str, annotations: Mapping[str, str]) -> dict[str, Kind]:
+    """Return what the arguments of a function take; those that take anything are left out."""
+    own = BY_FUNCTION.get(who, {})
+    found = {name: own.get(name) or BY_NAME.get(name) or _annotated(text) for name, text in annotations.items()}
     return {name: kind for name, kind in found.items() if kind is not ANYTHING}
+
+
+def _annotated(text: str) -> Kind:
+    """Return what an annotation says of an argument."""
+    plain = text.removesuffix(" | None")
+    if plain != text:
+        kind = _annotated(plain)
+        return kind if kind is ANYTHING else kind | NOTHING
+    if text.startswith("Literal[") and text.endswith("]") and "]" not in text[:-1]:
+        return TEXT
+    return BY_ANNOTATION.get(text, ANYTHING)
 
 
 def refuse_wrong(who: str, kinds: Mapping[str, Kind], given: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """The folder in which the package keeps what it has made, for the next time: ``GRISAILLE_CACHE`` or the platform's.
 
 Compiled models are run when they are loaded, so the folder is private (mode 0700), and one that belongs to somebody
-else, or that others may write to, is refused.
+else, or that others may write to, is refused. Files in it that are not the user's own are never read: they may be from
+a time when others could write there.
 """
 
 from __future__ import annotations
@@ -12,9 +13,16 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where two processes may build the same thing at once
+    fcntl = None  # type: ignore[assignment]
 
 from grisaille.errors import CompilationError
 
@@ -22,6 +30,11 @@ FLAT = ".flat"
 """The suffix of flattened Modelica."""
 UNFINISHED = ".unfinished-"
 """How the names of files begin that are being written."""
+LOCK = ".building-"
+"""How the names of files begin that processes lock while they build; there are 256 at most, and they are empty."""
+PATIENCE = 300.0
+"""Seconds after which what another process builds is built here."""
+_POLL = 0.02
 
 
 def folder() -> Path:
@@ -108,11 +121,57 @@ def digest(parts: Iterable[str]) -> str:
 
 
 def is_intact(entry: Path) -> bool:
-    """Whether the content of a file hashes to the last part of its name."""
+    """Whether a file is the user's own, and its content hashes to the last part of its name."""
     try:
-        return hashlib.sha256(entry.read_bytes()).hexdigest()[:32] == entry.stem.rsplit("-", 1)[-1]
+        return _is_ours(entry) and hashlib.sha256(entry.read_bytes()).hexdigest()[:32] == entry.stem.rsplit("-", 1)[-1]
     except OSError:
         return False
+
+
+def _is_ours(entry: Path) -> bool:
+    if os.name != "posix":
+        return True
+    status = entry.lstat()
+    is_open = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and not is_open
+
+
+@contextmanager
+def building(key: str) -> Iterator[None]:
+    """What other processes do not build meanwhile: they wait and find it. Not to be nested.
+
+    A process that is killed lets go; one that stands still is waited for ``PATIENCE`` seconds.
+    """
+    handle = None if fcntl is None else _locked(key)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _locked(key: str) -> int | None:
+    """None where folders know no locks, or patience ended."""
+    try:
+        handle = os.open(folder() / f"{LOCK}{key[:2]}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+    end = time.monotonic() + PATIENCE
+    try:
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_POLL)
+            else:
+                return handle
+    except OSError:
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
 
 
 def named(key: str, content: bytes, suffix: str) -> str:

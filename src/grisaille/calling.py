@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from grisaille.arguments import ELSEWHERE, kinds_of, refuse_wrong
+from grisaille.arguments import annotations_of, kinds_of, refuse_wrong
 from grisaille.errors import ArgumentError
 from grisaille.interrupts import interruptible
 from grisaille.model.names import suggestion
@@ -24,8 +24,8 @@ C = TypeVar("C", bound=type)
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with an ``ArgumentError`` where it is called with arguments that it does not have or take."""
     who = function.__qualname__.removesuffix(".__init__")
-    names = _arguments(function)
-    kinds = kinds_of(who, names if function.__name__ != "__init__" else ELSEWHERE.get(who, {}))
+    annotations = annotations_of(function)
+    names, kinds = list(annotations), kinds_of(who, annotations)
 
     known = frozenset(names)
     takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
@@ -57,12 +57,6 @@ def checked_methods(cls: C) -> C:
         elif isinstance(member, classmethod):
             setattr(cls, name, classmethod(checked(member.__func__)))
     return cls
-
-
-def _arguments(function: Callable[..., Any]) -> list[str]:
-    """The names of arguments in order, as positions are counted."""
-    taken = inspect.signature(function).parameters.values()
-    return [p.name for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
 def wrong_call(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> ArgumentError | None:

@@ -41,6 +41,32 @@ def test_damaged_files_are_removed(damage):
     assert not path.exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
+@pytest.mark.parametrize("whose", ["another's", "open to others", "a link"])
+def test_files_that_may_be_of_others_are_never_loaded(monkeypatch, tmp_path, whose):
+    """Their names and contents are right: they were put there while the folder was open."""
+    path = cache.install(WHAT, WITH, b"library")
+    if whose == "open to others":
+        path.chmod(0o666)
+    elif whose == "a link":
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        me = os.getuid()
+        monkeypatch.setattr(cache_folder, "_check_ownership", lambda place: None)
+        monkeypatch.setattr(os, "getuid", lambda: me + 1)
+    assert cache.find(WHAT, WITH) is None
+    assert not path.is_symlink() and not path.exists()
+
+
+def test_who_waits_for_a_build_is_not_kept_waiting_for_ever(monkeypatch):
+    monkeypatch.setattr(cache_folder, "PATIENCE", 0.05)
+    with cache.building(WHAT), cache.building(WHAT):
+        cache.install(WHAT, WITH, b"library")
+    cache.clear()
+    assert cache.find(WHAT, WITH) is None
+
+
 def test_the_least_recently_used_go_first():
     paths = [cache.install(cache.digest([str(i)]), WITH, bytes([i]) * 100) for i in range(4)]
     for age, path in zip((40, 10, 30, 20), paths, strict=True):

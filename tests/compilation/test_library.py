@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -101,6 +103,24 @@ def test_four_processes_may_build_at_once(place):
     assert not list(place.glob(".unfinished-*")) and 1 <= len(list(place.iterdir())) <= 4
 
 
+@pytest.mark.compiled
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked by POSIX calls")
+def test_what_is_asked_for_at_once_is_built_once(place, monkeypatch):
+    """By processes as by threads, each with a lock of its own: those of a study build the same file."""
+    built = []
+    made = compiler.Compiler._made
+    monkeypatch.setattr(compiler.Compiler, "_made", lambda *given: built.append(1) or time.sleep(0.2) or made(*given))
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: build_library(TEXT, 0), range(4)))
+    assert len(built) == 1 and len({library.path for library in found}) == 1
+    shared, own = Source(TEXT, 0, shared="-O1"), "GR_API long own_{}(void) {{ return 0; }}\n"
+    parts = [[shared, Source('#include "gr_task.h"\n' + own.format(k), 1)] for k in range(3)]
+    built.clear()
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(build_linked, parts))
+    assert len(built) == 1 + 3 + 3  # the shared object, own ones, and what links them
+
+
 def test_headers_are_followed():
     found = headers_of('#include "gr_step.h"\n#include <math.h>\n')
     assert set(found) == {"gr_step.h", "gr_task.h", "gr_wide.h", "gr_normal.h", "gr_philox.h", "gr_quick.h"}
@@ -115,7 +135,10 @@ def test_structures_of_different_size_are_noticed(place):
         built.check_size("answer")
 
 
-def test_switched_off_builds_nothing(place, monkeypatch):
+def test_switched_off_runs_what_is_in_the_cache_and_builds_nothing(place, monkeypatch):
+    built = build_library(TEXT, 0)
     monkeypatch.setenv("GRISAILLE_COMPILER", "none")
-    assert build_library(TEXT, 0) is None
-    assert not place.exists()
+    assert build_library(TEXT, 0).path == built.path
+    with pytest.raises(CompilationError, match="GRISAILLE_COMPILER=none forbids to build what is not in the cache"):
+        build_library(TEXT + "/* another */", 0)
+    assert list(place.iterdir()) == [built.path]

@@ -1,5 +1,7 @@
 """Integrators that are linked to the functions of small models, and those built in one file where steps are many."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel_source import can_be_linked, linked_kind
 from grisaille.compilation.library import prepare
 from grisaille.compilation.schemes import all_schemes
-from grisaille.compilation.warm_up import _sources, warm_up
+from grisaille.compilation.warm_up import PROGRAMS, _sources, warm_up
 from grisaille.structure.prepared import structure_of
 
 pytestmark = pytest.mark.compiled
@@ -62,7 +64,58 @@ class Thermostat(gr.Model):
     equations = [der(T) == -k * (T - 10.0) + q, q == where(T < m, 8.0 + 0.1 * T, 0.0)]
 
 
-MODELS = (Oscillator, Pendulum, Tanks, Friction, Thermostat)
+class Ball(gr.Model):
+    """Clauses of events: a state is reset, a discrete variable counts."""
+
+    k, m = gr.Parameter(0.8), gr.Parameter(9.81)
+    h, v, bounces = gr.Variable(start=1.0), gr.Variable(start=0.0), gr.Discrete(0)
+    equations = [
+        der(h) == v, der(v) == -m, gr.when(h < 0, gr.reinit(v, -k * gr.pre(v)), bounces == gr.pre(bounces) + 1),
+    ]  # fmt: skip
+
+
+class Controller(gr.Model):
+    """Two clocks, of which one moves with a parameter, a clause that waits for another, and one that lasts."""
+
+    k, m = gr.Parameter(1.1), gr.Parameter(0.17)
+    x, u = gr.Variable(start=0.2), gr.Input()
+    error, sum, late = gr.Discrete(0.0), gr.Discrete(0.0), gr.Discrete(0)
+    equations = [
+        der(x) == -1.3 * x + k * error + sum + 0.1 * u,
+        gr.when(gr.clock(m), error == 1.0 - x, sum == gr.pre(sum) + m * error),
+        gr.when(sum > 0.4, late == gr.pre(late) + 1).otherwise(gr.clock(1.0), late == 0),
+    ]
+
+
+class Wall(Pendulum):
+    """A reset that hidden constraints must follow."""
+
+    def equations(self):
+        return [*super().equations, gr.when(self.x < -0.3, gr.reinit(self.vx, -0.7 * gr.pre(self.vx)))]
+
+
+class Delayed(gr.Model):
+    """A delayed signal and a delayed state that switches."""
+
+    k, m = gr.Parameter(0.7), gr.Parameter(0.3)
+    x, u = gr.Variable(start=0.5), gr.Input()
+    equations = [der(x) == gr.delay(u, m) - k * gr.delay(x, 0.45) - 0.2 * sign(x - 0.1)]
+
+
+class Chain(gr.Model):
+    """More relations and states than a few, in dense equations."""
+
+    k, m = gr.Parameter(1.0), gr.Parameter(0.3)
+    v = gr.Variable(start=1.0, size=26)
+
+    def equations(self):
+        total = sum(self.v[i] for i in range(26))
+        return [der(self.v[i]) == 0.2 * self.k - self.m * sign(self.v[i] - 0.03 * i) - 0.01 * total for i in range(26)]
+
+
+PLAIN = (Oscillator, Pendulum, Tanks, Friction, Thermostat)
+MODELS = (*PLAIN, Ball, Controller, Wall, Delayed, Chain)
+LENGTH = {Ball: 3.0, Wall: 3.0, Delayed: 4.0, Chain: 3.0}
 
 
 @pytest.fixture(autouse=True)
@@ -81,9 +134,10 @@ def forget(monkeypatch):
 def simulated(model, build, monkeypatch, **options):
     forget(monkeypatch)
     monkeypatch.setenv("GRISAILLE_BUILD", build)
+    times = TIMES * (LENGTH.get(model, 8.0) / 8.0)
     inputs = {"u": FORCE} if hasattr(model, "u") else {}
     return (
-        gr.simulate(model(), TIMES, inputs, hold="zoh", **options) if inputs else gr.simulate(model(), TIMES, **options)
+        gr.simulate(model(), times, inputs, hold="zoh", **options) if inputs else gr.simulate(model(), times, **options)
     )
 
 
@@ -111,7 +165,7 @@ def test_a_run_goes_on_in_one_file_where_steps_are_many(monkeypatch):
     once = simulated(Pendulum, "linked", monkeypatch, rtol=1e-9)
     monkeypatch.setattr(integrators, "MANY_STEPS", 50)
     monkeypatch.setattr(integrators, "PER_INSTRUCTION", 0)
-    monkeypatch.setattr("grisaille.simulation.integration.COMPILED_SLICE", 30)
+    monkeypatch.setattr("grisaille.simulation.integration.SLICE", 30)
     built = []
     build_linked = integrators.build_linked
     monkeypatch.setattr(integrators, "build_linked", lambda parts: built.append(len(parts)) or build_linked(parts))
@@ -142,10 +196,26 @@ def test_a_further_model_compiles_its_functions_alone(monkeypatch, tmp_path):
     assert sorted(compiled) == ["functions", "functions", "integrator"]
 
 
+@pytest.mark.parametrize("model", [Ball, Wall, Delayed])
+@pytest.mark.parametrize("method", ["explicit", "implicit"])
+def test_events_go_on_in_one_file_where_steps_are_many(model, method, monkeypatch):
+    once = simulated(model, "linked", monkeypatch, method=method, sensitivities=["k"])
+    monkeypatch.setattr(integrators, "MANY_STEPS", 40)
+    monkeypatch.setattr(integrators, "PER_INSTRUCTION", 0)
+    monkeypatch.setattr("grisaille.simulation.integration.COMPILED_SLICE", 7)
+    built = []
+    build_linked = integrators.build_linked
+    monkeypatch.setattr(integrators, "build_linked", lambda parts: built.append(len(parts)) or build_linked(parts))
+    switched = simulated(model, "auto", monkeypatch, method=method, sensitivities=["k"])
+    assert built[:2] == [2, 1]
+    assert len(switched.attrs["event_times"]) > 0
+    assert switched.identical(once)
+
+
 def test_a_warm_up_builds_what_models_are_linked_to(monkeypatch):
     texts = [source.text for source in _sources()]
     assert len(set(texts)) == len(texts)
-    for model in MODELS:
+    for model in (*PLAIN, Ball, Controller, Delayed, Chain):
         structure = structure_of(model())
         events = structure.jumps.events
         system = structure.system if events is None else events.system
@@ -160,22 +230,26 @@ def test_a_warm_up_builds_each_integrator_once(monkeypatch, tmp_path):
     monkeypatch.setenv("GRISAILLE_OPTIMIZATION", "-O0")
     few = _sources()[:2]
     monkeypatch.setattr("grisaille.compilation.warm_up._sources", lambda: few)
-    assert [warm_up().built, warm_up().built] == [2, 0]
-    assert "2 integrators" in str(warm_up())
+    count = len(few) + len(PROGRAMS)
+    assert [warm_up().built, warm_up().built] == [count, 0]
+    assert f"{count} integrators" in str(warm_up())
     assert not prepare(few[0])
+    package = Path(gr.__file__).parent
+    assert sorted(PROGRAMS) == sorted(file.relative_to(package).as_posix() for file in package.rglob("*.c"))
 
 
-def test_models_beyond_the_room_of_linked_events_are_built_in_one_file():
-    class Many(gr.Model):
-        v = gr.Variable(start=1.0, size=25)
-
-        def equations(self):
-            return [der(self.v[i]) == 1.0 - 2.0 * sign(self.v[i] - 0.1 * i) for i in range(25)]
-
-    run = gr.simulate(Many(), [0.0, 0.2])
-    system = structure_of(Many()).jumps.events.system
-    assert len(system.modes) == 25 and not can_be_linked(system)
-    assert np.all(np.isfinite(run["v[24]"].values))
+def test_models_beyond_the_room_of_linked_events_are_built_in_one_file(monkeypatch):
+    """Each of the sizes of which linked integrators have room."""
+    own = gr.simulate(Chain(), [0.0, 0.2])
+    system = structure_of(Chain()).jumps.events.system
+    assert len(system.modes) == 26 and can_be_linked(system)
+    sizes = (system.nx, system.nz, system.nu, system.np, 26, 0)
+    for place, size in enumerate(sizes):
+        most = tuple(size - (at == place) for at, size in enumerate(sizes))
+        monkeypatch.setattr("grisaille.compilation.kernel_source.MOST_LINKED", most)
+        assert not can_be_linked(system), (place, size)
+    forget(monkeypatch)
+    assert gr.simulate(Chain(), [0.0, 0.2]).identical(own)
 
 
 def test_what_builds_are_asked_for_is_checked(monkeypatch):

@@ -37,7 +37,7 @@ outputs = ["y"]
 
 [method]
 name = "OutputError"
-compiled = false
+rtol = 1e-6
 
 [study]
 kind = "monte-carlo"

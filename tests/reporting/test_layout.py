@@ -88,7 +88,7 @@ def test_dates_below_and_summer_time(visit: Any, wide_page: Path) -> None:
     night = ticks(page, "y, the night in which clocks are put forward")
     assert night == ["22:00", "23:00", "31 Mar", "01:00", "03:00", "04:00", "05:00", "06:00", "07:00"]
     figure = page.locator(
-        "figure", has=page.get_by_text("y, the night in which clocks are put forward", exact=True)
+        "#outputs figure", has=page.get_by_text("y, the night in which clocks are put forward", exact=True)
     ).first
     assert "time, Europe/Berlin: 30 Mar – 31 Mar 2024" in figure.locator("text.name").all_text_contents()
     box = figure.locator(".canvas").bounding_box()
@@ -122,7 +122,7 @@ def test_disturbances_lead_the_states(visit: Any, tmp_path: Path) -> None:
         equations = [gr.der(h) == rain - leak + gust, leak == k * h]
 
     t = np.linspace(0, 10, 41)
-    run = gr.simulate(Level(), t, realizations=1, seed=3, noise=True, compiled=False)
+    run = gr.simulate(Level(), t, realizations=1, seed=3, noise=True)
     data = gr.Experiment(t, {}, {"y": run["y"].values[0]}, name="walk", unit="h")
     page = visit(gr.fit(Level(), data, ["k"], gr.KalmanML()).report(tmp_path / "level.html"))
     page.get_by_role("tab", name="States").click()

@@ -35,6 +35,17 @@ def test_estimates_intervals_guesses_and_bounds_are_told() -> None:
     assert fit.status in TEXT and short(fit.aic, 6) in TEXT
 
 
+def test_curves_and_the_verdict_stand_above_the_table() -> None:
+    first = PAGE[PAGE.index('id="summary"') : PAGE.index('id="outputs"')]
+    order = ("Measured and predicted", "Residuals: ", "y, first", "Parameters", "Fit of each output")
+    places = [first.index(words) for words in order]
+    assert places == sorted(places)
+    found = tank_fit().diagnose()
+    bad = [v for v in found.verdicts if not v.healthy]
+    assert ("✗ unhealthy" if bad else "✓ healthy") in first
+    assert all(f"{v.test} of {v.output}" in unescape(first) for v in bad)
+
+
 def test_every_part_is_there() -> None:
     for words in (
         "differential index",

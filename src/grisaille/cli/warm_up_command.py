@@ -13,8 +13,8 @@ def command(output: Output) -> int:
     """Compile the integrators once, so that models compile their equations alone.
 
     Not needed: an integrator is compiled when the first model of its kind asks for it, and kept in the cache folder.
-    This command compiles those of the usual kinds of small models beforehand, on all processors: about 45 s of
-    processor time.
+    This command compiles those of the usual kinds of small models beforehand, and the filter of linear models, on all
+    processors: about a minute of processor time.
     """
     from grisaille.compilation.warm_up import warm_up
 

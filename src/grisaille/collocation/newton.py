@@ -28,7 +28,7 @@ ROUNDING = 1e-10
 """A loss, relative to 1 + J, that rounding explains."""
 SHRINKS, REMAINS = 0.25, 1e-14
 """Parts of a gain to which the next one falls where steps shrink; what such steps may leave to be gained."""
-VANISHED = "the predicted gain vanished"
+VANISHED = "the predicted decrease is below the tolerance"
 
 
 class Place(Protocol):

@@ -2,9 +2,9 @@
 
 A library is filed under ``<what>-<with>-<content>``: the key of everything that determines it except the compiler, the
 key of the compiler, and the SHA-256 of the file itself. One file, one atomic rename, so processes may build the same
-thing at the same time; a file whose content does not hash to its name is damaged and is removed; and a library whose
-compiler has since gone is still found. The last use is the file's modification time; the least recently used go when
-the folder outgrows its limit.
+thing at the same time; where folders can be locked the second one waits and finds it. A file whose content does not
+hash to its name is damaged and is removed; a library whose compiler has since gone is still found. The last use is the
+file's modification time; the least recently used go when the folder outgrows its limit.
 
 Loading a library runs it, so the folder is private (``cache_folder``).
 """
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from grisaille.cache_folder import (
     FLAT,
+    LOCK,
     UNFINISHED,
     folder,
     is_intact,
@@ -31,6 +32,7 @@ from grisaille.cache_folder import (
     remove,
     write,
 )
+from grisaille.cache_folder import building as building
 from grisaille.cache_folder import digest as digest
 from grisaille.compilation.compiler import OBJECT, SUFFIX
 from grisaille.errors import CompilationError
@@ -69,7 +71,7 @@ def inspect() -> Contents:
 def clear() -> Contents:
     """Removes every compiled library and object, every flattened text and all sources; returns what was there."""
     before = inspect()
-    for entry in [*_entries(before.folder), *_unfinished(before.folder)]:
+    for entry in [*_entries(before.folder), *_unfinished(before.folder), *before.folder.glob(f"{LOCK}*")]:
         _discard(entry)
     return before
 
@@ -105,7 +107,7 @@ def install(what: str, made_with: str, library: bytes, limit: int | None = None,
             raise CompilationError(
                 f"The compiled model ({len(library) / 1e3:.0f} kB) cannot be kept in {folder()}: "
                 f"{error.strerror or error}; nor in {place}. Make room, or set GRISAILLE_CACHE to a folder on another "
-                f"disk; GRISAILLE_COMPILER=none interprets models instead."
+                f"disk."
             ) from error
     _make_room(place, LIMIT if limit is None else limit, keep=target)
     return target

@@ -30,9 +30,9 @@ ROLLED = 300
 """Instructions of a sparse kernel's function above which what repeats is printed as loops, which compilers read sooner
 (derivatives of 1 000 cells by parameters, gcc 12: 0.1 s instead of 0.7 s) and which take as long to run."""
 KINDS = ("lt", "le", "sign", "floor", "ceil")
-MOST_LINKED = (32, 64, 32, 256, 24)
-"""States, implicit unknowns, signals, parameters and relations that are held, for which linked integrators with held
-relations have room: GR_MOST_X and those after it in gr_linked.h."""
+MOST_LINKED = (256, 512, 256, 4096, 256, 64)
+"""States, implicit unknowns, signals, parameters, relations that are held and clocks, for which linked integrators with
+held relations have room: GR_MOST_X and those after it in gr_linked.h."""
 
 _NO_SLOPES = [
     *(f"const long gr_{name}_size = 0;" for name in PARAMETRIC),
@@ -68,7 +68,7 @@ def _plain_source(system: System, sensitive: bool, functions: Mapping[str, ca.Fu
             f"#define GR_SENSITIVE {int(sensitive)}",
             *(["#define GR_SPARSE 1", "#define GR_SOLVERS_ELSEWHERE 1", *macros] if sparse else []),
             '#include "gr_task.h"',
-            *_modes(system),
+            *(f"static {table}" for table in _modes(system)),
             PRELUDE,
             *(_printed(name, function, sparse) for name, function in functions.items()),
             "",
@@ -99,7 +99,7 @@ def linked_sources(
     common = linked_kind(system, functions, sparse)
     numbers = sizes if exact else sizes | _features(system, functions)
     numbers_here = [f"const long gr_size_{name.lower()} = {size};" for name, size in numbers.items()]
-    numbers_here += [] if exact or not system.modes else [_kind_table(system)]
+    numbers_here += [] if exact else _modes(system)
     if not sparse:
         lines = numbers_here if "FP" in functions else [*numbers_here, *_NO_SENSITIVE]
         own = _object_source(system, functions, lines, words, sparse)
@@ -116,12 +116,14 @@ def linked_kind(system: System, functions: Mapping[str, ca.Function], sparse: bo
     sizes = _sizes(system, functions)
     features = _features(system, functions)
     has = {"HAS_Z": sizes["NZ"], "HAS_C": sizes["NC"], "HAS_SIDES": sizes["SIDES"], "HAS_E": features["NE"]}
+    has |= {"HAS_W": features.get("NW", 0)}
     has |= {"HAS_BENDS": sizes["BENDS"] + sizes["WHOLES"], "BENT": features.get("BENT", 0)}
     kind = {name: int(size > 0) for name, size in has.items()}
     if not sparse:
         return dense_kind(kind)
     kind |= {"HAS_U": int(sizes["NU"] > 0)}
-    return kind_text(kind | sizes | features if system.modes else kind, sparse, _modes(system))
+    tables = [f"static {table}" for table in _modes(system)]
+    return kind_text(kind | sizes | features if system.modes else kind, sparse, tables)
 
 
 def dense_kind(has: Mapping[str, int]) -> str:
@@ -130,12 +132,13 @@ def dense_kind(has: Mapping[str, int]) -> str:
 
 
 def can_be_linked(system: System) -> bool:
-    """Whether integrators of dense equations, which serve models of all sizes, do for this one: not where clauses of
-    events have tables of their own, nor beyond the room that they have where relations are held."""
+    """Whether integrators of dense equations, which serve models of all sizes, do for this one: not beyond the room
+    that they have where relations are held."""
     if not system.modes:
         return True
-    sizes = (system.nx, system.nz, system.nu, system.np, len(system.modes))
-    return system.reactions is None and all(size <= most for size, most in zip(sizes, MOST_LINKED, strict=True))
+    clocks = 0 if system.reactions is None else len(system.reactions.ticks)
+    sizes = (system.nx, system.nz, system.nu, system.np, len(system.modes), clocks)
+    return all(size <= most for size, most in zip(sizes, MOST_LINKED, strict=True))
 
 
 def kind_text(numbers: Mapping[str, int], sparse: bool, tables: Sequence[str] = ()) -> str:
@@ -222,14 +225,10 @@ def _macros(numbers: Mapping[str, int]) -> list[str]:
     return [f"#define GR_{name} {number}" for name, number in numbers.items()]
 
 
-def _kind_table(system: System) -> str:
-    return f"const long gr_kind[] = {{{', '.join(map(str, kinds(system)))}}};"
-
-
 def _modes(system: System) -> list[str]:
-    tables = [f"static {_kind_table(system)}"] if system.modes else []
+    """Tables of relations that are held, and of clauses of events."""
+    tables = {"gr_kind": kinds(system)} if system.modes else {}
     names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
              "gr_remembered", "gr_begins")  # fmt: skip
-    for name, entries in zip(names, when_tables(system), strict=False):
-        tables.append(f"static const long {name}[] = {{{', '.join(map(str, entries or (0,)))}}};")
-    return tables
+    tables |= dict(zip(names, when_tables(system), strict=False))
+    return [f"const long {name}[] = {{{', '.join(map(str, entries or (0,)))}}};" for name, entries in tables.items()]

@@ -27,13 +27,12 @@ from grisaille.compilation import cache
 from grisaille.compilation.compiler import (
     FOR_DEBUGGERS,
     OBJECT,
-    REMEDY,
     Compiler,
     find_compiler,
     flags,
-    is_switched_off,
 )
 from grisaille.compilation.debugging.switch import is_debugging
+from grisaille.compilation.requirement import no_compiler
 from grisaille.compilation.task import TaskStructure
 from grisaille.errors import CompilationError
 
@@ -47,6 +46,9 @@ steps of 30 to 60 states then take 1.3 times as long; 4 s instead of 2.7 s to bu
 QUICK = "-O1"
 """For what is linked so that it is there soon: integrators of small models, two thirds of the time of -O2, and their
 functions. What runs long is built again as one file (``integrators``)."""
+
+DRAFT = "-Og"
+"""For filters that are linked to nothing and are to be there soon: two fifths of the time of -O2."""
 
 MAIN = "model.c"
 
@@ -80,19 +82,17 @@ class Library:
             )
 
 
-def build_library(text: str, instructions: int, *, often: bool = False) -> Library | None:
-    """The library of one generated C file, from the cache if it was built before; ``None`` where nothing is compiled.
+def build_library(text: str, instructions: int, *, often: bool = False) -> Library:
+    """The library of one generated C file, from the cache if it was built before.
 
     Raises ``CompilationError`` where it was not built before and there is no compiler.
     """
     return build_linked([Source(text, instructions, often=often)])
 
 
-def build_linked(parts: Sequence[Source]) -> Library | None:
+def build_linked(parts: Sequence[Source]) -> Library:
     """One library of C files, as ``build_library``; where they are several, those that were compiled for another one
     are not compiled again."""
-    if is_switched_off():
-        return None
     if is_debugging():
         keep(parts)
     return _found(parts) or Library(_install(find_compiler(), parts, lambda c: _linked(c, parts)))
@@ -109,6 +109,11 @@ def keep(parts: Sequence[Source]) -> list[Path]:
 def can_build(parts: Sequence[Source]) -> bool:
     """Whether there is a compiler for ``build_linked``, or none is needed."""
     return find_compiler() is not None or cache.find(_what(parts), None) is not None
+
+
+def is_built(parts: Sequence[Source]) -> bool:
+    """Whether a library of these is in the cache."""
+    return cache.find(_what(parts), _made_with(find_compiler())) is not None
 
 
 def prepare(part: Source) -> bool:
@@ -134,6 +139,8 @@ class Source:
     """Run so many times that it is optimized even where what is built quickly is asked for."""
     is_quick: bool = False
     """Whether it is to be there soon rather than to run quickly."""
+    is_draft: bool = False
+    """The same of a filter."""
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -142,7 +149,9 @@ class Source:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        ours = self.shared or (QUICK if self.is_quick or self.instructions > LONG else "-O2")
+        ours = self.shared or (
+            DRAFT if self.is_draft else QUICK if self.is_quick or self.instructions > LONG else "-O2"
+        )
         found = flags(ours if self.once else _optimization(ours, self.often or self.shared == QUICK))
         return (*found, FOR_DEBUGGERS) if is_debugging() else found
 
@@ -174,7 +183,11 @@ def _install(compiler: Compiler | None, parts: Sequence[Source], build: Callable
     made_with = _made_with(compiler)
     if compiler is None or made_with is None:
         raise no_compiler()
-    return cache.install(_what(parts), made_with, build(compiler))
+    what = _what(parts)
+    if len(parts) > 1:  # objects are waited for, one by one
+        return cache.install(what, made_with, build(compiler))
+    with cache.building(what):
+        return cache.find(what, made_with) or cache.install(what, made_with, build(compiler))
 
 
 def _linked(compiler: Compiler, parts: Sequence[Source]) -> bytes:
@@ -191,13 +204,23 @@ def _kept(source: Source) -> Path | None:
 
 def _object(compiler: Compiler, source: Source) -> bytes:
     what, made_with = _what([source]), cache.digest([compiler.identity])
+    found = _kept_object(what, made_with)
+    if found is not None:
+        return found
+    with cache.building(what):
+        found = _kept_object(what, made_with)
+        if found is None:
+            found = compiler.compile(source.files, MAIN, source.flags, _kept(source))
+            cache.install(what, made_with, found, suffix=OBJECT)
+    return found
+
+
+def _kept_object(what: str, made_with: str) -> bytes | None:
     # another process that makes room may remove it at any time
     with contextlib.suppress(FileNotFoundError):
         if (path := cache.find(what, made_with, OBJECT)) is not None:
             return path.read_bytes()
-    built = compiler.compile(source.files, MAIN, source.flags, _kept(source))
-    cache.install(what, made_with, built, suffix=OBJECT)
-    return built
+    return None
 
 
 def _optimization(ours: str, often: bool) -> str:
@@ -219,16 +242,6 @@ def headers_of(text: str) -> Mapping[str, str]:
             found[name] = _header(name)
             waiting += _INCLUDE.findall(found[name])
     return found
-
-
-def no_compiler() -> CompilationError:
-    """The error where there is none, or where compiled code is insisted on though it is switched off."""
-    if is_switched_off():
-        return CompilationError("Compiled code was asked for, but GRISAILLE_COMPILER=none is set. Unset it.")
-    return CompilationError(
-        f"Models are compiled, and no C compiler was found. {REMEDY} To do without, set GRISAILLE_COMPILER=none: "
-        "models are then interpreted, with the same results and 10 to 100 times slower."
-    )
 
 
 def _header(name: str) -> str:

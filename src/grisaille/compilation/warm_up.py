@@ -1,4 +1,5 @@
-"""Building the integrators that small models are linked to, before a model asks for them."""
+"""Building the integrators that small models are linked to, and programs that serve all models, before a model asks for
+them."""
 
 from __future__ import annotations
 
@@ -7,15 +8,24 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import resources
 from itertools import product
 
 from grisaille.compilation.kernel_source import dense_kind, shared_source
-from grisaille.compilation.library import Source, prepare
+from grisaille.compilation.library import Source, build_linked, is_built, prepare
 from grisaille.compilation.schemes import AUTO, FROZEN
 
-KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E")
-"""What a model may have: implicit unknowns, hidden constraints, switches, bends, relations that are held
-(gr_linked.h)."""
+KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E", "HAS_W")
+"""What a model may have: implicit unknowns, hidden constraints, switches, bends, relations that are held, clauses of
+events (gr_linked.h)."""
+
+PROGRAMS = (
+    "filtering/kalman.c",
+    "filtering/transition.c",
+    "collocation/assembly.c",
+    "collocation/direct_elimination.c",
+)
+"""C files of later rooms that belong to no model."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +47,32 @@ class WarmUp:
 
 
 def warm_up(on_progress: Callable[[int, int], None] | None = None) -> WarmUp:
-    """Builds the integrators of the usual kinds of small models that are not in the cache yet, on all processors.
+    """Builds what is not in the cache yet of the integrators of the usual kinds of small models, and of programs for
+    filters and splines, on all processors.
 
     on_progress : called with how many are done and how many there are
     """
-    sources, begin = _sources(), time.perf_counter()
+    sources, begin = [*_programs(), *_sources()], time.perf_counter()
     built = 0
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        for done, is_new in enumerate(threads.map(prepare, sources), start=1):
+        for done, is_new in enumerate(threads.map(_prepare, sources), start=1):
             built += is_new
             if on_progress is not None:
                 on_progress(done, len(sources))
     return WarmUp(len(sources), built, time.perf_counter() - begin)
+
+
+def _prepare(source: Source) -> bool:
+    if not source.once:
+        return prepare(source)
+    is_new = not is_built([source])
+    build_linked([source])
+    return is_new
+
+
+def _programs() -> list[Source]:
+    package = resources.files("grisaille")
+    return [Source(package.joinpath(file).read_text(encoding="utf-8"), 0) for file in PROGRAMS]
 
 
 def _sources() -> list[Source]:
@@ -58,6 +82,6 @@ def _sources() -> list[Source]:
 
 
 def _is_usual(kind: Mapping[str, int]) -> bool:
-    """Relations that are held have shares among the implicit unknowns. With hidden constraints beside them, or bends of
-    their gaps, models are few: theirs are built when they are asked for."""
-    return not kind["HAS_E"] or kind["HAS_Z"] > kind["HAS_C"]
+    """Relations that are held have shares among the implicit unknowns, and clauses of events have such relations. With
+    hidden constraints beside them, or bends of their gaps, models are few: theirs are built when they are asked for."""
+    return kind["HAS_Z"] > kind["HAS_C"] if kind["HAS_E"] else not kind["HAS_W"]

@@ -22,7 +22,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dgebal
 
 from grisaille.errors import DataError, EstimationError
 
@@ -73,6 +72,8 @@ def frozen_doublings(A: ArrayLike, h: float) -> int:
 
 def balanced_norm(A: ArrayLike) -> float:
     """‖D⁻¹AD‖₁ with the diagonal D that balances rows and columns: units of the states do not matter."""
+    from scipy.linalg.lapack import dgebal
+
     a = np.asarray(A, dtype=float)
     if not a.size:
         return 0.0

@@ -14,7 +14,6 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import matrix_balance, solve_continuous_lyapunov
 
 from grisaille.errors import ModelError
 
@@ -26,6 +25,8 @@ STABLE = 1e-12
 
 def stationary_covariance(A: ArrayLike, W: ArrayLike, name: str = "disturbance") -> Floats:
     """P with A P + P Aᵀ + W = 0, (n, n); ``ModelError`` when a pole is not stable."""
+    from scipy.linalg import solve_continuous_lyapunov
+
     a, w = np.asarray(A, dtype=float), np.asarray(W, dtype=float)
     if not a.size:
         return np.zeros((0, 0))
@@ -49,6 +50,8 @@ def refuse_unstable(A: ArrayLike, name: str) -> None:
 
 def balancing_units(A: ArrayLike) -> Floats:
     """Units d of the states, powers of two, in which rows and columns of D⁻¹AD are of equal size."""
+    from scipy.linalg import matrix_balance
+
     a = np.asarray(A, dtype=float)
     return np.asarray(matrix_balance(a, permute=False, separate=True)[1][0]) if a.size else np.zeros(0)
 

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from grisaille.arguments import ELSEWHERE, kinds_of, refuse_wrong
+from grisaille.arguments import annotations_of, kinds_of, refuse_wrong
 from grisaille.calling import wrong_call
+from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.advice import Advice
 from grisaille.estimation.abilities.ahead import Ahead
@@ -86,9 +87,11 @@ class EstimatorType(ABCMeta):
 
 def _refuse_options(cls: type, given: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Refuse options of the wrong kind; those of estimators that are not ours are theirs to check."""
-    if cls.__module__.startswith("grisaille.") and cls.__name__ in ELSEWHERE:
-        names = list(inspect.signature(cls).parameters)
-        refuse_wrong(cls.__name__, kinds_of(cls.__name__, names), {**dict(zip(names, given, strict=False)), **options})
+    if cls.__module__.startswith("grisaille."):
+        annotations = annotations_of(cls)
+        named = {**dict(zip(annotations, given, strict=False)), **options}
+        refuse_wrong(cls.__name__, kinds_of(cls.__name__, annotations), named)
+        require_compiled(named.get("compiled"))
 
 
 class Estimator(metaclass=EstimatorType):

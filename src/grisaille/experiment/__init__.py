@@ -5,6 +5,13 @@ is numbers over numbers of one time unit. Nothing is repaired or dropped: what c
 column and file line.
 """
 
-from grisaille.experiment.experiment import Experiment
+from typing import TYPE_CHECKING
+
+from grisaille.exports import exported
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 __all__ = ["Experiment"]
+
+__getattr__ = exported(__name__, {"Experiment": "grisaille.experiment.experiment"})

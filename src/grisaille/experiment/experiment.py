@@ -11,7 +11,7 @@ from weakref import ref
 
 import numpy as np
 
-from grisaille.arguments import kinds_of, refuse_wrong
+from grisaille.arguments import refuse_wrong
 from grisaille.calling import checked_methods
 from grisaille.errors import DataError
 from grisaille.experiment import record as _record
@@ -21,6 +21,7 @@ from grisaille.experiment.record import Record, compared_rows
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples
 from grisaille.experiment.times.clock import UNSAID, Clock
+from grisaille.kinds import DICT, TEXT
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class Experiment(Record):
     def from_dataset(
         cls, dataset: xr.Dataset, inputs: Any = None, outputs: Any = None, *, time: str = "time", **options: Any
     ) -> Experiment:
-        """What :meth:`to_dataset` wrote, or, with ``inputs`` and ``outputs``, variables of a Dataset over ``time``.
+        """Read what :meth:`to_dataset` wrote or, with ``inputs`` and ``outputs``, variables of a Dataset over ``time``.
 
         Parameters
         ----------
@@ -390,7 +391,7 @@ class Experiment(Record):
         for key in arguments:
             if key not in known:
                 raise DataError(f"'{key}' is not an argument of Experiment. {suggestion(key, known)}")
-        refuse_wrong("Experiment", kinds_of("Experiment", arguments), arguments)
+        refuse_wrong("Experiment", {"unit": TEXT, "hold": TEXT | DICT}, arguments)
         if clock is not None and "unit" in arguments and arguments["unit"] != clock.unit:
             raise DataError(f"unit is {arguments['unit']!r}, but the times are already in {clock.unit!r}.")
         if clock is not None and "unit" in arguments:
@@ -404,7 +405,7 @@ class Experiment(Record):
         return made
 
     def summary(self) -> Summary:
-        """What there is: spans, samples, gaps, rates, ranges, units, and remarks; ``print`` it."""
+        """Summarise the record: spans, samples, gaps, rates, ranges, units, and remarks; ``print`` it."""
         from grisaille.experiment.summary import summarize
 
         return summarize(self)

@@ -86,10 +86,10 @@ def minimize(
 
 _REASONS = {
     0: LIMIT,
-    1: "the gradient vanished",
-    2: "the objective no longer falls",
-    3: "the unknowns no longer move",
-    4: "neither the objective nor the unknowns move any more",
+    1: "the gradient is below the tolerance",
+    2: "the decrease of the objective is below the tolerance",
+    3: "the step is below the tolerance",
+    4: "the step and the decrease of the objective are below the tolerance",
 }
 
 

@@ -23,8 +23,8 @@ from grisaille.reporting.report_computation import computation
 from grisaille.reporting.report_curves import curves
 from grisaille.reporting.report_data import data_part
 from grisaille.reporting.report_model import model_part
-from grisaille.reporting.report_outputs import outputs
-from grisaille.reporting.report_residuals import residuals
+from grisaille.reporting.report_outputs import first_curves, outputs
+from grisaille.reporting.report_residuals import residuals, verdict_line
 from grisaille.reporting.report_states import states
 from grisaille.reporting.report_summary import subtitle, summary
 from grisaille.reporting.report_uncertainty import uncertainty
@@ -58,8 +58,11 @@ def fit_page(
     album = Album()
     runs = list(dict.fromkeys(case.name for case in fit.estimate.cases))[:MOST_RUNS]
     diagnosis = _diagnosis(fit)
+    seen_first = first_curves(fit, album, runs)
     tabs = [
-        Tab("Summary", joined((summary(fit, scores), curves(fit, album)))),
+        Tab(
+            "Summary", joined((summary(fit, joined((verdict_line(diagnosis), seen_first)), scores), curves(fit, album)))
+        ),
         Tab("Outputs", outputs(fit, album, runs)),
     ]
     seen = states(fit, album, runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import casadi as ca
@@ -18,7 +19,7 @@ from grisaille.experiment.signals import Samples
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import experiment_of, output_unit, quantity_unit, short, time_label
+from grisaille.reporting.labels import count, experiment_of, output_unit, quantity_unit, short, time_label
 from grisaille.reporting.page import card, choices
 from grisaille.reporting.paths import Path, drawn_path
 from grisaille.structure.prepared import structure_of
@@ -31,7 +32,25 @@ PREDICTED = {
 }
 MOST_SIMULATED = 12
 """Quantities beside the outputs that are drawn per experiment."""
+MOST_CURVES = 3
+"""Outputs of the first experiment that stand on the first tab."""
 HINT = "Drag across a plot to zoom, double-click to see everything again; point at it to read values."
+
+
+def first_curves(fit: Fitted, album: Album, runs: list[str]) -> Html:
+    """Measured and predicted curves of the first experiment, and where the others are."""
+    residuals, standardized = fit.residuals(), fit.residuals(standardized=True)["residual"]
+    run = runs[0]
+    mine = residuals[residuals["experiment"] == run]
+    compared = [chart for chart, _ in _output_charts(fit, run, mine, standardized, "summary")]
+    calendar = calendar_of(experiment_of(fit, run))
+    places = [album.place(replace(chart, calendar=calendar)) for chart in compared[:MOST_CURVES]]
+    others = [
+        *([count(len(compared) - MOST_CURVES, "more output")] if len(compared) > MOST_CURVES else []),
+        *([count(len(runs) - 1, "more experiment")] if len(runs) > 1 else []),
+    ]
+    rest = f"{' and '.join(others)} in the tab Outputs." if others else ""
+    return joined((*places, tag("p", rest, class_="muted hint") if rest else ""))
 
 
 def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
@@ -41,8 +60,8 @@ def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
     for k, run in enumerate(runs):
         mine = residuals[residuals["experiment"] == run]
         charts = [
-            *_output_charts(fit, run, mine, standardized, f"run{k}"), *_input_charts(fit, run, f"run{k}"),
-            *_simulated_charts(fit, run, f"run{k}"),
+            *chain.from_iterable(_output_charts(fit, run, mine, standardized, f"run{k}")),
+            *_input_charts(fit, run, f"run{k}"), *_simulated_charts(fit, run, f"run{k}"),
         ]  # fmt: skip
         calendar = calendar_of(experiment_of(fit, run))
         parts.append((run, joined(album.place(replace(chart, calendar=calendar)) for chart in charts)))
@@ -50,7 +69,8 @@ def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
     return card(hint, choices("Experiment", parts, "outputs"), title="Measured and predicted")
 
 
-def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: str) -> Iterator[Chart]:
+def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: str) -> Iterator[tuple[Chart, Chart]]:
+    """For each output its curves and its residuals."""
     simulated, laws = _simulation(fit, run), laws_of(fit.estimate)
     experiment = experiment_of(fit, run)
     time, mine = abscissa(fit, experiment, mine)
@@ -75,15 +95,15 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
             series.insert(0, _band_around(path, ordered, r))
         rms = float(np.sqrt(np.mean(ordered["residual"] ** 2)))
         words = f"Measured and predicted values at {len(t)} samples; rms residual {short(rms, 3)} {unit}".rstrip() + "."
-        yield Chart(f"{output}, {run}", words, time, labelled(str(output), unit), series, 260, link)
+        curves = Chart(f"{output}, {run}", words, time, labelled(str(output), unit), series, 260, link)
         if str(output) in laws:
-            yield _quantile_chart(str(output), t, r, time, link)
+            yield curves, _quantile_chart(str(output), t, r, time, link)
         else:
-            yield _residual_chart(str(output), path, ordered, r, time, unit, link)
+            yield curves, _residual_chart(str(output), path, ordered, r, time, unit, link)
 
 
 def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
-    """What is drawn to the right: time, or the only input of a static model, or the number of the row."""
+    """Return the abscissa: time, the only input of a static model, or the number of the row."""
     name = _only_input(experiment)
     if name is None:
         return time_label(experiment), table

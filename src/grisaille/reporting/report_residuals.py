@@ -1,4 +1,4 @@
-"""What the residuals say: verdicts of ``fit.diagnose()`` in words, and the pictures they are drawn from."""
+"""The report's part on residuals: verdicts of ``fit.diagnose()`` in words, and the pictures behind them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ MEANINGS = (
 )  # fmt: skip
 
 
+MOST_NAMED = 5
+"""Unhealthy tests that stand on the first tab by name."""
 TEST = ("test", "verdict", "statistic", "p", "what it says")
 
 
@@ -45,10 +47,7 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
         content = [part for s in series for part in _one(fit, diagnosis, s, album)]
         content += [part for v in diagnosis.verdicts if (v.experiment, v.test) == (run, BETWEEN) for part in _all(v)]
         parts.append((run, joined(content)))
-    bad, total = sum(not v.healthy for v in diagnosis.verdicts), sum(v.p == v.p for v in diagnosis.verdicts)
-    at = f"at the level {diagnosis.level:g}."
-    words = f"Unhealthy tests: {bad} of {total} {at}" if bad else f"Healthy tests: all {total} {at}"
-    words = words if total else "Nothing was tested."
+    words = verdict(diagnosis)
     made = {v.test.split()[0] for v in diagnosis.verdicts}
     rows = [row for row in MEANINGS if row[0].split()[0] in made]
     legend = table(("test", "by", "question", "an unhealthy one suggests"), rows, prose=(1, 2, 3), stacked=True)
@@ -58,6 +57,27 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
             card(wide(legend), title="What the tests ask") if rows else None,
         )
     )
+
+
+def verdict(diagnosis: Diagnosis) -> str:
+    """How many tests are unhealthy, in words."""
+    bad, total = sum(not v.healthy for v in diagnosis.verdicts), sum(v.p == v.p for v in diagnosis.verdicts)
+    at = f"at the level {diagnosis.level:g}."
+    if not total:
+        return "Nothing was tested."
+    return f"Unhealthy tests: {bad} of {total} {at}" if bad else f"Healthy tests: all {total} {at}"
+
+
+def verdict_line(diagnosis: Diagnosis | str) -> Html:
+    """The verdict with the unhealthy tests by name; the reason, where nothing could be tested."""
+    if isinstance(diagnosis, str):
+        return tag("p", tag("strong", "Residuals: "), diagnosis)
+    bad = [f"{v.test} of {v.output}" for v in diagnosis.verdicts if not v.healthy]
+    total = sum(v.p == v.p for v in diagnosis.verdicts)
+    kind = "verdict bad" if bad else "verdict good"
+    sign = tag("span", "✗ unhealthy" if bad else "✓ healthy", class_=kind) if total else ""
+    named = f" {', '.join(bad[:MOST_NAMED])}{', …' if len(bad) > MOST_NAMED else ''}." if bad else ""
+    return tag("p", tag("strong", "Residuals: "), sign, f" {verdict(diagnosis)}{named}")
 
 
 def _one(fit: Fitted, diagnosis: Diagnosis, series: Tested, album: Album) -> Iterator[Html]:

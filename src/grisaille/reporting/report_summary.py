@@ -1,4 +1,4 @@
-"""The first tab: estimates with their intervals, how well each output is met, and the diagnosis in words."""
+"""The first tab: measured and predicted curves, the verdict on the residuals, estimates, and the fit of each output."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ HEAD = (
 FREE = "free"
 
 
-def summary(fit: Fitted, scores: pd.DataFrame | None = None) -> Html:
-    """Parameters, outputs, notes; ``scores`` as in ``report``."""
+def summary(fit: Fitted, first: Html, scores: pd.DataFrame | None = None) -> Html:
+    """``first``: curves and the verdict; then parameters with notes, and outputs; ``scores`` as in ``report``."""
     verdict = tag("p", tag("strong", fit.status))
     said = fit.notes or ["Every unknown is determined by the data."]
     tested = [f"residuals: {fit.residual_verdict}"] if fit.residual_verdict else []
     notes = bullets([*said, *tested, f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes])
     estimates = card(wide(parameters(fit)), verdict, notes, title="Parameters")
-    outputs = card(facts(_criteria(fit)), wide(_quality(fit, scores)), title="How well the outputs are met")
-    return joined((estimates, outputs))
+    outputs = card(facts(_criteria(fit)), wide(_quality(fit, scores)), title="Fit of each output")
+    return joined((card(first, title="Measured and predicted"), estimates, outputs))
 
 
 def parameters(fit: Fitted) -> Html:

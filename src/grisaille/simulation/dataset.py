@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.ensembles.reducers import Statistic
 from grisaille.simulation.events import sentences, times_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import Start
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions
+    from grisaille.simulation.ensembles.reducers import Statistic
     from grisaille.trial import Point
 
 
@@ -54,23 +54,36 @@ class Labels:
         values, times = self.values(task), np.array(task.times[: task.written])
         if self._last is None or not np.array_equal(self._last["time"].values, times):
             self._last = self._new(values, times)
+            return self._last.copy()
         # merging costs a millisecond, a copy a twentieth of it
         return self._last.copy(data=values)
 
     def _new(self, values: dict[str, np.ndarray], times: np.ndarray) -> xr.Dataset:
         import xarray as xr
 
-        variables: dict[str, Any] = {n: ("time", values[n], self._described[n]) for n in self.names}
-        coordinates: dict[str, Any] = {"time": ("time", times)}
+        variables = {n: _variable(("time",), values[n], self._described[n]) for n in self.names}
+        coordinates = {"time": _variable(("time",), times)}
         if self.directions:
-            variables |= {f"d({n})": (("time", "parameter"), values[f"d({n})"]) for n in self.names}
-            coordinates["parameter"] = ("parameter", np.array(self.directions))
+            variables |= {f"d({n})": _variable(("time", "parameter"), values[f"d({n})"]) for n in self.names}
+            coordinates["parameter"] = _variable(("parameter",), np.array(self.directions))
         return xr.Dataset(variables, coordinates)
+
+
+def _variable(dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, Any] | None = None) -> xr.Variable:
+    """An array with its dimensions, taken as it is.
+
+    Without ``fastpath``, xarray imports dask where it is installed (0.2 s), to see that the array is none of dask's.
+    """
+    import xarray as xr
+
+    return xr.Variable(dims, values, attrs, fastpath=True)
 
 
 def as_ensemble(posed: Point, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:
     """Every realization (dimensions ``realization``, ``time``), or statistics under the names that ``reduce`` gives."""
     import xarray as xr
+
+    from grisaille.simulation.ensembles.reducers import Statistic
 
     structure, directions = posed.structure, posed.names
     variables: dict[str, Any] = {}

@@ -17,18 +17,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.integration import COMPILED_SLICE, Run
+from grisaille.simulation.integration import SLICE, Run
 from grisaille.structure.starts.initialization import Initializer
 from grisaille.structure.system import System
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 Floats = NDArray[np.float64]
 SMALL = 100.0
@@ -39,7 +42,7 @@ FAR_BELOW = 1e-4
 """Of a nominal value that nobody declared: quantities that do not reach it have another size."""
 AT_REST = 1e-7
 """Times its absolute tolerance, what is not zero is taken for rounding of a state that rests."""
-MANY_STEPS = COMPILED_SLICE
+MANY_STEPS = SLICE
 """After so many, and at each multiple of it, tolerances are compared with rounding."""
 ROUNDING = 64 * np.finfo(float).eps
 """Relative to the terms of a rate, over the time in which its state forgets."""
@@ -153,6 +156,8 @@ class Sizes:
 
     def _slopes(self, kernel: Kernel, task: Task) -> csc_array:
         """Sizes of the derivatives of rates and residuals by (x, z), where a run stands."""
+        from scipy.sparse import csc_array
+
         u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if task.n_breaks else np.zeros(0)
         return csc_array(abs(kernel.jacobian(task.t, task.x, task.z, u, task.p)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -66,7 +67,7 @@ class Analysis:
         """The leading system in the order of its solution."""
         return self.structure.blocks
 
-    def plot(self, path: str | None = None, *, ax: Any = None) -> Any:
+    def plot(self, path: str | Path | None = None, *, ax: Any = None) -> Any:
         """The incidence matrix before and after; a matplotlib figure.
 
         path : a file to save it in

@@ -22,14 +22,13 @@ from typing import Literal
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array
 
 from grisaille.errors import StructureError
 from grisaille.model.ordering import strong_components
 from grisaille.structure.held import USUAL_LEEWAY, HeldPiece, hold_pieces
 from grisaille.structure.matching import maximum_matching
 from grisaille.structure.pieces import is_affine
-from grisaille.structure.singular.scaling import equilibrated_entries
+from grisaille.structure.singular.scaling import equilibrated_triplets
 from grisaille.structure.slopes import slopes_of, with_relations
 
 CRAMER_LIMIT = 3
@@ -238,7 +237,7 @@ class _Solver:
         if not entries:
             return []
         at, to, values = (np.array(part) for part in zip(*entries, strict=True))
-        _, high, wide = equilibrated_entries(csc_array((values, (at, to)), shape=(len(rows), len(columns))))
+        _, high, wide = equilibrated_triplets(values, at, to, (len(rows), len(columns)))
         return [(rows[k], columns[m]) for k, m, v in entries if 0 < v < SMALLEST_PIVOT * high[k] * wide[m]]
 
     def _tear(self, rows: list[int], columns: list[int]) -> tuple[list[tuple[int, int]], list[int], list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def incidence_after(structure: Structure) -> tuple[np.ndarray, list[str], list[s
     return matrix, [structure.leading_texts[i] for i in rows], [structure.leading_unknowns[j] for j in columns]
 
 
-def plot_incidence(structure: Structure, path: str | None = None, ax: Any = None) -> Any:
+def plot_incidence(structure: Structure, path: str | Path | None = None, ax: Any = None) -> Any:
     """Two panels: equations as written, and the leading system in block order."""
     pictures = [
         ("as written", *incidence_before(structure)),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.marks import compared_marks
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +45,8 @@ class DataMatrix:
     @classmethod
     def of(cls, experiment: Experiment, grid: Floats) -> DataMatrix:
         """The samples of an experiment on its grid."""
+        from grisaille.experiment.marks import compared_marks
+
         found = []
         for output in experiment.outputs:
             times, values, weights = experiment.measurements(output)

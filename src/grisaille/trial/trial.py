@@ -5,30 +5,31 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.errors import ModelError
-from grisaille.experiment.delayed import DelayedSignals
-from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.interpolation import constant, hold_of, make_table, refuse_derivative, smoothness_of
 from grisaille.experiment.switching import find_switches, refuse_jumps
 from grisaille.model.classes import Model
 from grisaille.structure.delays.moving_breaks import with_moving_breaks
-from grisaille.structure.descriptor.operating_point import Conditions
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.schedule import with_schedule
-from grisaille.trial.conditions import conditions_of
 from grisaille.trial.data_matrix import DataMatrix, measured
 from grisaille.trial.dead_times import moved_taus
 from grisaille.trial.encoding import encoding_of
 from grisaille.trial.form import Form, Signals
 from grisaille.trial.movement import Movement
 from grisaille.trial.point import Point
-from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.experiment.delayed import DelayedSignals
+    from grisaille.experiment.experiment import Experiment
+    from grisaille.structure.descriptor.operating_point import Conditions
+    from grisaille.trial.unknown import Unknown
 
 Floats = NDArray[np.float64]
 
@@ -214,6 +215,8 @@ class Trial:
         return form.kept[1]
 
     def _delayed(self, form: Form, p: Floats) -> DelayedSignals:
+        from grisaille.experiment.delayed import DelayedSignals
+
         system = form.structure.system
         sources = {d.name: d for d in system.delays if d.kind == "input"}
         for s in system.signals:
@@ -228,6 +231,8 @@ class Trial:
     @cached_property
     def conditions(self) -> list[Conditions]:
         """Where the record is, for what has to be examined along it before anything is minimised."""
+        from grisaille.trial.conditions import conditions_of
+
         return conditions_of(self.structure, self.times, self.inputs, self.hold, self.demands)
 
     @property

@@ -6,15 +6,17 @@ import ctypes
 
 import numpy as np
 
+from grisaille.compilation.kalman.builds import FilterLibrary
 from grisaille.compilation.kalman.passing import FilterPass, Floats, PassResult
-from grisaille.compilation.library import Library
 
-_NUMBERS = {"n_cells", "directions", "condition", "doublings", "count", "failed"}
+_NUMBERS = {"n_cells", "directions", "condition", "doublings", "terms", "count", "failed"}
 _NAMES = (
     "n_cells directions condition robust bounds stages steps signals sample given y mask scale q nominal dq s ds base "
-    "information innovations variances slopes kept tape lq doublings room work count failed"
+    "information innovations variances slopes kept along tape lq doublings terms room work count failed"
 ).split()
 _LONG = np.dtype(ctypes.c_long)
+REVERSE = 3
+"""Directions that take as long as a gradient in reverse, about."""
 
 
 class FilterTask(ctypes.Structure):
@@ -45,14 +47,14 @@ class PreparedPass:
         g = self.given
         return FilterTask(
             n_cells=len(g.bounds) - 1, condition=int(g.condition), robust=g.robust,
-            doublings=g.doublings, q=q.ctypes.data, **self._addresses, **more,
+            doublings=g.doublings, terms=g.terms, q=q.ctypes.data, **self._addresses, **more,
         )  # fmt: skip
 
 
 def run_forward(
-    library: Library, given: PreparedPass, q: Floats, s: Floats, ds: Floats, dq: Floats, keep: bool
+    library: FilterLibrary, given: PreparedPass, q: Floats, s: Floats, ds: Floats, dq: Floats, keep: bool
 ) -> PassResult:
-    """The same as ``run_interpreted``."""
+    """The pass from s along directions ds, (ns, size), and dq, (ns, nq)."""
     result = PassResult.empty(given.given, s, ds, keep)
     ns, lanes = len(ds), _lanes(library)
     blocks = -(-ns // lanes)
@@ -64,13 +66,14 @@ def run_forward(
         room=room.ctypes.data, **_answers(result),
     )  # fmt: skip
     library.function("gr_filter", ctypes.POINTER(FilterTask))(ctypes.byref(task))
+    library.count(int(given.given.steps.sum()), ns)
     result.count, result.failed = int(task.count), int(task.failed)
     if ns:
         result.ds = np.ascontiguousarray(moved.transpose(0, 2, 1).reshape(blocks * lanes, len(s))[:ns])
     return result
 
 
-def run_reverse(library: Library, given: PreparedPass, q: Floats, s: Floats) -> PassResult:
+def run_reverse(library: FilterLibrary, given: PreparedPass, q: Floats, s: Floats) -> PassResult:
     """Values, and the gradient of ``base[0]`` by the start (``ds``) and by q (``lq``)."""
     result = PassResult.empty(given.given, s, np.zeros((0, len(s))), False)
     result.ds, result.lq = np.zeros(len(s)), np.zeros(len(q))
@@ -82,12 +85,13 @@ def run_reverse(library: Library, given: PreparedPass, q: Floats, s: Floats) -> 
         room=room.ctypes.data, **_answers(result),
     )  # fmt: skip
     library.function("gr_filter_gradient", ctypes.POINTER(FilterTask))(ctypes.byref(task))
+    library.count(int(g.steps.sum()), REVERSE)
     result.count, result.failed = int(task.count), int(task.failed)
     return result
 
 
 def _answers(result: PassResult) -> dict[str, int | None]:
-    names = ("s", "base", "information", "innovations", "variances", "slopes", "kept")
+    names = ("s", "base", "information", "innovations", "variances", "slopes", "kept", "along")
     return {n: None if (a := getattr(result, n)) is None else a.ctypes.data for n in names}
 
 
@@ -98,9 +102,9 @@ def _in_blocks(directions: Floats, blocks: int, lanes: int) -> Floats:
     return np.ascontiguousarray(padded.reshape(blocks, lanes, directions.shape[1]).transpose(0, 2, 1))
 
 
-def _room(library: Library, given: PreparedPass) -> Floats:
+def _room(library: FilterLibrary, given: PreparedPass) -> Floats:
     return np.empty(int(library.function("gr_filter_room", ctypes.c_long)(given.given.doublings)))
 
 
-def _lanes(library: Library) -> int:
+def _lanes(library: FilterLibrary) -> int:
     return int(library.function("gr_filter_lanes")())

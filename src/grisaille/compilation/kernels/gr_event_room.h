@@ -13,7 +13,7 @@
 
 #define GR_DISPLACEMENT 1e-4 /* of the largest frozen step: what steps are moved by to see how they scale */
 #define GR_GAP_SLOPE (GR_NE * GR_N)
-#if GR_NW > 0
+#if GR_HAS_W
 #define GR_MOST(a, b) ((a) > (b) ? (a) : (b))
 #define GR_BY_P (GR_MOST(GR_NE, GR_NQ) * GR_NP)
 #define GR_RESETS GR_MOST(GR_PROJECT_WORK, GR_NR * (GR_N + GR_NP))
@@ -22,7 +22,7 @@
 #define GR_RESETS 0
 #endif
 #define GR_EVENT_ROOM (GR_GAP_SLOPE + GR_BY_P + GR_RESETS + GR_NX + GR_NE + GR_NP)
-#if GR_NW > 0
+#if GR_HAS_W
 #define GR_MOST_PARTS (GR_NE + GR_NQ + 1) /* what may be reached at one instant: relations, ticks, a jump of signals */
 #else
 #define GR_MOST_PARTS (GR_NE + 1)

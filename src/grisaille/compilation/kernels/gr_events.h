@@ -993,7 +993,7 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   for (long i = 0; i < GR_NE && !status; i++)
     if (gr_kind_of(i) == GR_SIGN && (near[i] == GR_NEAR || fabs(g.q[i]) <= noise[i])) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
-#if GR_NW > 0
+#if GR_HAS_W
   double held[GR_NE];
   long waits[GR_NE];
   for (long i = 0; i < GR_NE; i++) { /* at their switch relations are what they say, until initialization is over */
@@ -1037,7 +1037,7 @@ GR_COLD long gr_pass_kink(gr_task *k, gr_newton *n, double *x, double *z, const 
 #if GR_SENSITIVE
   for (long d = 0; d < k->ns; d++) gr_instant_noise(k)[d] = 0.0;
 #endif
-#if GR_NW > 0
+#if GR_HAS_W
   const long dated = gr_ticks(k, x, z, u_before, u);
 #if GR_SENSITIVE
   double f[GR_LEN(GR_NX)];
@@ -1061,7 +1061,7 @@ GR_COLD long gr_pass_kink(gr_task *k, gr_newton *n, double *x, double *z, const 
 
 /* 1 where the end of the stretch of frozen steps between two instants is the tick of a clock that moves, by `dt` */
 GR_COLD long gr_ends_moving(gr_task *k, double from, double to, long hint, double *dt) {
-#if GR_NW > 0 && GR_SENSITIVE
+#if GR_HAS_W && GR_SENSITIVE
   double before[GR_LEN(GR_NU)], after[GR_LEN(GR_NU)];
   long ticks[GR_NQ + 1];
   if (k->ns == 0 || GR_NQ == 0) return 0;
@@ -1215,7 +1215,7 @@ GR_COLD long gr_switch(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
   const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;
   long near[GR_NE], status = GR_DONE;
   double gap[GR_NE];
-#if GR_NW > 0
+#if GR_HAS_W
   const long stuck = !slides && gr_slack(k)[i] > 0.0; /* it has not left its switch since it was decided */
 #endif
   gr_G(k->t, x, z, u, k->p, gap);
@@ -1244,7 +1244,7 @@ GR_COLD long gr_switch(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
   if (!status && grazes && gr_is_jump(before, n->f)) return gr_fail(k, GR_GRAZES, i, rate);
   if (!status) gr_saltate(k, before, n->f);
 #endif
-#if GR_NW > 0
+#if GR_HAS_W
 #if GR_SENSITIVE
   if (!status) status = gr_react(k, n, x, z, u, near, 0, !grazes, stuck, scratch);
   if (status == GR_NO_INSTANT && grazes) return gr_fail(k, GR_GRAZES, i, rate);

@@ -2,9 +2,9 @@
  *
  * Their text says only which kinds of things a model has (GR_SPARSE, GR_HAS_Z implicit unknowns, GR_HAS_U signals,
  * GR_HAS_C hidden constraints, GR_HAS_SIDES switches, GR_HAS_BENDS bends, GR_HAS_E relations that are held, GR_BENT bends of
- * their gaps), so that most models share one object. A size may be zero where its kind is there, GR_NU alone. Where
- * relations are held, sizes are limited (GR_MOST_X and others; kernel_source.py has them, too). Sparse models with events
- * have sizes of their own: GR_NX is then defined before this. The objects they are linked with hold what is declared here
+ * their gaps, GR_HAS_W clauses of events), so that most models share one object. A size may be zero where its kind is
+ * there, GR_NU alone. Where relations are held, sizes are limited (GR_MOST_X and others; kernel_source.py has them, too).
+ * Sparse models with events have sizes and tables of their own: GR_NX is then defined before this. The objects they are linked with hold what is declared here
  * (gr_task.h and gr_matrix.h say what it is); where nothing is differentiated by parameters, the functions of the last
  * paragraph are empty and never called.
  */
@@ -39,15 +39,24 @@ GR_ELSEWHERE const long gr_size_sides, gr_size_bends, gr_size_wholes;
 #if GR_HAS_E
 GR_ELSEWHERE const long gr_size_ne, gr_size_gap_bends, gr_size_gap_wholes, gr_kind[];
 #define GR_CAPPED 1
-#define GR_MOST_X 32
-#define GR_MOST_Z 64
+#define GR_MOST_X 256
+#define GR_MOST_Z 512
 #define GR_MOST_N (GR_MOST_X + GR_MOST_Z)
-#define GR_MOST_U 32
-#define GR_MOST_P 256
-#define GR_MOST_E 24
+#define GR_MOST_U 256
+#define GR_MOST_P 4096
+#define GR_MOST_E 256
+#define GR_MOST_Q 64
 #define GR_NE gr_size_ne
 #define GR_GAP_BENDS gr_size_gap_bends
 #define GR_GAP_WHOLES gr_size_gap_wholes
+#endif
+#if GR_HAS_W
+GR_ELSEWHERE const long gr_size_nw, gr_size_nr, gr_size_nb, gr_size_nq, gr_group[], gr_lasting[], gr_counter[], gr_target[];
+GR_ELSEWHERE const long gr_resets[], gr_yields[], gr_clash[], gr_rank[], gr_remembered[], gr_begins[];
+#define GR_NW gr_size_nw
+#define GR_NR gr_size_nr
+#define GR_NB gr_size_nb
+#define GR_NQ gr_size_nq
 #endif
 #endif
 

@@ -14,7 +14,7 @@
 /* what is reached at the instant at which the run stands */
 typedef struct {
   long count;
-  gr_event part[GR_CAP(GR_MOST_PARTS, GR_MOST_E + 1)]; /* mode, or GR_SIGNALS, GR_TICK(clock) */
+  gr_event part[GR_CAP(GR_MOST_PARTS, GR_MOST_E + GR_MOST_Q + 1)]; /* mode, or GR_SIGNALS, GR_TICK(clock) */
   long of_mode[GR_CAP(GR_NE, GR_MOST_E)];             /* the part of a mode, -1 where it is not reached */
   long of_signal[GR_CAP(GR_NU, GR_MOST_U)];           /* the part with which a signal jumps */
   const double *u_before, *u;    /* signals before and after all of them */
@@ -139,7 +139,7 @@ GR_COLD long gr_instants_of(gr_task *k, gr_newton *n, const gr_event *part, cons
     const long status = gr_moving_instants(k, n, part, x, z, u, scratch);
     return status == GR_GRAZES ? GR_DONE : status; /* where anything changes there, its turn fails */
   }
-#if GR_NW > 0
+#if GR_HAS_W
   long ticks[GR_NQ + 1];
   for (long q = 0; q < GR_NQ; q++) ticks[q] = part->mode == GR_TICK(q);
   gr_moving_ticks(k, x, z, u, ticks, k->dt);
@@ -185,7 +185,7 @@ GR_COLD long gr_join_parts(gr_task *k, gr_newton *n, gr_coincidence *c, const gr
 GR_COLD long gr_list_signals(gr_coincidence *c) {
   long parts = 0, rest = -1;
   for (long i = 0; i < GR_NU; i++) c->of_signal[i] = -1;
-#if GR_NW > 0
+#if GR_HAS_W
   long ticks[GR_NQ + 1];
   gr_ticking(c->u_before, c->u, ticks);
   for (long q = 0; q < GR_NQ; q++) {

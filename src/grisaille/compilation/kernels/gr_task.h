@@ -99,6 +99,7 @@
 #define GR_HAS_SIDES (GR_SIDES > 0)
 #define GR_HAS_BENDS (GR_BENDS + GR_WHOLES > 0)
 #define GR_HAS_E (GR_NE > 0)
+#define GR_HAS_W (GR_NW > 0)
 #endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */

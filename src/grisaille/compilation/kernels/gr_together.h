@@ -93,7 +93,7 @@ GR_FN long gr_is_apart(double a, double b, double unit) {
 /* 1 where the run stands elsewhere than at m: states, discrete variables, what conditions are and remember, modes */
 GR_COLD long gr_stands_apart(const gr_task *k, const double *x, const gr_moment *m) {
   long values = GR_NP - 4 * GR_NE;
-#if GR_NW > 0
+#if GR_HAS_W
   values -= GR_SLOTS;
   for (long i = 0; i < GR_SLOTS; i++) {
     const long at = values + i;

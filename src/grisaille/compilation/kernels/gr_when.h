@@ -26,7 +26,7 @@
 #ifndef GR_WHEN_H
 #define GR_WHEN_H
 
-#if GR_NW > 0
+#if GR_HAS_W
 
 #define GR_MOST_PASSES 100
 #define GR_STIFFER 1e-8     /* weight of a state of a lower level beside one of the next, where a reset is followed */
@@ -73,9 +73,9 @@ GR_COLD void gr_remember(gr_task *k, const double *x, const double *z, const dou
 
 /* One iteration of an event, as far as it has come */
 typedef struct {
-  long decided[GR_NW], holds[GR_NW]; /* clauses that have been decided, and what their conditions were then */
-  long done[GR_NW];                  /* those that have fired */
-  long first;                        /* during initialization, where only clauses fire that last or ask for it */
+  long *decided, *holds; /* GR_NW: clauses that have been decided, and what their conditions were then */
+  long *done;            /* GR_NW: those that have fired */
+  long first;            /* during initialization, where only clauses fire that last or ask for it */
 } gr_iteration;
 
 GR_FN void gr_begin_iteration(gr_iteration *s) {
@@ -209,7 +209,7 @@ GR_COLD long gr_modes_after_reset(gr_task *k, const double *before, const double
 /* sx becomes the total derivative along the moving instant after what is set, dp those of discrete variables */
 GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, long what, const double *x, const double *z, const double *u,
                                   double *scratch) {
-  double *rj = gr_for_resets(k), *rp = rj + GR_NR * GR_N, rd[GR_NR], f[GR_LEN(GR_N)], next[GR_NR];
+  double *rj = gr_for_resets(k), *rp = rj + GR_NR * GR_N, rd[GR_LEN(GR_NR)], f[GR_LEN(GR_N)], next[GR_LEN(GR_NR)];
   for (long i = 0; i < GR_N; i++) f[i] = n->f[i];
   const long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
   if (status) return status;
@@ -240,7 +240,7 @@ GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, long what, const dou
 /* New values of the clauses that fire, of what is to be set now; x, z, F, modes and sensitivities follow. */
 GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, long what, double *x, double *z, const double *u, long *near,
                              double *scratch) {
-  double next[GR_NR], gap[GR_NE], weight[GR_LEN(GR_NX)], x_before[GR_LEN(GR_NX)];
+  double next[GR_LEN(GR_NR)], gap[GR_NE], weight[GR_LEN(GR_NX)], x_before[GR_LEN(GR_NX)];
   const double *nominal = k->nominal;
   gr_projection c = gr_projection_in(gr_for_resets(k));
   long status = GR_DONE;
@@ -367,10 +367,9 @@ GR_COLD long gr_fire(gr_task *k, gr_newton *n, const gr_iteration *s, long *fres
  * that is at its switch has not left it since it was decided last. */
 GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, long first, long dated,
                       long stuck, double *scratch) {
-  long fresh[GR_NW], kept[GR_NE], keeps = 0, what = 0, fires = 0, turned, ticks = 0, status = GR_DONE;
+  long fresh[GR_NW], of_clauses[3 * GR_NW], kept[GR_NE], keeps = 0, what = 0, fires = 0, turned, ticks = 0, status = GR_DONE;
   double gap[GR_NE + 1], now[GR_NW + GR_NB + 1];
-  gr_iteration s;
-  s.first = first;
+  gr_iteration s = {of_clauses, of_clauses + GR_NW, of_clauses + 2 * GR_NW, first};
   for (long w = 0; w < GR_NW; w++) fresh[w] = 1;
   gr_begin_iteration(&s);
   for (long pass = 0; !status; pass++) {

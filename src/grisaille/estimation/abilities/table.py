@@ -89,7 +89,7 @@ def markdown(methods: Sequence[Estimator], variants: Sequence[tuple[str, Estimat
     """A column per estimator with its own options; what other options change; the sentences of refusals, numbered."""
     sentences: list[str] = []
     lines = [
-        "| | " + " | ".join(f"`gr.{type(m).__name__}()`" for m in methods) + " |",
+        "| ability | " + " | ".join(f"`gr.{type(m).__name__}()`" for m in methods) + " |",
         "| --- |" + " --- |" * len(methods),
     ]
     for ability in ABILITIES:

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri, ndtri_exp
 
 from grisaille.laws import Law, Normal
 from grisaille.laws.random import uniforms
@@ -41,6 +40,8 @@ def quantile_residuals(law: Law, values: np.ndarray, output: str, experiment: st
     Beyond eight deviations, where no distribution function tells probabilities from one, r is that of a tail as heavy
     as density times width.
     """
+    from scipy.special import ndtri, ndtri_exp
+
     filled: Any = law
     if isinstance(law, Normal):
         return np.asarray((values - filled.mean) / filled.std)
@@ -62,6 +63,8 @@ def scores_along(law: Law, names: Sequence[str]) -> np.ndarray:
 
     The range of r is cut into cells with one value each, which end where values with a probability of their own do.
     """
+    from scipy.special import ndtr, ndtri
+
     filled: Any = law
     count = len(np.ravel(filled.arguments[law.location_path]))
     if isinstance(law, Normal):

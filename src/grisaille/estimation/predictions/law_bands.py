@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from grisaille.estimation.measurements.output_law import OutputLaw
 from grisaille.estimation.uncertainty import root_of_covariance
@@ -152,6 +151,8 @@ def _draws(fit: Fitted, experiment: Experiment, flat: FlatModel) -> Draws:
 
 def _standard(count: int, dimension: int) -> np.ndarray:
     """Return (count, dimension) standard normal numbers in pairs of opposite sign, whose covariance is the identity."""
+    from scipy.special import ndtri
+
     half = ndtri(np.stack([uniforms(count // 2, SEED, f"bands {k}") for k in range(dimension)], axis=1))
     if count // 2 > dimension:
         values, axes = np.linalg.eigh(half.T @ half / len(half))

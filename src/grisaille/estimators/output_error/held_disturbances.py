@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-import scipy.linalg
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
@@ -147,6 +146,8 @@ def _symbols(structure: Structure) -> dict[str, ca.SX]:
 
 def _deviation(case: Case, name: str, theta: np.ndarray) -> float | None:
     """Of a stationary disturbance: C P Cᵀ with A P + P Aᵀ + B Bᵀ = 0."""
+    import scipy.linalg
+
     flat = case.trial.flat
     values = evaluate_parameters(flat, case.trial.at(theta).known)
     found: NoiseFilter = noise_filters(flat, values)[list(flat.disturbances).index(name)]

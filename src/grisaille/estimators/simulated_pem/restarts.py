@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import qmc
 
 from grisaille.errors import EstimationError
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
@@ -86,6 +85,8 @@ def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: Journal, le
 
 def _fill(unknowns: tuple[Unknown, ...], guess: np.ndarray, seed: int) -> list[np.ndarray]:
     """Points that fill the space between the bounds, and as many the neighbourhood of the guess."""
+    from scipy.stats import qmc
+
     n = len(unknowns)
     half = min(POINTS + EACH * n, MOST_POINTS) // 2
     shares = qmc.Sobol(n, seed=seed).random(1 << int(np.ceil(np.log2(2 * half))))

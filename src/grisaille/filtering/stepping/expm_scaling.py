@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
-from scipy.linalg.lapack import dgebal
 
 from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
 from grisaille.disturbance.discretization import MARGIN
@@ -60,6 +59,8 @@ def _longest(passes: StepPasses) -> float:
 
 def _needed(jacobians: Floats, h: float) -> int:
     """The most doublings that any of (m, n, n) needs; those of a model that has run away do not count."""
+    from scipy.linalg.lapack import dgebal
+
     sizes = np.abs(jacobians)
     if not sizes.size:
         return 0

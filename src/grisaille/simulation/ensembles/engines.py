@@ -55,7 +55,6 @@ class Setting:
     observed: tuple[int, ...]
     between: str
     substeps: int
-    compiled: bool | None
     threads: int | None
     white: WhiteStep | None = None
     louder: float = 1.0
@@ -289,12 +288,10 @@ def _white_step(formula: StepFormula, names: Sequence[str], groups: Sequence[Seq
 
 def _build(s: Setting, layout: FilterLayout) -> FusedStep:
     formula = None if s.white is None else s.white.formula
-    key = (Same(s.system), Same(formula), s.observed, len(s.dp), layout, s.compiled)
+    key = (Same(s.system), Same(formula), s.observed, len(s.dp), layout)
 
     def make() -> FusedStep:
-        return build_step(
-            s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula, compiled=s.compiled
-        )
+        return build_step(s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula)
 
     return s.disturbances.last.get(("step", len(s.dp)), key, make)
 

@@ -105,7 +105,6 @@ class EnsembleOptions:
     enough_across_jumps: float = 0.0
     """Relative error of a path that will do where steps cross jumps of the equations and cannot meet ``rtol``."""
     method: str = AUTO.name
-    compiled: bool | None = None
     threads: int | None = None
     strict: bool = True
     """Refuse statistics that the steps get wrong by more than ``TOO_FAR`` tolerances."""
@@ -416,7 +415,7 @@ def _setting(
         dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
         observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
-        compiled=options.compiled, threads=options.threads, name=posed.structure.jumps.name,
+        threads=options.threads, name=posed.structure.jumps.name,
         crossed=posed.structure.jumps.of_states if posed.names else (),
     )  # fmt: skip
     return setting, noise
@@ -651,7 +650,7 @@ def _white_pilot(
     free = has_no_nominal(model, names)
     scale = Scale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order, free)
     has_tails = not noise.is_decoupled and choice.strong_order >= 1
-    found = choose_halvings(rows, scale, setting.grid.cells, options.compiled is not False, has_tails)
+    found = choose_halvings(rows, scale, setting.grid.cells, has_tails)
     _say_white(found, posed, setting, options)
     passed = None
     if noise.carried is None:

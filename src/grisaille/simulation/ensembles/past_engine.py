@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from grisaille.cache import Same
 from grisaille.compilation.frozen import FusedStep, build_step
@@ -31,6 +31,9 @@ from grisaille.structure.delays.moving_breaks import RATE
 from grisaille.structure.delays.moving_signals import with_moving_signals
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 NUMBERS = 1 << 23
@@ -89,13 +92,13 @@ class PastEngine:
     def _step(self) -> FusedStep:
         """Steps of the extended system, which observe the sources and their rates too."""
         s, ns = self.setting, len(self.setting.dp)
-        key = (Same(s.system), s.observed, ns, self.moving, tuple(self.sources), s.compiled)
+        key = (Same(s.system), s.observed, ns, self.moving, tuple(self.sources))
 
         def make() -> FusedStep:
             system = with_moving_signals(s.system, self.moving, ns, "disturbance")
             system = _with_rates(system, self.sources)
             rows = (*s.observed, *self.sources, *range(s.system.ny, system.ny))
-            return build_step(system, observed=rows, directions=ns, compiled=s.compiled)
+            return build_step(system, observed=rows, directions=ns)
 
         return s.disturbances.last.get(("past step", ns), key, make)
 

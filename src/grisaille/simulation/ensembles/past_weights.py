@@ -12,11 +12,15 @@ They are smooth in tau, and since f is continuous ∂v̄/∂tau is the same with
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from grisaille.experiment.projected import LEGENDRE, NORMS
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 KEPT = 5
@@ -42,6 +46,8 @@ def delayed_weights(points: Floats, tau: float, order: int) -> csr_array:
 
     points : ends of the steps, two for each piece
     """
+    from scipy.sparse import csr_array
+
     edges = points[::2]
     later = edges[edges + tau < points[-1]] + tau
     ends = np.unique(np.concatenate([points, later]))

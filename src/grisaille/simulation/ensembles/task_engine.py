@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from grisaille import interrupts
 from grisaille.cache import Cache, Same
 from grisaille.compilation.batch_native import processors
-from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.plan import Plan
@@ -35,7 +34,7 @@ from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Integrated, held, refuse_interpreted
+from grisaille.simulation.integrated import Integrated, held
 from grisaille.simulation.integration import Run
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.sizes import Sizes, run_in_own_sizes
@@ -70,12 +69,10 @@ class TaskEngine:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        if setting.system.reactions is not None:
-            refuse_interpreted(setting.system, setting.compiled)
         key = Same(setting.system), tuple(self.moving), len(setting.dp), bool(setting.crossed)
         self.form: Integrated = _FORMS.get(key, self._form)
         self.table = on_grid(fixed_table(setting), setting.grid)
-        self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
+        self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)))
         self.columns = list(setting.observed)
         self.ends = np.zeros((0, setting.system.nx))
         self.reasons: dict[int, str] = {}
@@ -140,14 +137,15 @@ class TaskEngine:
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
-        for slab in slabs:
-            parts = []
-            for members, made in self._blocks(slab, set(skip)):
-                interrupts.check()
-                parts.append(self._block(members, slab, made, moments, rows))
-                if progress is not None:
-                    progress(int(members[-1]) + 1, self.setting.count)
-            yield join_answers(parts)
+        with ThreadPoolExecutor(max_workers=self.setting.threads or processors()) as pool:
+            for slab in slabs:
+                parts = []
+                for members, made in self._blocks(slab, set(skip)):
+                    interrupts.check()
+                    parts.append(self._block(members, slab, made, moments, rows, pool))
+                    if progress is not None:
+                        progress(int(members[-1]) + 1, self.setting.count)
+                yield join_answers(parts)
 
     def _blocks(self, slab: slice, skip: set[int]) -> Iterator[tuple[NDArray[np.int64], Made]]:
         """Realizations that moments take up together, and what integrates one of them, named by its place."""
@@ -161,7 +159,9 @@ class TaskEngine:
 
             yield members, made
 
-    def _block(self, members: NDArray[np.int64], slab: slice, made: Made, moments: bool, rows: bool) -> Answer:
+    def _block(
+        self, members: NDArray[np.int64], slab: slice, made: Made, moments: bool, rows: bool, pool: ThreadPoolExecutor
+    ) -> Answer:
         s, n = self.setting, len(range(*slab.indices(self.setting.grid.kept.size)))
         y = np.full((members.size, n, len(self.columns)), np.nan)
         sy = np.full((members.size, n, len(s.dp), len(self.columns)), np.nan)
@@ -182,11 +182,8 @@ class TaskEngine:
             y[i, : done.size] = task.y[done][:, self.columns]
             sy[i, : done.size] = task.sy[done][:, :, self.columns]
 
-        # the interpreted integrators hold the interpreter's lock anyway
-        workers = (s.threads or processors()) if self.kernel.is_compiled else 1
-        with ThreadPoolExecutor(max_workers=workers) as pool:
-            for _ in pool.map(one, range(members.size)):
-                interrupts.check()
+        for _ in pool.map(one, range(members.size)):
+            interrupts.check()
         good = [i for i in range(members.size) if failed[i] < 0 and i not in left_out]
         part = Moments.of(y[good], sy[good]) if moments and good else None
         return Answer(y if rows else None, sy if rows else None, part, failed)
@@ -239,8 +236,6 @@ def refuse_crossings_between_steps(s: Setting, posed: Point) -> None:
         why = "steps that solve implicit unknowns inside do not end there: take method='frozen'"
     elif s.system.has.pasts:
         why = "steps of models with delayed states do not end there"
-    elif s.compiled is False or is_switched_off():
-        why = "interpreted integrators know no events"
     if why:
         refuse_derivatives(s.crossed[0].text, why, posed.names[0])
 

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from grisaille.structure.descriptor.pencil import (
     CLEAR_ABOVE,
@@ -123,6 +122,8 @@ def decide_variance(system: DisturbedSystem) -> VarianceDecision:
 
 def augment(system: DisturbedSystem) -> DisturbedSystem:
     """(B.9): disturbances as states, white noise as the only input."""
+    import scipy.linalg
+
     A = scipy.linalg.block_diag(*(f.A for f in system.filters)) if system.filters else np.zeros((0, 0))
     n, m, nv = len(system.E), len(A), len(system.filters)
     B, C = np.zeros((m, nv)), np.zeros((nv, m))

@@ -21,10 +21,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse
+
+if TYPE_CHECKING:
+    import scipy.linalg
+    import scipy.sparse
 
 Matrix = np.ndarray
 
@@ -162,6 +165,9 @@ class _Builder:
 
 def scale_pencil(E: Matrix, F: Matrix) -> Scaling:
     """Curtis–Reid scaling with the unit of time as one more unknown; factors are powers of two (no rounding)."""
+    import scipy.linalg
+    import scipy.sparse
+
     n = len(E)
     entries = [(M, k) for M, k in ((E, 1.0), (F, 0.0))]
     rows, columns, times, logs = [], [], [], []
@@ -196,7 +202,7 @@ def _fit_robustly(A: scipy.sparse.csr_array, b: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Dependence:
-    """Where a singular pencil is singular: equations that repeat others, variables that nothing determines."""
+    """The cause of a singular pencil: equations that repeat others, and variables that nothing determines."""
 
     equations: tuple[int, ...]
     variables: tuple[int, ...]
@@ -231,6 +237,9 @@ def best_shift(E: Matrix, F: Matrix) -> float:
 
 
 def _condition(matrix: Matrix) -> float:
+    import scipy.linalg
+    import scipy.sparse
+
     values = scipy.linalg.svdvals(matrix) if matrix.size else np.ones(1)
     return float(values[0] / values[-1]) if values[-1] > 0 else np.inf
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from grisaille.errors import StructureError
 from grisaille.structure.descriptor.pencil import Matrix, Staircase, best_shift, build_staircase
@@ -111,6 +110,8 @@ def solve_sylvester(E1: Matrix, E2: Matrix, E3: Matrix, F1: Matrix, F2: Matrix, 
     S = E₁W₁⁻¹ is nonsingular and 𝐍 = E₃W₃⁻¹ nilpotent. (The series in powers of E₁⁻¹F₁ ends as well, but loses all
     digits once a mode is fast.) Two rounds of refinement bring the residual back to rounding at high index.
     """
+    import scipy.linalg
+
     L, R = np.zeros(E2.shape), np.zeros(E2.shape)
     if not E2.size:
         return L, R
@@ -131,6 +132,8 @@ def _divide(A: Matrix, B: Matrix) -> Matrix:
 
 
 def _finish(s: Staircase) -> Separation:
+    import scipy.linalg
+
     k = s.finite_modes
     blocks = [M[rows, columns] for M in (s.E, s.F) for rows, columns in _upper(k)]
     E1, E2, E3, F1, F2, F3 = blocks

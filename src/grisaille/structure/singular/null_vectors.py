@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array, csr_array
 
 from grisaille.model.expression import Constant
 from grisaille.structure.equations import Equations
@@ -25,6 +25,9 @@ from grisaille.structure.pieces import Piece, separate
 from grisaille.structure.singular.cancellation import MAGNITUDES, random_point
 from grisaille.structure.singular.closer_look import Look, look_closer
 from grisaille.structure.singular.scaling import balanced, is_clearly_regular, is_regular, rank
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 SAMPLES = len(MAGNITUDES)
 EPS = float(np.finfo(float).eps)
@@ -86,6 +89,8 @@ class SampledJacobian:
 
     def _entries(self, value: np.ndarray, rows: Sequence[int], columns: Sequence[int]) -> csc_array:
         """The same by its entries."""
+        from scipy.sparse import csc_array, csr_array
+
         pattern = self.matrix.sparsity()
         whole = csc_array((value, pattern.row(), pattern.colind()), shape=self.matrix.shape)
         part = csc_array(csr_array(whole[:, list(columns)])[list(rows)])

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array
 
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.singular.cancellation import random_point
-from grisaille.structure.singular.scaling import equilibrated_entries
+from grisaille.structure.singular.scaling import equilibrated_triplets
 
 if TYPE_CHECKING:
     from grisaille.structure.blocks import Unknown
@@ -68,7 +67,7 @@ def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> lis
     rows, columns = (np.array(side) for side in slopes.sparsity().get_triplet())
     raw = _sizes(equations, ca.vertcat(*slopes.nonzeros())).ravel()
     small = np.zeros(len(raw), dtype=bool)
-    for unit in (nominal, _own_units(csc_array((raw, (rows, columns)), shape=slopes.shape))):
+    for unit in (nominal, _own_units(raw, rows, columns, slopes.shape)):
         sizes, largest = raw * unit[columns], np.zeros(slopes.shape[0])
         np.maximum.at(largest, rows, sizes)
         small |= (sizes > 0) & (sizes <= SUSPICIOUS * largest[rows])
@@ -80,10 +79,10 @@ def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> lis
     ]
 
 
-def _own_units(slopes: csc_array) -> np.ndarray:
+def _own_units(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Units of unknowns that make their largest slopes equal, whatever the units of the equations are."""
-    columns = equilibrated_entries(slopes)[2]
-    return np.asarray(np.divide(1.0, columns, out=np.ones_like(columns), where=columns > 0))
+    sizes = equilibrated_triplets(values, rows, columns, shape)[2]
+    return np.asarray(np.divide(1.0, sizes, out=np.ones_like(sizes), where=sizes > 0))
 
 
 def _terms(

@@ -17,9 +17,13 @@ J. Reid, On the automatic scaling of matrices for Gaussian elimination (1972).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy.sparse import csc_array
-from scipy.sparse.linalg import SuperLU, splu
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import SuperLU
 
 EQUILIBRATIONS = 20
 """Passes of Ruiz's scaling; each halves the logarithm of what is left."""
@@ -43,17 +47,28 @@ def equilibrated(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def equilibrated_entries(matrix: csc_array) -> tuple[csc_array, np.ndarray, np.ndarray]:
     """A sparse matrix with rows and columns of one size, and the sizes of both, 0 of empty ones."""
+    from scipy.sparse import csc_array
+
     scaled = csc_array(matrix, copy=True)
     column = np.repeat(np.arange(scaled.shape[1]), np.diff(scaled.indptr))
-    rows, columns = np.ones(scaled.shape[0]), np.ones(scaled.shape[1])
-    for _ in range(EQUILIBRATIONS):
-        high, wide = np.zeros(scaled.shape[0]), np.zeros(scaled.shape[1])
-        np.maximum.at(high, scaled.indices, np.abs(scaled.data))
-        np.maximum.at(wide, column, np.abs(scaled.data))
-        high, wide = np.sqrt(high), np.sqrt(wide)
-        scaled.data /= np.where(high > 0, high, 1.0)[scaled.indices] * np.where(wide > 0, wide, 1.0)[column]
-        rows, columns = rows * high, columns * wide
+    scaled.data, rows, columns = equilibrated_triplets(scaled.data, scaled.indices, column, scaled.shape)
     return scaled, rows, columns
+
+
+def equilibrated_triplets(
+    values: np.ndarray, row: np.ndarray, column: np.ndarray, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Entries, each in its row and column, scaled so that rows and columns have one size; and the sizes of both."""
+    values = values.copy()
+    rows, columns = np.ones(shape[0]), np.ones(shape[1])
+    for _ in range(EQUILIBRATIONS):
+        high, wide = np.zeros(shape[0]), np.zeros(shape[1])
+        np.maximum.at(high, row, np.abs(values))
+        np.maximum.at(wide, column, np.abs(values))
+        high, wide = np.sqrt(high), np.sqrt(wide)
+        values /= np.where(high > 0, high, 1.0)[row] * np.where(wide > 0, wide, 1.0)[column]
+        rows, columns = rows * high, columns * wide
+    return values, rows, columns
 
 
 def balanced(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,6 +104,8 @@ def is_clearly_regular(matrix: csc_array) -> bool:
     Of the equilibrated matrix, σ_max ≤ √(|A|₁ |A|∞), and 1/σ_min alike of its inverse, whose norms are estimated from
     below, hardly ever by more than a factor of ten each (Higham, Accuracy and Stability of Numerical Algorithms, 15.3).
     """
+    from scipy.sparse.linalg import splu
+
     if not np.isfinite(matrix.data).all():
         return False
     scaled, rows, columns = equilibrated_entries(matrix)

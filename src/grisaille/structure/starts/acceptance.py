@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from grisaille.structure.starts.problem import StartProblem, row_sizes
 
 if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
     from grisaille.structure.starts.search import Part
 
 RELATIVE = 1e-9
@@ -39,7 +40,7 @@ ROUNDINGS = 8.0
 def allowances(
     problem: StartProblem, slope: np.ndarray | csc_array, points: tuple[np.ndarray, np.ndarray], part: Part
 ) -> np.ndarray:
-    """What the residuals of a part may be, from derivatives by scaled unknowns.
+    """Return how large the residuals of a part may be, from derivatives by scaled unknowns.
 
     points : where these are taken, and the guess
     """

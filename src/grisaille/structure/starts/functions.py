@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array, csr_array
 
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.starts.rounding import rounding_of
 from grisaille.structure.system import System
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
 
 
 class StartFunctions:
@@ -46,7 +49,7 @@ class StartFunctions:
         return [value, np.ascontiguousarray(by_w.reshape(len(w), n).T), np.ascontiguousarray(by_p.reshape(len(p), n).T)]
 
     def values(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Of everything that is observed; large models have them quickly."""
+        """Return the values of everything that is observed."""
         return self._called("observed_values")(t, w, u, p)[0]
 
     def sparse(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, csr_array]:
@@ -68,6 +71,8 @@ class StartFunctions:
         return self._quick[key]
 
     def _matrix(self, name: str, by: int, entries: np.ndarray) -> csr_array:
+        from scipy.sparse import csc_array, csr_array
+
         pattern = self._patterns[f"{name} by {by}"]
         places = np.array(pattern.row(), dtype=np.int32), np.array(pattern.colind(), dtype=np.int32)
         return csr_array(csc_array((entries, *places), shape=pattern.shape))
@@ -84,6 +89,8 @@ class StartFunctions:
 
     def slopes(self, entries: np.ndarray) -> csc_array:
         """The derivatives of the hard equations in w, from their entries."""
+        from scipy.sparse import csc_array
+
         pattern = self.hard_entries.sparsity_out(1)
         return csc_array((entries, self._pattern[0], self._pattern[1]), shape=pattern.shape)
 
@@ -109,7 +116,7 @@ class StartFunctions:
 
     @cached_property
     def initial(self) -> ca.Function:
-        """What must hold at the first instant only."""
+        """Return the residuals that must vanish at the first instant only."""
         return self._with_jacobian(self.system.initial)
 
     @cached_property

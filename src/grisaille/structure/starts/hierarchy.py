@@ -7,10 +7,12 @@ in the null space left by those above it (singular value decomposition, relative
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array
-from scipy.sparse.linalg import splu
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 SMALLEST_PIVOT = 1e-8
 RANK_TOLERANCE = 1e-11
@@ -55,6 +57,9 @@ def solve_sparse(matrix: csc_array, right: np.ndarray, rows: np.ndarray) -> np.n
     None where that cannot be told: pivots so small beside the largest one that a rank might be missing, in which case
     ``solve_levels`` decides.
     """
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
+
     scaled = csc_array(matrix, copy=True)
     scaled.data /= rows[scaled.indices]  # rows of subnormal size have no finite inverse
     try:

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array, csr_array
 
 from grisaille.cache import Cache
 from grisaille.structure.starts.acceptance import unit_of
-from grisaille.structure.starts.large_hierarchy import least_squares
 from grisaille.structure.starts.problem import StartProblem, WishLevel, is_nearer
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 POLISHING_STEPS = 12
 
@@ -36,6 +38,8 @@ class OptimalityConditions:
         self, problem: StartProblem, w: np.ndarray, levels: Sequence[WishLevel]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | csr_array, np.ndarray | csr_array]:
         """v = (w, μ₁, …) at w, with the conditions and their derivatives there."""
+        from grisaille.structure.starts.large_hierarchy import least_squares
+
         targets = np.concatenate([level.targets for level in levels])
         outer = (problem.u, problem.p, targets, np.array(list(problem.demands.values())))
         v = w
@@ -55,6 +59,8 @@ def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
     levels = conflicting_levels(problem, w)
     if not levels:
         return w
+    from grisaille.structure.starts.large_hierarchy import least_squares
+
     conditions, scale = optimality_conditions(problem, levels), problem.owner.nominal
     trial, before, unit = w, np.inf, unit_of(w / problem.owner.nominal)
     for _ in range(POLISHING_STEPS):
@@ -121,6 +127,8 @@ def _numbers(matrix: ca.DM) -> np.ndarray | csr_array:
     """Full, or sparse as the matrix is."""
     if matrix.is_dense():
         return np.array(matrix.full())
+    from scipy.sparse import csc_array, csr_array
+
     pattern = matrix.sparsity()
     places = np.array(pattern.row(), dtype=np.int32), np.array(pattern.colind(), dtype=np.int32)
     found: csr_array = csr_array(csc_array((np.array(matrix.nonzeros()), *places), shape=matrix.shape))

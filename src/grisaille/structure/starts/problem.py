@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array, csr_array, diags_array, eye_array, vstack
 
 from grisaille.errors import StructureError
 from grisaille.structure.starts.rounding import EPSILON
 
 if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
     from grisaille.structure.starts.initialization import Initializer
 
 Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
@@ -127,6 +128,8 @@ class StartProblem:
 
     def sparse_slopes(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
         """Residuals and their derivatives by scaled unknowns, of a large start."""
+        from scipy.sparse import csc_array
+
         value, slopes = self._entries(w)
         scaled = csc_array(slopes, copy=True)
         scaled.data *= np.repeat(self.owner.nominal, np.diff(scaled.indptr))
@@ -134,6 +137,8 @@ class StartProblem:
 
     def _entries(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
         """Residuals and their derivatives of a large start; the last point's are kept."""
+        from scipy.sparse import csc_array, vstack
+
         if self._last_entries is None or not np.array_equal(self._last_entries[0], w, equal_nan=True):
             at, functions = (self.t, w, self.u, self.p), self.owner.functions
             value, entries = functions.entries(*at)
@@ -158,6 +163,8 @@ class StartProblem:
 
     def sparse_by_p(self, w: np.ndarray) -> csr_array:
         """Derivatives of residuals by parameters, of a large start."""
+        from scipy.sparse import csr_array, vstack
+
         at, functions = (self.t, w, self.u, self.p), self.owner.functions
         parts = [functions.sparse_by_p(name, *at) for name in ("hard", *self._more)]
         if self.demands:
@@ -166,6 +173,8 @@ class StartProblem:
 
     def sparse_wishes(self, w: np.ndarray) -> Iterator[tuple[WishLevel, np.ndarray, csr_array]]:
         """Each level with its values and ∂/∂w, of a large start."""
+        from scipy.sparse import csr_array, eye_array
+
         observed: tuple[np.ndarray, csr_array] | None = None
         for level in self.levels:
             if level.of_unknowns:
@@ -175,7 +184,9 @@ class StartProblem:
             yield level, observed[0][level.rows], observed[1][level.rows]
 
     def sparse_soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[csr_array, np.ndarray]]:
-        """What ``soft`` gives, of a large start."""
+        """Return what ``soft`` returns, for a large start."""
+        from scipy.sparse import csr_array, diags_array, eye_array
+
         scale = self.owner.nominal
         for level, value, slopes in self.sparse_wishes(w):
             size = self._weights(level, slopes @ diags_array(scale))
@@ -183,7 +194,7 @@ class StartProblem:
         yield csr_array(eye_array(len(w))), (guess - w) / scale
 
     def rounding(self, w: np.ndarray) -> np.ndarray:
-        """By how much rounding of operations may move the residuals."""
+        """Return by how much rounding of operations may move the residuals."""
         at, functions = (self.t, w, self.u, self.p), self.owner.functions
         parts = [functions.rounding(name, *at) for name in ("hard", *self._more)]
         if self.demands:
@@ -391,6 +402,8 @@ def row_sizes(matrix: np.ndarray | csc_array | csr_array) -> np.ndarray:
     if isinstance(matrix, np.ndarray):
         largest = np.abs(matrix).max(axis=1, initial=0.0)
     else:
+        from scipy.sparse import csc_array
+
         matrix = csc_array(matrix)
         largest = np.zeros(matrix.shape[0])
         np.maximum.at(largest, matrix.indices, np.abs(matrix.data))

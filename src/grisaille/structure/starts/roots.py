@@ -26,6 +26,7 @@ from itertools import combinations
 
 import numpy as np
 
+from grisaille.numerics.assignment import best_assignment
 from grisaille.structure.starts.problem import StartProblem, nominal_of
 
 LARGEST = 6
@@ -98,11 +99,8 @@ def _is_injective(J: np.ndarray) -> bool:
     """Whether all principal minors are positive at all samples (K, nz, nz), after rows are permuted and signed."""
     if not len(J):
         return False
-    from scipy.optimize import linear_sum_assignment
-
     usual = np.median(np.abs(J), axis=0)
-    columns, rows = linear_sum_assignment(-np.log(usual.T + 1e-300))
-    P = J[:, rows[columns]]
+    P = J[:, best_assignment(np.log(usual.T + 1e-300).tolist())]
     P = P * np.sign(np.diagonal(P[0]))[:, None]
     n = P.shape[1]
     for k in range(1, n + 1):

@@ -7,11 +7,9 @@ no more than that is corrected once more, with everything else held: the right-h
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, diags_array, eye_array
 
 from grisaille.structure.starts.acceptance import MOST_ROUNDED, ROUNDED
 from grisaille.structure.starts.hierarchy import solve_levels
-from grisaille.structure.starts.large_hierarchy import solve_large_levels
 from grisaille.structure.starts.problem import StartProblem, row_sizes
 from grisaille.structure.starts.rounding import EPSILON
 
@@ -48,6 +46,10 @@ def _gaps(problem: StartProblem, w: np.ndarray) -> list[np.ndarray]:
 
 def _correction(problem: StartProblem, w: np.ndarray, gaps: list[np.ndarray]) -> np.ndarray:
     """Of the unknowns in nominal values; the last level keeps what no wish speaks of."""
+    from scipy.sparse import csc_array, csr_array, diags_array, eye_array
+
+    from grisaille.structure.starts.large_hierarchy import solve_large_levels
+
     scale, n = problem.owner.nominal, len(w)
     if problem.is_large:
         _, slope = problem.sparse_slopes(w)

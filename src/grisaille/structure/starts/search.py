@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array
 
 from grisaille.structure.starts.acceptance import FAR_BELOW, allowances, hold, unit_of
 from grisaille.structure.starts.hierarchy import solve_levels, solve_sparse
-from grisaille.structure.starts.large_hierarchy import solve_equilibrated, solve_large_levels
 from grisaille.structure.starts.optimality import polish
 from grisaille.structure.starts.pieces import search_pieces
 from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite, is_nearer, row_sizes
@@ -34,6 +32,9 @@ from grisaille.structure.starts.rounded_misses import without_rounded_misses
 from grisaille.structure.starts.units import Units, sizes_of_unknowns, units_of
 from grisaille.structure.starts.walk import walk
 from grisaille.structure.starts.wished_root import root_at_starts
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 MAXIMUM_ITERATIONS = 60
 TOLERANCE = 1e-11
@@ -45,7 +46,7 @@ RUNAWAY = 1e4
 
 
 class Ended(NamedTuple):
-    """Where an iteration ended."""
+    """The point at which an iteration ended."""
 
     w: np.ndarray
     holds: bool
@@ -345,6 +346,8 @@ def _linearised(
 ) -> tuple[np.ndarray, np.ndarray | csc_array]:
     """Residuals of a part and their derivatives by scaled unknowns; those of large starts sparse."""
     if problem.is_large:
+        from scipy.sparse import csc_array
+
         value, slopes = problem.sparse_slopes(w)
         return value[part.rows] - lift, csc_array(slopes[part.rows][:, part.columns])
     value, jw, _, _ = problem.hard(w)
@@ -361,6 +364,10 @@ def _step(
     """The correction at the point and with the guess ``points``; None where there is none."""
     slope, target = equations
     if units.columns is not None:
+        from scipy.sparse import csc_array
+
+        from grisaille.structure.starts.large_hierarchy import solve_equilibrated
+
         step = solve_equilibrated(csc_array(slope), -target)
         if step is not None:
             return step
@@ -381,6 +388,10 @@ def _large_step(
     points: tuple[np.ndarray, np.ndarray],
     columns: np.ndarray,
 ) -> np.ndarray | None:
+    from scipy.sparse import csc_array, csr_array
+
+    from grisaille.structure.starts.large_hierarchy import solve_equilibrated, solve_large_levels
+
     slope, target = equations
     if slope.shape[0] == slope.shape[1]:
         step = solve_sparse(slope, -target, rows)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, eye_array
 
 from grisaille.errors import StructureError
 from grisaille.structure.starts.hierarchy import solve_levels
-from grisaille.structure.starts.large_hierarchy import least_squares, solve_large_levels
 from grisaille.structure.starts.optimality import conflicting_levels, optimality_conditions
 from grisaille.structure.starts.problem import StartProblem, WishLevel, row_sizes
 
@@ -43,6 +41,10 @@ def _differentiate_large(
     problem: StartProblem, w: np.ndarray, directions: np.ndarray, demand_directions: dict[str, np.ndarray]
 ) -> np.ndarray:
     """The same with the entries of all matrices."""
+    from scipy.sparse import csr_array, diags_array, eye_array
+
+    from grisaille.structure.starts.large_hierarchy import solve_large_levels
+
     scale = problem.owner.nominal
     value, scaled = problem.sparse_slopes(w)
     right = -(problem.sparse_by_p(w) @ directions.T)
@@ -123,6 +125,8 @@ def _with_curvature(
     The conditions F = 0 over v are solved for dv by least squares, relative to ``first`` so that directions that
     nothing determines keep the hierarchy's answer.
     """
+    from grisaille.structure.starts.large_hierarchy import least_squares
+
     levels = conflicting_levels(problem, w)
     conditions = optimality_conditions(problem, levels)
     moved = np.vstack(

@@ -9,12 +9,15 @@ equations at the point, whatever the units.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array
 
-from grisaille.structure.singular.scaling import equilibrated_entries
+from grisaille.structure.singular.scaling import equilibrated_entries, equilibrated_triplets
 from grisaille.structure.starts.problem import row_sizes
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 FAR_APART = 1e-6
 """Largest slope by an unknown, in units of its equations, below which nominal values do not describe the unknowns."""
@@ -46,16 +49,15 @@ def units_of(slope: np.ndarray | csc_array, square: bool) -> Units:
     rows = row_sizes(slope)
     if not square or not slope.shape[0]:
         return Units(rows, None)
-    matrix = slope if isinstance(slope, csc_array) else None
-    if matrix is None:
+    if isinstance(slope, np.ndarray):
         largest = np.abs(slope / rows[:, None]).max(axis=0)
     else:
-        largest = np.zeros(matrix.shape[1])
-        column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
-        np.maximum.at(largest, column, np.abs(matrix.data) / rows[matrix.indices])
+        largest = np.zeros(slope.shape[1])
+        column = np.repeat(np.arange(slope.shape[1]), np.diff(slope.indptr))
+        np.maximum.at(largest, column, np.abs(slope.data) / rows[slope.indices])
     if not largest.all() or largest.min() >= FAR_APART:
         return Units(rows, None)
-    _, high, wide = equilibrated_entries(csc_array(slope))
+    high, wide = _sizes(slope)
     return Units(high, wide) if high.all() and wide.all() else Units(rows, None)
 
 
@@ -66,7 +68,7 @@ def sizes_of_unknowns(slope: np.ndarray | csc_array, guess: np.ndarray, is_free:
 
     is_free : unknowns whose size is not declared
     """
-    wide = equilibrated_entries(csc_array(slope))[2]
+    wide = _sizes(slope)[1]
     occurs = (wide > 0) & is_free
     if not occurs.any() or wide[occurs].min() >= FAR_APART * wide[occurs].max():
         return None
@@ -77,3 +79,11 @@ def sizes_of_unknowns(slope: np.ndarray | csc_array, guess: np.ndarray, is_free:
     alone = is_free & ~occurs & (guess != 0)
     sizes[alone] = np.abs(guess[alone])
     return sizes
+
+
+def _sizes(slope: np.ndarray | csc_array) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes of rows and columns, 0 of empty ones."""
+    if isinstance(slope, np.ndarray):
+        row, column = np.nonzero(slope)
+        return equilibrated_triplets(slope[row, column], row, column, slope.shape)[1:]
+    return equilibrated_entries(slope)[1:]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs
 
 from grisaille.numerics.sides import reach
 from grisaille.structure.starts.problem import StartProblem
@@ -28,6 +27,8 @@ NEAR = 1e-9
 
 def walk(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | None:
     """A point close to a root of a square part; None where the way ends."""
+    from scipy.linalg.lapack import dgetrf, dgetrs
+
     system, w = problem.owner.system, guess.copy()
     sides = problem.owner.sides
     dz, share, looked = np.zeros(len(w)), 1.0, 0
@@ -77,6 +78,8 @@ def _is_closer(
     limit: float,
 ) -> bool:
     """Whether the next correction with the same matrix would be small enough."""
+    from scipy.linalg.lapack import dgetrs
+
     value = problem.residual(w + step)[part.rows]
     if not np.isfinite(value).all():
         return False

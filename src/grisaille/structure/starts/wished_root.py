@@ -17,10 +17,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, eye_array
 
 from grisaille.structure.starts.hierarchy import solve_levels
-from grisaille.structure.starts.large_hierarchy import solve_large_levels
 from grisaille.structure.starts.problem import StartProblem, row_sizes
 from grisaille.structure.starts.roots import distances_from_starts, nearest_of
 
@@ -64,6 +62,10 @@ def _step(problem: StartProblem, w: np.ndarray, part: Part) -> np.ndarray | None
     columns = part.columns
     try:
         if problem.is_large:
+            from scipy.sparse import csc_array, csr_array, eye_array
+
+            from grisaille.structure.starts.large_hierarchy import solve_large_levels
+
             value, slopes = problem.sparse_slopes(w)
             hard = csc_array(slopes[part.rows][:, columns])
             rows = row_sizes(hard)
