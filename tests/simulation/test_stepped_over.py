@@ -65,8 +65,8 @@ def test_derivatives_across_bends_take_each_side_for_itself(method: str) -> None
 
 
 class Implied(gr.Model):
-    """A bump of unit area over an algebraic unknown, whose sides cancel in the derivative by c: E = g'(c) + 0.3 w²/6,
-    with s = g(z) = z + 0.1 z³."""
+    """A bump of unit area over an algebraic unknown, whose sides cancel in the derivative by c: with
+    g = z + 0.1 z³ = s, E = g'(c) + 0.3 w²/6."""
 
     c, w = gr.Parameter(5.03), 0.01
     s, E, z = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
@@ -300,8 +300,8 @@ def disturbed(width: float) -> gr.Model:
 def test_realizations_meet_a_bump_or_say_that_they_pass_it() -> None:
     times = np.linspace(0, 10, 11)
     with pytest.warns(UserWarning, match="steps per cell leave an error"):
-        run = gr.simulate(disturbed(2e-2), times, realizations=5, seed=1, compiled=False)
+        run = gr.simulate(disturbed(2e-2), times, realizations=5, seed=1)
     np.testing.assert_allclose(run["E"].isel(time=-1), 1.0, rtol=1e-3)
     with pytest.warns(UserWarning, match=r"steps of 0.05 pass what changes with the states for 1e-05 only, near t = 3"):
-        run = gr.simulate(disturbed(1e-5), times, realizations=5, seed=1, compiled=False)
+        run = gr.simulate(disturbed(1e-5), times, realizations=5, seed=1)
     assert run.attrs["status"].endswith("is zero: it is missed, or met by chance")

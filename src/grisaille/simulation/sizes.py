@@ -148,6 +148,8 @@ class Sizes:
 
     def _felt(self, kernel: Kernel, task: Task, largest: Floats) -> NDArray[np.bool_]:
         """Which states move others by more than the tolerance of these while they are within their own."""
+        from scipy.sparse import csc_array
+
         slopes, nx = self._slopes(kernel, task), self.system.nx
         asked = task.atol[:nx] + task.rtol * largest
         effect = csc_array(slopes[:nx, :nx] * (self._memory(slopes, task.t1 - task.t0) / asked)[:, None])
