@@ -29,7 +29,7 @@ import grisaille as gr
 from grisaille.compilation import cache
 from pendulum_study import Pendulum
 begin = time.perf_counter()
-run = gr.simulate(Pendulum(), [0.0, 1.0, 2.0], inputs={"u": 0.1, "w": 0.0}, compiled=True)
+run = gr.simulate(Pendulum(), [0.0, 1.0, 2.0], inputs={"u": 0.1, "w": 0.0})
 print(json.dumps([time.perf_counter() - begin, run.attrs["status"], cache.inspect().files]))
 """
 

@@ -88,10 +88,10 @@ def record_of(model: str) -> gr.Experiment:
     return gr.Experiment(times, inputs, {name: signal for name in MODELS[model][1]}, hold="zoh")
 
 
-def program_of(model: str, states: int, kind: Any) -> FilterProgram:
+def program_of(model: str, states: int, kind: Any, propagation: str) -> FilterProgram:
     """The program of a filter."""
     maker, _, unknowns = MODELS[model]
-    method = gr.KalmanML(filter=kind, substeps=1)
+    method = gr.KalmanML(filter=kind, substeps=1, propagation=propagation)
     problem: Any = build_problem(maker(states), record_of(model), list(unknowns), method)
     case = problem.cases[0]
     program: FilterProgram = case.runner.prepared_at(case.own(problem.guess)).program
@@ -109,11 +109,10 @@ def longest_function(text: str) -> int:
     return longest
 
 
-def compiler_seconds(text: str, instructions: int) -> float:
+def compiler_seconds(source: Source) -> float:
     """Processor seconds of the compiler for one C file."""
     compiler = find_compiler()
     assert compiler is not None, "no compiler"
-    source = Source(text, 5 * instructions, often=True)
     before = os.times()
     compiler.build(source.files, "model.c", source.flags)
     after = os.times()
@@ -126,18 +125,19 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--filters", nargs="+", default=["extended", "iterated", "unscented"])
     parser.add_argument("--programs", nargs="+", default=["forward", "reverse"], choices=["forward", "reverse"])
+    parser.add_argument("--propagation", default="linearize", choices=["linearize", "moments"])
     given = parser.parse_args()
     print("| model | states | filter | program | lines | longest function | writing, s | compiler, s |")
     print("| --- | ---: | --- | --- | ---: | ---: | ---: | ---: |")
     for model in given.models:
         for states in given.states:
             for kind in given.filters:
-                program = program_of(model, states, kind)
+                program = program_of(model, states, kind, given.propagation)
                 for name in given.programs:
                     begin = time.process_time()
                     text = program.forward_source() if name == "forward" else program.reverse_source()
                     writing = time.process_time() - begin
-                    spent = compiler_seconds(text, program.text_length)
+                    spent = compiler_seconds(program.source(text))
                     row = [model, states, kind, name, len(text.splitlines()), longest_function(text)]
                     print(f"| {' | '.join(map(str, row))} | {writing:.2f} | {spent:.2f} |", flush=True)
 

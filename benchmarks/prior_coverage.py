@@ -126,7 +126,7 @@ def decay(random: np.random.Generator) -> Drawn:
     b = 0.5 + 0.05 * random.standard_normal()
     t = np.linspace(0, 10, 8)
     q = np.where(t % 4 < 2, 1.0, 0.0)
-    x = gr.simulate(Decay(a=1.0, b=b), t, {"q": q}, compiled=False)["x"].values
+    x = gr.simulate(Decay(a=1.0, b=b), t, {"q": q})["x"].values
     data = gr.Experiment(t, {"q": q}, {"y": x + 0.1 * random.standard_normal(8)})
     return Drawn(Decay(), data, ["a", "b"], {"b": gr.Normal(0.5, 0.05)}, {"a": 1.0, "b": b, "noise(y)": 0.1})
 

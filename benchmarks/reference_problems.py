@@ -87,7 +87,7 @@ class Case:
         return {n: v * factor for n, v in given.items()} if isinstance(given, dict) else given * factor
 
     def prepare(self, rtol: float = RTOL) -> Prepared:
-        solver = simulated.Solver(rtol, self.atol(rtol), max_steps=10_000_000, compiled=True)
+        solver = simulated.Solver(rtol, self.atol(rtol), max_steps=10_000_000)
         return simulated.Runs(Setting(self.model, [0.0, self.problem.end], None, hold=None), solver).prepare(None, None)
 
     @cached_property

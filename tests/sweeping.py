@@ -101,10 +101,10 @@ def wrong_things(fit: gr.Fit, data: gr.Experiment) -> dict[str, Any]:
 def surface(folder: Path) -> Iterator[Call]:
     """Every public function and method with arguments by which it works."""
     model, calm, data = Tank(), Calm(), experiment()
-    plain = gr.OutputError(compiled=False)
+    plain = gr.OutputError()
     other = experiment(outputs={"y": LEVELS + 0.01}, name="b")
     fit = gr.fit(calm, data, ["k", "q"], plain)
-    kalman = gr.fit(model, data, ["k"], gr.KalmanML(compiled=False))
+    kalman = gr.fit(model, data, ["k"], gr.KalmanML())
     row = gr.Experiment(None, {"u": [1.0, 2.0, 3.0]}, {"y": [1.0, 2.1, 3.0]}, name="rows")
     fit.save(folder / "fit.nc")
     (folder / "data.csv").write_text("t,u,y\n0,1,1\n1,1,2\n2,1,2.5\n")
@@ -112,14 +112,14 @@ def surface(folder: Path) -> Iterator[Call]:
     # functions of models and data
     yield Call("gr.analyze", gr.analyze, {"model": model})
     yield Call("gr.well_posedness", gr.well_posedness, {"model": model})
-    yield Call("gr.simulate", gr.simulate, {"model": calm, "times": TIMES, "inputs": {"u": 1.0}, "compiled": False})
-    yield Call("gr.Simulator", gr.Simulator, {"model": calm, "times": TIMES, "compiled": False})
-    simulator = gr.Simulator(calm, TIMES, {"u": 1.0}, compiled=False)
+    yield Call("gr.simulate", gr.simulate, {"model": calm, "times": TIMES, "inputs": {"u": 1.0}})
+    yield Call("gr.Simulator", gr.Simulator, {"model": calm, "times": TIMES})
+    simulator = gr.Simulator(calm, TIMES, {"u": 1.0})
     yield Call("Simulator()", simulator, {"parameters": {"k": 0.5}})
     yield Call("Simulator.values", simulator.values, {"parameters": {"k": 0.5}})
     steps = gr.Simulator(calm, TIMES, {"u": 1.0}, method="frozen", step=0.5)
     yield Call("Simulator.gradient", steps.gradient, {"weights": {"y": 1.0}, "by": ["k"]})
-    yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data, "compiled": False})
+    yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data})
     yield Call("gr.fit", gr.fit, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]})
     yield Call("gr.evaluate", gr.evaluate, {"model": calm, "experiments": data, "method": plain})
     yield Call(
@@ -174,7 +174,7 @@ def surface(folder: Path) -> Iterator[Call]:
     for name, given in filtered.items():
         yield Call(f"Fit by KalmanML.{name}", getattr(kalman, name), given)
     # answers
-    sensitive = gr.sensitivity(calm, data, ["k", "q"], compiled=False)
+    sensitive = gr.sensitivity(calm, data, ["k", "q"])
     boot = gr.bootstrap(fit, 2, executor="serial")
     monte = gr.monte_carlo(calm, data, ["k"], plain, 2, noise={"y": 0.01}, executor="serial")
     multi = gr.multistart(calm, data, ["k"], plain, 2, executor="serial")

@@ -113,7 +113,7 @@ def test_other_estimators_options_and_names(folder: Path, capsys: Capture) -> No
     main(["fit", str(folder), *given])
     assert set(answer(capsys)["parameters"]) == {"k"}
     method = gr.load(folder / "fit.nc").method
-    assert method == gr.OutputError(optimizer="gauss-newton", compiled=False)
+    assert method == gr.OutputError(optimizer="gauss-newton", compiled=True)
 
 
 def test_report_and_compare(folder: Path, capsys: Capture) -> None:

@@ -132,13 +132,13 @@ def test_estimates_far_from_the_truth_are_noticed() -> None:
         equations: ClassVar[list[object]] = []
 
     data = grisaille.Experiment(inputs={"u": [1.0, 2.0, 3.0]}, outputs={"y": [2.0, 4.1, 5.9]})
-    fit = grisaille.fit(Line(), data, ["a"], grisaille.OutputError(compiled=False))
+    fit = grisaille.fit(Line(), data, ["a"], grisaille.OutputError())
     refuse_far_estimates({"fit": fit, "truth": {"a": 2.0}})
     with pytest.raises(AssertionError, match="standard errors from the truth"):
         refuse_far_estimates({"fit": fit, "truth": {"a": 1.0}})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=below_root)
+@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("[!R]*.md"))], ids=below_root)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"

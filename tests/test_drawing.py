@@ -30,7 +30,7 @@ def decay():
         x = gr.Variable(1.0, "m")
         equations = [gr.der(x) == -x]
 
-    return gr.simulate(Decay(), np.linspace(0, 1, 5), compiled=False)
+    return gr.simulate(Decay(), np.linspace(0, 1, 5))
 
 
 PICTURES = {
@@ -93,6 +93,6 @@ def test_residuals_and_sensitivities_in_hours() -> None:
 
     t = np.linspace(0, 2, 12)
     data = gr.Experiment(t, {}, {"y": 2 * np.exp(-0.6 * t) + 0.01 * np.cos(9 * t)}, unit="h")
-    fit = gr.fit(Decay(), data, ["a"], gr.OutputError(compiled=False))
+    fit = gr.fit(Decay(), data, ["a"], gr.OutputError())
     assert fit.diagnose().plot().axes[0].get_xlabel() == "time [h]"
     assert gr.sensitivity(Decay(), data).plot().axes[-1].get_xlabel() == "time [h]"

@@ -32,18 +32,18 @@ def small(monkeypatch):
 
 def test_four_million_trajectories_are_refused_with_what_fits_and_the_remedy():
     with pytest.raises(InsufficientMemoryError, match=r"4000000 realizations .* would fit\. .*reduce='mean'"):
-        gr.simulate(Tank(), np.linspace(0.0, 10.0, 1_000_001), realizations=4_000_000, compiled=False)
+        gr.simulate(Tank(), np.linspace(0.0, 10.0, 1_000_001), realizations=4_000_000)
 
 
 def test_what_fits_is_what_is_said_to_fit(small):
-    given = {"compiled": False, "realizations": 10_000}
+    given = {"realizations": 10_000}
     with pytest.raises(MemoryError) as refused:
         gr.simulate(Tank(), TIMES, **given)
     fitting = int(str(refused.value).split(" realizations would fit")[0].split()[-1])
     names = 3
     assert fitting == pytest.approx((50 << 20) / (2 * 8 * 1001 * names), rel=0.01)
     with pytest.raises(InsufficientMemoryError, match="output times would fit"):
-        gr.simulate(Tank(), np.linspace(0.0, 10.0, 3_000_000), compiled=False)
+        gr.simulate(Tank(), np.linspace(0.0, 10.0, 3_000_000))
 
 
 def test_a_fit_is_refused_before_it_is_posed(small):
@@ -56,7 +56,7 @@ def test_a_fit_is_refused_before_it_is_posed(small):
 def test_starts_and_surfaces_are_refused_before_they_are_made(small):
     """Two thousand million starts were NumPy's ``MemoryError``; a grid of lists was made until the system ended it."""
     data = gr.Experiment([0.0, 1.0, 2.0], {}, {"y": [0.5, 0.9, 1.2]})
-    given = {"method": gr.OutputError(compiled=False), "executor": "serial"}
+    given = {"method": gr.OutputError(), "executor": "serial"}
     for starts in ({"starts": 10**9}, {"starts": 10**9, "sampling": "latin"}):
         with pytest.raises(InsufficientMemoryError, match=r"1000000000 starts of 1 unknowns .* starts would fit"):
             gr.multistart(Tank(), data, ["k"], **starts, **given)

@@ -20,7 +20,7 @@ TIMES = np.linspace(0.0, 1.0, 5)
 
 
 def run(model, times=TIMES, **arguments):
-    return gr.simulate(model, times, compiled=False, **arguments)
+    return gr.simulate(model, times, **arguments)
 
 
 def plant(*equations, **members):
@@ -263,6 +263,14 @@ def test_mistakes_in_the_call(arguments, error, words) -> None:
 def test_compiled_is_yes_no_or_none() -> None:
     with pytest.raises(GrisailleError, match="compiled is 'yes'; give True or False or None"):
         gr.simulate(Decay(), TIMES, compiled="yes")
+
+
+@pytest.mark.parametrize("call", [gr.simulate, gr.Simulator, gr.sensitivity])
+def test_interpreted_runs_are_refused_in_one_sentence(call) -> None:
+    given = gr.Experiment(TIMES, outputs={"y": np.zeros(len(TIMES))}) if call is gr.sensitivity else TIMES
+    call(Decay(), given, compiled=True)
+    with pytest.raises(gr.CompilationError, match=r'leave compiled=False out.*pip install "grisaille\[compiler\]"'):
+        call(Decay(), given, compiled=False)
 
 
 def test_other_models_in_the_call() -> None:

@@ -26,7 +26,7 @@ class Tank(gr.Model):
 
 TIMES = np.linspace(0.0, 5.0, 11)
 DATA = gr.Experiment(TIMES, {"u": 1.0}, {"y": 2 - np.exp(-0.5 * TIMES)}, name="a")
-METHOD = gr.OutputError(compiled=False)
+METHOD = gr.OutputError()
 
 
 def fitted(*arguments: Any, **options: Any) -> gr.Fit:
@@ -87,7 +87,7 @@ def test_questions_to_a_fit(fit: gr.Fit, ask: Callable[[gr.Fit], Any], words: st
 
 def test_noise_is_declared_not_given() -> None:
     with pytest.raises(ModelError, match=r"The noise of an output is declared: gr.Output\(…, noise=…\)"):
-        gr.simulate(Tank(), TIMES, {"u": 1.0}, {"noise(y)": 0.1}, compiled=False)
+        gr.simulate(Tank(), TIMES, {"u": 1.0}, {"noise(y)": 0.1})
 
 
 def test_a_root_of_zero_is_named() -> None:

@@ -173,3 +173,10 @@ def test_changed_files_are_those_since_main(selection: ModuleType, tmp_path: Pat
     (tmp_path / "gone.py").unlink()
     (tmp_path / "new.py").write_text("")
     assert selection.changed_files(tmp_path) == ["committed.py", "new.py", "old.py"]
+
+
+def test_what_quick_has_no_time_for_is_skipped_in_words() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--no-more-after", "0", "tests/test_rooms.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "2 skipped" in done.stdout
+    assert "not begun within 0 s: continuous integration runs it" in done.stdout

@@ -147,7 +147,7 @@ def test_no_kind_is_left_over() -> None:
 def fit() -> gr.Fit:
     from sweeping import Calm
 
-    return gr.fit(Calm(), experiment(), ["k"], gr.OutputError(compiled=False))
+    return gr.fit(Calm(), experiment(), ["k"], gr.OutputError())
 
 
 def test_what_newcomers_met(fit: gr.Fit) -> None:

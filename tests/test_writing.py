@@ -37,7 +37,7 @@ class Decay(gr.Model):
     equations = [gr.der(x) == -k * x]
 
 t = np.linspace(0, 10, 50)
-fit = gr.fit(Decay(), gr.Experiment(t, outputs={"y": np.exp(-0.7 * t)}), ["k"], gr.OutputError(compiled=False))
+fit = gr.fit(Decay(), gr.Experiment(t, outputs={"y": np.exp(-0.7 * t)}), ["k"], gr.OutputError())
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 for call in (lambda: fit.save(sys.argv[1] + "/a.nc"), lambda: fit.report(sys.argv[1] + "/a.html")):
     try:

@@ -90,7 +90,7 @@ def feed() -> tuple[np.ndarray, np.ndarray]:
 
 def plan(records: int = 1) -> list[gr.Experiment]:
     """Records with the undisturbed outputs in place of measurements."""
-    path = gr.simulate(FedBatchReactor(), TIMES, inputs={"F": feed()}, compiled=False)
+    path = gr.simulate(FedBatchReactor(), TIMES, inputs={"F": feed()})
     outputs = {name: path[name].to_numpy() for name in ("y_X", "y_S", "y_V")}
     return [gr.Experiment(TIMES, {"F": feed()}, outputs, name=f"record {k + 1}") for k in range(records)]
 

@@ -74,5 +74,5 @@ def temperatures() -> dict[str, np.ndarray]:
 
 def plan() -> list[gr.Experiment]:
     """The record with the undisturbed heat flow in place of measurements."""
-    path = gr.simulate(Wall(), TIMES, inputs=temperatures(), compiled=False)
+    path = gr.simulate(Wall(), TIMES, inputs=temperatures())
     return [gr.Experiment(TIMES, temperatures(), {"q": path["q"].to_numpy()}, name="wall")]

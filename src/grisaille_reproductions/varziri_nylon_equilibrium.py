@@ -95,9 +95,7 @@ def fit_formula(number: int) -> gr.Fit:
     data = gr.Experiment(None, signals, {"y": rows["K_a"].to_numpy()})
     variant, guess = VARIANTS[number]
     model = variant(K_a0=1.0) if number == 1 else variant()
-    return gr.fit(
-        model, data, list(guess), gr.OutputError(max_evaluations=2000, compiled=False), guess=guess, progress=False
-    )
+    return gr.fit(model, data, list(guess), gr.OutputError(max_evaluations=2000), guess=guess, progress=False)
 
 
 def sum_of_squares(fit: gr.Fit) -> float:

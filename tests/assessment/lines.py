@@ -6,7 +6,7 @@ import numpy as np
 
 import grisaille as gr
 
-METHOD = gr.OutputError(compiled=False)
+METHOD = gr.OutputError()
 
 
 class Line(gr.Model):

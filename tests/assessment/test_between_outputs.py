@@ -86,6 +86,7 @@ def test_noise_that_outputs_share_is_found_and_said() -> None:
     assert robust.doubts == () and robust["k"].std_error > fit["k"].std_error
 
 
+@pytest.mark.slow
 def test_a_filter_offers_what_it_can_use() -> None:
     fit = gr.fit(Disturbed(), record(0.8, 0.1), ["k", "scale(w)"], gr.KalmanML())
     assert between(fit) == [False]

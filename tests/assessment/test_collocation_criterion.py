@@ -47,7 +47,7 @@ def marginal(vessel):
 
 
 def exact(model, record, names, **start):
-    return gr.fit(model, record, names, gr.KalmanML(initial_covariance=start, compiled=False))
+    return gr.fit(model, record, names, gr.KalmanML(initial_covariance=start))
 
 
 def test_the_profile_of_the_marginal_likelihood_of_splines_is_the_exact_one(vessel, marginal):

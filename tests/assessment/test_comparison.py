@@ -47,7 +47,7 @@ def test_ratio_of_true_small_models_is_chi_square() -> None:
 
 
 def test_what_is_not_a_likelihood_is_said() -> None:
-    robust = gr.fit(Line(), line_experiment(), ["p", "q"], gr.OutputError(loss="huber", compiled=False))
+    robust = gr.fit(Line(), line_experiment(), ["p", "q"], gr.OutputError(loss="huber"))
     found = gr.compare({"plain": line_fit(), "robust": robust})
     assert np.isnan(found.table.loc["robust", ["aic", "bic", "log_likelihood"]].astype(float)).all()
     assert "robust: its criterion is not a likelihood" in str(found)

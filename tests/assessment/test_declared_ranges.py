@@ -93,10 +93,10 @@ def test_simulations_leave_ranges_aside_and_say_so() -> None:
     t = 0.2 * np.arange(30)
     truth = gr.simulate(swing((None, None)), t)["x"].values
     data = gr.Experiment(t, outputs={"y": truth + 0.05 * np.random.default_rng(1).normal(size=30)})
-    fit = gr.fit(swing((0.0, 2.0)), data, ["k"], gr.OutputError(compiled=False), progress=False)
+    fit = gr.fit(swing((0.0, 2.0)), data, ["k"], gr.OutputError(), progress=False)
     assert "x leaves its declared bounds [0, 2]" in fit.ranges[0] and "simulations do not keep" in fit.ranges[0]
     assert fit.estimate.is_likelihood and fit.ranges[0] in fit.notes
-    inside = gr.fit(swing((-2.0, 2.0)), data, ["k"], gr.OutputError(compiled=False), progress=False)
+    inside = gr.fit(swing((-2.0, 2.0)), data, ["k"], gr.OutputError(), progress=False)
     assert inside.ranges == () and float(inside["k"]) == float(fit["k"])
 
 
@@ -110,5 +110,5 @@ def test_ensembles_say_it_of_their_mean() -> None:
 
     t = 0.5 * np.arange(12)
     data = gr.Experiment(t, outputs={"y": 2 * np.exp(-0.5 * t) - 1})
-    fit = gr.fit(Sinking(), data, ["a"], gr.SimulatedPEM(realizations=20, compiled=False), progress=False)
+    fit = gr.fit(Sinking(), data, ["a"], gr.SimulatedPEM(realizations=20), progress=False)
     assert "x leaves its declared bounds [0, inf]" in fit.ranges[0] and "simulations do not keep" in fit.ranges[0]

@@ -69,7 +69,7 @@ def test_an_outlier_after_a_gap_in_an_input_is_explained(recorded: bool) -> None
     y = x + 0.01 * np.random.default_rng(1).standard_normal(100)
     seen = (t < 38) | (t >= 70)
     data = gr.Experiment(t[seen], {"u": (t, u) if recorded else u[seen]}, {"y": y[seen]})
-    fit = gr.fit(Room(), data, ["k"], gr.KalmanML(initial_covariance={"x": 1e-4}, compiled=False))
+    fit = gr.fit(Room(), data, ["k"], gr.KalmanML(initial_covariance={"x": 1e-4}))
     verdict = next(v for v in fit.diagnose().verdicts if v.test == "outliers")
     assert verdict.healthy == recorded
     assert ("what u did before is not recorded. Cut there" in verdict.sentence) != recorded
@@ -97,7 +97,7 @@ def test_missing_dynamics_show_in_the_input() -> None:
 
     t = np.linspace(0, 12, 61)
     u = np.sign(np.sin(1.1 * t))
-    truth = gr.simulate(Two(), t, inputs={"u": u}, compiled=False).y.values
+    truth = gr.simulate(Two(), t, inputs={"u": u}).y.values
     data = gr.Experiment(t, {"u": u}, {"y": truth + 0.02 * np.random.default_rng(0).standard_normal(61)})
     found = gr.fit(Lag(), data, ["k", "tau"], METHOD).diagnose()
     verdict = next(v for v in found.verdicts if v.test == "input u")

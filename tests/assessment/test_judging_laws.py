@@ -197,9 +197,9 @@ class Source(gr.Model):
 def test_a_declared_start_that_counts_contradict_is_named() -> None:
     t = np.linspace(0.0, 6.0, 40)
     y = np.random.default_rng(0).poisson(150.0 * np.exp(-0.3 * t)).astype(float)
-    wrong = gr.fit(Source(), gr.Experiment(t, outputs={"y": y}), ["k"], gr.OutputError(compiled=False))
+    wrong = gr.fit(Source(), gr.Experiment(t, outputs={"y": y}), ["k"], gr.OutputError())
     right = gr.fit(Source(), gr.Experiment(t, outputs={"y": np.round(100.0 * np.exp(-0.3 * t))}), ["k"],
-                   gr.OutputError(compiled=False))  # fmt: skip
+                   gr.OutputError())  # fmt: skip
     assert wrong.notes[0].startswith("start: the record does not begin where x was declared to")
     assert not any(n.startswith("start:") for n in right.notes)
 

@@ -159,7 +159,7 @@ def test_mistakes() -> None:
     ):
         with pytest.raises(EstimationError, match=words):
             call()
-    robust = gr.fit(Line(), line_experiment(), ["p", "q"], gr.OutputError(loss="huber", compiled=False))
+    robust = gr.fit(Line(), line_experiment(), ["p", "q"], gr.OutputError(loss="huber"))
     with pytest.raises(EstimationError, match="need a likelihood"):
         robust.profile("q")
 

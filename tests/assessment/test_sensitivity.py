@@ -22,7 +22,7 @@ PLAN = gr.Experiment(T, {}, {"y": np.ones(13), "twice": np.ones(13)})
 
 
 def test_scaled_sensitivities_in_closed_form() -> None:
-    found = gr.sensitivity(Decay(), PLAN, ["a", "start(x)", "b"], compiled=False)
+    found = gr.sensitivity(Decay(), PLAN, ["a", "start(x)", "b"])
     x = 2 * np.exp(-0.7 * T)
     assert np.allclose(found.data["y"].sel(parameter="a"), -0.7 * T * x, atol=1e-5)
     assert np.allclose(found.data["y"].sel(parameter="start(x)"), x, atol=1e-5)
@@ -31,7 +31,7 @@ def test_scaled_sensitivities_in_closed_form() -> None:
 
 
 def test_ranking_scales_outputs_by_their_noise_or_spread() -> None:
-    found = gr.sensitivity(Decay(), PLAN, compiled=False)
+    found = gr.sensitivity(Decay(), PLAN)
     x = 2 * np.exp(-0.7 * T)
     spread = np.std(x)
     size = np.sqrt(np.mean(np.concatenate([(-0.7 * T * x / spread) ** 2, (-1.4 * T * x / 0.1) ** 2])))
@@ -66,7 +66,7 @@ def test_a_zero_parameter_is_scaled_by_one() -> None:
 
 
 def test_constants_of_the_experiment_count() -> None:
-    found = gr.sensitivity(Decay(), PLAN.replace(constants={"a": 0.2}), compiled=False)
+    found = gr.sensitivity(Decay(), PLAN.replace(constants={"a": 0.2}))
     assert "a" not in found.parameters
     x = 2 * np.exp(-0.2 * T)
     assert np.allclose(found.data["twice"].sel(parameter="b"), 2 * x, atol=1e-5)
@@ -77,6 +77,6 @@ def test_mistakes() -> None:
         gr.sensitivity(Decay(), [PLAN])
     with pytest.raises(EstimationError, match="no parameter or start called 'z'"):
         gr.sensitivity(Decay(), PLAN, ["z"])
-    found = gr.sensitivity(Decay(), PLAN, ["a"], compiled=False)
+    found = gr.sensitivity(Decay(), PLAN, ["a"])
     with pytest.raises(EstimationError, match="no sensitivity to 'b'"):
         found.collinearity(["b"])

@@ -22,7 +22,7 @@ def fit_with(low: float, high: float, sign: float = 1.0, noise: float | None = 0
         x = gr.Input()
         y = gr.Output(k * x + sign * s * x**3, noise=noise)
 
-    return gr.fit(Cubic(), gr.Experiment(inputs={"x": X}, outputs={"y": Y}), ["k", "s"], gr.OutputError(compiled=False))
+    return gr.fit(Cubic(), gr.Experiment(inputs={"x": X}, outputs={"y": Y}), ["k", "s"], gr.OutputError())
 
 
 def one_sided_limit() -> float:
@@ -79,7 +79,7 @@ def test_a_logarithm_does_not_run_towards_its_bound(method: gr.Estimator) -> Non
         equations = [der(x) == -k * x - s * x**3 + w]
 
     t = np.linspace(0, 4, 15)
-    course = gr.simulate(Shaken(k=0.6, s=gr.Parameter(-0.15)), t, compiled=False)["x"].values
+    course = gr.simulate(Shaken(k=0.6, s=gr.Parameter(-0.15)), t)["x"].values
     data = gr.Experiment(t, {}, {"y": course + 0.02 * np.random.default_rng(2).standard_normal(15)})
     fit = gr.fit(Shaken(), data, ["k", "s"], method)
     row = fit.parameters.loc["s"]

@@ -78,7 +78,7 @@ def buffered(times, seed=4, c=0.8):
 def data(model, times, output, *, u=None, seed=1, noise=True, **options):
     """One simulated experiment."""
     inputs = {} if u is None else {"u": u}
-    run = gr.simulate(model, times, inputs=inputs, realizations=1, seed=seed, noise=noise, compiled=False)
+    run = gr.simulate(model, times, inputs=inputs, realizations=1, seed=seed, noise=noise)
     return gr.Experiment(times, inputs, {output: run[output].to_numpy().reshape(-1)}, **options), run
 
 

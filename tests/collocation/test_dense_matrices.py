@@ -61,7 +61,7 @@ class Dense:
 
 @pytest.fixture(scope="module")
 def data() -> gr.Experiment:
-    found = gr.simulate(Pair(), TIMES, inputs=STEP, realizations=1, seed=5, noise=True, compiled=False)
+    found = gr.simulate(Pair(), TIMES, inputs=STEP, realizations=1, seed=5, noise=True)
     return gr.Experiment(TIMES, STEP, {n: found[n].values.ravel() for n in ("y1", "y2")})
 
 
@@ -146,7 +146,7 @@ def filtered(theta: np.ndarray, y: np.ndarray) -> float:
 
 def test_marginal_likelihood_is_that_of_an_own_filter() -> None:
     """Correlated disturbances and noise, outputs that miss at different instants."""
-    found = gr.simulate(Linear(), TIMES, inputs=STEP, realizations=1, seed=6, noise=True, compiled=False)
+    found = gr.simulate(Linear(), TIMES, inputs=STEP, realizations=1, seed=6, noise=True)
     y = np.column_stack([found[n].values.ravel() for n in ("y1", "y2")])
     y[3::4, 0], y[2::5, 1] = np.nan, np.nan
     record = gr.Experiment(TIMES, STEP, {"y1": y[:, 0], "y2": y[:, 1]})
@@ -168,7 +168,7 @@ def test_additional_information_adds_its_own_squares() -> None:
     class Seen(Pair):
         k = gr.Output(Pair.a * gr.exp(Pair.u), noise=0.05)
 
-    found = gr.simulate(Pair(), TIMES, inputs=STEP, realizations=1, seed=5, noise=True, compiled=False)
+    found = gr.simulate(Pair(), TIMES, inputs=STEP, realizations=1, seed=5, noise=True)
     dynamic = gr.Experiment(TIMES, STEP, {n: found[n].values.ravel() for n in ("y1", "y2")}, name="dynamic")
     values, levels = np.array([0.8, 0.9, 1.1]), np.array([0.0, 0.1, 0.2])
     other = gr.Experiment(np.arange(3.0), {"u": levels}, {"k": values}, name="steady")

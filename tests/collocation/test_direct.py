@@ -14,7 +14,7 @@ from grisaille.errors import EstimationError
 
 TIMES = np.linspace(0.0, 10.0, 41)
 PUSH = np.sign(np.sin(TIMES))
-KNOWN = gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}, compiled=False)
+KNOWN = gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0})
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_chaotic_model_begins_in_the_data_where_its_simulation_is_far_away() -> 
         equations = [der(x) == s * (y - x) + wx, der(y) == x * (r - z) - y + wy, der(z) == x * y - b * z + wz]
 
     times = np.linspace(0.0, 5.0, 101)
-    run = gr.simulate(Lorenz(), times, realizations=1, seed=2, noise=True, compiled=False)
+    run = gr.simulate(Lorenz(), times, realizations=1, seed=2, noise=True)
     record = gr.Experiment(times, {}, {n: run[n].to_numpy().reshape(-1) for n in ("o", "o2")})
     found = program(Lorenz(), record, ["s", "r", "b"], {"s": 9.0, "r": 25.0, "b": 2.5}).solve()
     errors = np.sqrt(np.diag(found.covariance))
@@ -194,7 +194,7 @@ def test_correlated_measurement_noise() -> None:
     y1, y2 = x + e[:, 0], 2 * x + e[:, 1]
     y2[5] = np.nan
     record = gr.Experiment(t, {}, {"y1": y1, "y2": y2})
-    likelihood = gr.evaluate(Pair(), record, gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False), {"k": 0.7})
+    likelihood = gr.evaluate(Pair(), record, gr.KalmanML(initial_covariance={"x": 0.0}), {"k": 0.7})
     found = program(Pair(), record, ["k"])
     from grisaille.collocation.direct.marginal import marginal
     from grisaille.collocation.direct.newton import place
@@ -232,7 +232,7 @@ def test_without_disturbances_it_is_output_error() -> None:
     times = np.linspace(0.0, 5.0, 21)
     record, _ = data(Quiet(), times, "out", seed=1)
     ours = program(Quiet(), record, ["k", "start(x)"], {"k": 0.3, "start(x)": 1.5}).solve(grid=RadauElements(2))
-    exact = gr.fit(Quiet(), record, ["k", "start(x)"], gr.OutputError(compiled=False, rtol=1e-10), progress=False)
+    exact = gr.fit(Quiet(), record, ["k", "start(x)"], gr.OutputError(rtol=1e-10), progress=False)
     assert ours.converged
     np.testing.assert_allclose(ours.theta, exact.parameters["estimate"], rtol=1e-5)
     np.testing.assert_allclose(np.sqrt(np.diag(ours.covariance)), exact.parameters["std_error"], rtol=0.15)

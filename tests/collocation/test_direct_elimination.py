@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct import elimination
 from grisaille.collocation.direct.element import Derivatives, Sizes
 from grisaille.collocation.direct.elimination import IndefiniteError, condense, multipliers, scatter, substitute, sweep
 
@@ -60,12 +59,8 @@ def dense(first: Derivatives, inner: Derivatives) -> tuple[np.ndarray, np.ndarra
     return H, g, J, c
 
 
-@pytest.fixture(params=["numpy", pytest.param("compiled", marks=pytest.mark.compiled)])
-def problem(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    if request.param == "numpy":
-        monkeypatch.setattr(elimination, "is_compiled", lambda: False)
-    else:
-        assert elimination.is_compiled()
+@pytest.fixture
+def problem():
     rng = np.random.default_rng(3)
     first, inner = random_derivatives(FIRST, 1, rng), random_derivatives(INNER, COUNT, rng)
     start, elements = condense(first, FIRST, N, NZ), condense(inner, INNER, N, NZ)
@@ -118,31 +113,23 @@ def test_wrong_curvature_is_noticed(problem) -> None:
         sweep(start, condense(bent, INNER, N, NZ))
 
 
-@pytest.mark.compiled
-def test_compiled_elimination_is_that_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also with a slot that moves nothing, a damped step, and several columns at once."""
+def test_damped_steps_for_several_columns_with_a_slot_that_moves_nothing() -> None:
     rng = np.random.default_rng(5)
     first, inner = random_derivatives(FIRST, 1, rng), random_derivatives(INNER, COUNT, rng)
     inner.jacobian[:, :, -1], inner.hessian[:, -1], inner.hessian[:, :, -1] = 0.0, 0.0, 0.0
+    start = condense(first, FIRST, N, NZ, 0.1 * np.ones((1, FIRST.noise)))
+    elements = condense(inner, INNER, N, NZ, 0.1 * np.ones((COUNT, INNER.noise)))
     head = rng.normal(size=(1 + SLOTS, 4))
-    found = []
-    for is_there in (True, False):
-        monkeypatch.setattr(elimination, "is_compiled", lambda is_there=is_there: is_there)
-        start = condense(first, FIRST, N, NZ, 0.1 * np.ones((1, FIRST.noise)))
-        elements = condense(inner, INNER, N, NZ, 0.1 * np.ones((COUNT, INNER.noise)))
-        swept = sweep(start, elements)
-        steps = substitute(swept, head)
-        ends, joint = scatter(swept)
-        made = (elements.M, elements.S, elements.onto, swept.P, swept.K, swept.root, swept.first)
-        found.append((*made, steps.elements, ends, *joint))
-    for compiled, plain in zip(*found, strict=True):
-        np.testing.assert_allclose(compiled, plain, rtol=1e-8, atol=1e-8)
-
-
-def test_equations_without_a_solution_are_noticed(problem) -> None:
-    _, inner, _, _, _ = problem
-    jacobian = inner.jacobian.copy()
-    jacobian[1, 2, INNER.parts[1]] = 0.0
-    singular = Derivatives(inner.cost, inner.c, inner.gradient, jacobian, inner.hessian)
-    with pytest.raises(np.linalg.LinAlgError):
-        condense(singular, INNER, N, NZ)
+    steps = substitute(sweep(start, elements), head)
+    for d, sizes in ((first, FIRST), (inner, INNER)):
+        v = np.arange(sizes.total)[sizes.parts[2]]
+        d.hessian[:, v, v] += 0.1
+    H, g, J, c = dense(first, inner)
+    n, m = len(g) - SLOTS, len(c)
+    whole = np.block([[H[:n, :n], J[:, :n].T], [J[:, :n], np.zeros((m, m))]])
+    right = np.concatenate([np.column_stack([g[:n], H[:n, n:]]), np.column_stack([c, J[:, n:]])])
+    wanted = np.concatenate([-np.linalg.solve(whole, right @ head)[:n], head[1:]])
+    at, _ = places()
+    np.testing.assert_allclose(steps.start, wanted[at[0]], rtol=1e-8, atol=1e-9)
+    for e in range(COUNT):
+        np.testing.assert_allclose(steps.elements[e], wanted[at[e + 1]], rtol=1e-8, atol=1e-9)

@@ -32,13 +32,3 @@ def test_kernel_gives_the_same_bits(posed, monkeypatch: pytest.MonkeyPatch) -> N
     for found in again:
         for mine, theirs in zip(found, plain, strict=True):
             np.testing.assert_array_equal(mine, theirs)
-
-
-def test_without_a_compiler_functions_stay_interpreted(posed, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = posed().solve()
-    monkeypatch.setenv("GRISAILLE_COMPILER", "none")
-    monkeypatch.setattr(direct_element, "WORTH", 0)
-    problem = posed()
-    found = problem.solve()
-    assert set(problem.functions.element._kernels.values()) == {None}
-    np.testing.assert_allclose(found.theta, plain.theta, rtol=1e-9)

@@ -16,7 +16,7 @@ from grisaille.collocation.direct.start import simulated_point
 TIMES = np.linspace(0.0, 10.0, 41)
 PUSH = np.sign(np.sin(TIMES))
 ELEMENTS = gr.Collocation(transcription="direct")
-KNOWN = gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}, compiled=False)
+KNOWN = gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0})
 
 
 def at(problem, theta, pieces=1):
@@ -55,12 +55,12 @@ class Coloured(gr.Model):
 
 def test_coloured_integrated_and_correlated_disturbances_have_the_likelihood_of_the_filter() -> None:
     times = np.linspace(0.0, 6.0, 25)
-    run = gr.simulate(Coloured(), times, realizations=1, seed=4, noise=True, compiled=False)
+    run = gr.simulate(Coloured(), times, realizations=1, seed=4, noise=True)
     record = gr.Experiment(times, {}, {n: run[n].to_numpy().reshape(-1) for n in ("y1", "y2")})
     names = ["k", "scale(slow)", "scale(drift)"]
     values = {"k": 0.6, "scale(slow)": 0.4, "scale(drift)": 0.15}
     found = at(program(Coloured(), record, names, values), list(values.values()), 3)
-    known = gr.KalmanML(initial_covariance={"x": 0.0, "z": 0.0}, compiled=False)
+    known = gr.KalmanML(initial_covariance={"x": 0.0, "z": 0.0})
     exact = gr.evaluate(Coloured(), record, known, values)
     assert -found.value == pytest.approx(exact.log_likelihood, abs=1e-6)
     # gradients are of the objective here

@@ -39,7 +39,7 @@ def test_a_build_runs(tmp_path):
 def test_a_failing_build_carries_the_compilers_words_and_remedies():
     found = find_compiler()
     assert found is not None
-    with pytest.raises(CompilationError, match=r"undeclared_thing[\s\S]*GRISAILLE_COMPILER=none[\s\S]*CC"):
+    with pytest.raises(CompilationError, match=r"undeclared_thing[\s\S]*set CC"):
         found.build({"model.c": "long answer(void) { return undeclared_thing; }"}, "model.c", flags())
 
 

@@ -179,7 +179,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def swing(**options: bool) -> Task:
-    k = build_kernel(pendulum(), compiled=True, **options)
+    k = build_kernel(pendulum(), **options)
     task = task_of(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8)
     k.call(EXPLICIT, task)
     return task
@@ -209,7 +209,7 @@ def test_hostile_names_are_compiled_as_comments(place: Path) -> None:
     system = implicit_decay(p=names[0], u=names[1])
     system = replace(system, residual_texts=(HOSTILE[3],), observed_names=(HOSTILE[5],), state_names=(HOSTILE[4],))
     with pytest.warns(UserWarning, match="kept in"):
-        k = build_kernel(system, compiled=True)
+        k = build_kernel(system)
         task = task_of(
             k, 0.0, 1.0, p=[0.5], x=[1.0], z=[0.7], breaks=[0.0, 1.0], coef=np.zeros((1, 1, 1)), times=[1.0], rtol=1e-8
         )

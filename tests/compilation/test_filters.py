@@ -1,4 +1,4 @@
-"""Filters inside a batch: compiled = NumPy = the recursion written out; directions, slabs, white noise."""
+"""Filters inside a batch: those of NumPy, the recursion written out; directions, slabs, white noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from compilation.systems import constrained
 from zoo.brownian import BrownianPath
 
-from grisaille.compilation.filters import FilterLayout, Filters, Group
+from grisaille.compilation.filters import HALF, MIXED, QUARTER, FilterLayout, Filters, Group, white_pairs
 from grisaille.compilation.frozen import build_step
 from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.compilation.step import StepFormula
@@ -46,8 +46,8 @@ GIVEN = {"filters": FILTERS, "dp": [[1.0], [0.0]], "substeps": 2, "hold": "foh",
 TABLE = RNG.normal(size=CELLS + 1)
 
 
-def run(compiled: bool, grid=GRID, **changes):
-    step = build_step(system(), directions=NS, filters=LAYOUT, compiled=compiled)
+def run(grid=GRID, **changes):
+    step = build_step(system(), directions=NS, filters=LAYOUT)
     return step.run(
         changes.pop("x0", [0.1, 0.0]), grid, [0, changes.pop("table", TABLE), 0, 0], [0.3], **(GIVEN | changes)
     )
@@ -67,28 +67,26 @@ def recursion(member: int) -> np.ndarray:
     return np.hstack(columns)
 
 
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
-def test_signals_are_those_of_the_recursion(compiled):
-    found = run(compiled)
+def test_signals_are_those_of_the_recursion():
+    found = run()
     for m in (0, 5, M - 1):
         np.testing.assert_allclose(found.y[m][:, [2, 4, 5]], recursion(m), rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(found.y[3, :, 3], TABLE)
 
 
-@pytest.mark.compiled
-def test_compiled_equals_interpreted_bit_by_bit_in_the_disturbances():
-    native, twin = run(True), run(False)
-    for name in ("w", "dw"):
-        np.testing.assert_array_equal(getattr(native, name), getattr(twin, name))
-    np.testing.assert_array_equal(native.y[..., 2:], twin.y[..., 2:])
-    np.testing.assert_array_equal(native.sy[..., 2:], twin.sy[..., 2:])
-    for name in ("x", "sx", "y", "sy"):
-        np.testing.assert_allclose(getattr(native, name), getattr(twin, name), rtol=1e-12, atol=1e-12)
+def test_filters_are_those_of_numpy_bit_by_bit():
+    found, states = run(), FilterStates(FILTERS, LAYOUT, np.arange(M), NS)
+    for k in range(CELLS + 1):
+        np.testing.assert_array_equal(found.y[:, k, [2, 4, 5]], states.signals)
+        np.testing.assert_array_equal(found.sy[:, k, :, 2:][:, :, [0, 2, 3]], states.dsignals)
+        if k < CELLS:
+            states.advance(k)
+    np.testing.assert_array_equal(found.w, states.w)
+    np.testing.assert_array_equal(found.dw, states.dw)
 
 
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
-def test_directions_that_move_filters_are_exact(compiled):
-    found, e = run(compiled), 1e-6
+def test_directions_that_move_filters_are_exact():
+    found, e = run(), 1e-6
     for s in range(NS):
 
         def moved(sign: float, s: int = s):
@@ -102,7 +100,7 @@ def test_directions_that_move_filters_are_exact(compiled):
                 )
                 for g in FILTERS.groups
             )
-            step = build_step(system(), directions=NS, filters=LAYOUT, compiled=compiled)
+            step = build_step(system(), directions=NS, filters=LAYOUT)
             p = 0.3 + sign * e * GIVEN["dp"][s][0]
             return step.run(
                 [0.1, 0.0], GRID, [0, TABLE, 0, 0], [p], **(GIVEN | {"filters": replace(FILTERS, groups=groups)})
@@ -112,46 +110,42 @@ def test_directions_that_move_filters_are_exact(compiled):
         np.testing.assert_allclose(found.sy[:, :, s], difference, atol=1e-8 * max(1.0, np.abs(difference).max()))
 
 
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
-def test_going_on_from_a_state_changes_nothing(compiled):
-    whole, cut = run(compiled), 17
-    first = run(compiled, GRID[: cut + 1], table=TABLE[: cut + 1], filters=replace(FILTERS, which=WHICH[:cut]))
+def test_going_on_from_a_state_changes_nothing():
+    whole, cut = run(), 17
+    first = run(GRID[: cut + 1], table=TABLE[: cut + 1], filters=replace(FILTERS, which=WHICH[:cut]))
     rest = replace(FILTERS, which=WHICH[cut:], first_point=cut, w=first.w, dw=first.dw)
-    second = run(compiled, GRID[cut:], table=TABLE[cut:], filters=rest, x0=first.x, sx0=first.sx)
+    second = run(GRID[cut:], table=TABLE[cut:], filters=rest, x0=first.x, sx0=first.sx)
     np.testing.assert_array_equal(second.y, whole.y[:, cut:])
     np.testing.assert_array_equal(second.sy, whole.sy[:, cut:])
 
 
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
-def test_realizations_left_out_and_numbered_from_elsewhere(compiled):
-    whole = run(compiled, reduce=True, rows=True)
-    part = run(compiled, reduce=True, rows=True, skip=[0, 7], realizations=M)
+def test_realizations_left_out_and_numbered_from_elsewhere():
+    whole = run(reduce=True, rows=True)
+    part = run(reduce=True, rows=True, skip=[0, 7], realizations=M)
     kept = np.setdiff1d(np.arange(M), [0, 7])
     np.testing.assert_array_equal(part.y[kept], whole.y[kept])
     assert part.moments.count == M - 2
     np.testing.assert_allclose(part.moments.mean, whole.y[kept].mean(axis=0), rtol=1e-12, atol=1e-14)
-    later = run(compiled, realizations=5, filters=replace(FILTERS, first_realization=20))
+    later = run(realizations=5, filters=replace(FILTERS, first_realization=20))
     np.testing.assert_array_equal(later.y, whole.y[20:25])
 
 
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
-def test_stages_are_read_at_halves_of_steps(compiled):
+def test_stages_are_read_at_halves_of_steps():
     x, u = ca.SX.sym("x", 1), ca.SX.sym("u", 1)
-    step = build_step(constrained(x, ca.SX(0, 1), rhs=u, u=u, observed=ca.vertcat(x, u)), compiled=compiled)
+    step = build_step(constrained(x, ca.SX(0, 1), rhs=u, u=u, observed=ca.vertcat(x, u)))
     grid, halves = np.array([0.0, 1.0, 3.0]), np.arange(5) / 4
     cubic = np.concatenate([(a + h * halves) ** 3 for a, h in ((0.0, 1.0), (1.0, 2.0))] + [[27.0]])
     found = step.run([0.0], grid, [cubic], hold="stages", substeps=2)
     np.testing.assert_allclose(found.y[0], [[0, 0], [0.25, 1], [20.25, 27]], rtol=1e-14)
 
 
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
-def test_white_noise_of_each_step_comes_from_its_stream(compiled):
+def test_white_noise_of_each_step_comes_from_its_stream():
     plain = constrained(ca.SX.sym("x", 2), ca.SX(0, 1))
     t, h, x, v = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", 2), ca.SX.sym("v", 3)
     empty, p = ca.SX(0, 1), ca.SX.sym("p", 1)
     after = ca.vertcat(x[0] + p * v[0], x[1] + v[1] + 10 * v[2])
     formula = StepFormula(t, h, x, (empty, empty, empty), p, ca.SX.sym("n", 2), after, v)
-    step = build_step(plain, filters=FilterLayout(white=(1, 2)), formula=formula, compiled=compiled)
+    step = build_step(plain, filters=FilterLayout(white=(1, 2)), formula=formula)
     streams = Stream((5, 6)), Stream((7, 8))
     filters = Filters(np.zeros(4, dtype=np.int64), white=streams, first_point=3)
     one, two = (s.normals(np.arange(3)[:, None], np.arange(4, 8), n) for s, n in zip(streams, (1, 2), strict=True))
@@ -165,10 +159,20 @@ def test_white_noise_of_each_step_comes_from_its_stream(compiled):
 
 
 def normals_of_steps(layout, substeps, count=4000):
-    """The twin's normals of one cell, (realizations, steps, nv)."""
-    filters = Filters(np.zeros(1, dtype=np.int64), white=(Stream((5, 6)),))
-    states = FilterStates(filters, layout, np.arange(count), 0)
-    return np.stack([states.white(0, j, substeps) for j in range(substeps)], axis=1)
+    """The normals of one cell, (realizations, steps, nv), from those of the whole cell by halving its steps."""
+    members, depth = np.arange(count)[:, None], substeps.bit_length() - 1
+    steps = Stream((5, 6)).normals(members, 1, layout.white[0], np.array([0]))
+    for level in range(depth):
+        fresh = Stream((5, 6)).normals(members, 1, layout.white[0], (1 << level) + np.arange(1 << level))
+        z, a = steps, fresh
+        left, right = HALF * (z + a), HALF * (z - a)
+        for i, k in white_pairs(layout):
+            if k is not None:
+                p, q = HALF * z[..., i], MIXED * z[..., k] + QUARTER * a[..., i]
+                r, s = QUARTER * z[..., k] - MIXED * a[..., i], HALF * a[..., k]
+                left[..., i], right[..., i], left[..., k], right[..., k] = p + q, p - q, r + s, r - s
+        steps = np.stack([left, right], axis=2).reshape(count, -1, layout.white[0])
+    return steps
 
 
 def test_halving_the_steps_keeps_the_path():
@@ -189,7 +193,7 @@ def test_halving_the_steps_keeps_the_path():
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("paired", [False, True])
-def test_compiled_halvings_are_those_of_the_twin(paired):
+def test_compiled_halvings_are_those_of_numpy(paired):
     plain = constrained(ca.SX.sym("x", 2), ca.SX(0, 1))
     t, h, x, v = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", 2), ca.SX.sym("v", 2)
     empty = ca.SX(0, 1)
@@ -197,7 +201,7 @@ def test_compiled_halvings_are_those_of_the_twin(paired):
     formula = StepFormula(t, h, x, (empty, empty, empty), ca.SX.sym("p", 1), ca.SX.sym("n", 2), after, v)
     layout = FilterLayout(white=(2,), paired=paired)
     filters = Filters(np.zeros(1, dtype=np.int64), white=(Stream((5, 6)),))
-    step = build_step(plain, filters=layout, formula=formula, compiled=True)
+    step = build_step(plain, filters=layout, formula=formula)
     for n in (1, 4, 64):
         found = step.run([0, 0], [0.0, 1.0], [], [2.0], filters=filters, substeps=n, realizations=5).x
         expected = np.zeros((5, 2))
@@ -219,4 +223,4 @@ def test_filters_that_do_not_fit_are_refused(wrong, words):
     import re
 
     with pytest.raises(DataError, match=re.escape(words)):
-        run(False, **wrong)
+        run(**wrong)

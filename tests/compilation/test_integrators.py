@@ -72,10 +72,10 @@ def test_what_may_turn_out_stiff_has_both_methods_from_the_start(built):
 
 def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch):
     monkeypatch.setattr(kernel, "_known", Cache())
-    both = [build_kernel(pendulum(), compiled=True)]
+    both = [build_kernel(pendulum())]
     monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setattr(kernel, "FEW", 0)
-    both += [build_kernel(pendulum(), compiled=True)]
+    both += [build_kernel(pendulum())]
     assert [has_derivatives(k) for k in both] == [True, False]
     for scheme, step in ((EXPLICIT, 0.0), (EXPLICIT, 0.01), (IMPLICIT, 0.0), (IMPLICIT, 0.05)):
         runs = [task_of(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8, fixed_step=step) for k in both]
@@ -88,14 +88,14 @@ def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch)
 def test_many_instructions_are_not_compiled_with_derivatives_unasked(monkeypatch):
     monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setattr(kernel, "FEW", 1)
-    assert not has_derivatives(build_kernel(implicit_decay(), compiled=True))
-    assert has_derivatives(build_kernel(implicit_decay(), sensitive=True, compiled=True))
+    assert not has_derivatives(build_kernel(implicit_decay()))
+    assert has_derivatives(build_kernel(implicit_decay(), sensitive=True))
 
 
 def test_a_compiler_that_fails_is_told_where_it_is_needed(monkeypatch, tmp_path):
     monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
-    k = build_kernel(pendulum(), compiled=True)
+    k = build_kernel(pendulum())
     found = compiler.find_compiler()
     with monkeypatch.context() as broken:
         broken.setattr(library, "find_compiler", lambda: compiler.Compiler((*found.command, "--absent"), "broken"))

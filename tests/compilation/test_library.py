@@ -135,7 +135,10 @@ def test_structures_of_different_size_are_noticed(place):
         built.check_size("answer")
 
 
-def test_switched_off_builds_nothing(place, monkeypatch):
+def test_switched_off_runs_what_is_in_the_cache_and_builds_nothing(place, monkeypatch):
+    built = build_library(TEXT, 0)
     monkeypatch.setenv("GRISAILLE_COMPILER", "none")
-    assert build_library(TEXT, 0) is None
-    assert not place.exists()
+    assert build_library(TEXT, 0).path == built.path
+    with pytest.raises(CompilationError, match="GRISAILLE_COMPILER=none forbids to build what is not in the cache"):
+        build_library(TEXT + "/* another */", 0)
+    assert list(place.iterdir()) == [built.path]

@@ -165,7 +165,7 @@ def test_a_run_goes_on_in_one_file_where_steps_are_many(monkeypatch):
     once = simulated(Pendulum, "linked", monkeypatch, rtol=1e-9)
     monkeypatch.setattr(integrators, "MANY_STEPS", 50)
     monkeypatch.setattr(integrators, "PER_INSTRUCTION", 0)
-    monkeypatch.setattr("grisaille.simulation.integration.COMPILED_SLICE", 30)
+    monkeypatch.setattr("grisaille.simulation.integration.SLICE", 30)
     built = []
     build_linked = integrators.build_linked
     monkeypatch.setattr(integrators, "build_linked", lambda parts: built.append(len(parts)) or build_linked(parts))

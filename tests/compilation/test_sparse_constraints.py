@@ -61,7 +61,7 @@ def rope(closed: bool = False) -> System:
 
 @lru_cache(maxsize=4)
 def kernel(sparse: bool, closed: bool) -> Kernel:
-    return build_kernel(rope(closed), sensitive=True, compiled=True, sparse=sparse)
+    return build_kernel(rope(closed), sensitive=True, sparse=sparse)
 
 
 def run(
@@ -129,7 +129,7 @@ def test_contradicting_constraints_are_told_by_their_number() -> None:
     system = System(**{**vars(system), "constraints": ca.vertcat(system.constraints, system.constraints[1] + 1e-3)})
     found = {}
     for sparse in (False, True):
-        task = run(build_kernel(system, sensitive=True, compiled=True, sparse=sparse), IMPLICIT)
+        task = run(build_kernel(system, sensitive=True, sparse=sparse), IMPLICIT)
         found[sparse] = (Status(task.status), task.where, task.t)
     assert found[True] == found[False]
     assert found[True][0] == Status.PROJECTION

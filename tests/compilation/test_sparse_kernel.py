@@ -53,7 +53,7 @@ def network(n: int = CELLS) -> System:
 
 @lru_cache(maxsize=4)
 def kernel(sparse: bool) -> Kernel:
-    return build_kernel(network(), sensitive=True, compiled=True, sparse=sparse)
+    return build_kernel(network(), sensitive=True, sparse=sparse)
 
 
 def run(which: Kernel, scheme: Scheme = IMPLICIT, n: int = CELLS, directions: int = 2, **options: float) -> Task:
@@ -97,9 +97,9 @@ def test_kernels_share_integrators_and_those_of_one_model_its_functions_too() ->
 
 def test_a_kernel_with_derivatives_serves_plain_runs() -> None:
     one, other = network(CELLS + 1), network(CELLS + 1)
-    plain = build_kernel(one, compiled=True, sparse=True)
-    sensitive = build_kernel(other, sensitive=True, compiled=True, sparse=True)
-    assert build_kernel(one, compiled=True, sparse=True) is sensitive
+    plain = build_kernel(one, sparse=True)
+    sensitive = build_kernel(other, sensitive=True, sparse=True)
+    assert build_kernel(one, sparse=True) is sensitive
     alone, both = (run(which, n=CELLS + 1, directions=0) for which in (plain, sensitive))
     assert alone.status == Status.DONE and np.array_equal(alone.y, both.y) and alone.steps == both.steps
 
@@ -108,7 +108,7 @@ def test_factors_that_outgrow_their_room_are_made_again_with_more(monkeypatch: p
     monkeypatch.setattr(Elimination, "room", property(lambda self: self.order.size // 2))
     x, p = ca.SX.sym("x", 9), ca.SX.sym("p", 3)
     rates = [p[0] * (ca.vertcat(0, x)[i] - 2 * x[i] + ca.vertcat(x, 0)[i + 1]) for i in range(9)]
-    tight = build_kernel(system_of(x, ca.vertcat(*rates), p), compiled=True, sparse=True)
+    tight = build_kernel(system_of(x, ca.vertcat(*rates), p), sparse=True)
     task = task_of(tight, 0.0, 0.5, p=(40.0, 0.0, 0.0), x=np.arange(9.0), times=[0.5], rtol=1e-9, atol=1e-12)
     task.slice = 7
     tight.call(IMPLICIT, task)

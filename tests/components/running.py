@@ -1,4 +1,4 @@
-"""How the component tests simulate: interpreted, with tight tolerances, everything labelled."""
+"""How the component tests simulate: with tight tolerances, everything labelled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import grisaille as gr
 
 
 def run(model: gr.Model, times: Any, **options: Any) -> Any:
-    """The dataset of a tight, interpreted simulation."""
-    settings = {"rtol": 1e-10, "compiled": False, **options}
+    """The dataset of a tight simulation."""
+    settings = {"rtol": 1e-10, **options}
     return gr.simulate(model, times, **settings)
 
 

@@ -43,10 +43,10 @@ def data() -> gr.Experiment:
 
 
 METHODS = [
-    gr.OutputError(compiled=False),
-    gr.OutputError(compiled=False, optimizer="gauss-newton"),
-    gr.OutputError(compiled=False, optimizer="levenberg-marquardt"),
-    gr.KalmanML(compiled=False),
+    gr.OutputError(),
+    gr.OutputError(optimizer="gauss-newton"),
+    gr.OutputError(optimizer="levenberg-marquardt"),
+    gr.KalmanML(),
 ]
 
 
@@ -78,7 +78,7 @@ def test_a_level_at_zero_is_still_zero(guess: float | None) -> None:
         Tank(),
         gr.Experiment(times, {}, {"y": steady}),
         ["k", "scale(w)"],
-        gr.KalmanML(compiled=False),
+        gr.KalmanML(),
         guess={} if guess is None else {"scale(w)": guess},
     )
     assert float(found["scale(w)"]) == 0.0 and any(n.startswith("zero: scale(w)") for n in found.notes)

@@ -14,7 +14,7 @@ from grisaille import der
 
 TIMES = np.linspace(0.0, 12.0, 41)
 ESTIMATORS = [
-    gr.OutputError(rtol=1e-5, compiled=False),
+    gr.OutputError(rtol=1e-5),
     gr.SimulatedPEM(realizations=24),
     gr.KalmanML(),
     gr.Collocation(criterion="amle"),

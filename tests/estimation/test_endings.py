@@ -42,23 +42,23 @@ def record() -> gr.Experiment:
 
 
 METHODS = {
-    "trust-region": gr.OutputError(compiled=False),
-    "gauss-newton": gr.OutputError(compiled=False, optimizer="gauss-newton"),
-    "levenberg-marquardt": gr.OutputError(compiled=False, optimizer="levenberg-marquardt"),
+    "trust-region": gr.OutputError(),
+    "gauss-newton": gr.OutputError(optimizer="gauss-newton"),
+    "levenberg-marquardt": gr.OutputError(optimizer="levenberg-marquardt"),
     "nelder-mead": gr.OutputError(optimizer="nelder-mead"),
-    "multiple shooting": gr.OutputError(compiled=False, shooting="multiple", pieces=3),
-    "soft loss": gr.OutputError(compiled=False, loss="soft_l1"),
-    "kalman": gr.KalmanML(compiled=False),
-    "transform": gr.KalmanML(compiled=False, bounds="transform"),
-    "simulated": gr.SimulatedPEM(realizations=4, compiled=False),
+    "multiple shooting": gr.OutputError(shooting="multiple", pieces=3),
+    "soft loss": gr.OutputError(loss="soft_l1"),
+    "kalman": gr.KalmanML(),
+    "transform": gr.KalmanML(bounds="transform"),
+    "simulated": gr.SimulatedPEM(realizations=4),
     "simulated simplex": gr.SimulatedPEM(realizations=4, search="nelder-mead"),
     "stochastic": gr.SimulatedPEM(realizations=4, search="stochastic"),
-    "variances": gr.SimulatedPEM(realizations=4, compiled=False, match="mean-variance"),
+    "variances": gr.SimulatedPEM(realizations=4, match="mean-variance"),
 }
 COLLOCATION = {
-    "amle": gr.Collocation(criterion="amle", compiled=False),
-    "laplace": gr.Collocation(criterion="laplace", compiled=False),
-    "smoothing": gr.Collocation(criterion="smoothing", compiled=False),
+    "amle": gr.Collocation(criterion="amle"),
+    "laplace": gr.Collocation(criterion="laplace"),
+    "smoothing": gr.Collocation(criterion="smoothing"),
 }
 BEYOND = {"kalman": 30, "transform": 30, "stochastic": 70}
 """Evaluations after a search: the curvature for standard errors (or the first epoch of batches); three otherwise."""
@@ -177,4 +177,4 @@ def test_an_interruption_before_anything_was_reached_goes_on(monkeypatch: pytest
 
     monkeypatch.setattr(Problem, "evaluate", stop)
     with pytest.raises(KeyboardInterrupt):
-        gr.fit(Pair(), record(), ["a", "b"], gr.OutputError(compiled=False))
+        gr.fit(Pair(), record(), ["a", "b"], gr.OutputError())

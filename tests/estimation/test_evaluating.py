@@ -12,9 +12,9 @@ TIMES = np.linspace(0.0, 4.0, 17)
 SEEN = np.exp(-0.6 * TIMES) + 0.05 * np.cos(9 * TIMES)
 DATA = gr.Experiment(TIMES, outputs={"y": SEEN}, name="run")
 METHODS = [
-    gr.OutputError(compiled=False),
-    gr.SimulatedPEM(realizations=4, compiled=False),
-    gr.KalmanML(compiled=False),
+    gr.OutputError(),
+    gr.SimulatedPEM(realizations=4),
+    gr.KalmanML(),
     gr.Collocation(),
     gr.Collocation(criterion="laplace", transcription="direct"),
 ]
@@ -76,23 +76,23 @@ def test_open_noise_is_profiled_in_objective_and_gradient(k: float) -> None:
         levels = 0.5 * n * (np.log(e @ e / n) + 1 + two_pi) + 0.5 * r @ r + n * (np.log(0.05) + 0.5 * two_pi)
         return float(levels + 0.5 * ((k - 0.4) / 0.1) ** 2)
 
-    found = gr.evaluate(TwoLevels(), TWO, gr.OutputError(compiled=False), {"k": k})
+    found = gr.evaluate(TwoLevels(), TWO, gr.OutputError(), {"k": k})
     assert found.objective == pytest.approx(value(k), abs=1e-3)  # of simulations, by their tolerance
     assert found.gradient["k"] == pytest.approx((value(k + 1e-5) - value(k - 1e-5)) / 2e-5, rel=1e-3)
 
 
 @pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy", "arctan"])
 def test_robust_losses_are_what_is_evaluated(loss: str) -> None:
-    method = gr.OutputError(loss=loss, loss_scale=0.7, compiled=False)
+    method = gr.OutputError(loss=loss, loss_scale=0.7)
     low, here, high = (gr.evaluate(Decay(), DATA, method, {"k": k}) for k in (0.3999, 0.4, 0.4001))
     assert here.gradient["k"] == pytest.approx((high.objective - low.objective) / 2e-4, rel=1e-4)
-    plain = gr.evaluate(Decay(), DATA, gr.OutputError(compiled=False), {"k": 0.4})
+    plain = gr.evaluate(Decay(), DATA, gr.OutputError(), {"k": 0.4})
     assert here.objective < plain.objective
 
 
 def test_nothing_is_left_behind_by_an_evaluation() -> None:
     """Twice the same, whatever was evaluated between."""
-    method = gr.OutputError(compiled=False)
+    method = gr.OutputError()
     first, _, again = (gr.evaluate(TwoLevels(), TWO, method, {"k": k}) for k in (0.5, 0.9, 0.5))
     assert (first.objective, first.gradient) == (again.objective, again.gradient)
 

@@ -9,8 +9,6 @@ import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
 
-INTERPRETED = {"compiled": False}
-
 
 class Decay(gr.Model):
     """x' = −a x + b u."""
@@ -33,11 +31,11 @@ class Line(gr.Model):
 
 TIMES = np.linspace(0.0, 10.0, 101)
 INPUT = np.sign(np.sin(TIMES))
-METHOD = gr.OutputError(**INTERPRETED)
+METHOD = gr.OutputError()
 
 
 def record(noise: float, seed: int = 0, name: str | None = None, **values: float) -> gr.Experiment:
-    run = gr.simulate(Decay(**{"a": 0.7, "b": 1.2, **values}), TIMES, inputs={"u": INPUT}, rtol=1e-10, **INTERPRETED)
+    run = gr.simulate(Decay(**{"a": 0.7, "b": 1.2, **values}), TIMES, inputs={"u": INPUT}, rtol=1e-10)
     y = run.y.values + noise * np.random.default_rng(seed).standard_normal(len(TIMES))
     return gr.Experiment(TIMES, {"u": INPUT}, {"y": y}, name=name)
 
@@ -82,7 +80,7 @@ def test_exact_data_give_exact_parameters() -> None:
 def test_optimizers_agree(optimizer: str) -> None:
     data = record(0.05)
     reference = gr.fit(Decay(), data, ["a", "b", "start(x)"], METHOD)
-    method = gr.OutputError(optimizer=optimizer, compiled=None if optimizer == "nelder-mead" else False)
+    method = gr.OutputError(optimizer=optimizer)
     other = gr.fit(Decay(), data, ["a", "b", "start(x)"], method)
     assert other.converged
     assert np.allclose(other.estimate.theta, reference.estimate.theta, rtol=1e-6)
@@ -163,7 +161,7 @@ def test_robust_loss_ignores_outliers() -> None:
     y[5] += 30
     spoiled = gr.Experiment(inputs={"x": x}, outputs={"y": y})
     plain = gr.fit(Line(), spoiled, ["p", "q"], METHOD)
-    robust = gr.fit(Line(), spoiled, ["p", "q"], gr.OutputError(loss="cauchy", loss_scale=0.1, **INTERPRETED))
+    robust = gr.fit(Line(), spoiled, ["p", "q"], gr.OutputError(loss="cauchy", loss_scale=0.1))
     clean = gr.fit(Line(), experiment, ["p", "q"], METHOD)
     assert abs(float(robust["p"]) - float(clean["p"])) < 0.1 * abs(float(plain["p"]) - float(clean["p"]))
     with pytest.raises(EstimationError, match="needs a likelihood"):
@@ -226,7 +224,7 @@ def test_failed_simulations_are_survived() -> None:
         equations = [der(x) == a * x**2 - x]
 
     times = np.linspace(0, 4, 21)
-    y = gr.simulate(Fragile(a=0.9), times, **INTERPRETED).y.values
+    y = gr.simulate(Fragile(a=0.9), times).y.values
     fit = gr.fit(Fragile(), gr.Experiment(times, {}, {"y": y}), ["a"], METHOD)
     assert float(fit["a"]) == pytest.approx(0.9, abs=1e-5)
 
@@ -276,7 +274,7 @@ def test_a_vector_is_estimated_by_its_name() -> None:
     t = np.linspace(0.0, 8.0, 81)
     noise = 0.01 * np.random.default_rng(2).normal(size=81)
     data = gr.Experiment(t, {}, {"y": np.exp(-0.2 * t) + 2 * np.exp(-0.9 * t) + noise})
-    fit = gr.fit(Chain(), data, ["k", "start(x)"], gr.OutputError(compiled=False))
+    fit = gr.fit(Chain(), data, ["k", "start(x)"], gr.OutputError())
     assert fit.names == ("k[0]", "k[1]", "start(x[0])", "start(x[1])")
     for name, truth in zip(fit.names, (0.2, 0.9, 1.0, 1.0), strict=True):
         assert abs(float(fit[name]) - truth) < 4 * fit[name].std_error

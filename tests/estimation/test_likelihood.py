@@ -33,7 +33,7 @@ def record(seed, outputs=("y",)):
 
 
 def value(data, parameters=None, **options):
-    method = gr.KalmanML(compiled=False, **options)
+    method = gr.KalmanML(**options)
     return gr.evaluate(Spring(), data, method=method, parameters=parameters or {"k": 2.1})
 
 
@@ -100,7 +100,7 @@ def test_records_add_up():
 
 def test_a_joint_prior_makes_the_posterior():
     """Equation (31): half the squared distance in the prior's covariance, its correlation included."""
-    data, method = record(4), gr.KalmanML(compiled=False)
+    data, method = record(4), gr.KalmanML()
     mean, covariance = np.array([2.5, 0.4]), np.array([[0.04, 0.015], [0.015, 0.01]])
     prior = [gr.MultivariateNormal(["k", "c"], mean, covariance)]
     free, tied = (build_problem(Spring(), data, ["k", "c"], method, priors=p) for p in (None, prior))
@@ -119,7 +119,7 @@ def test_a_joint_prior_makes_the_posterior():
 @pytest.mark.parametrize("robust", [None, ("smooth", 2.0)])
 def test_standard_errors_are_those_of_an_extrapolated_hessian(robust):
     """Differences of exact gradients against Richardson's extrapolation of them."""
-    data, method = record(5), gr.KalmanML(compiled=False, robust=robust)
+    data, method = record(5), gr.KalmanML(robust=robust)
     fit = gr.fit(Spring(), data, NAMES, method)
     assert fit.converged, fit.status
     problem = build_problem(Spring(), data, NAMES, method)

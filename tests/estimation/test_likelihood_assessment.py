@@ -181,13 +181,12 @@ def test_robust_losses_meet_least_squares_and_count_outliers_less(fit):
 
 
 @pytest.mark.parametrize("robust", [2.0, ("smooth", 1.0)])
-@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compiled)])
-def test_gradient_of_robust_criteria_with_gaps(robust, compiled):
+def test_gradient_of_robust_criteria_with_gaps(robust):
     data = made(3)
     y = data.outputs["y"].values.copy()
     y[10:14], y[40] = np.nan, 25.0
     data = data.replace(outputs={"y": (TIMES, y)})
-    method = gr.KalmanML(robust=robust, compiled=compiled)
+    method = gr.KalmanML(robust=robust)
     at = {"slope": 0.31, "scale(w)": 0.45, "noise(y)": 0.6}
     value = gr.evaluate(Walk(), data, method=method, parameters=at)
 

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 import grisaille as gr
 
-METHOD = gr.OutputError(compiled=False)
+METHOD = gr.OutputError()
 RANDOM = np.random.default_rng(5)
 U = RANDOM.standard_normal((20, 6))
 NAMES = [f"p[{k}]" for k in range(6)]

@@ -128,13 +128,14 @@ def test_positioning_system_by_its_inverse(reference_data: Path) -> None:
     q, vir = (filtfilt(*butter(4, 100 / 500), d[n]) for n in ("qm", "vir"))
     kept = slice(50, -50, 25)
     data = gr.Experiment(d["t"][kept], {"position": (d["t"], q)}, {"vir": vir[kept]}, hold="spline")
-    fit = gr.fit(InversePositioningSystem(), data, ["M", "Fv", "Fc", "offset"], gr.OutputError(compiled=False))
+    fit = gr.fit(InversePositioningSystem(), data, ["M", "Fv", "Fc", "offset"], gr.OutputError())
     assert fit.converged
     assert (np.abs(fit.estimate.theta - LEAST_SQUARES) < DEVIATIONS).all()
     assert np.allclose(fit.std_errors, DEVIATIONS, rtol=0.25)
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_positioning_system_in_closed_loop(reference_data: Path) -> None:
     """Simulated with its controllers from the reference alone; the voltage is compared."""
     d = {n: v[::10] for n, v in columns(reference_data / "sysid_emps" / "emps_train.csv").items()}
@@ -180,7 +181,7 @@ def test_start_of_a_dynamic_regression_is_free(reference_data: Path) -> None:
         equations = [gr.der(x) == b3 * x * (1 - x / b1)]
 
     certified = json.loads((reference_data / "nist_strd" / "certified.json").read_text())["Rat42"]["parameters"]
-    method = gr.OutputError(rtol=1e-11, compiled=False)
+    method = gr.OutputError(rtol=1e-11)
     fit = gr.fit(Logistic(), experiments("Rat42", reference_data), ["b1", "b3", "start(x)"], method)
     b1, b3, x0 = fit.estimate.theta
     found = [b1, np.log(b1 / x0 - 1), b3]

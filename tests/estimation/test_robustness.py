@@ -15,7 +15,7 @@ from grisaille import der
 from grisaille.errors import EstimationError
 from grisaille.estimators.fitting import build_problem
 
-INTERPRETED = gr.OutputError(compiled=False)
+PLAIN = gr.OutputError()
 TIMES = np.linspace(0.0, 5.0, 41)
 
 
@@ -45,11 +45,11 @@ def record(noise: float = 0.05, seed: int = 0, **options: object) -> gr.Experime
 def test_noise_that_moves_with_the_prediction_is_reweighted_not_minimised() -> None:
     """At the answer the weights are those of the answer itself; with them held, no step is left."""
     data = record()
-    fit = gr.fit(with_noise(0.01 + 0.1 * abs(Decay.x)), data, ["a", "b"], INTERPRETED)
+    fit = gr.fit(with_noise(0.01 + 0.1 * abs(Decay.x)), data, ["a", "b"], PLAIN)
     assert fit.converged
     sigma = 0.01 + 0.1 * course(*fit.estimate.theta)
     weighted = data.replace(weights=1 / sigma)
-    held = gr.fit(with_noise(1.0), weighted, ["a", "b"], INTERPRETED)
+    held = gr.fit(with_noise(1.0), weighted, ["a", "b"], PLAIN)
     assert np.allclose(fit.estimate.theta, held.estimate.theta, rtol=1e-7)
     assert np.allclose(fit.covariance, held.covariance, rtol=1e-5)
     e = data.measurements("y").values - course(*fit.estimate.theta)
@@ -59,8 +59,8 @@ def test_noise_that_moves_with_the_prediction_is_reweighted_not_minimised() -> N
 
 def test_noise_with_a_parameter_alone_is_as_large_as_what_a_fit_leaves() -> None:
     """The largest likelihood: σ² = Σ e²/N with e of least squares, and a standard error of σ/√(2 N)."""
-    fit = gr.fit(with_noise(Decay.level), record(), ["a", "level"], INTERPRETED)
-    squares = gr.fit(with_noise(1.0), record(), ["a"], INTERPRETED)
+    fit = gr.fit(with_noise(Decay.level), record(), ["a", "level"], PLAIN)
+    squares = gr.fit(with_noise(1.0), record(), ["a"], PLAIN)
     e = record().measurements("y").values - course(squares.estimate.theta[0], 0.5)
     level, errors = np.sqrt(np.mean(e**2)), dict(zip(fit.parameters.index, fit.std_errors, strict=True))
     assert fit.converged
@@ -70,7 +70,7 @@ def test_noise_with_a_parameter_alone_is_as_large_as_what_a_fit_leaves() -> None
 
 def test_noise_with_a_parameter_beside_the_prediction_has_the_largest_likelihood() -> None:
     """Compared with a search over the closed form of the course, where a moves the noise, too."""
-    fit = gr.fit(with_noise(0.01 + Decay.level * abs(Decay.x)), record(), ["a", "level"], INTERPRETED)
+    fit = gr.fit(with_noise(0.01 + Decay.level * abs(Decay.x)), record(), ["a", "level"], PLAIN)
 
     def criterion(theta: np.ndarray) -> float:
         expected = course(theta[0], 0.5)
@@ -85,12 +85,12 @@ def test_noise_with_a_parameter_beside_the_prediction_has_the_largest_likelihood
 def test_what_is_made_for_squares_refuses_parameters_of_the_noise_alone(options: dict[str, str]) -> None:
     sentence = "'level' stands in the noise of output 'y' and in nothing that is predicted"
     with pytest.raises(EstimationError, match=sentence):
-        gr.fit(with_noise(Decay.level), record(), ["a", "level"], gr.OutputError(compiled=False, **options))
-    assert gr.fit(with_noise(Decay.level), record(), ["a"], gr.OutputError(compiled=False, **options)).converged
+        gr.fit(with_noise(Decay.level), record(), ["a", "level"], gr.OutputError(**options))
+    assert gr.fit(with_noise(Decay.level), record(), ["a"], gr.OutputError(**options)).converged
 
 
 def test_another_search_refuses_parameters_of_the_noise_alone() -> None:
-    options = gr.OutputError(compiled=False, optimizer="nelder-mead")
+    options = gr.OutputError(optimizer="nelder-mead")
     with pytest.raises(EstimationError, match="'level' stands in the noise of output 'y' alone: leave optimizer out"):
         gr.fit(with_noise(Decay.level), record(), ["a", "level"], options)
     assert gr.fit(with_noise(Decay.level), record(), ["a"], options).converged
@@ -100,8 +100,8 @@ def test_weight_zero_is_not_measured() -> None:
     out = TIMES > 3
     data = record()
     y = np.where(out, np.nan, data.measurements("y").values)
-    light = gr.fit(Decay(), data.replace(weights=np.where(out, 0.0, 1.0)), ["a", "b"], INTERPRETED)
-    absent = gr.fit(Decay(), data.replace(outputs={"y": y}), ["a", "b"], INTERPRETED)
+    light = gr.fit(Decay(), data.replace(weights=np.where(out, 0.0, 1.0)), ["a", "b"], PLAIN)
+    absent = gr.fit(Decay(), data.replace(outputs={"y": y}), ["a", "b"], PLAIN)
     assert np.allclose(light.estimate.theta, absent.estimate.theta, rtol=1e-9)
     assert np.allclose(light.std_errors, absent.std_errors, rtol=1e-9)
 
@@ -119,9 +119,9 @@ def test_declared_covariance_that_is_not_used_is_said() -> None:
             return {("y", "z"): 0.01}
 
     both = gr.Experiment(TIMES, outputs={"y": course(), "z": 3 * course()})
-    squares = gr.OutputError(compiled=False, errors="robust")
+    squares = gr.OutputError(errors="robust")
     assert any("y and z to be independent" in n for n in gr.fit(Correlated(), both, ["a"], squares).notes)
-    for method, data in ((INTERPRETED, both), (squares, record())):
+    for method, data in ((PLAIN, both), (squares, record())):
         assert not any("to be independent" in n for n in gr.fit(Correlated(), data, ["a"], method).notes)
 
 
@@ -129,8 +129,8 @@ def test_steps_that_are_far_too_long_do_not_lead_astray() -> None:
     """The guess is so slow that one step spans a sample; the answer is sixty times as fast."""
     y = course(3.0, 0.9) + 0.01 * np.random.default_rng(4).standard_normal(len(TIMES))
     data = gr.Experiment(TIMES, outputs={"y": y})
-    fit = gr.fit(Decay(), data, ["a", "b"], INTERPRETED, guess={"a": 0.05, "b": 0.0})
-    near = gr.fit(Decay(), data, ["a", "b"], INTERPRETED, guess={"a": 3.0, "b": 0.9})
+    fit = gr.fit(Decay(), data, ["a", "b"], PLAIN, guess={"a": 0.05, "b": 0.0})
+    near = gr.fit(Decay(), data, ["a", "b"], PLAIN, guess={"a": 3.0, "b": 0.9})
     assert fit.converged and near.converged
     assert np.allclose(fit.estimate.theta, near.estimate.theta, rtol=1e-6)
 
@@ -145,15 +145,15 @@ def test_discretised_nonsense_fails_instead_of_fitting() -> None:
         equations = [der(x) == -k * x]
 
     data = gr.Experiment(TIMES[:11], outputs={"y": np.exp(-TIMES[:11])})
-    problem = build_problem(Growth(), data, ["k"], INTERPRETED)
+    problem = build_problem(Growth(), data, ["k"], PLAIN)
     assert problem.evaluate(np.array([1.0])).completed
     assert "far too long here" in problem.evaluate(np.array([-1e4])).failure
 
 
 def test_bound_is_active_in_multiple_shooting_too() -> None:
     bounds = {"b": (0.0, 0.1)}
-    single = gr.fit(Decay(), record(), ["a", "b"], INTERPRETED, bounds=bounds, guess={"b": 0.05})
-    pieces = gr.OutputError(shooting="multiple", pieces=4, compiled=False)
+    single = gr.fit(Decay(), record(), ["a", "b"], PLAIN, bounds=bounds, guess={"b": 0.05})
+    pieces = gr.OutputError(shooting="multiple", pieces=4)
     multiple = gr.fit(Decay(), record(), ["a", "b"], pieces, bounds=bounds, guess={"b": 0.05})
     for fit in (single, multiple):
         assert fit.converged
@@ -163,7 +163,7 @@ def test_bound_is_active_in_multiple_shooting_too() -> None:
 
 
 def test_uniform_prior_is_a_bound() -> None:
-    fit = gr.fit(Decay(), record(), ["a", "b"], INTERPRETED, priors={"a": gr.Uniform(0.1, 0.5)}, guess={"a": 0.3})
+    fit = gr.fit(Decay(), record(), ["a", "b"], PLAIN, priors={"a": gr.Uniform(0.1, 0.5)}, guess={"a": 0.3})
     assert float(fit["a"]) == pytest.approx(0.5, abs=1e-8)
     assert any("at bound: a" in note for note in fit.notes)
 
@@ -178,21 +178,21 @@ def test_uniform_prior_is_a_bound() -> None:
 )
 def test_names_that_are_not_estimated(options: dict[str, object], words: str) -> None:
     with pytest.raises(EstimationError, match=words):
-        gr.fit(Decay(), record(), ["a"], INTERPRETED, **options)
+        gr.fit(Decay(), record(), ["a"], PLAIN, **options)
 
 
 def test_constants_of_an_experiment_are_not_overruled() -> None:
     data = [record(name="A"), record(name="B", seed=1, constants={"b": 0.2})]
     with pytest.raises(EstimationError, match=r"experiment 'B' sets it to 0\.2 in constants="):
-        gr.fit(Decay(), data, ["a", "b"], INTERPRETED)
-    fit = gr.fit(Decay(), data, ["a", "b@A"], INTERPRETED)
+        gr.fit(Decay(), data, ["a", "b"], PLAIN)
+    fit = gr.fit(Decay(), data, ["a", "b@A"], PLAIN)
     assert float(fit["b@A"]) == pytest.approx(0.2, abs=0.1)
 
 
 def test_evaluation_takes_every_given_value() -> None:
     data = record()
-    alone = gr.evaluate(Decay(), data, INTERPRETED, {"a": 0.7, "b": 0.2})
-    beside = gr.evaluate(Decay(), data, INTERPRETED, {"a": 0.7, "b": 0.2}, ["a"])
+    alone = gr.evaluate(Decay(), data, PLAIN, {"a": 0.7, "b": 0.2})
+    beside = gr.evaluate(Decay(), data, PLAIN, {"a": 0.7, "b": 0.2}, ["a"])
     assert beside.log_likelihood == alone.log_likelihood
     assert alone.predictions["experiment 1"][:, 0] == pytest.approx(course(), rel=1e-6)
 

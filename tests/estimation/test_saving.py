@@ -22,7 +22,7 @@ from grisaille.filtering.steps import FilterSteps
 from grisaille.simulation.discretisation import Steps
 from grisaille.trial.discretisation import Discretisation
 
-METHOD = gr.OutputError(compiled=False, rtol=1e-6)
+METHOD = gr.OutputError(rtol=1e-6)
 T = np.linspace(0.0, 3.0, 16)
 
 

@@ -24,10 +24,10 @@ class Tank(gr.Model):
 
 
 METHODS = [
-    gr.OutputError(compiled=False),
-    gr.KalmanML(compiled=False),
-    gr.SimulatedPEM(realizations=2, compiled=False),
-    gr.Collocation(compiled=False),
+    gr.OutputError(),
+    gr.KalmanML(),
+    gr.SimulatedPEM(realizations=2),
+    gr.Collocation(),
 ]
 
 

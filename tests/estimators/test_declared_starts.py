@@ -176,7 +176,7 @@ def test_starts_that_are_wrong_in_every_record_are_found(records):
             )
             for i in range(records)
         ]
-        fit = gr.fit(Decay(), data, ["k"], gr.OutputError(compiled=False))
+        fit = gr.fit(Decay(), data, ["k"], gr.OutputError())
         assert any(n.startswith("start:") for n in fit.notes) == found
 
 

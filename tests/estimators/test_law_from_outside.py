@@ -44,7 +44,7 @@ class Line(gr.Model):
 LINE = Line()
 WHITE = Line(w=gr.Disturbance(gr.spectra.white(), scale=0.05))
 METHODS = [
-    (LINE, gr.OutputError(compiled=False)),
+    (LINE, gr.OutputError()),
     (LINE, gr.KalmanML()),
     (LINE, gr.Collocation()),
     (LINE, gr.SimulatedPEM(realizations=20, seed=1, tolerance=1e-12)),
@@ -67,7 +67,7 @@ def test_every_estimator_maximises_it(model: gr.Model, method: object) -> None:
 
 
 def test_it_is_printed_saved_loaded_profiled_and_drawn_from(tmp_path: Path) -> None:
-    fit = gr.fit(LINE, DATA, method=gr.OutputError(compiled=False), progress=False)
+    fit = gr.fit(LINE, DATA, method=gr.OutputError(), progress=False)
     assert "k = 0.6" in str(LINE) and "prior Logistic(mean=0.5, scale=0.05)" in str(LINE)
     assert str(fit) and fit.profile("k") is not None
     fit.save(tmp_path / "fit.nc")
@@ -81,7 +81,7 @@ def test_it_is_printed_saved_loaded_profiled_and_drawn_from(tmp_path: Path) -> N
 
 
 def test_a_file_with_an_unknown_law_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fit = gr.fit(LINE, DATA, method=gr.OutputError(compiled=False), progress=False)
+    fit = gr.fit(LINE, DATA, method=gr.OutputError(), progress=False)
     fit.save(tmp_path / "fit.nc")
     monkeypatch.delitem(gr.laws.Law.known, "Logistic")
     with pytest.raises(gr.GrisailleError, match=r"law Logistic.*import the module that defines it"):
@@ -91,7 +91,7 @@ def test_a_file_with_an_unknown_law_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_laws_inside_laws_and_starts_are_kept(tmp_path: Path) -> None:
     law = gr.laws.Truncated(0.1, None, gr.laws.Student(0.4, 3.0, 0.2))
     data = gr.Experiment(T, outputs={"y": DATA.outputs["y"].values}, start={"x": gr.laws.Laplace(0.0, 0.1)})
-    fit = gr.fit(LINE, data, ["k"], gr.OutputError(compiled=False), priors={"k": law}, progress=False)
+    fit = gr.fit(LINE, data, ["k"], gr.OutputError(), priors={"k": law}, progress=False)
     fit.save(tmp_path / "fit.nc")
     again = gr.load(tmp_path / "fit.nc")
     assert [u.prior for u in again.estimate.unknowns] == [law, gr.laws.Laplace(0.0, 0.1)]
@@ -109,7 +109,7 @@ def test_what_is_no_formula_is_refused_by_all_in_one_sentence() -> None:
             return 0.0 if value > 0 else -1.0
 
     with pytest.raises(gr.ModelError, match="log-density of Stepwise cannot be differentiated"):
-        gr.fit(LINE, DATA, ["k"], gr.OutputError(compiled=False), priors={"k": Stepwise()}, progress=False)
+        gr.fit(LINE, DATA, ["k"], gr.OutputError(), priors={"k": Stepwise()}, progress=False)
     gr.laws.Law.known.pop("Stepwise")
     with pytest.raises(gr.ModelError, match="There is a law called Normal"):
         type("Normal", (gr.laws.Law,), {"__module__": "mine"})

@@ -35,7 +35,7 @@ class Line(gr.Model):
 COLOURED = Line()
 WHITE = Line(w=gr.Disturbance(gr.spectra.white(), scale=0.05))
 METHODS = {
-    "output error": (COLOURED, gr.OutputError(compiled=False)),
+    "output error": (COLOURED, gr.OutputError()),
     "several pieces": (COLOURED, gr.OutputError(shooting="multiple", pieces=3)),
     "likelihood": (COLOURED, gr.KalmanML()),
     "simulated": (COLOURED, gr.SimulatedPEM(realizations=50, seed=1, tolerance=1e-14)),
@@ -161,7 +161,7 @@ def test_open_noise_and_a_prior_on_its_level() -> None:
         y = gr.Output(Line.x)
 
     y = DATA.outputs["y"].values
-    fit = gr.fit(Open(), DATA, ["k"], gr.OutputError(compiled=False), priors={"k": gr.Gamma(0.4, 9.0)}, progress=False)
+    fit = gr.fit(Open(), DATA, ["k"], gr.OutputError(), priors={"k": gr.Gamma(0.4, 9.0)}, progress=False)
 
     def slope(k: float) -> float:
         return -len(T) * float(T @ (y - k * T)) / float((y - k * T) @ (y - k * T)) - (8 / k - 9 / 0.4)
@@ -201,7 +201,7 @@ def test_others_are_followed_across_a_kink() -> None:
     assert fit.test({"b": 0.7}).ratio == pytest.approx(best(0.7) - least, rel=1e-4)
 
 
-@pytest.mark.parametrize("method", [gr.OutputError(compiled=False), gr.KalmanML()])
+@pytest.mark.parametrize("method", [gr.OutputError(), gr.KalmanML()])
 @pytest.mark.parametrize("prior", [gr.LogNormal(0.5, 0.2), gr.HalfNormal(0.3), gr.Beta(0.5, 8.0)])
 def test_where_a_prior_has_no_density_there_is_no_criterion(method: object, prior: laws.Law) -> None:
     with pytest.raises(gr.EstimationError, match=r"no density there|outside \("):

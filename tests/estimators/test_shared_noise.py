@@ -121,7 +121,7 @@ def test_the_covariance_is_that_of_concentrated_maximum_likelihood() -> None:
 
 def test_a_filter_of_a_model_without_disturbances_has_the_same_likelihood() -> None:
     values = []
-    for method in (gr.OutputError(compiled=False, rtol=1e-10), gr.KalmanML(compiled=False)):
+    for method in (gr.OutputError(rtol=1e-10), gr.KalmanML()):
         problem = build_problem(Four(), four(), ["k"], method).begun
         known = {"k": 0.5, **{f"noise({n})": 0.1 for n in NAMES}}
         theta = np.array([known.get(u.name, 0.9 - 0.01 * k) for k, u in enumerate(problem.unknowns)])
@@ -226,7 +226,7 @@ def test_filters_have_exact_slopes_and_refuse_what_is_no_covariance(model: type[
     y = np.array([np.exp(-0.4 * times), times / 20, 1 + 0 * times]) + 0.1 * rng.normal(size=(3, 10))
     y[0, 3:6] = y[2, ::4] = np.nan
     data = gr.Experiment(times, outputs=dict(zip(NAMES[:3], y, strict=True)))
-    method = gr.KalmanML(filter=kind, compiled=False)
+    method = gr.KalmanML(filter=kind)
     problem = build_problem(model(), [data], ["k", "c", "scale(w)"], method).begun
     names = [u.name for u in problem.unknowns]
     theta = problem.guess.copy()
@@ -293,5 +293,5 @@ def test_refusals(method: Any, said: str) -> None:
 def test_only_what_was_measured_is_estimated() -> None:
     data = four()
     some = data.replace(outputs={n: data.outputs[n] for n in ("y1", "y3")})
-    problem = build_problem(Four(), [some], None, gr.OutputError(compiled=False))
+    problem = build_problem(Four(), [some], None, gr.OutputError())
     assert [u.name for u in problem.unknowns] == ["k", "noise(y1)", "noise(y3)", "correlation(y1, y3)"]

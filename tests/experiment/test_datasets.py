@@ -57,7 +57,7 @@ def test_variables_of_a_simulation():
         y = gr.Output(2 * x, unit="mol")
         equations = [gr.der(x) == u - x]
 
-    run = gr.simulate(Decay(), T, compiled=False)
+    run = gr.simulate(Decay(), T)
     data = Experiment.from_dataset(run, ["u"], {"y": "x"}, start={"x": 1.0})
     np.testing.assert_array_equal(data.outputs["y"].values, run["x"].values)
     assert data.units["y"] == "mol" and data.start["x"] == 1.0

@@ -81,7 +81,7 @@ def test_simulate_reads_the_inputs_as_meant():
         hold={"a": "zoh", "b": "foh"},
     )
     inputs, hold = data.input_signals(["a", "b", "c"])
-    run = gr.simulate(Sum(), data.grid(), inputs=inputs, hold=hold, compiled=False)
+    run = gr.simulate(Sum(), data.grid(), inputs=inputs, hold=hold)
     frame = data.to_frame()
     for name in "abc":
         np.testing.assert_allclose(run[name], frame[name], atol=1e-12)

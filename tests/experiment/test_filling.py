@@ -107,5 +107,5 @@ def test_a_fit_says_it_too() -> None:
         y = gr.Output(x, noise=0.1)
         equations = [der(x) == k * (u - x)]
 
-    fit = gr.fit(Room(), given(), ["k"], gr.OutputError(compiled=False))
+    fit = gr.fit(Room(), given(), ["k"], gr.OutputError())
     assert any("Input u is not recorded from t = 9 to t = 40" in note for note in fit.notes)

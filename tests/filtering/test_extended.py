@@ -38,7 +38,7 @@ def gapped(robust_outlier=True):
 
 @pytest.mark.parametrize("options", WAYS)
 def test_gradient_with_gaps_and_huber(options):
-    problem = posed(Pendulum(), VALUES, gapped(), substeps=1, robust=2.0, compiled=False, **options)
+    problem = posed(Pendulum(), VALUES, gapped(), substeps=1, robust=2.0, **options)
     found = problem.evaluate(problem.guess).slope
     for k, name in enumerate(VALUES):
         # values scatter by roots of rounding where hidden constraints make covariances of sigma points singular
@@ -51,7 +51,7 @@ def test_gradient_with_gaps_and_huber(options):
 @pytest.mark.parametrize("options", WAYS)
 def test_constraints_hold_at_all_times(options):
     """Predicted, filtered and smoothed means, and their covariances, at every sample."""
-    problem = posed(Pendulum(), VALUES, substeps=2, compiled=False, **options)
+    problem = posed(Pendulum(), VALUES, substeps=2, **options)
     runner = problem.cases[0].runner
     values = problem.cases[0].own(problem.guess)
     steps = problem.cases[0].discretisation
@@ -177,7 +177,7 @@ def test_noise_as_formulas_of_states_and_inputs():
     values = {"k": 0.5, "s": 0.25, "start(x)": 1.1}
     found = {}
     for options in WAYS:
-        problem = posed(Tank(), values, data, compiled=False, substeps=8, **options)
+        problem = posed(Tank(), values, data, substeps=8, **options)
         now = problem.evaluate(problem.guess)
         found[options["filter"], options.get("propagation")] = now.log_likelihood
         h = 1e-5 * np.eye(3)[1]
@@ -244,14 +244,14 @@ def test_what_it_refuses():
 
     record = gr.Experiment(SWING, {}, {"y": np.ones(31)})
     with pytest.raises(EstimationError, match=r"too stiff for explicit steps.*propagation='linearize'"):
-        posed(Stiff(), {"k": 1e6}, record, propagation="moments", compiled=False)
-    stiff = posed(Stiff(), {"k": 1e6}, record, propagation="linearize", compiled=False)
+        posed(Stiff(), {"k": 1e6}, record, propagation="moments")
+    stiff = posed(Stiff(), {"k": 1e6}, record, propagation="linearize")
     assert np.isfinite(stiff.evaluate(stiff.guess).log_likelihood)
 
 
 def test_a_model_that_runs_away_is_named():
     """The filter's failure is an answer with the instant, not an exception."""
     data = gr.Experiment(FEED_TIMES, {"F": FEED}, {f"y{i}": np.zeros(101) for i in (1, 2, 3)}, hold="zoh")
-    case = posed(Reactor(), {"mu_max": 1.0, "K1": 0.03}, data, compiled=False, substeps=1).cases[0]
+    case = posed(Reactor(), {"mu_max": 1.0, "K1": 0.03}, data, substeps=1).cases[0]
     found = case.runner.likelihood(np.array([40.0, 0.03]), case.discretisation, sensitive=False)
     assert "at t = " in found.failure and "runs away" in found.failure

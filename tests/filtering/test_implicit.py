@@ -46,7 +46,7 @@ class Explicit(gr.Model):
 
 def posed(model, **options):
     data = gr.Experiment(TIMES, {}, {"y": SEEN})
-    method = gr.KalmanML(substeps=2, **({"compiled": False} | options))
+    method = gr.KalmanML(substeps=2, **options)
     return build_problem(model, data, list(VALUES), method, guess=VALUES)
 
 
@@ -71,7 +71,7 @@ def test_the_equations_hold_after_every_update(options):
 
 
 def test_states_of_algebraic_unknowns():
-    method = gr.KalmanML(substeps=2, compiled=False)
+    method = gr.KalmanML(substeps=2)
     data = gr.Experiment(TIMES, {}, {"y": SEEN})
     fits = [gr.fit(M(), data, estimate=["a", "scale(w)"], method=method) for M in (Implicit, Explicit)]
     assert fits[0]["a"] == pytest.approx(float(fits[1]["a"]), rel=1e-6)
@@ -94,7 +94,7 @@ class Multiplied(gr.Model):
 def test_noise_multiplied_by_an_algebraic_unknown():
     data = gr.Experiment(TIMES, {}, {"y": np.exp(-0.5 * TIMES)})
     guess = {"a": 0.8, "scale(v)": 0.3, "start(x)": 2.0}
-    problem = build_problem(Multiplied(), data, list(guess), gr.KalmanML(compiled=False, substeps=2), guess=guess)
+    problem = build_problem(Multiplied(), data, list(guess), gr.KalmanML(substeps=2), guess=guess)
     found = problem.evaluate(problem.guess).slope
     for k in range(3):
         h = 1e-5 * np.eye(3)[k]
@@ -126,8 +126,8 @@ def factors(reading: str) -> tuple[gr.Model, gr.Model]:
 @pytest.mark.parametrize(
     "method",
     [
-        gr.KalmanML(filter="extended", compiled=False, substeps=2),
-        gr.KalmanML(filter="unscented", compiled=False),
+        gr.KalmanML(filter="extended", substeps=2),
+        gr.KalmanML(filter="unscented"),
         gr.Collocation(criterion="laplace", transcription="direct"),
     ],
     ids=["extended", "unscented", "direct"],

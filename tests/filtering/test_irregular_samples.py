@@ -43,10 +43,9 @@ def record(n: int) -> gr.Experiment:
 
 
 @pytest.mark.parametrize("n", [100, 700])
-@pytest.mark.parametrize("compiled", [False, None])
-def test_likelihood_and_gradient(n: int, compiled: bool | None) -> None:
+def test_likelihood_and_gradient(n: int) -> None:
     data = record(n)
-    method = gr.KalmanML(initial_covariance={"x": 0.5}, compiled=compiled)
+    method = gr.KalmanML(initial_covariance={"x": 0.5})
     problem = build_problem(Drift(), [data], ["a", "mu"], method)
     t, y, theta = data.grid(), data.measurements("y")[1], np.array([0.9, 1.4])
     at = problem.evaluate(theta)

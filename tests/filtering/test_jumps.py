@@ -97,12 +97,12 @@ def tank_data(random, level=INPUT, step=2e-3):
 
 
 def simulated(model, times, seed=4):
-    run = gr.simulate(model, times, realizations=1, seed=seed, noise=True, step=1e-2, compiled=False)
+    run = gr.simulate(model, times, realizations=1, seed=seed, noise=True, step=1e-2)
     return gr.Experiment(times, {}, {"y": run["y"].values[0]})
 
 
 def log_likelihood(model, data, names, parameters=None, **options):
-    method = gr.KalmanML(**({"compiled": False} | options))
+    method = gr.KalmanML(**options)
     return gr.evaluate(model, data, method, parameters, names).log_likelihood
 
 
@@ -138,7 +138,7 @@ def test_linearising_filters_refuse_at_the_switch_and_work_beside_it(filter):
 def test_a_fit_across_the_switch_is_refused_with_what_it_found():
     data = tank_data(np.random.default_rng(1))
     with pytest.raises(gr.EstimationError, match=r"filter='unscented'.*The search ended at k = 0\.\d+"):
-        gr.fit(Tank(), data, ["k"], gr.KalmanML(filter="extended", substeps=2, compiled=False))
+        gr.fit(Tank(), data, ["k"], gr.KalmanML(filter="extended", substeps=2))
 
 
 def test_a_band_that_reaches_the_switch_is_enough():
@@ -164,7 +164,7 @@ def test_derivatives_are_those_of_the_likelihood():
     from grisaille.estimators.fitting import build_problem
 
     data = simulated(Friction(), np.linspace(0.0, 3.0, 31))
-    problem = build_problem(Friction(), data, ["mu"], gr.KalmanML(substeps=8, compiled=False))
+    problem = build_problem(Friction(), data, ["mu"], gr.KalmanML(substeps=8))
     slope = problem.evaluate(np.array([0.18])).slope[0]
     ends = [problem.evaluate(np.array([v]), sensitive=False).objective for v in (0.18 + 1e-5, 0.18 - 1e-5)]
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5)
@@ -255,9 +255,9 @@ def test_relations_of_time_are_seen_by_the_exact_filter(place):
     y = np.random.default_rng(2).standard_normal(len(TIMES))
     y[TIMES == 6.0] = np.nan  # at the switch itself where(…) has not switched, and the input has
     by_hand = gr.Experiment(TIMES, {"after": 1.0 * (TIMES >= 6.0 - 1e-9)}, {"y": y})
-    wanted = gr.evaluate(ByHand(), by_hand, gr.KalmanML(filter="linear", compiled=False), {"g": 0.3})
+    wanted = gr.evaluate(ByHand(), by_hand, gr.KalmanML(filter="linear"), {"g": 0.3})
     for filter in ("linear", "auto"):
-        method = gr.KalmanML(filter=filter, compiled=False)
+        method = gr.KalmanML(filter=filter)
         found = gr.evaluate(Switched(), gr.Experiment(TIMES, {}, {"y": y}), method, {"g": 0.3})
         assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-9)
         assert found.gradient["g"] == pytest.approx(wanted.gradient["g"], rel=1e-8) and found.gradient["g"] != 0

@@ -10,11 +10,11 @@ import pytest
 from zoo import textbook_kalman as textbook
 
 from grisaille.disturbance.duals import constant
-from grisaille.filtering.kalman import DiscreteModel, States, finish, loss, run_filter
-from grisaille.filtering.native import add_up
+from grisaille.filtering.kalman import DiscreteModel, finish
+from grisaille.filtering.native import add_up, add_up_given, filter_moments, filter_states
 from grisaille.filtering.smoother import smooth
 
-WAYS = [pytest.param(False, id="numpy"), pytest.param(True, id="native", marks=pytest.mark.compiled)]
+pytestmark = pytest.mark.compiled
 
 
 def make(y, F, Q, H, R, x0, P0, c=None, d=None):
@@ -83,37 +83,44 @@ def as_textbook(m):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("compiled", WAYS)
-def test_equals_the_textbook_and_the_joint_normal(compiled):
+def test_equals_the_textbook_and_the_joint_normal():
     model = example()
-    value = finish(add_up(model, compiled=compiled)).value
+    value = finish(add_up(model)).value
     assert value == pytest.approx(textbook.kalman(*as_textbook(model))[0], rel=1e-12)
     assert value == pytest.approx(textbook.dense(*as_textbook(model))[0], rel=1e-10)
 
 
-@pytest.mark.parametrize("compiled", WAYS)
 @pytest.mark.parametrize("robust", [np.inf, 1.2])
 @pytest.mark.parametrize("condition", [False, True])
-def test_gradient(compiled, robust, condition):
+def test_gradient(robust, condition):
     """Also where P₀ is singular, a state has no noise, data are missing, and Huber's threshold is active."""
     model = example(directions=3)
-    found = finish(add_up(model, robust=robust, condition=condition, compiled=compiled))
+    found = finish(add_up(model, robust=robust, condition=condition))
     for k in range(3):
         ends = [
-            finish(add_up(along(model, 1 + k, e), robust=robust, condition=condition, compiled=compiled)).value
+            finish(add_up(along(model, 1 + k, e), robust=robust, condition=condition)).value
             for e in (2e-4, 1e-4, -1e-4, -2e-4)
         ]
         slope = (8 * (ends[1] - ends[2]) - (ends[0] - ends[3])) / 12e-4
         assert found.gradient[k] == pytest.approx(slope, rel=1e-7)
 
 
-@pytest.mark.compiled
-@pytest.mark.parametrize("flat", [0, 2])
-def test_native_and_numpy_agree(flat):
-    model = replace(example(directions=4), X0=np.eye(3)[:, :flat])
-    a, b = run_filter(model, robust=1.5), add_up(model, robust=1.5, compiled=True)
+def test_moments_along_the_record_with_their_derivatives():
+    """Before and after every update; a pass to which those before its samples are given has the same sums."""
+    model = example(directions=3)
+    sums, m, P = filter_moments(model)
+    filtered = textbook.kalman(*as_textbook(model))[1]
+    assert np.allclose(m[:, 1, 0], [f[0] for f in filtered], atol=1e-12)
+    assert np.allclose(P[:, 1, 0], [f[1] for f in filtered], atol=1e-12)
+    h = 1e-5
+    ends = [filter_moments(along(model, 2, e))[1:] for e in (h, -h)]
+    for found, up, down in zip((m, P), *ends, strict=True):
+        assert np.allclose(found[:, :, 2], (up[:, :, 0] - down[:, :, 0]) / (2 * h), rtol=1e-7, atol=1e-8)
+    again = add_up_given(model, m[:, 0], P[:, 0], robust=1.2, condition=True)
+    wanted = add_up(model, robust=1.2, condition=True)
     for name in ("base", "G", "information", "cross", "innovations", "variances", "slopes", "count"):
-        assert np.allclose(getattr(a, name), getattr(b, name), rtol=1e-11, atol=1e-12, equal_nan=True), name
+        assert np.allclose(getattr(again, name), getattr(wanted, name), rtol=1e-12, atol=1e-13, equal_nan=True), name
+    assert np.array_equal(sums.variances, wanted.variances, equal_nan=True)
 
 
 def test_information_is_that_of_a_linear_regression():
@@ -126,38 +133,36 @@ def test_information_is_that_of_a_linear_regression():
     matrices = {n: still(getattr(model, n), -3) for n in ("F", "Q", "H", "R", "P0")}
     x0 = np.array([[0.1, -0.2, 1.0], [0.0, 0.0, 1.0]])
     wide = replace(model, **matrices, x0=x0, c=still(model.c, 1), d=still(model.d, 1))
-    here = finish(run_filter(wide))
-    there = finish(run_filter(replace(wide, x0=wide.x0 + np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]))))
+    here = finish(add_up(wide))
+    there = finish(add_up(replace(wide, x0=wide.x0 + np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]))))
     assert there.gradient[0] - here.gradient[0] == pytest.approx(-0.5 * here.information[0, 0], rel=1e-10)
 
 
-@pytest.mark.parametrize("compiled", WAYS)
-def test_diffuse_start_is_the_limit_of_a_wide_one(compiled):
+def test_diffuse_start_is_the_limit_of_a_wide_one():
     model = replace(example(), P0=np.zeros((1, 3, 3)))
-    flat = finish(add_up(replace(model, X0=np.eye(3)), compiled=compiled)).value
+    flat = finish(add_up(replace(model, X0=np.eye(3)))).value
     k = 1e7
-    wide = finish(add_up(replace(model, P0=k * np.eye(3)[None]), compiled=compiled)).value
+    wide = finish(add_up(replace(model, P0=k * np.eye(3)[None]))).value
     assert flat == pytest.approx(wide + 1.5 * np.log(2 * np.pi * k), abs=2e-5)
 
 
 def test_gradient_of_a_diffuse_start():
     model = replace(example(directions=3), X0=np.eye(3)[:, :2])
-    found = finish(run_filter(model))
+    found = finish(add_up(model))
     for k in range(3):
-        ends = [finish(run_filter(along(model, 1 + k, e))).value for e in (1e-5, -1e-5)]
+        ends = [finish(add_up(along(model, 1 + k, e))).value for e in (1e-5, -1e-5)]
         assert found.gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6)
 
 
 def test_smoother_is_the_conditional_mean_of_the_joint_normal():
     model = example(N=15)
-    kept: list[States] = []
-    run_filter(model, states=kept)
-    x, P = smooth(model, kept[0])
+    states = filter_states(model)[1]
+    x, P = smooth(model, states)
     _, mean, covariances = textbook.dense(*as_textbook(model))
     assert np.allclose(x, mean, atol=1e-11)
     assert np.allclose(P, covariances, atol=1e-11)
     filtered = textbook.kalman(*as_textbook(model))[1]
-    assert np.allclose(kept[0].x_filt, [f[0] for f in filtered], atol=1e-12)
+    assert np.allclose(states.x_filt, [f[0] for f in filtered], atol=1e-12)
 
 
 def test_a_sensor_that_falls_silent_is_a_sensor_taken_away():
@@ -167,26 +172,33 @@ def test_a_sensor_that_falls_silent_is_a_sensor_taken_away():
     gone = replace(model, y=y)
     first = replace(model, y=y[:, :1], H=model.H[..., :1, :], R=model.R[..., :1, :1], d=model.d[..., :1])
     early = replace(gone, y=y[:20], sample_at=gone.sample_at[:20], F_of=gone.F_of[:19], Q_of=gone.Q_of[:19])
-    kept: list[States] = []
-    begun = finish(run_filter(early, states=kept)).value
+    sums, states = filter_states(early)
     rest = replace(
-        first, sample_at=np.concatenate([[-1], np.arange(20, 40)]), x0=kept[0].x_filt[-1:], P0=kept[0].P_filt[-1:],
+        first, sample_at=np.concatenate([[-1], np.arange(20, 40)]), x0=states.x_filt[-1:], P0=states.P_filt[-1:],
         c=first.c[19:], F_of=first.F_of[19:], Q_of=first.Q_of[19:],
     )  # fmt: skip
-    assert finish(run_filter(gone)).value == pytest.approx(begun + finish(run_filter(rest)).value, rel=1e-12)
+    parts = finish(sums).value + finish(add_up(rest)).value
+    assert finish(add_up(gone)).value == pytest.approx(parts, rel=1e-12)
 
 
-@pytest.mark.parametrize("compiled", WAYS)
-def test_vanishing_uncertainty_is_a_failure_with_its_sample(compiled):
+def test_vanishing_uncertainty_is_a_failure_with_its_sample():
     model = make(np.ones((4, 1)), np.eye(1), np.zeros((1, 1)), np.eye(1), np.zeros((1, 1)), [0.0], np.zeros((1, 1)))
-    found = finish(add_up(model, compiled=compiled))
+    found = finish(add_up(model))
     assert found.failed == 0
     assert found.value == -np.inf
 
 
-def test_losses():
-    assert loss(4.0, 3.0) == (4.0, 1.0)
-    assert loss(16.0, 3.0) == (3 * (8 - 3), 0.75)
+@pytest.mark.parametrize("robust", [1.2, -1.2])
+def test_losses(robust):
+    """Huber's, and the smooth one: of innovations and variances that do not know of them."""
+    model = example()
+    model = replace(model, y=model.y[:, :1], H=model.H[..., :1, :], R=model.R[..., :1, :1], d=model.d[..., :1])
+    found = add_up(model, robust=robust)
+    e, S = found.innovations[:, 0], found.variances[:, 0]
+    v, c = (e**2 / S)[~np.isnan(e)], abs(robust)
+    rho = 2 * c**2 * (np.sqrt(1 + v / c**2) - 1) if robust < 0 else np.where(v > c**2, c * (2 * np.sqrt(v) - c), v)
+    assert (v > c**2).any()
+    assert finish(found).value == pytest.approx(-0.5 * (rho.sum() + np.nansum(np.log(2 * np.pi * S))), rel=1e-12)
 
 
 def test_clark(reference_data):
@@ -204,10 +216,9 @@ def test_clark(reference_data):
         np.zeros(4),
         100 * T @ T.T,
     )
-    kept: list[States] = []
-    sums = run_filter(model, states=kept)
+    sums, filtered = filter_states(model)
     S, e = sums.variances[20:, 0], sums.innovations[20:, 0]
     value = -0.5 * np.sum(e**2 / S + np.log(2 * np.pi * S))
     assert value == pytest.approx(578.520887, abs=5e-6)
     states = pd.read_csv(reference_data / "kalman_clark1987" / "states_reference.csv").to_numpy(dtype=float)
-    assert np.allclose(kept[0].x_filt[20:][:, [0, 1, 3]], states[-175:, -3:], atol=2e-4)
+    assert np.allclose(filtered.x_filt[20:][:, [0, 1, 3]], states[-175:, -3:], atol=2e-4)

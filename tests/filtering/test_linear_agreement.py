@@ -26,7 +26,7 @@ VALUES = {"a": 0.8, "b": 0.3, "scale(w)": 0.4, "noise(y2)": 0.12, "start(x1)": 0
 
 
 def posed(model, data, values, **options):
-    return build_problem(model, data, list(values), gr.KalmanML(compiled=False, **options), guess=values)
+    return build_problem(model, data, list(values), gr.KalmanML(**options), guess=values)
 
 
 def joint_normal(hold):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from zoo.filter_reference import carry
 from zoo.filtered import Pendulum, swing
 
 import grisaille as gr
 from grisaille import der, exp, log, sin
 from grisaille.compilation import tangent_printer
 from grisaille.compilation.kalman import program
+from grisaille.compilation.kalman.native import run_forward, run_reverse
+from grisaille.compilation.library import build_library
 from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
@@ -84,28 +88,30 @@ ROUNDING = {("unscented", "pendulum"): 1e-8}
 
 
 CASES = [
-    *(("extended", name) for name in ("spring", "drifting", "gaps", "pendulum")),
-    ("iterated", "spring"),
-    *(("unscented", name) for name in ("spring", "gaps", "pendulum")),
+    *(("extended", name, "linearize") for name in ("spring", "drifting", "gaps", "pendulum")),
+    ("iterated", "spring", "linearize"),
+    *(("unscented", name, "linearize") for name in ("spring", "gaps", "pendulum")),
+    ("extended", "pendulum", "moments"),
+    ("iterated", "gaps", "moments"),
+    ("unscented", "spring", "moments"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "name"), CASES)
-def test_loops_have_the_numbers_of_formulas(monkeypatch, kind, name):
+@pytest.mark.parametrize(("kind", "name", "propagation"), CASES)
+def test_loops_have_the_numbers_of_formulas(monkeypatch, kind, name, propagation):
     """Likelihood, gradient forward and in reverse, information and innovations, with every length of text as loops."""
     monkeypatch.setattr(program, "SHORT", 0)
     monkeypatch.setattr("grisaille.filtering.passes.WORTH_REVERSE", 0.0)
     model, record, values = RECORDS[name]
-    runners = []
-    for compiled in (False, True):
-        method = gr.KalmanML(filter=kind, compiled=compiled, substeps=2)
-        problem = build_problem(model(), record or swing(), list(values), method, guess=values)
-        runners.append(problem.cases[0].runner)
-        named = problem.cases[0].own(problem.guess)
-    runner = runners[1]
+    method = gr.KalmanML(filter=kind, propagation=propagation, substeps=2)
+    problem = build_problem(model(), record or swing(), list(values), method, guess=values)
+    runner, named = problem.cases[0].runner, problem.cases[0].own(problem.guess)
     steps = runner.discretise(named)
     assert runner.filter_on(steps, named).program.loops is not None
-    wanted, looped = (r.likelihood(named, steps, sensitive=True).likelihood for r in runners)
+    looped = runner.likelihood(named, steps, sensitive=True).likelihood
+    with monkeypatch.context() as here:
+        here.setattr("grisaille.filtering.passes.Passes.carry", carry)
+        wanted = runner.likelihood(named, steps, sensitive=True).likelihood
     bound = ROUNDING.get((kind, name), 1e-12)
     back = runner.gradient(named, steps).likelihood
     plain = runner.likelihood(named, steps, sensitive=False).likelihood
@@ -163,3 +169,31 @@ def test_directions_in_parts_are_the_same_bits(monkeypatch):
         evaluation = problem.evaluate(problem.guess)
         found.append((evaluation.objective, evaluation.slope.tobytes()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["extended", "unscented"])
+def test_matrices_of_the_thread_have_the_same_bits(kind):
+    """As those of filters of many states, which have no room on a stack."""
+    model, record, values = RECORDS["gaps"]
+    problem = build_problem(model(), record, list(values), gr.KalmanML(filter=kind, substeps=2), guess=values)
+    runner, named = problem.cases[0].runner, problem.cases[0].own(problem.guess)
+    filter, (q, dq, start) = runner.filter_on(runner.discretise(named), named), runner.posed(named, True)
+    given = filter.prepared(q)
+    s = filter.start(given, q, dq, start.x, start.z)
+    loops = filter.program.formulation.looped
+    found = []
+    for sizes in (loops.sizes, {**loops.sizes, "MOST_ON_STACK": 0}):
+        made = replace(loops, sizes=sizes)
+        forward, back = (build_library(made.source(d), made.text_length) for d in ("forward", "reverse"))
+        passes = run_forward(forward, given, q, s[0], s[1:], dq, True), run_reverse(back, given, q, s[0])
+        found.append([passes[0].base, passes[0].information, passes[0].kept, passes[1].ds, passes[1].lq])
+    for here, there in zip(*found, strict=True):
+        assert np.array_equal(here, there, equal_nan=True)
+
+
+def test_forty_states():
+    record = gr.Experiment(TIMES, {}, {"y": 0.1 * np.sin(2 * TIMES)})
+    problem = build_problem(chain(40), record, ["k"], gr.KalmanML(filter="extended", substeps=1))
+    found, h = problem.evaluate(problem.guess), 1e-4
+    ends = [problem.evaluate(problem.guess + s * h, sensitive=False).objective for s in (1, -1)]
+    assert found.slope[0] == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6)

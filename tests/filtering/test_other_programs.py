@@ -130,7 +130,7 @@ def unscented(y, substeps, solver):
 
 
 def ours(data, **options):
-    method = gr.KalmanML(initial_covariance=P0, compiled=False, **options)
+    method = gr.KalmanML(initial_covariance=P0, **options)
     return gr.evaluate(Prey(**VALUES), data, method=method, estimate=["r"]).log_likelihood
 
 

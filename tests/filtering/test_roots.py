@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from zoo.filter_reference import carry
 
 import grisaille as gr
 from grisaille import der
+from grisaille.compilation.kalman.native import run_reverse
 from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import roots
 
@@ -66,7 +68,7 @@ def both(name, **options):
     )
     y = np.full(len(TIMES), np.nan)
     y[SEEN] = np.random.default_rng(3).standard_normal(len(y[SEEN])) * size
-    method = gr.KalmanML(compiled=False, substeps=1, **options)
+    method = gr.KalmanML(substeps=1, **options)
     one = gr.Experiment(TIMES, {"u": u}, {"y": y})
     other = gr.Experiment(TIMES, {"z": z}, {"y": y})
     return (
@@ -108,28 +110,23 @@ def test_an_equation_without_a_solution_after_a_jump():
 
     data = gr.Experiment(TIMES, {"u": np.where(TIMES < 2, 1.0, -1.0)}, {"y": np.zeros(len(TIMES))})
     with pytest.raises(gr.EstimationError, match=r"z could not be solved after the jump of the inputs at t = 2"):
-        gr.evaluate(Square(), data, gr.KalmanML(compiled=False, substeps=1), estimate=["a"])
+        gr.evaluate(Square(), data, gr.KalmanML(substeps=1), estimate=["a"])
 
 
-def test_compiled_passes_restart_too():
-    """Forward and reverse derivatives, and the interpreted pass."""
+def test_every_kind_of_pass_restarts(monkeypatch):
+    """Forward and reverse derivatives, and NumPy's."""
     symbolic, _, levels, _ = PLANTS["rectifier"]
     u = np.where(TIMES % 0.7 < 0.3, *levels)
     data = gr.Experiment(TIMES, {"u": u}, {"y": np.sin(TIMES)})
-    values = []
-    for compiled in (True, False):
-        problem = build_problem(implicit(symbolic), data, ["a"], gr.KalmanML(compiled=compiled, substeps=2))
-        runner = problem.cases[0].runner
-        given = problem.cases[0].own(problem.guess)
-        steps = problem.cases[0].discretisation
-        whole = runner.likelihood(given, steps, sensitive=True).likelihood
-        values.append((whole.value, whole.gradient[0]))
-        if compiled:
-            filter, (q, dq, start) = runner.filter_on(steps, given), runner.posed(given, True)
-            assert steps.restarts and np.isfinite(filter.restarts).any()
-            from grisaille.compilation.kalman.native import run_reverse
-
-            pass_, s = filter.prepared(q), filter.start(filter.prepared(q), q, dq, start.x, start.z)
-            back = run_reverse(filter.program.reverse, pass_, q, s[0])
-            values.append((whole.value, -0.5 * float((s[1:] @ back.ds + dq @ back.lq)[0])))
-    assert np.allclose(values[0], values[1], rtol=1e-8) and np.allclose(values[0], values[2], rtol=1e-8)
+    problem = build_problem(implicit(symbolic), data, ["a"], gr.KalmanML(substeps=2))
+    runner, given, steps = problem.cases[0].runner, problem.cases[0].own(problem.guess), problem.cases[0].discretisation
+    whole = runner.likelihood(given, steps, sensitive=True).likelihood
+    filter, (q, dq, start) = runner.filter_on(steps, given), runner.posed(given, True)
+    assert steps.restarts and np.isfinite(filter.restarts).any()
+    pass_, s = filter.prepared(q), filter.start(filter.prepared(q), q, dq, start.x, start.z)
+    back = run_reverse(filter.program.reverse, pass_, q, s[0])
+    monkeypatch.setattr("grisaille.filtering.passes.Passes.carry", carry)
+    plain = runner.likelihood(given, steps, sensitive=True).likelihood
+    assert whole.value == pytest.approx(plain.value, rel=1e-8)
+    for gradient in (-0.5 * float((s[1:] @ back.ds + dq @ back.lq)[0]), plain.gradient[0]):
+        assert whole.gradient[0] == pytest.approx(gradient, rel=1e-8)

@@ -36,7 +36,7 @@ DATA = gr.Experiment(0.4 * np.arange(8), outputs={"y": 0.1 * np.cos(np.arange(8.
 
 
 def likelihood(start, **options):
-    method = gr.KalmanML(initial_covariance=start, compiled=False, **options)
+    method = gr.KalmanML(initial_covariance=start, **options)
     return gr.evaluate(Joined(), DATA, method, parameters={"m": 1.0}).log_likelihood
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from grisaille.disturbance.duals import constant
-from grisaille.filtering.exact import transition_native
+from grisaille.filtering.exact import transition
 from grisaille.filtering.exact.transition import noise_covariance, polynomial_nodes, state_transition
 
 A = np.array([[-0.3, 1.0, 0.0], [0.2, -2.0, 0.4], [0.0, 0.0, 0.0]])
@@ -77,21 +77,19 @@ def test_polynomials_through_nodes():
         assert np.allclose(fit @ np.polyval(truth[::-1], s), truth, rtol=1e-9)
 
 
-@pytest.mark.parametrize("compiled", [False, None])
-def test_many_intervals_are_what_each_is(compiled):
+def test_many_intervals_are_what_each_is():
     random = np.random.default_rng(6)
     A, W = random.normal(size=(3, 2, 2)), random.normal(size=(2, 3, 2, 2))
     W = W + np.swapaxes(W, -1, -2)
     h = np.array([1e-6, 0.01, 0.3, 0.31, 2.0, 9.0])
-    together = transition_native.many(A, h, 1, W, compiled)
+    together = transition.many(A, h, 1, W)
     for k, step in enumerate(h):
-        for found, alone in zip(together, transition_native.both(A, float(step), 1, W, compiled), strict=True):
+        for found, alone in zip(together, transition.both(A, float(step), 1, W), strict=True):
             np.testing.assert_array_equal(found[k], alone)
 
 
-@pytest.mark.parametrize("compiled", [None, False])
 @pytest.mark.parametrize(("n", "up", "down"), [(120, 1.1, 0.7), (101, 40.0, 0.0), (80, 3.0, -3.0)])
-def test_long_chains_do_not_overflow(n, up, down, compiled):
+def test_long_chains_do_not_overflow(n, up, down):
     """A pipe, pure advection, and a chain of oscillators, over intervals of many time constants."""
     A = np.zeros((2, n, n))
     A[0] = (
@@ -102,7 +100,7 @@ def test_long_chains_do_not_overflow(n, up, down, compiled):
     W[0, 0, 0, 0] = 1.0
     h = 5.0
     with np.errstate(all="raise", under="ignore"):
-        F, Psi, Q = transition_native.both(A, h, 0, W, compiled)
+        F, Psi, Q = transition.both(A, h, 0, W)
     expected = expm(A[0] * h)
     np.testing.assert_allclose(F[0], expected, atol=1e-13)
     np.testing.assert_allclose(Psi[0, 0], np.linalg.solve(A[0], expected - np.eye(n)), atol=1e-12)

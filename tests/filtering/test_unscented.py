@@ -20,7 +20,7 @@ def test_a_squared_disturbance_is_refused(update: str) -> None:
     """Sigma points are drawn anew at every step; the scatter of the states would go to zero with the steps."""
     data = gr.Experiment(TIMES, {}, {"y": np.zeros(TIMES.size)})
     with pytest.raises(gr.EstimationError, match=r"w has no linear effect where it is zero.*SimulatedPEM"):
-        build_problem(Squared(), data, ["scale(w)"], gr.KalmanML(filter=update, compiled=False))
+        build_problem(Squared(), data, ["scale(w)"], gr.KalmanML(filter=update))
 
 
 def test_averages_of_squares():
@@ -74,9 +74,7 @@ def test_steps_on_a_circle_converge_at_their_order(propagation, order, finest):
     """The mean of sigma points leaves the circle at a rate that no step may take for its own error."""
     times = 0.1 * np.arange(9)
     data = gr.Experiment(times, outputs={"s": 0.6 * np.cos(3.1 * times) + 0.03 * np.cos(40 * times)})
-    method = {
-        n: gr.KalmanML(filter="unscented", propagation=propagation, substeps=n, compiled=False) for n in (2, 4, 8)
-    }
+    method = {n: gr.KalmanML(filter="unscented", propagation=propagation, substeps=n) for n in (2, 4, 8)}
     found = [float(gr.evaluate(Swinging(), data, m).log_likelihood) for m in method.values()]
     first, second = found[0] - found[1], found[1] - found[2]
     assert abs(second) < abs(first) / 2 ** (order - 0.7)

@@ -87,7 +87,7 @@ def _reaches_gap(hidden: Hidden, truth: Truth) -> bool:
     return False
 
 
-def judge(seed: int, compiled: bool | None = None, **changes: Any) -> Verdict:
+def judge(seed: int, **changes: Any) -> Verdict:
     features = replace(Features.draw(np.random.default_rng([seed, 7])), **changes)
     begin = time.process_time()
     try:
@@ -97,8 +97,6 @@ def judge(seed: int, compiled: bool | None = None, **changes: Any) -> Verdict:
     kinds = tuple(layer.kind for layer in problem.hidden.layers)
     expected = "refused" if not problem.solvable else "either" if mixes_jumps(problem.hidden) else "solved"
     begin = time.process_time()
-    compiled = bool(seed % 2) if compiled is None else compiled
-    compiled = compiled or features.tables > 0  # interpreted steps do not look at knots, and say so
 
     def verdict(outcome: str, detail: str, error: float = float("nan")) -> Verdict:
         return Verdict(seed, outcome, detail, error, time.process_time() - begin, features, expected, kinds)
@@ -108,7 +106,7 @@ def judge(seed: int, compiled: bool | None = None, **changes: Any) -> Verdict:
             warnings.simplefilter("error")
             if any(layer.guess for layer in problem.hidden.layers):  # starts of algebraic unknowns are rough
                 warnings.filterwarnings("ignore", message=".* not met", category=UserWarning)
-            result = simulate(problem, compiled)
+            result = simulate(problem)
     except gr.GrisailleError as refusal:
         return verdict("refused", str(refusal))
     except TooSlow:
@@ -122,11 +120,11 @@ def judge(seed: int, compiled: bool | None = None, **changes: Any) -> Verdict:
     return verdict("solved" if error <= margin else "wrong", where, error)
 
 
-def simulate(problem: Problem, compiled: bool, **options: Any) -> Any:
+def simulate(problem: Problem, **options: Any) -> Any:
     d, F = problem.disguise, problem.hidden.features
     return gr.simulate(
         d.model, problem.truth.theta * d.tau, inputs=d.inputs, hold=d.hold or None, rtol=RTOL, method=F.method,
-        compiled=compiled, **options,
+        **options,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
     python tests/fuzz/run.py --count 1000 --seed 0 --jobs 1 --log verdicts.jsonl
 
-Problems with even seeds are interpreted, with odd ones compiled. A run that was broken off goes on where its log ends;
+A run that was broken off goes on where its log ends;
 ``--count 0`` prints the table of a log.
 """
 
@@ -29,15 +29,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--compiled", choices=["yes", "no", "alternate"], default="alternate")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--log", type=Path, help="a file that keeps every verdict, and from which they are taken again")
     chosen = parser.parse_args()
-    compiled = {"yes": True, "no": False, "alternate": None}[chosen.compiled]
     verdicts = read_log(chosen.log) if chosen.log and chosen.log.exists() else []
     known = {v.seed for v in verdicts}
     seeds = [seed for seed in range(chosen.seed, chosen.seed + chosen.count) if seed not in known]
-    for verdict in _all(seeds, compiled, chosen.jobs):
+    for verdict in _all(seeds, chosen.jobs):
         verdicts.append(verdict)
         if chosen.log:
             with chosen.log.open("a") as log:
@@ -54,21 +52,13 @@ def read_log(path: Path) -> list[Verdict]:
     return [Verdict(**{**v, "features": Features(**v["features"]), "kinds": tuple(v["kinds"])}) for v in found]
 
 
-def _all(seeds: Iterable[int], compiled: bool | None, jobs: int) -> Iterator[Verdict]:
+def _all(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:
     if jobs == 1:
         for seed in seeds:
-            yield judge(seed, compiled)
+            yield judge(seed)
         return
     with get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(_Task(compiled), seeds)
-
-
-class _Task:
-    def __init__(self, compiled: bool | None) -> None:
-        self.compiled = compiled
-
-    def __call__(self, seed: int) -> Verdict:
-        return judge(seed, self.compiled)
+        yield from pool.imap(judge, seeds)
 
 
 def is_fault(verdict: Verdict) -> bool:

@@ -23,9 +23,9 @@ SIMPLER: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
-def shrink(seed: int, compiled: bool = False) -> dict[str, Any]:
+def shrink(seed: int) -> dict[str, Any]:
     """Changes of the features that keep the outcome."""
-    first = judge(seed, compiled)
+    first = judge(seed)
     kept: dict[str, Any] = {}
     changed = True
     while changed:
@@ -36,7 +36,7 @@ def shrink(seed: int, compiled: bool = False) -> dict[str, Any]:
             if current == value or not _is_simpler(name, value, current):
                 continue
             try:
-                trial = judge(seed, compiled, **{**kept, **change})
+                trial = judge(seed, **{**kept, **change})
             except Exception:
                 continue
             if _same(trial, first):
@@ -60,7 +60,7 @@ def _is_simpler(name: str, value: Any, current: Any) -> bool:
     return value < current
 
 
-def program(seed: int, compiled: bool = False, **changes: Any) -> str:
+def program(seed: int, **changes: Any) -> str:
     """The problem as text."""
     problem = pose(seed, **changes)
     d, F = problem.disguise, problem.hidden.features
@@ -73,10 +73,7 @@ def program(seed: int, compiled: bool = False, **changes: Any) -> str:
     given = {k: (v[0].tolist(), v[1].tolist()) for k, v in d.inputs.items()}
     theta = problem.truth.theta
     lines.append(f"T = np.linspace(0, {float(theta[-1] * d.tau)!r}, {len(theta)})")
-    lines.append(
-        f"r = gr.simulate(M(), T, inputs={given}, hold={d.hold or None}, rtol={RTOL}, method={F.method!r}, "
-        f"compiled={compiled})"
-    )
+    lines.append(f"r = gr.simulate(M(), T, inputs={given}, hold={d.hold or None}, rtol={RTOL}, method={F.method!r})")
     exact = d.true_values(problem.truth)
     for k in sorted({0, len(theta) // 2, len(theta) - 1}):
         lines.append(f"# truth at T[{k}]: {[float(f'{v:.9g}') for v in exact[k]]}")
@@ -86,13 +83,12 @@ def program(seed: int, compiled: bool = False, **changes: Any) -> str:
 
 def main() -> None:
     seed = int(sys.argv[1])
-    compiled = "compiled" in sys.argv[2:]
-    kept = shrink(seed, compiled)
-    verdict = judge(seed, compiled, **kept)
+    kept = shrink(seed)
+    verdict = judge(seed, **kept)
     print(f"# seed {seed}: {verdict.outcome}, expected {verdict.expected}, error {verdict.error:.2g}")
     print(f"# changed: {kept}; layers: {verdict.kinds}")
     print(f"# {verdict.detail[:1500]}")
-    print(program(seed, compiled, **kept))
+    print(program(seed, **kept))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from fuzz.run import is_fault, line, table
 from fuzz.truth import IllPosed
 
 SEEDS = tuple(range(1000, 1066))
-COMPILED = SEEDS[::16]
 ONCE_FAILED = {
     143: "a pivot that was the rounding of terms that cancel",
     188: "a start in undeclared units that was left although the equations allow it",
+    880248: "a small element of a vector of unlike quantities, which others feel",
 }
 
 
@@ -26,7 +26,7 @@ def test_right_or_refused_and_most_of_them_solved() -> None:
 
     Nine of ten are wanted, also with those that mix a jump into a constraint: 31 of 33 and 47 of 51 are solved.
     """
-    verdicts = [judge(seed, compiled=False) for seed in SEEDS]
+    verdicts = [judge(seed) for seed in SEEDS]
     assert not [line(v) for v in verdicts if is_fault(v)]
     assert all(v.outcome == "refused" for v in verdicts if v.expected == "refused")
     assert len([v for v in verdicts if v.expected]) >= 50
@@ -37,29 +37,20 @@ def test_right_or_refused_and_most_of_them_solved() -> None:
 
 @pytest.mark.parametrize("seed", ONCE_FAILED, ids=ONCE_FAILED.values())
 def test_problems_that_once_failed_are_solved(seed: int) -> None:
-    verdict = judge(seed, compiled=False)
+    verdict = judge(seed)
     assert verdict.outcome == "solved", line(verdict)
 
 
-@pytest.mark.compiled
 def test_two_roots_at_the_start_and_at_two_switches_of_one_instant() -> None:
     """Seven implicit unknowns, and the declared one of two roots is the eighth, which was eliminated."""
-    verdict = judge(303, compiled=True, scales="unit", relations=0, relation_in_force=False)
+    verdict = judge(303, scales="unit", relations=0, relation_in_force=False)
     assert verdict.outcome == "solved", line(verdict)
 
 
 def test_a_combination_that_is_another_model_is_refused() -> None:
     """Its factors are those of random points; at the start the replaced equations hold, at the end they do not."""
-    verdict = judge(199, compiled=False)
+    verdict = judge(199)
     assert verdict.outcome in ("refused", "solved"), line(verdict)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("seed", COMPILED)
-def test_compiled_problems(seed: int) -> None:
-    """Compiled runs come to the same verdict."""
-    verdict = judge(seed, compiled=True)
-    assert verdict.outcome == judge(seed, compiled=False).outcome, line(verdict)
 
 
 def test_a_wrong_answer_is_noticed() -> None:

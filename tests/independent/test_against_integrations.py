@@ -1,8 +1,8 @@
 """Models that jump, bend or have several roots, against integrations in NumPy that share no code with the package.
 
-Every case is run by the adaptive methods and with frozen steps, with many and with few outputs, and some of them
-compiled. A run agrees within the case's margin, or it is refused by a sentence that holds one of the case's
-words, where the case says that a method may refuse.
+Every case is run by adaptive methods and with frozen steps, with many and with few outputs. A run agrees within the
+case's margin, or it is refused by a sentence that holds one of the case's words, where the case says that a method may
+refuse.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "cubic at ±1000": lambda: processes.cubic(1000.0),
     "cascade of five tanks": processes.cascade,
 }
-COMPILED_ONLY: dict[str, Callable[[], Case]] = {
+DEMANDING: dict[str, Callable[[], Case]] = {
     "bump of a road": narrow_features.road,
     "bump of a road, units of 1e-9": lambda: narrow_features.road(1e-9),
     "bumps of a smooth table": narrow_features.smooth_bump,
@@ -69,14 +69,14 @@ COMPILED_ONLY: dict[str, Callable[[], Case]] = {
 }
 """Those that need steps which end at relations and knots, or that are large."""
 METHODS = ("auto", "explicit", "implicit", "frozen")
-COMPILED = (
+THOROUGH = (
     "diode with a constant drop, switched", "junction at 0.7 V", "junction at 230 V", "crank, nothing fed back",
     "crank, fed back, few outputs", "ring-down with dry friction", "pendulum in one-sided wind, index 3",
     "sign over its gap", "relay without hysteresis",
 )  # fmt: skip
-"""Those whose models are compiled as well; some share one."""
+"""Those that are run by every method."""
 LONG = ("relay without hysteresis", "ring-down with dry friction", "coupled masses, index 2", "tank with a pump")
-"""Those for which interpreted frozen steps, or ever more adaptive ones, would take long."""
+"""Those for which frozen steps would take long."""
 PENDING: dict[tuple[str, str], str] = {}
 """What is not right yet, and why."""
 RTOL = 1e-8
@@ -84,7 +84,7 @@ RTOL = 1e-8
 
 @cache
 def case_of(name: str) -> Case:
-    return (CASES | COMPILED_ONLY)[name]()
+    return (CASES | DEMANDING)[name]()
 
 
 @cache
@@ -103,34 +103,28 @@ def runs(names: Iterable[str], methods: Sequence[str]) -> list[object]:
     ]
 
 
-@pytest.mark.compiled
-@pytest.mark.parametrize(("name", "method"), runs((*COMPILED, *COMPILED_ONLY), METHODS))
-def test_compiled(name: str, method: str) -> None:
-    compare(name, method, every=1, compiled=True)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(("name", "method"), runs(COMPILED, ["auto"]))
-def test_few_outputs(name: str, method: str) -> None:
-    compare(name, method, every=4, compiled=True)
-
-
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        *runs([n for n in CASES if n != "relay without hysteresis"], ["auto", "implicit"]),
-        *runs([n for n in CASES if n not in LONG], ["frozen"]),
+        *runs((*THOROUGH, *DEMANDING), METHODS),
+        *runs([n for n in CASES if n not in THOROUGH], ["auto", "implicit"]),
+        *runs([n for n in CASES if n not in (*THOROUGH, *LONG)], ["frozen"]),
     ],
 )
-def test_interpreted(name: str, method: str) -> None:
-    compare(name, method, every=1 if method == "auto" else 2, compiled=False)
+def test_runs(name: str, method: str) -> None:
+    compare(name, method, every=1 if method == "auto" or name in (*THOROUGH, *DEMANDING) else 2)
 
 
-def compare(name: str, method: str, every: int, compiled: bool) -> None:
+@pytest.mark.parametrize(("name", "method"), runs(THOROUGH, ["auto"]))
+def test_few_outputs(name: str, method: str) -> None:
+    compare(name, method, every=4)
+
+
+def compare(name: str, method: str, every: int) -> None:
     case = case_of(name)
     times = case.times if case.exact is None else case.times[::every]
     try:
-        got = gr.simulate(case.model(), times, case.inputs, rtol=RTOL, method=method, compiled=compiled)
+        got = gr.simulate(case.model(), times, case.inputs, rtol=RTOL, method=method)
     except gr.GrisailleError as refusal:
         assert method in case.refused, f"refused: {refusal}"
         assert any(word in str(refusal) for word in case.words), f"names neither of {case.words}: {refusal}"

@@ -33,22 +33,22 @@ TIMES = np.linspace(0.0, 3.0, 7)
 def test_a_variable_becomes_an_input_where_its_signal_enters() -> None:
     made = Drive().with_inputs({"torque": gr.Input("kN", default=1.0)})
     assert made._content.inputs["torque"].unit == "kN" and "torque" not in made._content.variables
-    result = gr.simulate(made, TIMES, inputs={"torque": 2.0}, rtol=1e-9, compiled=False)
+    result = gr.simulate(made, TIMES, inputs={"torque": 2.0}, rtol=1e-9)
     np.testing.assert_allclose(result["phi"], 0.5 * (1 - np.cos(2 * TIMES)), atol=1e-7)
     np.testing.assert_allclose(result["source"], np.sin(TIMES), atol=1e-9)
-    default = gr.simulate(made, TIMES, rtol=1e-9, compiled=False)
+    default = gr.simulate(made, TIMES, rtol=1e-9)
     np.testing.assert_allclose(default["phi"], 0.25 * (1 - np.cos(2 * TIMES)), atol=1e-7)
 
 
 def test_the_source_itself_becomes_an_input() -> None:
-    result = gr.simulate(Drive().with_inputs({"source": None}), TIMES, {"source": 2.0}, rtol=1e-9, compiled=False)
+    result = gr.simulate(Drive().with_inputs({"source": None}), TIMES, {"source": 2.0}, rtol=1e-9)
     np.testing.assert_allclose(result["torque"], 2.0)
 
 
 def test_a_disturbance_is_added_in_the_equation_of_its_variable() -> None:
     made = Drive().with_disturbance("end", gr.spectra.lowpass(2.0), scale=0.3)
     assert list(made._content.disturbances) == ["end.disturbance"]
-    result = gr.simulate(made, TIMES, realizations=2, seed=1, compiled=False)
+    result = gr.simulate(made, TIMES, realizations=2, seed=1)
     np.testing.assert_allclose(result["end"], result["end.disturbance"], atol=1e-12)
     assert float(np.abs(result["end"]).max()) > 0.01
     named = Drive().with_disturbance("end", gr.spectra.white(), label="gust")
@@ -92,7 +92,7 @@ def test_outputs_are_names_or_formulas() -> None:
     made = drive.with_outputs({"angle": "phi", "twice": 2 * drive.phi, "rate": "der(phi)"}, noise={"angle": 0.1})
     assert made._content.outputs["angle"].unit == "rad"
     assert made._content.outputs["twice"].noise is None
-    result = gr.simulate(made, TIMES, compiled=False)
+    result = gr.simulate(made, TIMES)
     np.testing.assert_allclose(result["twice"], 2 * result["angle"])
     np.testing.assert_allclose(result["rate"], result["w"])
 

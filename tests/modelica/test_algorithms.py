@@ -124,8 +124,7 @@ def test_statements_see_what_was_assigned_last_before_them(case: str) -> None:
     declared, statements, expected = CASES[case]
     split = declared if "equation" in declared else f"{declared} equation"
     body = f"Real x(start = 1.0, fixed = true); Real y; {split} der(x) = 1.0; algorithm {statements}"
-    has_events = "when" in statements or "values before" in case
-    run = gr.simulate(gr.read_modelica(model(body, PAIR)), np.array([0.0, 1.0]), compiled=has_events)
+    run = gr.simulate(gr.read_modelica(model(body, PAIR)), np.array([0.0, 1.0]))
     for name, values in expected.items():
         assert run[name].values == pytest.approx(values, abs=1e-12), name
 
@@ -134,7 +133,7 @@ def test_initial_statements_too() -> None:
     body = """parameter Real 'p[1]'(fixed = false); parameter Real 'p[2]'(fixed = false); Real y;
     parameter Real q(fixed = false);
     equation y = q + time; initial algorithm 'p[1]' := 1; 'p[2]' := 2; q := sum('p'); 'p[1]' := 10;"""
-    run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]), compiled=False)
+    run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]))
     assert run.y.values == pytest.approx([3.0, 4.0]) and float(run["p[1]"][0]) == 10.0
 
 

@@ -113,5 +113,5 @@ function 'firsts' input 'P' p[:]; output Real s; algorithm s := sum(p[2:3].x[1])
 def test_subscripts_of_a_field_of_an_array_of_records(formula: str, value: float) -> None:
     body = f"""'P' p[3]; Real y;
     equation for i in 1:3 loop p[i].k = i; p[i].x = {{10 * i, i}}; end for; y = {formula};"""
-    result = gr.simulate(gr.read_modelica(texts.model(body, FIELDS)), [0.0, 1.0], compiled=False)
+    result = gr.simulate(gr.read_modelica(texts.model(body, FIELDS)), [0.0, 1.0])
     assert result["y"].values[-1] == value

@@ -168,7 +168,7 @@ def test_a_table_of_time_with_jumps() -> None:
 def test_a_delay_by_a_parameter_without_states() -> None:
     body = "parameter Real dead = 0.5; Real x, y; equation y = sin(time); x = delay(y + 1, 2*dead);"
     plant, t = gr.read_modelica(model(body)), np.array([0.0, 0.5, 1.5, 3.0])
-    result = gr.simulate(plant.replace({"dead": 0.25}), t, rtol=1e-9, compiled=False)
+    result = gr.simulate(plant.replace({"dead": 0.25}), t, rtol=1e-9)
     np.testing.assert_allclose(result["x"], 1 + np.sin(np.maximum(t - 0.5, 0)), atol=1e-8)
 
 

@@ -51,7 +51,7 @@ def test_inheritance_connections_and_modifications_are_flat_and_parameters_stay(
     drive = read("Drive")
     assert {n: p.value for n, p in drive.parameters.items()} == {"slowness": 2.0, "load.J": 2.0, "spring.c": 8.0}
     assert (drive.parameters["load.J"].unit, drive.parameters["load.J"].bounds) == ("kg.m2", (0.0, np.inf))
-    result = gr.simulate(drive.replace({"slowness": 8.0}), TIMES, rtol=1e-9, compiled=False)
+    result = gr.simulate(drive.replace({"slowness": 8.0}), TIMES, rtol=1e-9)
     assert np.allclose(result["both[1]"], np.cos(TIMES), atol=1e-6)  # c/J = 1
 
 
@@ -68,7 +68,7 @@ def test_arrays_of_components_and_initial_equations(compiled: None) -> None:
     omega, modes = np.linalg.eigh(K / J)
     amplitude = modes.T @ (np.array([0.1, 0.2]) - rest)
     exact = rest + np.array([modes @ (amplitude * np.cos(np.sqrt(omega) * t)) for t in TIMES])
-    result = gr.simulate(chain, TIMES, rtol=1e-9, compiled=False)
+    result = gr.simulate(chain, TIMES, rtol=1e-9)
     assert np.allclose(result["loads[2].phi"], exact[:, 1], atol=1e-6)
 
 
@@ -198,7 +198,7 @@ def test_classes_of_a_flat_text_are_known_by_their_own_and_their_full_names() ->
   end M;
 end P;"""
     model = gr.read_modelica(text)
-    assert float(gr.simulate(model, [0.0, 1.0], rtol=1e-9, compiled=False)["x"][-1]) == pytest.approx(np.exp(-4.0))
+    assert float(gr.simulate(model, [0.0, 1.0], rtol=1e-9)["x"][-1]) == pytest.approx(np.exp(-4.0))
 
 
 SEVERAL = """connector C Real p; flow Real f; end C;
@@ -295,7 +295,7 @@ def test_a_flat_text_needs_no_flattener_where_libraries_are_given(tmp_path: Path
       Real y = gcd(12, 18) * time;
     end M;"""
     (tmp_path / "Other.mo").write_text("package Other end Other;")
-    result = gr.simulate(gr.read_modelica(text, path=tmp_path), TIMES, compiled=False)
+    result = gr.simulate(gr.read_modelica(text, path=tmp_path), TIMES)
     assert np.allclose(result["y"], 6 * TIMES)
     with pytest.raises(ModelError, match=r"As flat text, without libraries: .*\n.*'y' is not declared"):
         gr.read_modelica("model M Real x; equation x = y; end M;", path=tmp_path)
@@ -314,7 +314,7 @@ def test_the_compiler_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert drive.parameters["spring.c"].value == 8.0 and "load.phi" in drive.start
     text = "model A Real a(start = 0, fixed = true), b(start = 1, fixed = true);\nequation der(a - b) = 1; der(b) = -b;"
     short = gr.read_modelica(f"{text} end A; model B = A;")
-    result = gr.simulate(short, TIMES, rtol=1e-9, compiled=False)
+    result = gr.simulate(short, TIMES, rtol=1e-9)
     assert np.allclose(result["a"], TIMES - 1 + np.exp(-TIMES), atol=1e-7)
     with pytest.raises(ModelError, match=r"Plant\.mo has no model 'Plant\.Wheel'"):
         read("Wheel")
@@ -347,7 +347,7 @@ model Whole extends Source; end Whole;
 
 def test_external_objects_keep_their_constructors() -> None:
     pytest.importorskip("rumoca")
-    result = gr.simulate(gr.read_modelica(TABLE), [0.0, 0.4, 0.6, 1.5], compiled=False)
+    result = gr.simulate(gr.read_modelica(TABLE), [0.0, 0.4, 0.6, 1.5])
     assert np.allclose(result["y"], [0.0, 0.0, 1.2, 2.0])
 
 
@@ -369,5 +369,5 @@ end Net;
 
 def test_nothing_streams_out_of_what_flows_only_in() -> None:
     pytest.importorskip("rumoca")
-    result = gr.simulate(gr.read_modelica(STREAMS, name="Net"), [0.0, 1.0], compiled=False)
+    result = gr.simulate(gr.read_modelica(STREAMS, name="Net"), [0.0, 1.0])
     assert float(result["p1.a.h"].values[0]) == pytest.approx(3e4, rel=1e-13)  # of s3 alone, nothing of s2

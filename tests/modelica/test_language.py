@@ -79,7 +79,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_means_what_the_specification_says(text: str) -> None:
     body, expected = TEXTS[text]
-    run = gr.simulate(gr.read_modelica(f"model M\n{body}\nend M;\n"), T, compiled=False)
+    run = gr.simulate(gr.read_modelica(f"model M\n{body}\nend M;\n"), T)
     for name, values in expected.items():
         assert np.broadcast_to(run[name].values, 5) == pytest.approx(values, abs=1e-6), name
 
@@ -109,9 +109,9 @@ def test_flat_files_of_a_package_are_read_with_the_functions_they_use(tmp_path: 
     (folder / "M.mo").write_text("within Lib.Sub;\nmodel M\n  Real y = f(time);\nend M;\n")
     for name in (None, "M", "Lib.Sub.M"):
         model = gr.read_modelica(folder / "M.mo", name=name)
-        assert gr.simulate(model, T, compiled=False).y.values == pytest.approx(3 * T**2)
+        assert gr.simulate(model, T).y.values == pytest.approx(3 * T**2)
     (folder / "N.mo").write_text("within Lib.Sub;\nmodel N\n  Real y = time;\nend N;\n")
-    assert "y" in gr.simulate(gr.read_modelica(folder / "N.mo", name="Lib.Sub.N"), T, compiled=False)
+    assert "y" in gr.simulate(gr.read_modelica(folder / "N.mo", name="Lib.Sub.N"), T)
 
 
 def test_what_the_flattener_does_not_follow_is_rewritten_in_files_of_libraries() -> None:
@@ -136,4 +136,4 @@ def test_a_sum_of_hundreds_is_written_as_one_sum() -> None:
         node = {"Binary": {"op": "Sub" if k % 2 else "Add", "lhs": node, "rhs": one}}
     text = Expressions({"functions": {}, "variables": {}}).text(node)
     model = gr.read_modelica(f"model M Real x; equation x = {text};\nend M;")
-    assert float(gr.simulate(model, T, compiled=False).x[0]) == sum((-1) ** k * k for k in range(300))
+    assert float(gr.simulate(model, T).x[0]) == sum((-1) ** k * k for k in range(300))

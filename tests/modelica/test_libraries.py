@@ -257,14 +257,14 @@ OUTLET = "connector C output R r; Real p; flow Real f; end C; record R Real a; e
     ],
 )  # fmt: skip
 def test_what_the_flattener_refuses_and_is_mended(text: str, name: str, value: float, place: Path) -> None:
-    result = gr.simulate(read(text), [0.0, 1.0], compiled=None if "when" in text else False)
+    result = gr.simulate(read(text), [0.0, 1.0])
     assert float(np.asarray(result[name].values).ravel()[-1]) == pytest.approx(value, abs=1e-6)
 
 
 def test_a_model_that_is_not_determined_says_which_unknown(place: Path) -> None:
     model = read("partial model A Real x, y; equation x = time; end A; model M extends A; end M;")
     with pytest.raises(gr.errors.StructureError, match=r"1 equation for 2 unknowns(?s:.*)\{y\}"):
-        gr.simulate(model, [0.0, 1.0], compiled=False)
+        gr.simulate(model, [0.0, 1.0])
 
 
 # --- omc ---

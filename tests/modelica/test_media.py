@@ -134,7 +134,7 @@ equation
 
 def test_the_density_of_boiling_water_has_a_rate() -> None:
     """The slope jumps where it begins to boil, by a factor of 80; the phase that is told is not needed."""
-    run = gr.simulate(gr.read_modelica(model(BOILING, DENSITY)), np.array([1.0, 2.0, 3.0]), compiled=False)
+    run = gr.simulate(gr.read_modelica(model(BOILING, DENSITY)), np.array([1.0, 2.0, 3.0]))
     for t, found in zip(run["time"].values, run["rate"].values, strict=True):
         before, after = (
             call("Modelica.Media.Density", 1e6, 7.4e5 + 1e4 * s, text=DENSITY) for s in (t - 0.01, t + 0.01)
@@ -147,7 +147,7 @@ def test_what_leaves_the_range_of_water_is_told() -> None:
     body = "Real d; equation d = 'Modelica.Media.Density'(1e6, 2e5 - 1e5 * time);"
     plant = gr.read_modelica(model(body, DENSITY))
     with pytest.raises(SimulationError, match="the range of IAPWS-IF97 is left"):
-        gr.simulate(plant, np.array([0.0, 1.0, 3.0]), compiled=False)
+        gr.simulate(plant, np.array([0.0, 1.0, 3.0]))
     with pytest.raises(ModelError, match="the range of IAPWS-IF97 is left"):
         gr.read_modelica(model("Real d; equation d = time * 'Modelica.Media.Density'(1e6, -1e5);", DENSITY))
 
@@ -225,7 +225,7 @@ def test_incompressible_media_have_the_polynomial_of_the_text() -> None:
     """
     with pytest.warns(UserWarning, match="depend on temperature alone"):
         plant = gr.read_modelica(model(body, INTEGRAL))
-    run = gr.simulate(plant, np.array([0.0, 0.5, 1.0]), compiled=False)
+    run = gr.simulate(plant, np.array([0.0, 0.5, 1.0]))
     T = 280.0 + 50.0 * run["time"].values
     assert run["T"].values == pytest.approx(T, rel=1e-9)
     assert run["s"].values == pytest.approx(3.0 * (T - 273.15) + (3500.0 - 3.0 * 273.15) * np.log(T / 273.15))

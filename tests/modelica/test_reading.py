@@ -16,7 +16,7 @@ TIMES = np.linspace(0.0, 2.0, 9)
 
 
 def run(text: str, times: np.ndarray = TIMES, **options: object) -> object:
-    return gr.simulate(gr.read_modelica(text), times, rtol=1e-9, compiled=False, **options)
+    return gr.simulate(gr.read_modelica(text), times, rtol=1e-9, **options)
 
 
 def values(body: str, name: str, before: str = "") -> float:
@@ -61,7 +61,7 @@ def test_a_damped_oscillator_moves_as_it_must() -> None:
 def test_parameters_stay_parameters() -> None:
     drive = gr.read_modelica(DRIVE).replace({"load.J": 4.0})
     assert drive.parameters["spring.d"].value == 1.0
-    moved = gr.simulate(drive, TIMES, sensitivities=["spring.c", "start(load.phi)"], compiled=False)
+    moved = gr.simulate(drive, TIMES, sensitivities=["spring.c", "start(load.phi)"])
     assert np.abs(moved["d(load.phi)"].values[-1]).min() > 1e-3
 
 
@@ -254,7 +254,7 @@ def test_if_equations_are_decided_or_become_conditions() -> None:
     """
     made = gr.read_modelica(model(body))
     assert "limit" not in made.parameters
-    result = gr.simulate(made, np.array([0.0, 0.5, 1.5]), compiled=False)
+    result = gr.simulate(made, np.array([0.0, 0.5, 1.5]))
     np.testing.assert_allclose(result["y"], [1.0, 1.0, 2.0])
     np.testing.assert_allclose(result["z"], [0.0, -0.5, 1.5], atol=1e-9)
     with pytest.raises(ModelError, match="'limit' was settled at 1 when the model was read"):
@@ -313,7 +313,7 @@ def test_names_that_python_would_not_take() -> None:
     'lambda' = 2 * 'a-b.start';
     """
     made = gr.read_modelica(model(body)).replace({"drive.start": 1.0})
-    result = gr.simulate(made, TIMES, compiled=False, rtol=1e-9, sensitivities=["drive.start", "start(parameters)"])
+    result = gr.simulate(made, TIMES, rtol=1e-9, sensitivities=["drive.start", "start(parameters)"])
     np.testing.assert_allclose(result["parameters"], np.exp(-TIMES), atol=1e-7)
     np.testing.assert_allclose(result["lambda"], 2 * TIMES, atol=1e-9)
 
@@ -322,7 +322,7 @@ def test_inputs_of_the_model_are_inputs() -> None:
     text = model("input Real u(start = 1.0); output Real y; Real x(start = 0.0); equation der(x) = u; y = 2 * x;")
     made = gr.read_modelica(text)
     assert list(made._content.inputs) == ["u"] and list(made._content.outputs) == ["y"]
-    result = gr.simulate(made, np.array([0.0, 1.0]), inputs={"u": 3.0}, compiled=False)
+    result = gr.simulate(made, np.array([0.0, 1.0]), inputs={"u": 3.0})
     assert float(result["y"][-1]) == pytest.approx(6.0)
 
 

@@ -169,7 +169,7 @@ end P;
 
 @pytest.mark.parametrize(("clause", "gain"), [("", 5.0), ("constrainedby B", 1.0)])
 def test_modifiers_of_a_component_with_a_constraining_clause_go_with_it(clause: str, gain: float) -> None:
-    run = gr.simulate(gr.read_modelica(PART.format(clause), name="P.M"), [0.0, 1.0], compiled=False)
+    run = gr.simulate(gr.read_modelica(PART.format(clause), name="P.M"), [0.0, 1.0])
     assert [float(run[n][0]) for n in ("c.b.y", "d.b.y")] == pytest.approx([2.0 * gain + 4.0, 10.0])
 
 
@@ -183,5 +183,5 @@ def test_modifiers_of_a_record_of_parameters_go_with_it() -> None:
     part = "model S replaceable parameter B1 b(k = 5) constrainedby B; Real y = b.k; end S;"
     used = "model A S c(redeclare parameter B2 b(m = 4)), d; end A; model M extends A; end M;"
     model = gr.read_modelica(f"package P {records} {part} {used} end P;", name="P.M")
-    run = gr.simulate(model, [0.0, 1.0], compiled=False)
+    run = gr.simulate(model, [0.0, 1.0])
     assert [float(run[n][0]) for n in ("c.y", "d.y")] == pytest.approx([1.0, 5.0])

@@ -430,7 +430,7 @@ def test_comparisons_in_smooth_at_equality() -> None:
         model("Real x; Real y; Real z; equation x = time - 0.5; y = smooth(0, if x > 0 then 1 / x else 0.0);"
               "z = smooth(0, if x <= 0 then 2.0 else 1.0);")
     )  # fmt: skip
-    run = gr.simulate(plant, np.array([0.0, 0.5, 1.0]), compiled=False)
+    run = gr.simulate(plant, np.array([0.0, 0.5, 1.0]))
     assert list(run.y.values) == [0.0, 0.0, 2.0] and list(run.z.values) == [2.0, 2.0, 1.0]
 
 
@@ -438,7 +438,7 @@ def test_slopes_of_parameters_are_carried_by_no_flow() -> None:
     body = (
         "parameter Real a = 1e-5; parameter Real b = 1e12; Real i; Real y; equation i = time; y = semiLinear(i, a, b);"
     )
-    run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]), compiled=False)
+    run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]))
     assert float(run.y[0]) == 0.0
 
 
@@ -469,7 +469,7 @@ end P;
 
 def test_lapack_of_what_is_known_before_a_run() -> None:
     read = gr.read_modelica(LAPACK.replace("{matrix}", "2"))
-    found = gr.simulate(read, [0.0, 1.0], compiled=False).isel(time=-1)
+    found = gr.simulate(read, [0.0, 1.0]).isel(time=-1)
     assert [float(found[n]) for n in ("x[1]", "x[2]", "info")] == pytest.approx([0.2, 0.6, 0.0])
     assert [float(found[n]) for n in ("v[1]", "v[2]", "w[1]", "w[2]")] == pytest.approx([1.0, 1.0, 3.0, -3.0])
     assert "k" not in read.parameters  # its value is in the eigenvalues
@@ -483,7 +483,7 @@ def test_linear_systems_of_functions_that_exports_do_not_bring() -> None:
       protected
         Real c[3] = 'Modelica.Math.Matrices.solve'({{1, v[1], v[1]^2}, {1, v[2], v[2]^2}, {1, v[3], v[3]^2}}, h);
       algorithm y := c[1] + c[2] * q + c[3] * q ^ 2; end 'head';"""
-    run = gr.simulate(gr.read_modelica(model("Real y; equation y = 'head'(time);", head)), [0.0, 2.0], compiled=False)
+    run = gr.simulate(gr.read_modelica(model("Real y; equation y = 'head'(time);", head)), [0.0, 2.0])
     assert [float(y) for y in run.y] == pytest.approx([10.0, 4.0])
     with pytest.raises(gr.ModelError, match=r"'Modelica.Math.Matrices.solve', which is supplied: .* is singular"):
         gr.read_modelica(model("Real y; equation y = 'head'(time);", head.replace("1.0, 3.0", "1.0, 1.0")))

@@ -91,7 +91,7 @@ def test_of_flat_text_the_variable_under_der_counts() -> None:
     text = "Real y(start = 0); Real x(start = 2); Real z(start = 7), g;"
     model = gr.read_modelica(flat(text, "der(x) = -y; y = x; z = g - x; 0 = g;"))
     assert model.start == {"x": 2.0}
-    result = gr.simulate(model, [0.0, 1.0], rtol=1e-9, compiled=False)
+    result = gr.simulate(model, [0.0, 1.0], rtol=1e-9)
     assert result["z"].values == pytest.approx(-2.0 * np.exp([0.0, -1.0]), abs=1e-7)
 
 
@@ -115,7 +115,7 @@ def test_two_starts_of_equal_confidence_are_told() -> None:
 def test_the_outermost_start_counts() -> None:
     pytest.importorskip("rumoca")
     model = gr.read_modelica(LEVELS)
-    first = gr.simulate(model, [0.0, 1.0], compiled=False).isel(time=0)
+    first = gr.simulate(model, [0.0, 1.0]).isel(time=0)
     begun = {name: float(first[f"{name}.a.T"]) for name in ("by_parameter", "by_start", "asked")}
     assert begun["by_parameter"] == pytest.approx(330.0)  # both T(start = T0), one T0 set further outside
     assert begun["by_start"] == pytest.approx(340.0)  # both set on the first level: the one under der()
@@ -129,14 +129,14 @@ def test_a_demanded_start_and_an_initial_equation_must_not_contradict_each_other
     body = f"parameter Real a = 1; Real x(start = 1, fixed = true); initial equation {initial};"
     model = gr.read_modelica(texts.model(f"{body} equation der(x) = -x;"))
     with pytest.raises(StructureError, match=r"The demanded starts x contradict .* Drop one of the demands"):
-        gr.simulate(model, [0.0, 1.0], compiled=False)
+        gr.simulate(model, [0.0, 1.0])
 
 
 @pytest.mark.parametrize("initial", ["x = 2", "x = a", "x = a + 1 - 1"])
 def test_what_is_demanded_twice_alike_holds(initial: str) -> None:
     body = f"parameter Real a = 2; Real x(start = 2, fixed = true); initial equation {initial};"
     model = gr.read_modelica(texts.model(f"{body} equation der(x) = -x;"))
-    assert float(gr.simulate(model, [0.0, 1.0], compiled=False).x[0]) == 2.0
+    assert float(gr.simulate(model, [0.0, 1.0]).x[0]) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -163,5 +163,5 @@ def test_states_without_starts_begin_where_preferred_variables_say() -> None:
         equation V = A * level; m = 1000 * V; u = 4 * (T - 273); U = m * u; der(m) = -1; der(U) = 0;"""
     model = gr.read_modelica(texts.model(body))
     for changed, temperature in (({}, 300.0), ({"T0": 310.0}, 310.0)):
-        run = gr.simulate(model.replace(changed), [0.0, 1.0], compiled=False)
+        run = gr.simulate(model.replace(changed), [0.0, 1.0])
         assert [float(run[n][0]) for n in ("m", "T")] == pytest.approx([1600.0, temperature])

@@ -109,16 +109,16 @@ def read(how: str, outside: str) -> gr.Model:
 def test_a_run_through_a_surface(how: str, smoothness: int) -> None:
     made = read(how, "LastTwoPoints")
     t = np.array([0.0, 0.3, 1.1, 2.4, 3.3, 4.1, 5.0])
-    y = gr.simulate(made, t, compiled=False, rtol=1e-9)["y"].values
+    y = gr.simulate(made, t, rtol=1e-9)["y"].values
     np.testing.assert_allclose(y, [looked_up(u, 0.2 + 0.3 * np.sin(u), smoothness, 2) for u in t], atol=1e-6)
     assert made.parameters["least[2]"].value == -1.0
 
 
 def test_leaving_a_table_without_extrapolation_fails_the_run() -> None:
     made = read("LinearSegments", "NoExtrapolation")
-    gr.simulate(made, np.array([0.0, 4.0]), compiled=False)
+    gr.simulate(made, np.array([0.0, 4.0]))
     with pytest.raises(gr.SimulationError, match=r"u1 stays between 0 and 4\.2"):
-        gr.simulate(made, np.array([0.0, 4.0, 4.5]), compiled=False)
+        gr.simulate(made, np.array([0.0, 4.0, 4.5]))
 
 
 def test_monotone_surfaces_are_refused() -> None:

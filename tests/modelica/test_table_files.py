@@ -166,7 +166,7 @@ def read(folder: Path, file: str, how: int = 1, outside: int = 1, start: float =
 @pytest.mark.parametrize("file", ["t.txt", "t.csv", "v7.mat"])
 def test_a_run_with_a_table_over_time(folder: Path, file: str) -> None:
     t = np.array([0.0, 0.5, 1.0, 2.0, 2.5, 4.0])
-    result = gr.simulate(read(folder, file, start=0.4, shift=0.5), t, compiled=False)
+    result = gr.simulate(read(folder, file, start=0.4, shift=0.5), t)
     late = np.interp(t - 0.5, ROWS[:, 0], ROWS[:, 1])
     np.testing.assert_allclose(result["y[1]"], np.where(t >= 0.4, late, 0.0), atol=1e-12)
     assert result["x"].values[3] == pytest.approx(1.75, abs=1e-6)
@@ -174,9 +174,9 @@ def test_a_run_with_a_table_over_time(folder: Path, file: str) -> None:
 
 def test_leaving_a_time_table_without_extrapolation(folder: Path) -> None:
     made = read(folder, "t.txt", outside=4)
-    gr.simulate(made, np.array([0.0, 2.5]), compiled=False)
+    gr.simulate(made, np.array([0.0, 2.5]))
     with pytest.raises(gr.SimulationError, match=r"the time of the table stays between 0 and 2\.5"):
-        gr.simulate(made, np.array([0.0, 2.0, 2.6]), compiled=False)
+        gr.simulate(made, np.array([0.0, 2.0, 2.6]))
 
 
 def test_the_refusal_names_the_file_and_the_line(folder: Path) -> None:

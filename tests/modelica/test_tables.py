@@ -80,7 +80,7 @@ equation
 
 def test_a_table_object_with_a_parameter_in_it() -> None:
     made = gr.read_modelica(model(BODY.replace("FILE", '"NoName"'), TABLE))
-    result = gr.simulate(made.replace({"k": 4.0}), np.array([0.0, 0.5, 2.0]), compiled=False)
+    result = gr.simulate(made.replace({"k": 4.0}), np.array([0.0, 0.5, 2.0]))
     np.testing.assert_allclose(result["y[1]"], [1.0, 2.0, 3.0])
     np.testing.assert_allclose(result["y[2]"], [0.0, 2.0, 4.0])
 

@@ -37,7 +37,7 @@ outputs = ["y"]
 
 [method]
 name = "OutputError"
-compiled = false
+compiled = true
 
 [study]
 kind = "monte-carlo"

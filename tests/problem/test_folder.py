@@ -10,6 +10,7 @@ from problem.folders import changed, write
 
 import grisaille as gr
 from grisaille.problem.creating import create, templates
+from grisaille.problem.methods import make_method
 from grisaille.problem.studies import at_values
 
 
@@ -18,7 +19,7 @@ def test_a_fit_from_a_folder_is_that_of_python(tmp_path: Path) -> None:
     assert problem.estimate == ("k", "start(level)") and problem.guess == {"k": 0.4} and problem.seed == 1
     data = gr.Experiment.from_csv(tmp_path / "data" / "run.csv", time="t", inputs=["inflow"], outputs=["y"])
     fitted = problem.fit()
-    directly = gr.fit(problem.model, data, ["k", "start(level)"], gr.OutputError(compiled=False), guess={"k": 0.4},
+    directly = gr.fit(problem.model, data, ["k", "start(level)"], gr.OutputError(), guess={"k": 0.4},
                       bounds={"k": (0.01, 10.0)})  # fmt: skip
     np.testing.assert_array_equal(fitted.estimate.theta, directly.estimate.theta)
     np.testing.assert_allclose(fitted.estimate.theta, [0.5, 1.5], rtol=1e-4)
@@ -79,11 +80,11 @@ def test_the_truth_of_a_study_is_in_the_model(tmp_path: Path) -> None:
     model = gr.load_problem(write(tmp_path)).model
     moved = at_values(model, {"k": 0.7, "scale(w)": 0.3, "start(level)": 2.0}, with_starts=True)
     assert moved.parameters["k"].value == 0.7
-    result = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, compiled=False)
+    result = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0})
     assert float(result["level"][0]) == 2.0
-    wide = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, realizations=1, seed=1, compiled=False)
-    once = gr.simulate(model, [0.0, 1.0], inputs={"inflow": 0.0}, parameters={"scale(w)": 0.3}, realizations=1, seed=1,
-                       compiled=False)  # fmt: skip
+    wide = gr.simulate(moved, [0.0, 1.0], inputs={"inflow": 0.0}, realizations=1, seed=1)
+    given = {"inputs": {"inflow": 0.0}, "parameters": {"scale(w)": 0.3}, "realizations": 1, "seed": 1}
+    once = gr.simulate(model, [0.0, 1.0], **given)
     np.testing.assert_allclose(wide["w"], once["w"])
 
 
@@ -118,3 +119,7 @@ def test_new_folders_overwrite_nothing(tmp_path: Path) -> None:
         create("two-tanks", tmp_path / "new")
     with pytest.raises(gr.DataError, match="there is no folder"):
         create("two-tank", tmp_path / "a" / "b")
+
+
+def test_folders_that_ask_for_interpreted_models_are_read() -> None:
+    assert make_method("OutputError", {"compiled": False, "rtol": 1e-7}, None) == gr.OutputError(rtol=1e-7)

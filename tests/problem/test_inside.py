@@ -110,14 +110,14 @@ def test_files_of_a_method_stay_inside(tmp_path: Path, way: Callable[[Path, Path
     folder, outside = write(tmp_path / "tank"), tmp_path / "x.json"
     outside.write_text("{}")
     name = way(folder, outside)
-    write(folder, changed('name = "OutputError"\ncompiled = false', f'name = "SimulatedPEM"\ncheckpoint = "{name}"'))
+    write(folder, changed('name = "OutputError"\ncompiled = true', f'name = "SimulatedPEM"\ncheckpoint = "{name}"'))
     (finding,) = lint(folder).errors
     assert finding.place == "method.checkpoint" and repr(name) in finding.message
     assert outside.read_text() == "{}"
 
 
 def test_files_of_a_method_are_named_from_the_folder_on(tmp_path: Path) -> None:
-    folder = write(tmp_path / "tank", changed('name = "OutputError"\ncompiled = false',
+    folder = write(tmp_path / "tank", changed('name = "OutputError"\ncompiled = true',
                                               'name = "SimulatedPEM"\ncheckpoint = "search.json"'))  # fmt: skip
     assert gr.load_problem(folder).method.checkpoint == str(folder / "search.json")
 

@@ -122,7 +122,7 @@ def test_disturbances_lead_the_states(visit: Any, tmp_path: Path) -> None:
         equations = [gr.der(h) == rain - leak + gust, leak == k * h]
 
     t = np.linspace(0, 10, 41)
-    run = gr.simulate(Level(), t, realizations=1, seed=3, noise=True, compiled=False)
+    run = gr.simulate(Level(), t, realizations=1, seed=3, noise=True)
     data = gr.Experiment(t, {}, {"y": run["y"].values[0]}, name="walk", unit="h")
     page = visit(gr.fit(Level(), data, ["k"], gr.KalmanML()).report(tmp_path / "level.html"))
     page.get_by_role("tab", name="States").click()

@@ -26,12 +26,12 @@ def test_water_in_equilibrium() -> None:
     """Saturation at the normal boiling point, and the model's formula against NumPy's."""
     assert nylon.saturation_pressure(373.124) == pytest.approx(101325.0, rel=2e-3)
     model = nylon.NylonReactor(T=544.15)
-    run = gr.simulate(model, [0.0, 0.1], inputs={"P_W": 760.0}, compiled=False)
+    run = gr.simulate(model, [0.0, 0.1], inputs={"P_W": 760.0})
     assert float(run["W_eq"][0]) == pytest.approx(nylon.equilibrium_water(760.0, 544.15), rel=1e-12)
 
 
 def test_mass_balance_closes() -> None:
-    run = gr.simulate(nylon.NylonReactor(), np.linspace(0.0, 1.0, 5), inputs={"P_W": 152.0}, compiled=False)
+    run = gr.simulate(nylon.NylonReactor(), np.linspace(0.0, 1.0, 5), inputs={"P_W": 152.0})
     total = 155.23 * run["L"] + 115.15 * run["C"] + 58.10 * run["A"] + 18.02 * run["W"]
     np.testing.assert_allclose(total, 1e6, rtol=1e-12)
     np.testing.assert_allclose(run["C"] - run["A"], run["C"][0] - run["A"][0], rtol=1e-9)

@@ -26,7 +26,7 @@ class Decay(gr.Model):
 def fit() -> gr.Fit:
     t = np.linspace(0.0, 3.0, 16)
     y = 4 * np.exp(-0.7 * t) + 0.01 * np.random.default_rng(3).standard_normal(16)
-    return gr.fit(Decay(), gr.Experiment(t, {}, {"level": y}), ["rate"], gr.OutputError(compiled=False))
+    return gr.fit(Decay(), gr.Experiment(t, {}, {"level": y}), ["rate"], gr.OutputError())
 
 
 def test_names_complete(fit: gr.Fit) -> None:

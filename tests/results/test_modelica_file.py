@@ -21,17 +21,13 @@ def drive(source: Path | str) -> gr.Model:
 
 
 def fitted(model: gr.Model, names: list[str], runs: str = "A", **options: object) -> gr.Fit:
-    output, *_ = (
-        gr.simulate(model, TIMES[:2], compiled=False).data_vars
-        if not model._content.outputs
-        else model._content.outputs
-    )
+    output, *_ = gr.simulate(model, TIMES[:2]).data_vars if not model._content.outputs else model._content.outputs
     data = []
     for k, name in enumerate(runs):
         inputs = {n: np.sin(TIMES) for n in model._content.inputs}
-        y = gr.simulate(model, TIMES, inputs=inputs, compiled=False)[output].values + NOISE[k]
+        y = gr.simulate(model, TIMES, inputs=inputs)[output].values + NOISE[k]
         data.append(gr.Experiment(TIMES, inputs, {output: y}, name=name))
-    return gr.fit(model, data, names, method=gr.OutputError(compiled=False), **options)
+    return gr.fit(model, data, names, method=gr.OutputError(), **options)
 
 
 @pytest.fixture
@@ -138,7 +134,7 @@ def test_entries_of_arrays_and_quoted_names(tmp_path: Path) -> None:
     assert again.parameters["cells[3].k"].value == 3.0 and again.parameters["w[1]"].value == 1.0
     text = (tmp_path / "ChainFitted.mo").read_text()
     assert "extends Plant.Chain(" in text and "cells(k = {1.0, " in text and "'gain/2' = " in text
-    before, after = (gr.simulate(m, TIMES, compiled=False)["cells[3].x"].values for m in (fit.model, again))
+    before, after = (gr.simulate(m, TIMES)["cells[3].x"].values for m in (fit.model, again))
     np.testing.assert_array_equal(before, after)
 
 

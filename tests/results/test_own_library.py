@@ -24,12 +24,12 @@ def room() -> gr.Model:
 
 @pytest.fixture(scope="module")
 def record(room: gr.Model) -> gr.Experiment:
-    measured = gr.simulate(room.replace(TRUE), TIMES, compiled=False)["indoor"].values
+    measured = gr.simulate(room.replace(TRUE), TIMES)["indoor"].values
     noise = 0.02 * np.random.default_rng(6).normal(size=len(TIMES))
     return gr.Experiment(TIMES, outputs={"indoor": measured + noise}, name="day")
 
 
-@pytest.mark.parametrize("method", [gr.OutputError(compiled=False), gr.KalmanML(compiled=False)])
+@pytest.mark.parametrize("method", [gr.OutputError(), gr.KalmanML()])
 def test_there_and_back(room: gr.Model, record: gr.Experiment, method: object, tmp_path: Path) -> None:
     fit = gr.fit(room, record, list(TRUE), method=method)
     for name, value in TRUE.items():
@@ -38,6 +38,6 @@ def test_there_and_back(room: gr.Model, record: gr.Experiment, method: object, t
     again = gr.read_modelica(file, path=[LIBRARY])
     for name in TRUE:
         assert again.parameters[name].value == float(fit[name])
-    before, after = (gr.simulate(m, TIMES, compiled=False)["air.T"].values for m in (fit.model, again))
+    before, after = (gr.simulate(m, TIMES)["air.T"].values for m in (fit.model, again))
     np.testing.assert_array_equal(before, after)
     assert "boiler(data(P = " in file.read_text() and type(method).__name__ in file.read_text()

@@ -44,7 +44,7 @@ def static_fit() -> gr.Fit:
     u = np.linspace(0, 1, 12)
     record = gr.Experiment(inputs={"u": u}, outputs={"y": 1 + u + 0.1 * np.cos(9 * u)})
     joint = gr.MultivariateNormal(["p", "q"], [1.0, 1.0], [[1.0, 0.1], [0.1, 1.0]])
-    return gr.fit(Line(), record, ["p", "q"], gr.OutputError(compiled=False), priors=[joint])
+    return gr.fit(Line(), record, ["p", "q"], gr.OutputError(), priors=[joint])
 
 
 def fitted(method: object) -> gr.Fit:
@@ -53,9 +53,9 @@ def fitted(method: object) -> gr.Fit:
 
 FITS = {
     "static, joint prior": static_fit,
-    "output error": lambda: fitted(gr.OutputError(compiled=False, loss="huber")),
-    "likelihood": lambda: fitted(gr.KalmanML(compiled=False)),
-    "ensemble": lambda: fitted(gr.SimulatedPEM(realizations=8, compiled=False)),
+    "output error": lambda: fitted(gr.OutputError(loss="huber")),
+    "likelihood": lambda: fitted(gr.KalmanML()),
+    "ensemble": lambda: fitted(gr.SimulatedPEM(realizations=8)),
     "trajectories": lambda: fitted(gr.Collocation()),
 }
 
@@ -95,11 +95,11 @@ def test_a_loaded_fit_pickles_and_a_pickled_one_saves(fit: gr.Fit, tmp_path: Pat
 
 
 def test_a_pickled_fit_goes_on() -> None:
-    fit = fitted(gr.KalmanML(compiled=False))
+    fit = fitted(gr.KalmanML())
     back = pickle.loads(pickle.dumps(fit))
     assert back.states("B").equals(fit.states("B"))
     assert back.profile("a", points=3).interval == fit.profile("a", points=3).interval
-    assert gr.fit(Leaky(), data("A", 1), ["a"], gr.KalmanML(compiled=False), guess=back).converged
+    assert gr.fit(Leaky(), data("A", 1), ["a"], gr.KalmanML(), guess=back).converged
 
 
 def test_a_fit_goes_to_another_process_and_back() -> None:
@@ -112,7 +112,7 @@ def test_a_fit_goes_to_another_process_and_back() -> None:
 
 def test_a_criterion_at_given_values_pickles() -> None:
     """States are computed where they are asked for."""
-    found = gr.evaluate(Leaky(), [data("A", 1), data("B", 2)], gr.KalmanML(compiled=False), {"a": 0.6})
+    found = gr.evaluate(Leaky(), [data("A", 1), data("B", 2)], gr.KalmanML(), {"a": 0.6})
     back = pickle.loads(pickle.dumps(found))
     assert str(back) == str(found) and np.array_equal(back.residuals, found.residuals)
     assert all(back.states[name].equals(states) for name, states in found.states.items())

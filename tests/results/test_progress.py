@@ -143,9 +143,9 @@ class Tank(gr.Model):
 
 
 METHODS = {
-    "KalmanML": gr.KalmanML(compiled=False, substeps=2),
-    "OutputError": gr.OutputError(compiled=False),
-    "SimulatedPEM": gr.SimulatedPEM(realizations=64, compiled=False),
+    "KalmanML": gr.KalmanML(substeps=2),
+    "OutputError": gr.OutputError(),
+    "SimulatedPEM": gr.SimulatedPEM(realizations=64),
     "Collocation": gr.Collocation(),
 }
 
@@ -160,8 +160,6 @@ def test_every_estimator_says_what_makes_it_long(name, monkeypatch):
     assert words[0].startswith("31 samples") and words[0].endswith("2 unknowns")
     assert words[1].endswith("fewer samples for a first look, experiment.resample(0.1)")
     assert 10 < cost.evaluations < 200
-    if name != "Collocation":
-        assert "interpreted steps" in words[0] and f"gr.{name}(compiled=True)" in words[1]
     if name == "KalmanML":
         assert "2 steps between samples on average, 2 at most" in words[0]
     if name == "SimulatedPEM":
@@ -196,12 +194,12 @@ def test_a_fit_on_a_terminal_that_takes_long(monkeypatch):
     monkeypatch.setattr(Shown.__init__, "__kwdefaults__", Shown.__init__.__kwdefaults__ | {"clock": tick})
     times = np.linspace(0.0, 10.0, 21)
     data = gr.Experiment(times, {}, {"y": 2.0 + 0.1 * np.sin(times)})
-    gr.fit(Tank(), data, ["k"], gr.OutputError(compiled=False))
+    gr.fit(Tank(), data, ["k"], gr.OutputError())
     said = stream.getvalue()
-    assert "This fit will take about" in said and "s each (21 samples, interpreted steps, 1 unknown)." in said
+    assert "This fit will take about" in said and "s each (21 samples, 1 unknown)." in said
     assert said.endswith(" \r")
     stream.truncate(0)
-    gr.fit(Tank(), data, ["k"], gr.OutputError(compiled=False), progress=False)
+    gr.fit(Tank(), data, ["k"], gr.OutputError(), progress=False)
     assert stream.getvalue().strip("\0") == ""
 
 

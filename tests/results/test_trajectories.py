@@ -38,7 +38,7 @@ def record() -> gr.Experiment:
     """With a gap of rows, and one of values."""
     hours = 0.5 * np.arange(60)
     outside = 8 + 4 * np.sin(hours / 4)
-    run = gr.simulate(Zone(), hours, {"outside": outside}, realizations=1, seed=2, noise=True, compiled=False)
+    run = gr.simulate(Zone(), hours, {"outside": outside}, realizations=1, seed=2, noise=True)
     frame = pd.DataFrame({"outside": outside, "y": run["y"].values[0]}, index=STAMPS)
     frame.loc[STAMPS[20:26], "y"] = np.nan
     kept = frame.drop(STAMPS[40:46])

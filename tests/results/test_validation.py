@@ -49,7 +49,7 @@ OTHER = record(9.0, HEAT[::-1].copy(), name="B")
 
 @pytest.fixture(scope="module")
 def fit() -> gr.Fit:
-    return gr.fit(Room(), RUN.split(0.6)[0], ["R", "C", "start(T)"], gr.OutputError(compiled=False))
+    return gr.fit(Room(), RUN.split(0.6)[0], ["R", "C", "start(T)"], gr.OutputError())
 
 
 def test_the_rest_of_the_record(fit: gr.Fit) -> None:
@@ -94,7 +94,7 @@ def test_open_noise_is_that_of_the_fit() -> None:
     class Open(Room):
         y = gr.Output(Room.T)
 
-    fit = gr.fit(Open(), RUN.split(0.6)[0], ["R", "C", "start(T)"], gr.OutputError(compiled=False))
+    fit = gr.fit(Open(), RUN.split(0.6)[0], ["R", "C", "start(T)"], gr.OutputError())
     found = fit.validate(OTHER)
     assert found.table.loc["y", "rms"] < 0.12 and any(v.test == "size" for v in found.diagnosis.verdicts)
 
@@ -138,7 +138,7 @@ def test_estimates_beyond_the_declared_bounds_can_be_asked_about(method) -> None
 
 @pytest.fixture(scope="module")
 def fitted() -> gr.Fit:
-    return gr.fit(Gains(), record(15.0, HEAT, 0.3), ["R", "C"], gr.KalmanML(compiled=False))
+    return gr.fit(Gains(), record(15.0, HEAT, 0.3), ["R", "C"], gr.KalmanML())
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_output_error_simulates_whatever_is_asked(fit: gr.Fit) -> None:
 
 
 def test_collocation_is_simulated_and_refuses_horizons() -> None:
-    fit = gr.fit(Room(), record(15.0, HEAT), ["R"], gr.Collocation(compiled=False))
+    fit = gr.fit(Room(), record(15.0, HEAT), ["R"], gr.Collocation())
     assert fit.validate(OTHER).horizons == ("simulation",) and "% (smoothed)" in str(fit)
     with pytest.raises(gr.EstimationError, match="some samples before come with"):
         fit.validate(OTHER, horizon=5)

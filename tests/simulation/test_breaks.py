@@ -21,7 +21,7 @@ class Sum(gr.Model):
 def total(function, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = gr.simulate(Sum(), [0.0, 100.0], inputs={"u": function}, compiled=False, **given)
+        run = gr.simulate(Sum(), [0.0, 100.0], inputs={"u": function}, **given)
     return float(run.x[-1])
 
 
@@ -49,10 +49,10 @@ def test_breaks_find_what_a_scan_does_not(width):
 
 def test_narrow_features_are_told():
     with pytest.warns(UserWarning, match=r"Input 'u' has a feature near t = 37.1.* breaks="):
-        gr.simulate(Sum(), [0.0, 100.0], inputs={"u": lambda t: float(37.123 < t < 37.133)}, compiled=False)
+        gr.simulate(Sum(), [0.0, 100.0], inputs={"u": lambda t: float(37.123 < t < 37.133)})
 
 
 def test_breaks_are_instants():
     for wrong in (["a"], [np.nan], [[1.0, 2.0]]):
         with pytest.raises(DataError, match="breaks is"):
-            gr.simulate(Sum(), [0.0, 1.0], inputs={"u": 1.0}, breaks=wrong, compiled=False)
+            gr.simulate(Sum(), [0.0, 1.0], inputs={"u": 1.0}, breaks=wrong)

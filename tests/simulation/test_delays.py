@@ -66,9 +66,8 @@ def slopes(hold: str, tau: float, h: float = 1e-4) -> np.ndarray:
 @pytest.mark.parametrize("method", ["explicit", "implicit", "frozen-explicit", "frozen-implicit"])
 def test_values_and_derivatives_are_those_of_the_convolution(hold: str, tau: float, method: str) -> None:
     run = gr.simulate(
-        Lag(), T, inputs={"u": U}, hold=hold, parameters={"tau": tau}, sensitivities=["tau"], method=method, rtol=1e-9,
-        compiled=False if method == "explicit" else None,
-    )  # fmt: skip
+        Lag(), T, inputs={"u": U}, hold=hold, parameters={"tau": tau}, sensitivities=["tau"], method=method, rtol=1e-9
+    )
     assert run["x"].values == pytest.approx(convolved(hold, tau), abs=3e-8)
     assert run["d(x)"].values[:, 0] == pytest.approx(slopes(hold, tau), abs=1e-6)
 

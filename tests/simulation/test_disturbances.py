@@ -14,9 +14,6 @@ from scipy.integrate import quad
 import grisaille as gr
 from grisaille import der, spectra
 
-INTERPRETED = {"compiled": False}
-FORMS = [pytest.param(True, marks=pytest.mark.compiled), False]
-
 
 def gain(num: list[float], den: list[float]) -> Callable[[float], float]:
     return lambda o: float(abs(np.polyval(num, 1j * o) / np.polyval(den, 1j * o)) ** 2)
@@ -74,7 +71,7 @@ def sampled(spectrum: spectra.Spectrum, times: np.ndarray, count: int, seed: int
         equations = [y == w]
 
     step = float(np.diff(times).max())
-    return gr.simulate(Heard(), times, realizations=count, seed=seed, step=step, **INTERPRETED).y.values / 0.7
+    return gr.simulate(Heard(), times, realizations=count, seed=seed, step=step).y.values / 0.7
 
 
 def assert_covariance(paths: np.ndarray, theory: np.ndarray) -> None:
@@ -122,7 +119,7 @@ class Vector(gr.Model):
 @pytest.mark.parametrize("between", ["linear", "exact"])
 def test_vectors_keep_their_cross_covariance_inside_a_cell(between):
     """One cell of 1 s: ∫∫ R = 2v/b² (b − 1 + e^{−b}) for the process, v (1 + e^{−b})/2 for lines; times D Dᵀ."""
-    run = gr.simulate(Vector(), [0.0, 1.0], realizations=1500, step=1.0, rtol=1e-2, between=between, **INTERPRETED)
+    run = gr.simulate(Vector(), [0.0, 1.0], realizations=1500, step=1.0, rtol=1e-2, between=between)
     b, v, fade = 4.0, 2.0, np.exp(-4.0)
     size = 2 * v / b**2 * (b - 1 + fade) if between == "exact" else v * (1 + fade) / 2
     assert_covariance(np.stack([run.x1[:, -1], run.x2[:, -1]], axis=1), size * np.array([[1.0, -1.6], [-1.6, 4.0]]))
@@ -139,11 +136,10 @@ class Several(gr.Model):
     equations = [der(x) == -x + w[0] * w[1] + v[0] * v[1] * y, der(y) == -b * y + e * w[2] + x]
 
 
-@pytest.mark.parametrize("compiled", FORMS)
-def test_sensitivities_with_several_correlated_disturbances(compiled):
+def test_sensitivities_with_several_correlated_disturbances():
     names = {"r": 0.6, "q": -0.3, "b": 3.0, "d": 0.4, "s": 0.8, "scale(e)": 1.0, "scale(w[1])": 1.0}
     times = np.linspace(0.0, 1.0, 4)
-    given = {"realizations": 20, "step": 0.1, "rtol": 1e-3, "reduce": ["mean", "variance"], "compiled": compiled}
+    given = {"realizations": 20, "step": 0.1, "rtol": 1e-3, "reduce": ["mean", "variance"]}
     found = gr.simulate(Several(), times, sensitivities=list(names), **given)
     for k, (name, value) in enumerate(names.items()):
         ends = [gr.simulate(Several(), times, parameters={name: value + h}, **given) for h in (1e-5, -1e-5)]

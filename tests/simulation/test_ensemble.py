@@ -20,8 +20,6 @@ from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensembl
 from grisaille.simulation.ensembles.grid import make_grid
 from grisaille.simulation.posing import pose
 
-INTERPRETED = {"compiled": False}
-FORMS = [pytest.param(True, marks=pytest.mark.compiled), False]
 TIMES = np.linspace(0, 1, 11)
 PENDULUM = {"inputs": {"u": 0.5}, "step": 0.02, "seed": 3}
 
@@ -49,21 +47,13 @@ def pendulum(**changes):
     return gr.simulate(Pendulum(), TIMES, **(PENDULUM | {"realizations": 7} | changes))
 
 
-@pytest.mark.parametrize("compiled", FORMS)
-def test_the_disturbance_is_the_sampled_path_to_the_last_bit(compiled):
-    run = pendulum(compiled=compiled)
+def test_the_disturbance_is_the_sampled_path_to_the_last_bit():
+    run = pendulum()
     assert run.w.dims == ("realization", "time") and run.attrs["completed"] == 1
     process = build_process(["w"], [gr.spectra.resonance(frequency=4.0, damping=0.1)], [0.6])
     grid = make_grid(TIMES, np.zeros(0), 0.02)
     states = sample_path(process, grid.points, 3, 7)[:, grid.kept]
     np.testing.assert_array_equal(run.w, multiply(process.C, states)[..., 0])
-
-
-@pytest.mark.compiled
-def test_compiled_equals_interpreted():
-    native, twin = (pendulum(compiled=c, sensitivities=["k", "scale(w)"]) for c in (True, False))
-    for name in native:
-        np.testing.assert_allclose(native[name], twin[name], rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.compiled
@@ -76,15 +66,8 @@ def test_nothing_depends_on_threads_or_on_the_number_of_realizations():
         np.testing.assert_array_equal(one[name], two[name])
 
 
-def test_interpreted_ensembles_do_not_depend_on_their_size(monkeypatch):
-    many = pendulum(realizations=9, **INTERPRETED)
-    monkeypatch.setattr("grisaille.compilation.batch_interpreted.BLOCK", 4)
-    np.testing.assert_array_equal(pendulum(realizations=9, **INTERPRETED).phi, many.phi)
-    np.testing.assert_array_equal(pendulum(realizations=2, **INTERPRETED).phi, many.phi[:2])
-
-
 def test_innovations_are_common_to_all_parameter_values():
-    given = {"realizations": 4, "step": 0.1, **INTERPRETED}
+    given = {"realizations": 4, "step": 0.1}
     plain, louder = (gr.simulate(Driven(), TIMES, parameters={"s": s}, **given) for s in (0.8, 1.6))
     np.testing.assert_array_equal(louder.w, 2 * plain.w)
     scaled = gr.simulate(Driven(), TIMES, parameters={"scale(w)": 1.6}, **given)
@@ -94,18 +77,17 @@ def test_innovations_are_common_to_all_parameter_values():
 
 
 def test_antithetic_pairs_mirror_each_other():
-    given = {"realizations": 6, "step": 0.1, **INTERPRETED}
+    given = {"realizations": 6, "step": 0.1}
     run = gr.simulate(Linear(), TIMES, antithetic=True, **given)
     np.testing.assert_array_equal(run.w[1::2], -run.w[::2])
     np.testing.assert_allclose(run.x[1::2], -run.x[::2], rtol=1e-12)
     np.testing.assert_array_equal(run.w[::2], gr.simulate(Linear(), TIMES, **given).w[::2])
 
 
-@pytest.mark.parametrize("compiled", FORMS)
-def test_statistics_are_those_of_the_trajectories(compiled):
-    kept = pendulum(realizations=70, compiled=compiled)
-    found = pendulum(realizations=70, compiled=compiled, reduce=["mean", "variance", "quantiles"])
-    mean = pendulum(realizations=70, compiled=compiled, reduce="mean")
+def test_statistics_are_those_of_the_trajectories():
+    kept = pendulum(realizations=70)
+    found = pendulum(realizations=70, reduce=["mean", "variance", "quantiles"])
+    mean = pendulum(realizations=70, reduce="mean")
     assert set(mean.phi.dims) == {"time"} and mean.attrs["reduce"] == "mean"
     levels = found["quantile"].values
     for name in ("phi", "tension", "w"):
@@ -118,7 +100,7 @@ def test_statistics_are_those_of_the_trajectories(compiled):
 
 
 def test_quantiles_in_slabs_are_the_same(monkeypatch):
-    given = {"realizations": 20, "reduce": ["variance", "quantiles"], **INTERPRETED}
+    given = {"realizations": 20, "reduce": ["variance", "quantiles"]}
     whole = pendulum(**given)
     monkeypatch.setattr("grisaille.simulation.ensembles.ensemble.HELD", 20 * 8 * 3)
     for between in ("linear", "spline"):
@@ -134,7 +116,7 @@ def test_quantiles_in_slabs_are_the_same(monkeypatch):
 def test_mean_and_variance_of_a_linear_model_agree_with_theory():
     """dP/dt = A P + P Aᵀ + W for the model with its filter; margins are five Monte Carlo deviations."""
     times, count = np.array([0.0, 0.3, 1.0, 3.0]), 3000
-    run = gr.simulate(Linear(), times, start={"x": 1.0}, realizations=count, reduce=["mean", "variance"], **INTERPRETED)
+    run = gr.simulate(Linear(), times, start={"x": 1.0}, realizations=count, reduce=["mean", "variance"])
     A = np.array([[-0.7, 0.8], [0.0, -2.0]])
     W, start = np.diag([0.0, 4.0]), np.diag([0.0, 1.0])
     exact = []
@@ -195,7 +177,7 @@ class Centre(gr.Model):
 
 
 def test_paths_are_the_same_before_and_after_index_reduction():
-    given = {"realizations": 5, "step": 0.05, "rtol": 1e-9, **INTERPRETED}
+    given = {"realizations": 5, "step": 0.05, "rtol": 1e-9}
     reduced, plain = (gr.simulate(m(), TIMES, **given) for m in (Rigid, OneBody))
     assert reduced.attrs["index"] == 3 and plain.attrs["index"] == 0
     np.testing.assert_array_equal(reduced.w, plain.w)
@@ -206,7 +188,7 @@ def test_paths_are_the_same_before_and_after_index_reduction():
 def test_a_differentiated_disturbance_gives_the_same_paths_as_the_grid_is_refined():
     differences = []
     for step in (0.1, 0.05, 0.025):
-        given = {"realizations": 4, "step": step, **INTERPRETED}
+        given = {"realizations": 4, "step": step}
         moving, centre = (gr.simulate(m(), np.linspace(0, 2, 5), **given) for m in (Moving, Centre))
         np.testing.assert_array_equal(moving.w, centre.w)
         np.testing.assert_allclose(moving.x2 - moving.x1, moving.w, atol=1e-12)
@@ -217,7 +199,7 @@ def test_a_differentiated_disturbance_gives_the_same_paths_as_the_grid_is_refine
 
 
 def test_starts_that_depend_on_the_disturbance_are_differentiated_too():
-    given = {"realizations": 3, "step": 0.1, "sensitivities": ["scale(w)"], **INTERPRETED}
+    given = {"realizations": 3, "step": 0.1, "sensitivities": ["scale(w)"]}
     found = gr.simulate(Moving(), TIMES, **given)
     ends = [gr.simulate(Moving(), TIMES, parameters={"scale(w)": 0.5 + e}, **given) for e in (1e-4, -1e-4)]
     for name in ("x1", "v2", "f"):
@@ -228,9 +210,8 @@ def test_starts_that_depend_on_the_disturbance_are_differentiated_too():
 NAMES = ["a", "b", "c", "s", "scale(w)", "start(x)"]
 
 
-@pytest.mark.parametrize("compiled", FORMS)
-def test_sensitivities_of_mean_and_variance(compiled):
-    given = {"realizations": 33, "step": 0.05, "rtol": 1e-4, "compiled": compiled, "reduce": ["mean", "variance"]}
+def test_sensitivities_of_mean_and_variance():
+    given = {"realizations": 33, "step": 0.05, "rtol": 1e-4, "reduce": ["mean", "variance"]}
     found = gr.simulate(Driven(), TIMES, sensitivities=NAMES, **given)
     assert found["d(x_mean)"].dims == ("time", "parameter")
     values = {"a": 0.7, "b": 2.0, "c": 1.5, "s": 0.8, "scale(w)": 0.8, "start(x)": 0.5}
@@ -256,7 +237,7 @@ def test_times_and_inputs_need_not_be_regular():
 
     times = np.array([0.0, 0.13, 0.5, 0.51, 1.7])
     held = (np.array([0.0, 0.3, 1.0]), np.array([1.0, -2.0, 4.0]))
-    run = gr.simulate(Fed(), times, inputs={"u": held}, realizations=3, step=0.1, **INTERPRETED)
+    run = gr.simulate(Fed(), times, inputs={"u": held}, realizations=3, step=0.1)
     exact = np.interp(times, [0, 0.3, 1.0, 1.7], [0, 0.3, 0.3 - 1.4, -1.1 + 2.8])
     np.testing.assert_allclose(run.x2, np.broadcast_to(exact, (3, 5)), atol=1e-13)
     np.testing.assert_array_equal(run.u[0], [1, 1, -2, -2, 4])
@@ -273,7 +254,7 @@ def test_correlated_disturbances_and_vectors():
         x = gr.Variable(0.0)
         equations = [der(x) == w[0] - w[1] + e]
 
-    given = {"realizations": 4000, "step": 0.5, "reduce": ["mean"], **INTERPRETED}
+    given = {"realizations": 4000, "step": 0.5, "reduce": ["mean"]}
     times = np.array([0.0, 0.5])
     kept = gr.simulate(Pair(), times, **(given | {"reduce": None, "rtol": 1e-2}))
     last = kept.isel(time=-1)
@@ -293,10 +274,9 @@ class Explosive(gr.Model):
     equations = [der(x) == x**2 + w - 0.5]
 
 
-@pytest.mark.parametrize("compiled", FORMS)
-def test_realizations_that_blow_up_are_reported_and_never_averaged(compiled):
+def test_realizations_that_blow_up_are_reported_and_never_averaged():
     times = np.linspace(0, 3, 31)
-    given = {"realizations": 40, "step": 0.1, "rtol": 1e-2, "compiled": compiled}
+    given = {"realizations": 40, "step": 0.1, "rtol": 1e-2}
     with pytest.raises(SimulationError, match=r"of 40 realizations became infinite.*strict=False") as caught:
         gr.simulate(Explosive(), times, **given)
     kept = caught.value.partial
@@ -321,7 +301,7 @@ class Loop(gr.Model):
 
 
 def test_implicit_models_see_the_same_paths_and_give_exact_derivatives():
-    given = {"realizations": 3, "step": 0.1, "rtol": 1e-7, **INTERPRETED}
+    given = {"realizations": 3, "step": 0.1, "rtol": 1e-7}
     times = np.linspace(0, 0.5, 3)
     run = gr.simulate(Loop(), times, sensitivities=["b", "scale(w)"], **given)
     process = build_process(["w"], [gr.spectra.lowpass(bandwidth=2.0)], [0.4])
@@ -337,7 +317,7 @@ def test_implicit_models_see_the_same_paths_and_give_exact_derivatives():
 
 
 def test_fused_and_implicit_engines_agree():
-    given = {"realizations": 2, "step": 0.1, "rtol": 1e-8, **INTERPRETED}
+    given = {"realizations": 2, "step": 0.1, "rtol": 1e-8}
     fused, implicit = (gr.simulate(Driven(), TIMES[:6], method=m, **given) for m in ("auto", "frozen-implicit"))
     assert "implicit" in implicit.attrs["solver"] and "fused" in fused.attrs["solver"]
     np.testing.assert_allclose(implicit.x, fused.x, rtol=1e-6)
@@ -357,11 +337,11 @@ def test_models_without_derivatives():
             yield from super().equations()
             yield self.z + self.z**3 == self.w
 
-    run = gr.simulate(Formula(), TIMES, realizations=3, sensitivities=["scale(w)"], **INTERPRETED)
+    run = gr.simulate(Formula(), TIMES, realizations=3, sensitivities=["scale(w)"])
     np.testing.assert_allclose(run.y, 3 * run.w + TIMES, rtol=1e-14)
     np.testing.assert_allclose(run["d(y)"][..., 0], 1.5 * run.w, rtol=1e-12)
     with pytest.raises(ModelError, match="z must be found by iteration"):
-        gr.simulate(Iterated(), TIMES, realizations=3, **INTERPRETED)
+        gr.simulate(Iterated(), TIMES, realizations=3)
 
 
 def test_stiff_models_go_to_the_implicit_method():
@@ -370,7 +350,7 @@ def test_stiff_models_go_to_the_implicit_method():
         w = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0))
         equations = [der(x) == -x + w, der(y) == -1e5 * (y - x)]
 
-    run = gr.simulate(Stiff(), [0.0, 0.1, 0.2], realizations=2, step=0.1, rtol=1e-4, **INTERPRETED)
+    run = gr.simulate(Stiff(), [0.0, 0.1, 0.2], realizations=2, step=0.1, rtol=1e-4)
     assert "implicit" in run.attrs["solver"]
     np.testing.assert_allclose(run.y, run.x, atol=1e-3)
 
@@ -378,7 +358,7 @@ def test_stiff_models_go_to_the_implicit_method():
 @pytest.mark.parametrize("between", ["spline", "exact"])
 def test_between_grid_points(between):
     """All meet on the grid; between its points they differ by what the grid leaves open, which shrinks with it."""
-    given = {"realizations": 3, **INTERPRETED}
+    given = {"realizations": 3}
     for model, ratio in ((Linear, 0.8 if between == "exact" else 0.9),):
         gaps = []
         for step in (0.1, 0.025):
@@ -392,7 +372,7 @@ def test_other_output_times_see_the_same_exact_paths():
     """Refined, uneven, longer: common instants agree, w to rounding and x to what the steps in between leave."""
     fine = np.linspace(0, 1, 41)
     others = {"refined": fine, "uneven": np.sort([*TIMES, 0.03, 0.371, 0.86]), "longer": np.append(TIMES, [1.5, 2.0])}
-    given = {"realizations": 3, "between": "exact", "rtol": 1e-5, "step": 0.1, **INTERPRETED}
+    given = {"realizations": 3, "between": "exact", "rtol": 1e-5, "step": 0.1}
     coarse = gr.simulate(Linear(), TIMES, **given)
     for name, times in others.items():
         run = gr.simulate(Linear(), times, **given)
@@ -405,7 +385,7 @@ def test_other_output_times_see_the_same_exact_paths():
 
 
 def test_the_default_lattice_does_not_depend_on_output_times():
-    given = {"realizations": 2, "between": "exact", "rtol": 1e-3, **INTERPRETED}
+    given = {"realizations": 2, "between": "exact", "rtol": 1e-3}
     coarse, fine = (gr.simulate(Linear(), np.linspace(0, 1, n), **given) for n in (3, 9))
     np.testing.assert_allclose(fine.w[:, ::4], coarse.w, rtol=1e-9, atol=1e-9)
 
@@ -419,7 +399,7 @@ def test_vectors_at_instants_between_points_keep_their_covariance():
         equations = [der(x) == w[0] + w[1]]
 
     times, count = np.array([0.0, 0.13, 0.4, 0.77]), 3000
-    run = gr.simulate(Pair(), times, between="exact", step=1.0, rtol=0.1, realizations=count, **INTERPRETED)
+    run = gr.simulate(Pair(), times, between="exact", step=1.0, rtol=0.1, realizations=count)
     w = np.concatenate([run["w[0]"], run["w[1]"]], axis=1)
     theory = np.kron([[1, 1.4], [1.4, 4]], np.exp(-2 * np.abs(times[:, None] - times)))
     size = np.sqrt((np.outer(np.diag(theory), np.diag(theory)) + theory**2) / count)
@@ -429,7 +409,7 @@ def test_vectors_at_instants_between_points_keep_their_covariance():
 def test_exact_paths_between_points_have_the_variance_of_the_process():
     """One cell of 1 s, cut into short steps: the integral of w over the cell, against theory."""
     given = {"step": 1.0, "rtol": 1e-3, "realizations": 2000, "reduce": "variance", "parameters": {"a": 1e-6, "b": 4.0}}
-    exact, linear = (gr.simulate(Linear(), [0.0, 1.0], between=b, **given, **INTERPRETED) for b in ("exact", "linear"))
+    exact, linear = (gr.simulate(Linear(), [0.0, 1.0], between=b, **given) for b in ("exact", "linear"))
     b, variance, e = 4.0, 0.64 * 4 / 2, np.exp(-4)
     theory, trapezoidal = 2 * variance / b**2 * (b - 1 + e), variance * (1 + e) / 2
     relative = 5 * np.sqrt(2 / 2000)
@@ -444,7 +424,7 @@ def test_white_noise_is_stepped_with_its_own_increments():
         w = gr.Disturbance(gr.spectra.white(), scale=s)
         equations = [der(x) == -a * x + w]
 
-    given = {"realizations": 2000, "reduce": ["mean", "variance"], "step": 0.05, **INTERPRETED}
+    given = {"realizations": 2000, "reduce": ["mean", "variance"], "step": 0.05}
     run = gr.simulate(Ornstein(), [0.0, 1.0], sensitivities=["s", "scale(w)"], **given)
     variance = 0.125 * (1 - np.exp(-2))
     assert "Itô" in run.attrs["white_noise"] and "w_mean" not in run
@@ -460,21 +440,21 @@ def test_two_white_noises_with_two_normals_each():
         w = gr.Disturbance(gr.spectra.white(), size=2, correlation=[[1.0, 0.5], [0.5, 1.0]])
         equations = [der(x) == v, der(y) == w[0] + w[1]]
 
-    run = gr.simulate(Two(), [0.0, 1.0], realizations=4000, step=0.5, **INTERPRETED)
+    run = gr.simulate(Two(), [0.0, 1.0], realizations=4000, step=0.5)
     found = np.cov(run.x[:, -1], run.y[:, -1])
     np.testing.assert_allclose(found, [[4, 0], [0, 3]], atol=5 * np.sqrt(2 / 4000) * 4)
 
 
 def test_measurement_noise():
-    given = {"realizations": 300, "step": 0.1, "rtol": 1e-3, **INTERPRETED}
+    given = {"realizations": 300, "step": 0.1, "rtol": 1e-3}
     clean, noisy = (gr.simulate(Driven(), TIMES, noise=n, **given) for n in (False, True))
     np.testing.assert_array_equal(clean.x, noisy.x)
     z = (noisy.y - clean.y) / (0.1 + 0.2 * np.abs(clean.x))
     assert abs(float(z.std()) - 1) < 5 / np.sqrt(2 * z.size) and abs(float(z.mean())) < 5 / np.sqrt(z.size)
     few = gr.simulate(Driven(), TIMES, noise=True, **(given | {"realizations": 2}))
     np.testing.assert_array_equal(few.y, noisy.y[:2])
-    alone = gr.simulate(Driven(), TIMES, noise=True, **INTERPRETED)
-    quiet = gr.simulate(Driven(), TIMES, **INTERPRETED)
+    alone = gr.simulate(Driven(), TIMES, noise=True)
+    quiet = gr.simulate(Driven(), TIMES)
     np.testing.assert_allclose((alone.y - quiet.y) / (0.1 + 0.2 * np.abs(quiet.x)), z[0], rtol=1e-6)
 
 
@@ -487,7 +467,7 @@ def test_correlated_measurement_noise():
         def noise_covariance(self):
             return {("y1", "y2"): 1.6}
 
-    run = gr.simulate(Tied(), np.linspace(0, 1, 4001), noise=True, **INTERPRETED)
+    run = gr.simulate(Tied(), np.linspace(0, 1, 4001), noise=True)
     np.testing.assert_allclose(np.cov(run.y1, run.y2), [[4, 1.6], [1.6, 1]], atol=5 * np.sqrt(2 / 4001) * 4)
 
 
@@ -497,12 +477,12 @@ def test_an_ensemble_can_be_interrupted(monkeypatch):
 
     posed = pose(Driven(), TIMES, None, None, None, hold=None, sensitivities=())
     with pytest.raises(KeyboardInterrupt):
-        run_ensemble(posed, EnsembleOptions(4, reduce="mean", step=0.1, compiled=False), stop)
+        run_ensemble(posed, EnsembleOptions(4, reduce="mean", step=0.1), stop)
 
 
 def test_only_what_is_asked_for_is_kept():
     posed = pose(Driven(), TIMES, None, None, None, hold=None, sensitivities=())
-    options = EnsembleOptions(3, step=0.1, compiled=False, observed=("y", "x"), substeps=2)
+    options = EnsembleOptions(3, step=0.1, observed=("y", "x"), substeps=2)
     found = run_ensemble(posed, options)
     assert found.names == ("y", "x") and found.y.shape == (3, 11, 2)
     np.testing.assert_array_equal(found.y[..., 0], 3 * found.y[..., 1])
@@ -512,11 +492,9 @@ def test_only_what_is_asked_for_is_kept():
 
 def test_model_and_data_use_different_numbers():
     posed = pose(Linear(), TIMES, None, None, None, hold=None, sensitivities=())
-    options = EnsembleOptions(2, step=0.1, compiled=False)
+    options = EnsembleOptions(2, step=0.1)
     data, model = (
-        run_ensemble(posed, EnsembleOptions(2, step=0.1, compiled=False, purpose=p)).y
-        for p in Purpose
-        if p in ("data", "model")
+        run_ensemble(posed, EnsembleOptions(2, step=0.1, purpose=p)).y for p in Purpose if p in ("data", "model")
     )
     np.testing.assert_array_equal(run_ensemble(posed, options).y, data)
     assert np.abs(data - model)[..., 1].min() > 1e-9
@@ -543,7 +521,7 @@ def test_model_and_data_use_different_numbers():
     ],
 )
 def test_wrong_arguments_are_refused(wrong, error, words):
-    given = {"realizations": 2, "step": 0.1, **INTERPRETED} | wrong
+    given = {"realizations": 2, "step": 0.1} | wrong
     with pytest.raises(error, match=words):
         gr.simulate(Driven(), TIMES, **given)
 
@@ -553,11 +531,10 @@ def test_unknown_noise_is_refused_by_name():
         y = gr.Output(Linear.x)
 
     with pytest.raises(DataError, match="output y has no known noise"):
-        gr.simulate(Unknown(), TIMES, realizations=2, noise=True, step=0.1, **INTERPRETED)
+        gr.simulate(Unknown(), TIMES, realizations=2, noise=True, step=0.1)
 
 
-@pytest.mark.parametrize("compiled", FORMS)
-def test_progress_counts_to_the_last_realization(compiled, monkeypatch, capsys):
+def test_progress_counts_to_the_last_realization(monkeypatch, capsys):
     from rich.progress import Progress
 
     seen = []
@@ -565,7 +542,7 @@ def test_progress_counts_to_the_last_realization(compiled, monkeypatch, capsys):
     monkeypatch.setattr(
         Progress, "update", lambda self, *a, **k: (seen.append(k.get("completed")), update(self, *a, **k))[1]
     )
-    given = {"realizations": 70, "step": 0.1, "rtol": 1e-2, "compiled": compiled, "reduce": "mean"}
+    given = {"realizations": 70, "step": 0.1, "rtol": 1e-2, "reduce": "mean"}
     shown = gr.simulate(Driven(), TIMES, progress=True, **given)
     assert seen[-1] == 70 and seen == sorted(seen)
     capsys.readouterr()
@@ -593,7 +570,7 @@ def test_ctrl_c_ends_a_compiled_ensemble(dropped):
     given = {"step": 1e-3, "rtol": 1e-1, "reduce": "mean"}
     gr.simulate(Linear(), [0.0, 0.1], realizations=2, **given)
     before = signal.signal(signal.SIGALRM, press_in_a_callback if dropped else press)
-    begin = time.perf_counter()
+    begin = time.process_time()  # that of all threads
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
@@ -601,4 +578,4 @@ def test_ctrl_c_ends_a_compiled_ensemble(dropped):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10

@@ -51,7 +51,7 @@ def test_instants_that_differ_by_rounding_are_one(origin, has_lattice):
 def test_two_clocks_see_one_trajectory(model, between):
     times = HOUR[:4]
     two = np.sort([*times, 60 * (1 + 1e-13), 180 - 1e-11])
-    given = {"realizations": 3, "between": between, "compiled": False, "step": 20.0, "rtol": 1e-4}
+    given = {"realizations": 3, "between": between, "step": 20.0, "rtol": 1e-4}
     one, both = (gr.simulate(model, t, **given) for t in (times, two))
     np.testing.assert_allclose(both.x[:, [0, 1, 3, 5]], one.x, rtol=1e-10)
     np.testing.assert_array_equal(both.x[:, [1, 4]], both.x[:, [2, 5]])
@@ -59,27 +59,19 @@ def test_two_clocks_see_one_trajectory(model, between):
     np.testing.assert_allclose(mean.x, both.x.mean("realization"), rtol=1e-12)
 
 
-@pytest.mark.compiled
-def test_compiled_runs_keep_repeated_instants_too():
-    two = np.sort([*HOUR[:4], 60 * (1 + 1e-13), 180 - 1e-11])
-    native, twin = (gr.simulate(Slow(), two, realizations=3, compiled=c) for c in (True, False))
-    np.testing.assert_allclose(native.x, twin.x, rtol=1e-12)
-    np.testing.assert_array_equal(native.x[:, 4], native.x[:, 5])
-
-
 def test_variances_do_not_depend_on_how_outputs_lie():
     """Stationary w at five instants of which two are 0.1 ms apart; margins are five Monte Carlo deviations."""
     times = np.array([0.0, 1e-4, 70.0, 70.0001, 3000.0])
-    run = gr.simulate(Slow(), times, realizations=3000, reduce="variance", compiled=False)
+    run = gr.simulate(Slow(), times, realizations=3000, reduce="variance")
     assert run.attrs["cells"] < 700
     np.testing.assert_allclose(run.w, 0.64 * 0.01 / 2, rtol=5 * np.sqrt(2 / 3000))
 
 
 def test_a_grid_that_no_machine_holds_is_refused():
     with pytest.raises(DataError, match=r"sampled at 3.6e\+09 points from t = 0 to 3600.*shorter span"):
-        gr.simulate(Slow(), HOUR, realizations=1, step=1e-6, compiled=False)
+        gr.simulate(Slow(), HOUR, realizations=1, step=1e-6)
 
 
 def test_one_instant_is_no_span():
     with pytest.raises(DataError, match=r"only time is 0\. Give a later one too"):
-        gr.simulate(Slow(), [0.0], realizations=2, compiled=False)
+        gr.simulate(Slow(), [0.0], realizations=2)

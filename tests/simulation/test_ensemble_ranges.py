@@ -42,8 +42,8 @@ class Implicit(gr.Model):
 )
 def test_a_range_is_part_of_the_whole(model: gr.Model, options: dict[str, Any]) -> None:
     posed = pose(model, TIMES, {}, {}, {}, hold=None, sensitivities=())
-    whole = run_ensemble(posed, EnsembleOptions(6, step=0.1, compiled=False, substeps=1, **options)).y
-    part = run_ensemble(posed, EnsembleOptions(4, first=2, step=0.1, compiled=False, substeps=1, **options)).y
+    whole = run_ensemble(posed, EnsembleOptions(6, step=0.1, substeps=1, **options)).y
+    part = run_ensemble(posed, EnsembleOptions(4, first=2, step=0.1, substeps=1, **options)).y
     assert whole is not None and part is not None
     np.testing.assert_allclose(part, whole[2:], rtol=1e-12, atol=1e-14)
     assert np.abs(part[0] - whole[0]).max() > 1e-4

@@ -18,7 +18,7 @@ TIMES = np.linspace(0.0, 1.0, 6)
 
 
 def runner(model: gr.Model, outputs: list[str], names: list[str], **options: Any) -> EnsembleRunner:
-    chosen = EnsembleOptions(4, compiled=False, **options)
+    chosen = EnsembleOptions(4, **options)
     return EnsembleRunner(Trial(model, TIMES, moves=Movement.named(names)), outputs, chosen)
 
 
@@ -45,7 +45,7 @@ def test_what_is_not_measured_may_have_infinite_variance():
     assert found.completed
     np.testing.assert_allclose(found.mean, plain.mean, rtol=1e-12)
     with pytest.raises(gr.GrisailleError, match=r"Output rate .* infinite variance.*well_posedness"):
-        gr.simulate(Differentiated(), TIMES, realizations=2, compiled=False)
+        gr.simulate(Differentiated(), TIMES, realizations=2)
 
 
 def test_internal_variables_of_infinite_variance_are_left_out():
@@ -54,7 +54,7 @@ def test_internal_variables_of_infinite_variance_are_left_out():
         w = gr.Disturbance(spectra.lowpass(2.0))
         equations = [der(x) == -x + w, z == der(w)]
 
-    run = gr.simulate(Inside(), TIMES, realizations=2, compiled=False)
+    run = gr.simulate(Inside(), TIMES, realizations=2)
     assert "x" in run and "w" in run and "z" not in run
 
 

@@ -11,7 +11,6 @@ import grisaille as gr
 from grisaille import der, spectra
 from grisaille.simulation.ensembles.reducers import Quantiles
 
-INTERPRETED = {"compiled": False}
 DEVIATIONS = 4.0
 """Standard errors that a Monte Carlo mean may be off; the seeds are fixed."""
 
@@ -26,7 +25,7 @@ class Rate(gr.Model):
 
 
 def test_square_root_noise_is_transformed_where_zero_is_not_reached():
-    given = {"realizations": 4000, "step": 1 / 32, "reduce": ["mean", "variance"], **INTERPRETED}
+    given = {"realizations": 4000, "step": 1 / 32, "reduce": ["mean", "variance"]}
     run = gr.simulate(Rate(), [0.0, 1.0], **given)
     assert "lamperti, strong order 1.5" in run.attrs["white_noise"]
     fade = np.exp(-2.0)
@@ -37,11 +36,11 @@ def test_square_root_noise_is_transformed_where_zero_is_not_reached():
 
 def test_feller_decides_at_the_given_values():
     """2κθ ≥ σ² holds for σ = 0.6 and not for σ = 2.5, where the sentence says why the transform was not taken."""
-    run = gr.simulate(Rate(), [0.0, 0.1], parameters={"sigma": 2.5}, realizations=2, step=0.02, **INTERPRETED)
+    run = gr.simulate(Rate(), [0.0, 0.1], parameters={"sigma": 2.5}, realizations=2, step=0.02)
     assert "milstein" in run.attrs["white_noise"] and "not known to hold" in run.attrs["white_noise"]
-    scaled = gr.simulate(Rate(), [0.0, 0.1], parameters={"scale(w)": 2.5}, realizations=2, step=0.02, **INTERPRETED)
+    scaled = gr.simulate(Rate(), [0.0, 0.1], parameters={"scale(w)": 2.5}, realizations=2, step=0.02)
     assert "milstein" in scaled.attrs["white_noise"]
-    insisted = gr.simulate(Rate(), [0.0, 0.1], method="lamperti", realizations=2, step=0.02, **INTERPRETED)
+    insisted = gr.simulate(Rate(), [0.0, 0.1], method="lamperti", realizations=2, step=0.02)
     assert "lamperti" in insisted.attrs["white_noise"]
 
 
@@ -61,7 +60,7 @@ class TestWongZakai:
 
     def statistics(self, spectrum: Any, step: float) -> tuple[float, float]:
         """Logarithms of mean and median at t = 1."""
-        given = {"reduce": ["mean", Quantiles([0.5])], "realizations": self.count, "rtol": 1e-3, **INTERPRETED}
+        given = {"reduce": ["mean", Quantiles([0.5])], "realizations": self.count, "rtol": 1e-3}
         run = gr.simulate(growth(spectrum), [0.0, 1.0], step=step, seed=3, **given)
         return float(np.log(run.x_mean[-1])), float(np.log(run.x_quantile[0, -1]))
 
@@ -94,4 +93,4 @@ def test_a_reduction_that_used_the_chain_rule_asks():
         equations = [der(a) == f * a + v, der(b) == f * b + w, a**2 + b**2 == 1]
 
     with pytest.raises(gr.GrisailleError, match="stratonovich"):
-        gr.simulate(Circle(), [0.0, 1.0], realizations=2, **INTERPRETED)
+        gr.simulate(Circle(), [0.0, 1.0], realizations=2)

@@ -17,7 +17,7 @@ METHODS = ("explicit", "implicit", "frozen-explicit", "frozen-implicit")
 
 def run(model: gr.Model, times: Any, method: str, **given: Any) -> xr.Dataset:
     options = {"step": 0.02} if method.startswith("frozen") else {}
-    return gr.simulate(model, times, method=method, rtol=1e-10, compiled=True, **options, **given)
+    return gr.simulate(model, times, method=method, rtol=1e-10, **options, **given)
 
 
 class Block(gr.Model):
@@ -238,7 +238,7 @@ class Twisting(gr.Model):
 def test_switches_that_accumulate_are_named() -> None:
     """Each half turn takes 1/√3 of the time of the one before: 4/3 / (1 − 1/√3)."""
     with pytest.raises(gr.SimulationError, match=r"at t = 3\.15.*(sign|gr\.smooth_sign)") as caught:
-        gr.simulate(Twisting(), [0.0, 2.0, 5.0], compiled=True)
+        gr.simulate(Twisting(), [0.0, 2.0, 5.0])
     assert "LuGre" in str(caught.value) and caught.value.partial.sizes["time"] == 2
 
 
@@ -250,8 +250,8 @@ class Touching(gr.Model):
 
 def test_grazing_is_named() -> None:
     with pytest.raises(gr.SimulationError, match=r"grazes the switch of 'a<x' at t = 1\.57"):
-        gr.simulate(Touching(), [0.0, 8.0], sensitivities=["a"], rtol=1e-13, compiled=True)
-    got = gr.simulate(Touching(), [0.0, 3.0], parameters={"a": 0.5}, sensitivities=["a"], rtol=1e-11, compiled=True)
+        gr.simulate(Touching(), [0.0, 8.0], sensitivities=["a"], rtol=1e-13)
+    got = gr.simulate(Touching(), [0.0, 3.0], parameters={"a": 0.5}, sensitivities=["a"], rtol=1e-11)
     assert abs(got["y"].values[-1] - 2 * np.pi / 3) < 1e-9
     assert abs(got["d(y)"].values[-1, 0] + 2 / np.sqrt(0.75)) < 1e-7
 

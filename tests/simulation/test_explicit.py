@@ -1,4 +1,4 @@
-"""The explicit methods: closed forms, orders, constraints, kinks, sensitivities, failures, C against Python."""
+"""The explicit methods: closed forms, orders, constraints, kinks, sensitivities, failures."""
 
 from __future__ import annotations
 
@@ -17,29 +17,15 @@ from simulation.reduced import (
     oscillator,
     pendulum,
     pendulum_start,
+    run,
 )
 from tasks import task_of
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.schemes import EXPLICIT
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.integrators import explicit
 
 FIVE, EIGHT = EXPLICIT.tableaux
-
-
-def run(kernel: Kernel, task: Task) -> Task:
-    """Python's twin, slice after slice."""
-    while explicit.run(kernel, task) == Status.MORE:
-        pass
-    return task
-
-
-def run_c(kernel: Kernel, task: Task) -> Task:
-    kernel.call(EXPLICIT, task)
-    while task.status == Status.MORE:
-        kernel.call(EXPLICIT, task)
-    return task
 
 
 # closed forms and orders
@@ -304,12 +290,12 @@ def test_stiffness_is_reported_with_a_state_to_go_on_from(rtol):
     t, x = ca.SX.sym("t"), ca.SX.sym("x")
     kernel = kernel_of(-1e5 * (x - ca.cos(t)), x, t=t)
     task = task_of(kernel, 0.0, 10.0, x=[1.0], rtol=rtol, atol=1e-8)
-    assert explicit.run(kernel, task) == Status.STIFF
+    assert run(kernel, task).status == Status.STIFF
     assert 15 <= task.steps < 200
     assert task.x[0] == pytest.approx(np.cos(task.t), abs=1e-4)
     assert 0.0 < task.h < 1e-3
     before = task.steps
-    assert explicit.run(kernel, task) == Status.STIFF
+    assert run(kernel, task).status == Status.STIFF
     assert task.steps > before, "a caller who insists may go on"
 
 
@@ -340,7 +326,7 @@ def test_constraints_that_come_to_contradict_each_other_end_the_run_there(fixed_
     assert task.t == pytest.approx(0.5, abs=1e-8)
 
 
-# slices, and C against Python
+# slices
 
 
 @pytest.mark.parametrize("options", [{"rtol": 1e-5}, {"rtol": 1e-9}, {"fixed_step": 0.1}], ids=str)
@@ -350,33 +336,3 @@ def test_slices_change_no_bit(options):
     for name in ("x", "y", "sx", "sy"):
         assert np.array_equal(getattr(whole, name), getattr(sliced, name)), name
     assert (whole.steps, whole.evaluations, whole.h) == (sliced.steps, sliced.evaluations, sliced.h)
-
-
-COUNTS = ("status", "where", "written", "steps", "rejected", "evaluations", "jacobians", "factorizations")
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("options", [{"rtol": 1e-4}, {"rtol": 1e-6}, {"rtol": 1e-10}, {"fixed_step": 0.05}], ids=str)
-@pytest.mark.parametrize("sensitive", [False, True], ids=["plain", "sensitive"])
-def test_compiled_and_interpreted_pendulum_agree(options, sensitive):
-    expected = finished(run(pendulum(), swing(pendulum(), sensitive=sensitive, **options)))
-    for slice in (0, 5):
-        found = finished(run_c(pendulum(True), swing(pendulum(True), sensitive=sensitive, slice=slice, **options)))
-        assert [getattr(found, name) for name in COUNTS] == [getattr(expected, name) for name in COUNTS]
-        assert np.abs(found.y - expected.y).max() < 1e-11
-        assert np.abs(found.sy - expected.sy).max(initial=0.0) < 1e-10
-        assert found.error_estimate == pytest.approx(expected.error_estimate, rel=1e-3)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("options", [{"rtol": 1e-4}, {"rtol": 1e-9}, {"fixed_step": 0.1}], ids=str)
-def test_compiled_and_interpreted_loop_agree(options):
-    def task(kernel: Kernel) -> Task:
-        inputs = held(kernel, [0.0, 2.0, -1.0])
-        start = {"x": [2.0], "z": [1.0], "dp": [[1.0], [0.0]], "sx": [[0.0], [1.0]]}
-        return task_of(kernel, 0.0, 3.0, p=[1.5], times=np.linspace(0.0, 3.0, 16), **start, **inputs, **options)
-
-    expected, found = finished(run(loop(), task(loop()))), finished(run_c(loop(True), task(loop(True))))
-    assert [getattr(found, name) for name in COUNTS] == [getattr(expected, name) for name in COUNTS]
-    for name in ("x", "z", "sx", "sz", "y", "sy"):
-        assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-11), name

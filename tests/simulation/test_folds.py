@@ -63,7 +63,7 @@ def test_a_static_model_jumps_between_rows() -> None:
         z, u = gr.Variable(start=-2.0), gr.Input()
         equations = [z == u + where(100 * z > 2, 2, where(100 * z < -2, -2, 100 * z))]
 
-    got = gr.simulate(Static(), TIMES, inputs={"u": drive(TIMES)}, compiled=False)["z"].values
+    got = gr.simulate(Static(), TIMES, inputs={"u": drive(TIMES)})["z"].values
     level, want = -1, []
     for u in drive(TIMES):
         level = 1 if u > 1.98 else -1 if u < -1.98 else level
@@ -75,8 +75,6 @@ def test_a_static_model_jumps_between_rows() -> None:
 def test_what_cannot_be_told_is_refused() -> None:
     with pytest.raises(gr.SimulationError, match=r"could not be followed .*derivatives of the instant"):
         gr.simulate(Switches(), TIMES, inputs={"u": drive}, sensitivities=["start(x)"])
-    with pytest.raises(gr.SimulationError, match="could not be followed"):
-        gr.simulate(Switches(), TIMES, inputs={"u": drive}, compiled=False)
 
 
 class Snapping(gr.Model):
@@ -86,11 +84,10 @@ class Snapping(gr.Model):
     equations = [der(x) == s - x, der(v) == a, s**3 - s == v]
 
 
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
-def test_frozen_steps_across_a_jump_have_no_derivatives(compiled: bool) -> None:
+def test_frozen_steps_across_a_jump_have_no_derivatives() -> None:
     """The instant of the jump moves with a, and no equal step ends there."""
     with pytest.raises(gr.SimulationError, match="s could not be followed"):
-        gr.simulate(Snapping(), [0.0, 1.0], method="frozen-explicit", step=0.01, sensitivities=["a"], compiled=compiled)
+        gr.simulate(Snapping(), [0.0, 1.0], method="frozen-explicit", step=0.01, sensitivities=["a"])
 
 
 @pytest.mark.compiled

@@ -60,7 +60,7 @@ def test_robot_follows_its_path() -> None:
     analysis = gr.analyze(Robot())
     assert (analysis.index, analysis.degrees_of_freedom) == (5, 0)
     t = np.linspace(0.0, 1.4, 8)
-    run = gr.simulate(Robot(), t, compiled=False)
+    run = gr.simulate(Robot(), t)
     assert np.abs(run.x1 - (1 - np.exp(t))).max() < 1e-9
     assert np.abs(run.x3 - (np.exp(t) - t)).max() < 1e-9
     assert float(run.x2[-1]) == pytest.approx(3.867337596372711, rel=1e-8)
@@ -69,7 +69,7 @@ def test_robot_follows_its_path() -> None:
 
 def test_robot_stops_where_its_arm_is_folded() -> None:
     with pytest.raises(gr.SimulationError, match=r"at t = 1\.54") as stop:
-        gr.simulate(Robot(), np.linspace(0.0, 2.0, 21), compiled=False)
+        gr.simulate(Robot(), np.linspace(0.0, 2.0, 21))
     assert stop.value.partial.time[-1] == pytest.approx(1.5)
 
 
@@ -93,7 +93,7 @@ def test_chain_of_pendulums(n: int) -> None:
     model, end = chain(n)(), 1.0
     analysis = gr.analyze(model)
     assert (analysis.index, analysis.degrees_of_freedom, len(analysis.states)) == (3, 2 * n, 4 * n)
-    run = gr.simulate(model, [0.0, end], compiled=False)
+    run = gr.simulate(model, [0.0, end])
     theta = angles(n, end)
     assert [float(run[f"x[{k}]"][-1]) for k in range(n)] == pytest.approx(np.cumsum(np.sin(theta)), abs=1e-6)
     assert [float(run[f"y[{k}]"][-1]) for k in range(n)] == pytest.approx(-np.cumsum(np.cos(theta)), abs=1e-6)
@@ -103,7 +103,7 @@ def test_bodies_on_a_sphere_come_to_rest() -> None:
     """Four bodies repel each other into a tetrahedron; each multiplier is then -(n - 1)/4."""
     model = fekete(4)()
     assert gr.analyze(model).index == 2
-    run = gr.simulate(model, [0.0, 200.0], compiled=False)
+    run = gr.simulate(model, [0.0, 200.0])
     points = np.array([float(run[f"p[{k}]"][-1]) for k in range(12)]).reshape(4, 3)
     cosines = (points @ points.T)[np.triu_indices(4, 1)]
     assert cosines == pytest.approx(np.full(6, -1 / 3), abs=1e-6)
@@ -132,6 +132,6 @@ def test_reaction_and_diffusion_with_a_jump_at_the_boundary() -> None:
     for span, inflow in (((0.0, 5.0), 2.0), ((5.0, 8.0), 0.0)):
         options = {"method": "Radau", "rtol": 1e-9, "atol": 1e-12, "args": (inflow,)}
         state = scipy.integrate.solve_ivp(rate, span, state, **options).y[:, -1]
-    run = gr.simulate(medical_akzo(n)(), [0.0, 5.0, 8.0], rtol=1e-7, compiled=False)
+    run = gr.simulate(medical_akzo(n)(), [0.0, 5.0, 8.0], rtol=1e-7)
     found = [float(run[f"{name}[{k}]"][-1]) for name in "uv" for k in range(n)]
     assert found == pytest.approx(state, abs=1e-6)

@@ -13,9 +13,7 @@ from grisaille.simulation import integration
 
 def rates_of(matrix: np.ndarray, nx: int) -> np.ndarray:
     """As of a model with this Jacobian."""
-    kernel = SimpleNamespace(
-        nx=nx, nz=len(matrix) - nx, J=lambda *_: matrix, jacobian=lambda *_: csc_array(matrix), is_compiled=True
-    )
+    kernel = SimpleNamespace(nx=nx, nz=len(matrix) - nx, J=lambda *_: matrix, jacobian=lambda *_: csc_array(matrix))
     task = SimpleNamespace(t=0.0, x=np.zeros(nx), z=np.zeros(len(matrix) - nx), p=np.zeros(0), n_breaks=0)
     return integration.decay_rates(kernel, task)  # type: ignore[arg-type]
 

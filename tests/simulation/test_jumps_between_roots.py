@@ -54,21 +54,6 @@ def test_the_current_does_not_jump(kind: str, method: str) -> None:
     assert run.attrs["solution_jumps"] == 0
 
 
-@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen"])
-def test_interpreted_currents_do_not_jump_either(method: str) -> None:
-    class Motor(gr.Model):
-        s, x = gr.Variable(0.0), gr.Variable(0.0)
-
-        def equations(self) -> Any:
-            current = der(self.x) - gr.where(gr.time > 0.5, -8.0, 0.0)
-            yield der(self.s) == 1.0
-            yield current * (12 - current) == 11.0
-
-    run = gr.simulate(Motor(), [0.0, 0.5, 1.0], method=method, compiled=False)
-    np.testing.assert_allclose(run["x"], [0.0, 0.5, -3.0], rtol=0, atol=1e-6)
-    assert run.attrs["solution_jumps"] == 0
-
-
 def test_derivatives_follow_too() -> None:
     class Relay(gr.Model):
         level = gr.Parameter(0.5)

@@ -30,8 +30,8 @@ class Sources(gr.Model):
 
 
 def simulated(rate: Any, **options: Any) -> Any:
-    return gr.simulate(Sources(), np.arange(float(len(rate))), {"rate": rate, **options.pop("more", {})}, noise=True,
-                       compiled=False, **options)  # fmt: skip
+    inputs = {"rate": rate, **options.pop("more", {})}
+    return gr.simulate(Sources(), np.arange(float(len(rate))), inputs, noise=True, **options)
 
 
 def test_draws_have_the_laws_they_are_drawn_by() -> None:

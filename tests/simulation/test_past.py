@@ -212,7 +212,7 @@ def test_the_past_of_unknowns_in_a_model_without_states() -> None:
         equations = [y**3 + y == gr.time**3 + gr.time, z == gr.delay(y, 0.5), w == 1 + 0.5 * gr.delay(z + w, 0.7)]
 
     t = np.linspace(0.0, 4.0, 9)
-    result = gr.simulate(Static(), t, rtol=1e-9, compiled=False)  # y = t
+    result = gr.simulate(Static(), t, rtol=1e-9)  # y = t
     assert np.allclose(result["z"], np.maximum(t - 0.5, 0.0), atol=1e-8)
     assert np.allclose(
         result["w"][t <= 1.2], 2.0, atol=1e-8

@@ -24,14 +24,14 @@ class Charging(gr.Model):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_diode_with_a_constant_drop(method: str) -> None:
-    got = gr.simulate(Charging(), times, method=method, compiled=False)
+    got = gr.simulate(Charging(), times, method=method)
     assert np.abs(got["v"].values - 4.3 * (1 - np.exp(-times))).max() < 1e-5
     assert np.abs(got["i"].values - 4.3 * np.exp(-times)).max() < 1e-5
 
 
 def test_a_solution_that_tends_to_the_switch_stays_on_its_side() -> None:
     for method in ("explicit", "implicit"):
-        got = gr.simulate(Charging(), [0.0, 50.0, 500.0], method=method, compiled=False)
+        got = gr.simulate(Charging(), [0.0, 50.0, 500.0], method=method)
         assert abs(got["v"].values[-1] - 4.3) < 1e-5
 
 
@@ -42,7 +42,7 @@ def test_the_leeway_at_a_switch_has_no_unit(unit: float) -> None:
         v = gr.Variable(start=0.0, nominal=unit)
         equations = [5.0 * unit == 1e-9 * i + gr.where(i > 0, 0.7 * unit, 0.0) + v, der(v) == 1e-9 * i]
 
-    got = gr.simulate(Scaled(), [0.0, 1.0, 60.0], compiled=False)
+    got = gr.simulate(Scaled(), [0.0, 1.0, 60.0])
     assert np.allclose(got["v"].values / unit, 4.3 * (1 - np.exp([-0.0, -1.0, -60.0])), atol=1e-5)
 
 
@@ -66,7 +66,7 @@ def test_algebraic_equations_in_pieces(name: str) -> None:
         x, z, u = gr.Variable(0.0), gr.Variable(), gr.Input()
         equations = [der(x) == z - x, left(z) == u]
 
-    got = gr.simulate(Algebraic(), times, inputs={"u": signal}, compiled=False)
+    got = gr.simulate(Algebraic(), times, inputs={"u": signal})
     assert np.abs(got["z"].values - root(signal(times))).max() < 1e-8
 
 
@@ -75,7 +75,7 @@ def test_a_derivative_in_its_own_sign() -> None:
         v, u = gr.Variable(0.0), gr.Input()
         equations = [der(v) + 0.5 * gr.sign(der(v)) == u]
 
-    got = gr.simulate(Mass(), times, inputs={"u": 2.0}, compiled=False)
+    got = gr.simulate(Mass(), times, inputs={"u": 2.0})
     assert np.allclose(got["v"].values, 1.5 * times)
     assert "1 implicit" in str(gr.analyze(Mass()))
 
@@ -92,7 +92,7 @@ def test_two_coupled_relations() -> None:
             der(x) == a + b,
         ]
 
-    got = gr.simulate(Mesh(), times, inputs={"u": lambda t: 4.0 + np.sin(t)}, compiled=False)
+    got = gr.simulate(Mesh(), times, inputs={"u": lambda t: 4.0 + np.sin(t)})
     u = 4.0 + np.sin(times)
     wanted = np.linalg.solve([[2, 1], [1, 3]], np.array([u - 0.5, u - 0.25]))
     assert np.allclose([got["a"].values, got["b"].values], wanted, atol=1e-8)
@@ -105,7 +105,7 @@ def test_a_gap_is_refused_by_name(method: str) -> None:
         equations = [der(x) == z - x, z + 0.5 * gr.sign(z) == u]
 
     with pytest.raises(gr.SimulationError, match=r"'z \+ 0.5\*sign\(z\) == u'.*it jumps with 'sign\(z\)'"):
-        gr.simulate(Gap(), times, inputs={"u": lambda t: 2.0 - 0.4 * t}, method=method, compiled=False)
+        gr.simulate(Gap(), times, inputs={"u": lambda t: 2.0 - 0.4 * t}, method=method)
 
 
 def test_a_static_fit_sees_both_sides_of_a_preload() -> None:
@@ -155,7 +155,7 @@ def test_coupled_pieces_are_right_or_refused(seed: int) -> None:
     for b in 2 * random.normal(size=(6, n)):
         roots = _solutions(A, D, b)
         try:
-            got = gr.simulate(Coupled(), [0.0, 0.1], inputs={f"b[{i}]": b[i] for i in range(n)}, compiled=False)
+            got = gr.simulate(Coupled(), [0.0, 0.1], inputs={f"b[{i}]": b[i] for i in range(n)})
         except gr.GrisailleError:
             refused += bool(roots)
             continue
@@ -164,7 +164,7 @@ def test_coupled_pieces_are_right_or_refused(seed: int) -> None:
     assert refused <= 1
 
 
-@pytest.mark.parametrize("options", [{}, {"compiled": False}, {"compiled": False, "method": "implicit"}])
+@pytest.mark.parametrize("options", [{}, {"method": "implicit"}])
 def test_pieces_that_go_in_circles_are_searched_for(options: dict[str, Any]) -> None:
     """All pieces that disagree, changed at once, alternate here between two wrong sets."""
     A, D = np.array([[1.0, 0.9, 0.0], [0.0, 1.0, 0.9], [0.9, 0.0, 1.0]]), 1.5 * np.eye(3)

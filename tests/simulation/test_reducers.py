@@ -87,7 +87,7 @@ def test_a_reducer_of_ones_own_in_simulate():
         w = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0))
         equations = [der(x) == w]
 
-    given = {"realizations": 40, "step": 0.25, "compiled": False}
+    given = {"realizations": 40, "step": 0.25}
     times = np.linspace(0, 1, 5)
     found = gr.simulate(Wandering(), times, reduce=[Largest(), "mean"], **given)
     kept = gr.simulate(Wandering(), times, **given)

@@ -66,7 +66,7 @@ UNIQUE: dict[str, tuple[Any, Any, float]] = {
 def test_a_jumping_input_finds_the_one_root(name: str, method: str) -> None:
     left, formula, level = UNIQUE[name]
     step = {"step": 0.25} if method.startswith("frozen") else {}
-    got = gr.simulate(algebraic(left), times, inputs={"u": level * square}, method=method, compiled=False, **step)
+    got = gr.simulate(algebraic(left), times, inputs={"u": level * square}, method=method, **step)
     want = {u: brentq(lambda z, u: formula(z) - u, -2000, 2000, args=(u,), xtol=1e-13) for u in {level, -level}}
     assert np.abs(got["z"].values - [want[u] for u in level * square]).max() < 1e-7 * (1 + abs(want[-level]))
 
@@ -74,7 +74,7 @@ def test_a_jumping_input_finds_the_one_root(name: str, method: str) -> None:
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_units_do_not_matter(unit: float) -> None:
     model = algebraic(lambda z: z + unit * (z / unit) ** 3, unit)
-    got = gr.simulate(model, times, inputs={"u": 300.0 * unit * square}, compiled=False)
+    got = gr.simulate(model, times, inputs={"u": 300.0 * unit * square})
     root = brentq(lambda z: z + z**3 - 300.0, 0, 10, xtol=1e-14)
     assert np.abs(got["z"].values / unit - root * square).max() < 1e-7
 
@@ -92,7 +92,7 @@ class Rectifier(gr.Model):
 def test_the_rectifier_of_the_library_on_a_square_wave(method: str) -> None:
     t = np.linspace(0, 4e-3, 41)
     drive = np.where(t % 2e-3 < 1e-3 - 1e-9, 5.0, -5.0)
-    got = gr.simulate(Rectifier(), t, inputs={"src.u": drive}, start={"c.v": 0.0}, method=method, compiled=False)
+    got = gr.simulate(Rectifier(), t, inputs={"src.u": drive}, start={"c.v": 0.0}, method=method)
 
     def rate(s: float, v: np.ndarray) -> list[float]:
         u = 5.0 if s % 2e-3 < 1e-3 else -5.0
@@ -118,12 +118,11 @@ class Arcs(gr.Model):
     equations = [der(x) == z - x, gr.sin(z) == u]
 
 
-@pytest.mark.parametrize("compiled", [None, False])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("levels", [(0.1, 0.995), (0.995, -0.5), (-0.999, 0.999)])
-def test_a_jump_leads_to_the_root_on_its_way(levels: tuple[float, float], method: str, compiled: bool | None) -> None:
+def test_a_jump_leads_to_the_root_on_its_way(levels: tuple[float, float], method: str) -> None:
     u = np.where(square > 0, *levels)
-    got = gr.simulate(Arcs(), times, inputs={"u": u}, method=method, compiled=compiled)
+    got = gr.simulate(Arcs(), times, inputs={"u": u}, method=method)
     assert np.abs(got["z"].values - np.arcsin(u)).max() < 1e-7
 
 
@@ -133,11 +132,9 @@ def test_a_static_model_follows_its_root_from_row_to_row() -> None:
         equations = [gr.sin(z) == u]
 
     u = np.where(square > 0, 0.995, -0.5)
-    assert (
-        np.abs(gr.simulate(Static(), times, inputs={"u": u}, compiled=False)["z"].values - np.arcsin(u)).max() < 1e-12
-    )
+    assert np.abs(gr.simulate(Static(), times, inputs={"u": u})["z"].values - np.arcsin(u)).max() < 1e-12
     with pytest.raises(gr.SimulationError, match=r"z could not be followed at t = 0.5.*71.4 % of the jump"):
-        gr.simulate(Static(), times, inputs={"u": np.where(times < 0.5, 0.5, 1.2)}, compiled=False)
+        gr.simulate(Static(), times, inputs={"u": np.where(times < 0.5, 0.5, 1.2)})
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -145,13 +142,13 @@ def test_a_branch_that_ends_in_a_jump_is_refused_by_name(method: str) -> None:
     with pytest.raises(
         gr.SimulationError, match=r"z could not be followed at t = 1:.*71.4 % of the jump.*tau\*der\(z\)"
     ):
-        gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method=method, compiled=False)
+        gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method=method)
 
 
 @pytest.mark.parametrize("method", ["explicit", "implicit"])
 def test_a_branch_that_ends_in_time_is_refused_where_it_ends(method: str) -> None:
     with pytest.raises(gr.SimulationError) as caught:
-        gr.simulate(Arcs(), times, inputs={"u": lambda t: 0.5 + 0.2 * t}, method=method, compiled=False)
+        gr.simulate(Arcs(), times, inputs={"u": lambda t: 0.5 + 0.2 * t}, method=method)
     assert re.search(r"z could not be followed at t = 2\.(5|4999).*tau\*der\(z\)", str(caught.value))
     assert caught.value.partial["z"].values[-1] < np.pi / 2
 
@@ -160,7 +157,7 @@ def test_a_snap_to_the_only_root_left_is_taken() -> None:
     model = algebraic(lambda z: z**3 - z)
     u = np.where(times < 3, 0.0, 2.0)
     want = brentq(lambda z: z**3 - z - 2.0, 1, 2)
-    got = gr.simulate(model, times, inputs={"u": u}, start={"z": -1.0}, compiled=False)["z"].values
+    got = gr.simulate(model, times, inputs={"u": u}, start={"z": -1.0})["z"].values
     assert np.abs(got - np.where(times < 3, -1.0, want)).max() < 1e-8
 
 
@@ -228,21 +225,15 @@ def test_a_failure_that_no_step_avoids_ends_the_search_for_one(monkeypatch: pyte
     runs = []
     monkeypatch.setattr(frozen, "run", lambda plan, *a: runs.append(plan.among) or run(plan, *a))
     with pytest.raises(gr.SimulationError, match="could not be followed"):
-        gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method="frozen", compiled=False)
+        gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method="frozen")
     assert runs == [(FROZEN_EXPLICIT,), AUTO]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_compiled_runs_are_rescued_like_interpreted_ones(method: str) -> None:
-    runs = []
-    for compiled in (True, False):
-        setting = Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
-        plan = Runs(setting, Solver(compiled=compiled)).prepare(None, None).plan
-        step = 0.25 if method.startswith("frozen") else 0.0
-        runs.append(run(plan.but(fixed_step=step, among=among(method))).task)
-    assert runs[0].rescues > 0 and runs[1].rescues > 0
-    assert abs(runs[0].steps - runs[1].steps) <= 2  # rounding decides where a step is cut
-    assert np.allclose(runs[0].y, runs[1].y, rtol=0, atol=1e-7)
+def test_runs_over_jumps_are_rescued(method: str) -> None:
+    setting = Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
+    plan, step = Runs(setting, Solver()).prepare(None, None).plan, 0.25 if method.startswith("frozen") else 0.0
+    assert run(plan.but(fixed_step=step, among=among(method))).task.rescues > 0
 
 
 # rows of static fits

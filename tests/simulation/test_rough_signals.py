@@ -11,7 +11,7 @@ from grisaille.errors import ModelError
 
 NOISE = gr.spectra.lowpass(bandwidth=1.5)
 TIMES = np.linspace(0, 3, 4)
-GIVEN = {"realizations": 8, "compiled": False, "step": 0.1, "rtol": 1e-4}
+GIVEN = {"realizations": 8, "step": 0.1, "rtol": 1e-4}
 
 
 class Rough(gr.Model):

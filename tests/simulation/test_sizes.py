@@ -38,7 +38,7 @@ def test_a_pendulum_begins_where_it_is_declared_in_any_unit(L: float) -> None:
             der(x) == u, der(y) == v, der(u) == -tension * x, der(v) == -tension * y - 9.81 * L, x**2 + y**2 == L**2,
         ]  # fmt: skip
 
-    run = gr.simulate(Pendulum(), [0.0, 0.5], compiled=False)
+    run = gr.simulate(Pendulum(), [0.0, 0.5])
     assert float(run.x[0]) == pytest.approx(0.6 * L, rel=1e-12)
     assert float(run.x[-1] ** 2 + run.y[-1] ** 2) == pytest.approx(L**2, rel=1e-9)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import grisaille as gr
 from grisaille import der
@@ -61,6 +62,101 @@ def test_derivatives_across_bends_take_each_side_for_itself(method: str) -> None
     run = gr.simulate(Felt(), np.linspace(0, 10, 21), method=method, sensitivities=["c", "k"]).isel(time=-1)
     found = [float(run[f"d({name})"].sel(parameter=p)) for name in "ET" for p in "ck"]
     assert found == pytest.approx([0.1, -1.503, 0.0, -1.703], abs=1e-4)
+
+
+class Implied(gr.Model):
+    """A bump of unit area over an algebraic unknown, whose sides cancel in the derivative by c: E = g'(c) + 0.3 w²/6,
+    with s = g(z) = z + 0.1 z³."""
+
+    c, w = gr.Parameter(5.03), 0.01
+    s, E, z = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+    equations = [der(s) == 1.0, z + 0.1 * z**3 == s, der(E) == gr.maximum(0, 1 - abs(z - c) / w) / w]
+
+
+@pytest.mark.parametrize("method, rtol", [("explicit", 1e-11), ("implicit", 1e-11), ("frozen-explicit", 1e-6)])
+def test_derivatives_of_a_bump_whose_sides_cancel(method: str, rtol: float) -> None:
+    step = {"step": 0.05} if method.startswith("frozen") else {}
+    run = gr.simulate(Implied(), [0.0, 10.0, 25.0], method=method, rtol=rtol, sensitivities=["c"], **step)
+    assert float(run["d(E)"].isel(time=-1, parameter=0)) == pytest.approx(0.6 * 5.03, rel=1e-6)
+
+
+class Bumps(gr.Model):
+    """``Felt`` with a disturbance and without algebraic unknowns."""
+
+    c, k = gr.Parameter(5.03), gr.Parameter(1.0)
+    s, E, x = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=2.0), scale=0.2)
+    equations = [
+        der(s) == k,
+        der(E) == 100 * gr.maximum(0, 1 - 100 * abs(s - c)) * (1 + 0.1 * s),
+        der(x) == w - x,
+    ]
+
+
+class Crossed(gr.Model):
+    """A disturbed state that crosses a threshold, at which the rate of another one jumps."""
+
+    a = gr.Parameter(0.5)
+    x, y = gr.Variable(0.0), gr.Variable(0.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=2.0), scale=0.2)
+    equations = [der(x) == 1 - 0.2 * x + w, der(y) == gr.where(x > a, 2.0, 0.5)]
+
+
+@pytest.mark.filterwarnings("ignore:.*steps per cell leave an error")
+def test_derivatives_of_realizations_across_bends() -> None:
+    paths = gr.simulate(Bumps(), np.linspace(0, 10, 21), realizations=2, seed=1, sensitivities=["c", "k"])
+    assert paths["d(E)"].isel(time=-1).values == pytest.approx(np.array([[0.1, -1.503]] * 2), rel=1e-6)
+
+
+def test_bumps_that_steps_under_white_noise_pass_are_said() -> None:
+    class Noisy(gr.Model):
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        w = gr.Disturbance(gr.spectra.white(), scale=0.01)
+        equations = [der(s) == 1.0, der(E) == 1e3 * gr.maximum(0, 1 - 1e3 * abs(s - 5.03)) + w]
+
+    with pytest.warns(UserWarning, match="steps of 0.25 pass what changes with the states for 0.001 only"):
+        run = gr.simulate(Noisy(), np.linspace(0, 10, 41), realizations=2)
+    assert "near t = 5.0295" in run.attrs["status"]
+
+
+def test_a_filter_finds_a_narrow_bump_behind_a_bend() -> None:
+    class Hat(gr.Model):
+        h = gr.Parameter(1.0)
+        s, E = gr.Variable(0.0), gr.Variable(0.0)
+        w = gr.Disturbance(gr.spectra.white(), scale=0.01)
+        y = gr.Output(E, noise=0.02)
+        equations = [der(s) == 1.0, der(E) == h * 1e4 * gr.maximum(0, 1 - 1e4 * abs(s - 5.03)) + w]
+
+    t = np.linspace(0, 10, 41)
+    fit = gr.fit(
+        Hat(), gr.Experiment(t, outputs={"y": 1.0 * (t > 5.03)}), ["h"], guess={"h": 0.7}, method=gr.KalmanML()
+    )
+    assert fit.parameters.estimate["h"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_derivatives_of_realizations_across_jumps() -> None:
+    """Differences, of runs that locate the jump, too."""
+
+    def ends(a: float) -> xr.Dataset:
+        names = ["a", "scale(w)"]
+        return gr.simulate(
+            Crossed(), [0.0, 3.0], parameters={"a": a}, realizations=3, seed=3, step=0.02, sensitivities=names
+        ).isel(time=-1)
+
+    differences = (ends(0.501).y - ends(0.499).y) / 0.002
+    found = ends(0.5)["d(y)"].sel(parameter="a").values
+    assert found == pytest.approx(differences.values, rel=1e-4)
+    assert np.all(found < -0.5)
+
+
+def test_derivatives_of_realizations_across_jumps_under_white_noise_are_refused() -> None:
+    class White(Crossed):
+        w = gr.Disturbance(gr.spectra.white(), scale=0.2)
+        equations = [der(Crossed.x) == 1 + w, der(Crossed.y) == gr.where(Crossed.x > Crossed.a, 2.0, 0.5)]
+
+    with pytest.raises(gr.errors.ModelError, match="derivative by 'a' of realizations that cross 'a<x'"):
+        gr.simulate(White(), [0.0, 1.0], realizations=2, sensitivities=["a"])
+    assert gr.simulate(White(), [0.0, 1.0], realizations=2, seed=0).y.shape == (2, 2)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -265,11 +265,6 @@ def test_many_ticks_are_counted() -> None:
     assert run(Counter(period=2e-5), np.array([0.0, 1.0])).n.values[-1] == 40_001
 
 
-def test_interpreted_runs_refuse_events() -> None:
-    with pytest.raises(gr.SimulationError, match="needs the compiled integrators"):
-        gr.simulate(Ball(), [0.0, 1.0], compiled=False)
-
-
 class Many(gr.Model):
     """A condition of one of a dozen unknowns that are solved for."""
 

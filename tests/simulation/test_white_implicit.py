@@ -69,7 +69,7 @@ def test_paths_do_not_depend_on_how_they_are_made() -> None:
     one = gr.simulate(Bent(), np.linspace(0, 2, 3), threads=1, **given)
     for other in (
         gr.simulate(Bent(), np.linspace(0, 2, 3), threads=2, **given),
-        gr.simulate(Bent(), np.linspace(0, 2, 3), compiled=False, **given),
+        gr.simulate(Bent(), np.linspace(0, 2, 3), **given),
     ):
         np.testing.assert_allclose(other.x, one.x, rtol=1e-12)
 

@@ -20,7 +20,7 @@ class Merged(gr.Model):
 def test_names_survive_merging() -> None:
     structure = reduce_model(flatten(Merged()))
     assert structure.equations.aliases == {"b": "-a", "c": "-a", "d": "4"}
-    run = gr.simulate(Merged(), [0.0, 1.0], rtol=1e-10, compiled=False)
+    run = gr.simulate(Merged(), [0.0, 1.0], rtol=1e-10)
     assert float(run.c[-1]) == pytest.approx(-np.exp(-1), rel=1e-9)
     assert np.array_equal(run.d, [4.0, 4.0])
 

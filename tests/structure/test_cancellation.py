@@ -46,6 +46,6 @@ def test_a_relation_that_cancels_is_no_obstacle() -> None:
         ]
 
     t = np.linspace(0, 3, 4)
-    got = gr.simulate(Cancelling(), t, inputs={"u": ([0.0, 1.5, 3.0], [0.0, 1.0, 1.0])}, compiled=False)
+    got = gr.simulate(Cancelling(), t, inputs={"u": ([0.0, 1.5, 3.0], [0.0, 1.0, 1.0])})
     assert np.abs(got["v"].values - np.sin(t)).max() < 1e-12
     assert np.abs(got["y"].values + np.cos(t) + np.sin(t)).max() < 1e-10

@@ -40,7 +40,7 @@ def test_slopes_that_swallow_each_other_are_regular(steepness: float, offset: fl
             yield first + second == 3 * self.x
             yield first + 2 * second == 4 * self.x
 
-    run = gr.simulate(Two(), [0.0, 1.0], compiled=False)
+    run = gr.simulate(Two(), [0.0, 1.0])
     assert gr.analyze(Two()).index == 1
     exact = offset + (np.log(2.0) - run.time) / steepness
     assert run["u"].values == pytest.approx(exact.values, rel=1e-6)

@@ -21,12 +21,12 @@ class Follower(gr.Model):
 
 
 def test_a_relation_of_constants_is_no_switch() -> None:
-    got = gr.simulate(Follower(), [0.0, 1.0, 2.0], compiled=False)
+    got = gr.simulate(Follower(), [0.0, 1.0, 2.0])
     assert got["f"].values == pytest.approx([2.0, 2.0, 2.0])
     assert got["size"].values == pytest.approx([2.0, 2.0, 2.0])
-    other = gr.simulate(Follower(), [0.0, 1.0, 2.0], parameters={"a": 4.0, "b": 1.0}, compiled=False)
+    other = gr.simulate(Follower(), [0.0, 1.0, 2.0], parameters={"a": 4.0, "b": 1.0})
     assert other["x"].values == pytest.approx([0.0, 4.0, 16.0])
-    none = gr.simulate(Follower(), [0.0, 1.0, 2.0], parameters={"a": 0.0}, compiled=False)
+    none = gr.simulate(Follower(), [0.0, 1.0, 2.0], parameters={"a": 0.0})
     assert np.abs(none["x"].values).max() == 0.0
 
 
@@ -36,4 +36,4 @@ def test_a_relation_of_what_moves_still_is_one() -> None:
         equations = [der(y) == 1, size == abs(y), x == where(size <= 0.5, 0, size), v == der(x)]
 
     with pytest.raises(gr.StructureError, match="makes it jump"):
-        gr.simulate(Jumping(), [0.0, 1.0], compiled=False)
+        gr.simulate(Jumping(), [0.0, 1.0])

@@ -29,8 +29,8 @@ def test_they_hold_at_the_start() -> None:
 
 
 def test_derivatives_go_through_them() -> None:
-    slopes = gr.simulate(Tank(), TIMES, sensitivities=["a"], compiled=False, rtol=1e-9)
-    higher, lower = (gr.simulate(Tank(a=2 + h), TIMES, compiled=False, rtol=1e-10) for h in (1e-5, -1e-5))
+    slopes = gr.simulate(Tank(), TIMES, sensitivities=["a"], rtol=1e-9)
+    higher, lower = (gr.simulate(Tank(a=2 + h), TIMES, rtol=1e-10) for h in (1e-5, -1e-5))
     for name in ("x", "v"):
         differences = (higher[name].values - lower[name].values) / 2e-5
         np.testing.assert_allclose(slopes[f"d({name})"].values[:, 0], differences, rtol=1e-5)
@@ -67,8 +67,8 @@ def test_they_are_part_of_the_model() -> None:
     assert Plain().fingerprint != Tank().fingerprint
     assert "v + x == 5  (at the start)" in str(Tank())
     assert "at the start" in Tank()._repr_html_()
-    assert "x" in gr.simulate(Tank(), TIMES, compiled=False)
-    assert not [n for n in gr.simulate(Tank(), TIMES, compiled=False) if "start" in str(n)]
+    assert "x" in gr.simulate(Tank(), TIMES)
+    assert not [n for n in gr.simulate(Tank(), TIMES) if "start" in str(n)]
 
 
 def test_a_high_index_model_takes_them() -> None:
@@ -88,7 +88,7 @@ def test_a_high_index_model_takes_them() -> None:
 
 
 def test_a_steady_state_takes_their_place() -> None:
-    result = gr.simulate(Tank(), TIMES, start="steady", compiled=False)
+    result = gr.simulate(Tank(), TIMES, start="steady")
     np.testing.assert_allclose(result["v"], result["x"], atol=1e-8)
 
 
@@ -97,7 +97,7 @@ def test_a_contradiction_is_named() -> None:
         initial = [Tank.v == 1, Tank.x == 7]
 
     with pytest.raises(GrisailleError, match="at the start"):
-        gr.simulate(Wrong(), TIMES, compiled=False)
+        gr.simulate(Wrong(), TIMES)
 
 
 def test_mistakes_in_the_list() -> None:

@@ -95,7 +95,7 @@ def test_algebraic_loop_without_solution_names_the_equation() -> None:
         equations = [der(x) == z, z**2 + x**2 + 1 == 0.5 * x]
 
     with pytest.raises(StructureError, match=r"z\*\*2 \+ x\*\*2 \+ 1 == 0\.5\*x.*residual"):
-        gr.simulate(Impossible(), [0, 1], start={"x": 1.0}, compiled=False)
+        gr.simulate(Impossible(), [0, 1], start={"x": 1.0})
 
 
 def test_undefined_start_is_named() -> None:
@@ -104,7 +104,7 @@ def test_undefined_start_is_named() -> None:
         equations = [der(x) == -z, z + exp(z) == gr.log(x)]
 
     with pytest.raises(StructureError, match="no finite value at the start"):
-        gr.simulate(Logarithm(), [0, 1], start={"x": -1.0}, compiled=False)
+        gr.simulate(Logarithm(), [0, 1], start={"x": -1.0})
 
 
 @pytest.mark.parametrize("case", ["met", "missed", "demanded"])

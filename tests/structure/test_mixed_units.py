@@ -36,7 +36,7 @@ def test_weights_of_mixed_equations_do_not_matter(weights: tuple[float, ...]) ->
             yield weights[1] * (2 * rows[0] + rows[1] + 3 * rows[2]) == 0
             yield weights[2] * (rows[0] + rows[2]) == 0
 
-    got = gr.simulate(Mixed(), times, compiled=False)
+    got = gr.simulate(Mixed(), times)
     assert gr.analyze(Mixed()).index == 2
     assert np.abs(got["q"].values - np.sin(times)).max() < 1e-12
     assert np.abs(got["x"].values - truth()).max() < 1e-5
@@ -84,7 +84,7 @@ def test_an_implicit_equation_added_to_a_prescribed_path(layer: str, unit: float
         lambda t, x: [-np.cos(t) / 5 - x[0] + root(x[0] + 0.1 * np.cos(t))],
         (0, 3), [0.4], rtol=1e-10, atol=1e-12, t_eval=times,
     )  # fmt: skip
-    got = gr.simulate(Mixed(), times, rtol=1e-8, compiled=False)
+    got = gr.simulate(Mixed(), times, rtol=1e-8)
     assert gr.analyze(Mixed()).index == 4 and gr.analyze(Mixed()).degrees_of_freedom == 1
     assert np.abs(got["q[2]"].values + np.sin(times)).max() < 1e-7
     assert np.abs(got["x"].values - exact.y[0]).max() < 1e-6
@@ -109,7 +109,7 @@ def test_a_wrong_combination_is_noticed_at_the_start(monkeypatch: pytest.MonkeyP
         ]
 
     with pytest.raises(gr.StructureError, match="does not hold at the start as it is written"):
-        gr.simulate(Mixed(), times, compiled=False)
+        gr.simulate(Mixed(), times)
 
 
 @pytest.mark.parametrize("sizes", [(1.0, 1.0, 1.0), (1 / 3, 0.7, 1 / 7), (7.9e-6, 4e-5, 3e8), (0.1, 3e9, 7e-9)])
@@ -127,7 +127,7 @@ def test_what_is_left_of_terms_that_cancel_is_not_divided_by(sizes: tuple[float,
             53 * (m * der(b) - n * der(c)) == 53 * (-k * a + n * c),
         ]
 
-    got = gr.simulate(Sums(), times, rtol=1e-9, compiled=False)
+    got = gr.simulate(Sums(), times, rtol=1e-9)
     exact = 0.5 * (np.sin(times) - np.cos(times)) + 0.8 * np.exp(-times)
     assert np.abs(got["a"].values * k - exact).max() < 1e-7
     assert np.abs(got["c"].values * n - np.sin(times)).max() < 1e-7
@@ -140,6 +140,6 @@ def test_unknowns_that_parameters_bring_to_size_one() -> None:
         x, y = gr.Variable(start=-5e4, nominal=1e5), gr.Variable(start=5e-4, nominal=1e-3)
         equations = [x / xn * gr.exp(-x / xn * y / yn) == -1, f * (y / yn * gr.exp(-x / xn + y / yn) - 1) == 0]
 
-    result = gr.simulate(Scaled(), [0.0, 1.0], compiled=False)
+    result = gr.simulate(Scaled(), [0.0, 1.0])
     u, v = (float(result[name].values[0]) / size for name, size in (("x", 1e5), ("y", 1e-3)))
     assert u * np.exp(-u * v) == pytest.approx(-1.0, rel=1e-6) and v * np.exp(v - u) == pytest.approx(1.0, rel=1e-6)

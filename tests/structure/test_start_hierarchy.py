@@ -62,7 +62,7 @@ def test_a_state_without_a_start_begins_at_zero_beside_an_implicit_equation(u: f
 
 @pytest.mark.parametrize("u", [4.0, -4.0, 0.3])
 def test_the_capacitor_behind_a_diode_begins_empty(u: float) -> None:
-    result = gr.simulate(Rectifier(), [0.0, 1e-9], {"src.u": u}, compiled=False)
+    result = gr.simulate(Rectifier(), [0.0, 1e-9], {"src.u": u})
     assert float(result["c.v"][0]) == 0.0
 
 

@@ -88,7 +88,7 @@ def test_roots_between_which_nothing_decides_are_told() -> None:
     analysis = gr.analyze(Square())
     assert analysis.start["z"] == pytest.approx(2.0, rel=1e-12), "the larger one"
     assert "z = 2 and z = -2; the first is taken. A start of z decides" in analysis.start_note
-    result = gr.simulate(Square(), [0.0, 0.1], compiled=False)
+    result = gr.simulate(Square(), [0.0, 0.1])
     assert "z = 2 and z = -2" in result.attrs["start_note"]
     decided = gr.analyze(Square(start={"z": -0.1}))
     assert decided.start["z"] == pytest.approx(-2.0, rel=1e-12) and "equally near" not in decided.start_note

@@ -50,7 +50,7 @@ def proportional(unit: float, off: float) -> gr.Model:
 
 
 def first(model: gr.Model) -> Any:
-    return gr.simulate(model, [0.0, 0.01], rtol=1e-8, compiled=False).isel(time=0)
+    return gr.simulate(model, [0.0, 0.01], rtol=1e-8).isel(time=0)
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -101,7 +101,7 @@ def test_what_the_rounding_of_large_starts_moves_is_no_missed_start(unit: float)
             yield self.x**2 + self.y**2 == unit**2
 
     with pytest.warns(UserWarning, match="2 declared starts are not met: x begins .* y begins"):
-        start = gr.simulate(Wide(), [0.0, 0.01], rtol=1e-8, compiled=False)
+        start = gr.simulate(Wide(), [0.0, 0.01], rtol=1e-8)
     assert abs(float(start["vx"][0])) < 1e-9 and abs(float(start["vy"][0])) < 1e-9
     assert "vx" not in start.attrs["adjusted_starts"]
 

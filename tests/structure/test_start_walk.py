@@ -34,7 +34,7 @@ class Bridge(gr.Model):
 
 @pytest.mark.parametrize("phase", [0.1, 2.5, 4.0])
 def test_a_bridge_of_diodes_starts_at_any_phase(phase: float) -> None:
-    run = gr.simulate(Bridge(), [0.0, 1e-3], parameters={"phase": phase}, compiled=False)
+    run = gr.simulate(Bridge(), [0.0, 1e-3], parameters={"phase": phase})
     v = 311 * np.sin(phase + np.array([0.0, 2.0944, 4.18879]))
     assert run["i"].values[0] == pytest.approx(np.ptp(v) / 100, rel=1e-2)
 
@@ -52,7 +52,7 @@ class Core(gr.Model):
 
 @pytest.mark.parametrize("current", [0.2, 20.0])
 def test_a_saturated_core_starts_at_its_current(current: float) -> None:
-    run = gr.simulate(Core(), [0.0, 1e-3], parameters={"i0": current}, compiled=False)
+    run = gr.simulate(Core(), [0.0, 1e-3], parameters={"i0": current})
     phi, rm = run["phi"].values[0], run["Rm"].values[0]
     assert run["i"].values[0] == pytest.approx(current, abs=1e-12)
     assert 600 * current == pytest.approx(phi * (rm + 1.2e5), abs=1e-6)

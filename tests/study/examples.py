@@ -43,7 +43,7 @@ class Rooted(gr.Model):
 
 X = np.linspace(-1.0, 2.0, 12)
 PLAN = gr.Experiment(inputs={"x": X}, outputs={"y": np.zeros(12)})
-METHOD = gr.OutputError(compiled=False)
+METHOD = gr.OutputError()
 SERIAL = {"method": METHOD, "executor": "serial"}
 
 

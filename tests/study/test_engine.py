@@ -32,7 +32,7 @@ class Line(gr.Model):
     y = gr.Output(p + q * x, noise=0.1)
 
 plan = gr.Experiment(inputs={{"x": np.linspace(-1.0, 2.0, 12)}}, outputs={{"y": np.zeros(12)}})
-gr.monte_carlo(Line(), plan, ["p", "q"], gr.OutputError(compiled=False), runs=1_000_000, seed=3, store={store!r},
+gr.monte_carlo(Line(), plan, ["p", "q"], gr.OutputError(), runs=1_000_000, seed=3, store={store!r},
                executor=2)
 """
 
@@ -159,7 +159,7 @@ def test_a_run_that_kills_its_worker_is_a_row(tmp_path: Path, monkeypatch: pytes
 
     data = PLAN.replace(outputs={"y": 1.0 - 0.3 * np.linspace(-1.0, 2.0, 12)})
     points = [[0.0, 0.0], [-99.0, 0.0], [1.0, 1.0], [2.0, 0.0]]
-    study = gr.multistart(Line(), data, ["p", "q"], Deadly(compiled=False), sampling=points, executor=1)
+    study = gr.multistart(Line(), data, ["p", "q"], Deadly(), sampling=points, executor=1)
     assert study.table["failure"].tolist() == ["", "worker", "", ""]
     assert study.table["converged"].tolist() == [True, False, True, True]
     assert "the worker process died" in study.table["status"][1]

@@ -52,7 +52,7 @@ def test_a_fit_of_more_unknowns_may_be_the_guess(study) -> None:
 def test_data_of_a_run_are_those_of_simulate(study) -> None:
     (made,) = study.data(7)
     seed = int(study.table["seed"][7])
-    direct = gr.simulate(Line(), np.arange(12.0), inputs={"x": X}, noise=True, seed=seed, compiled=False)
+    direct = gr.simulate(Line(), np.arange(12.0), inputs={"x": X}, noise=True, seed=seed)
     assert np.allclose(made.measurements("y").values, direct.y.values, rtol=1e-12)
 
 

@@ -79,7 +79,7 @@ def test_basins_by_standard_errors_and_digits() -> None:
 
 
 def test_robust_losses_are_compared_by_their_loss() -> None:
-    method = gr.OutputError(loss="cauchy", loss_scale=0.05, compiled=False)
+    method = gr.OutputError(loss="cauchy", loss_scale=0.05)
     study = gr.multistart(Valleys(), valleys_data(), ["p"], method, starts=4, executor="serial")
     assert study.table["criterion"].nunique() >= 2
     assert float(study.best["p"]) == pytest.approx(1.0, abs=0.05)

@@ -22,14 +22,14 @@ PLAN = gr.Experiment(TIMES, outputs={"y": np.exp(-TIMES)}, name="wander")
 
 
 def _study(**options):
-    method = gr.KalmanML(substeps=1, compiled=False)
+    method = gr.KalmanML(substeps=1)
     return gr.monte_carlo(Wandering(), PLAN, ["k"], method, runs=1, seed=3, executor="serial", **options)
 
 
 def test_data_are_drawn_on_the_grid_asked_for() -> None:
     study = _study(step=0.02)
     seed = int(study.table["seed"][0])
-    same = gr.simulate(Wandering(), TIMES, realizations=1, seed=seed, step=0.02, noise=True, rtol=1e-7, compiled=False)
+    same = gr.simulate(Wandering(), TIMES, realizations=1, seed=seed, step=0.02, noise=True, rtol=1e-7)
     np.testing.assert_allclose(study.data(0)[0].outputs["y"].values, same["y"].values.reshape(-1), rtol=1e-12)
     assert not np.allclose(study.data(0)[0].outputs["y"].values, _study().data(0)[0].outputs["y"].values)
 

@@ -36,7 +36,7 @@ CHANGES = [
     ({"model": Line(p=2.5)}, "parameters: p \\(1.5 there, 2.5 here\\)"),
     ({"plan": PLAN.replace(inputs={"x": PLAN.inputs["x"].values + 1})}, "data: experiment 1"),
     ({"estimate": ["p"]}, "estimate \\(\\['p', 'q'\\] there, \\['p'\\] here\\)"),
-    ({"method": gr.OutputError(compiled=False, rtol=1e-9)}, "method"),
+    ({"method": gr.OutputError(rtol=1e-9)}, "method"),
     ({"bounds": {"p": (0.0, 9.0)}}, "bounds"),
     ({"noise": {"y": 0.5}}, "noise"),
     ({"guess": {"p": 1.0}}, "guess"),
@@ -118,3 +118,20 @@ def test_methods_are_known_by_the_options_that_were_chosen() -> None:
     assert _chosen(gr.Collocation(debias=True)) == "Collocation(criterion='amle', debias=True)"
     assert _chosen(gr.Collocation(criterion="ipda", knots=[1.0])) == "Collocation(criterion='ipda', knots=(1.0,))"
     assert _chosen(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"
+    assert _chosen(gr.OutputError(compiled=True)) == "OutputError()"
+
+
+def test_stores_that_name_interpreted_runs_go_on(tmp_path: Path) -> None:
+    told = {"method": "OutputError(rtol=1e-09, compiled=False)", "seed": "1"}
+    Store(tmp_path / "s.db", told, ["a"]).close()
+    Store(tmp_path / "s.db", {**told, "method": "OutputError(rtol=1e-09)"}, ["a"]).close()
+    with pytest.raises(EstimationError, match="holds another study"):
+        Store(tmp_path / "s.db", {**told, "method": "OutputError()"}, ["a"])
+
+
+def test_stores_of_earlier_versions_go_on_and_of_later_ones_do_not(tmp_path: Path) -> None:
+    said = {"method": "OutputError()", "seed": "1", "grisaille": "0.10.0"}
+    Store(tmp_path / "s.db", said, ["a"]).close()
+    Store(tmp_path / "s.db", {**said, "grisaille": "0.11.2"}, ["a"]).close()
+    with pytest.raises(EstimationError, match=r"grisaille \(0\.10\.0 there, 0\.9\.0 here\)"):
+        Store(tmp_path / "s.db", {**said, "grisaille": "0.9.0"}, ["a"])

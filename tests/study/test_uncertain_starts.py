@@ -73,7 +73,7 @@ def test_what_builds_up_over_the_first_interval_is_drawn() -> None:
 
 
 def test_nonlinear_filters_draw_their_start_too() -> None:
-    fit = fitted(Cubic(), 2.0, {"x": 0.25}, compiled=False, substeps=1)
+    fit = fitted(Cubic(), 2.0, {"x": 0.25}, substeps=1)
     assert 0.15 < first_samples(fit, count=8).std() < 1.2  # 0.05 from a start that is known
     task = bootstrap_task(fit, "parametric", None, 0)
     assert "initial_covariance={'x': 0.25}" in task.variation.notes[0]  # type: ignore[attr-defined]
@@ -122,6 +122,6 @@ def test_starts_that_hang_together_with_disturbances_are_refused_by_nonlinear_fi
         y = gr.Output(x + 0.1 * x**2, noise=0.05)
         equations = [der(x) == -k * x + w]
 
-    fit = fitted(Coloured(), 1.0, "stationary", compiled=False, substeps=1)
+    fit = fitted(Coloured(), 1.0, "stationary", substeps=1)
     with pytest.raises(gr.EstimationError, match="ties states of the plant to disturbances"):
         gr.bootstrap(fit, runs=2, executor="serial")

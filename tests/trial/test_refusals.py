@@ -15,9 +15,9 @@ from grisaille.trial.refusals import refuse_infinite_variance
 
 TIMES = np.linspace(0.0, 2.0, 9)
 METHODS = [
-    gr.OutputError(compiled=False),
-    gr.OutputError(shooting="multiple", pieces=2, compiled=False),
-    gr.KalmanML(compiled=False),
+    gr.OutputError(),
+    gr.OutputError(shooting="multiple", pieces=2),
+    gr.KalmanML(),
     gr.Collocation(),
     gr.SimulatedPEM(realizations=2),
     "auto",
@@ -92,7 +92,7 @@ def test_every_estimator_refuses_in_the_same_words(model: gr.Model) -> None:
 def test_what_is_not_measured_may_have_infinite_variance() -> None:
     for model in (TwoBodies(), Differentiated()):
         data = gr.Experiment(TIMES, outputs={"speed": np.sin(TIMES)})
-        assert np.isfinite(gr.evaluate(model, data, gr.OutputError(compiled=False), {"a": 1.0}).objective)
+        assert np.isfinite(gr.evaluate(model, data, gr.OutputError(), {"a": 1.0}).objective)
 
 
 class Doubtful(gr.Model):

@@ -109,8 +109,8 @@ class Impulse(gr.Model):
 
 
 METHODS = [
-    gr.OutputError(compiled=False),
-    gr.KalmanML(compiled=False),
+    gr.OutputError(),
+    gr.KalmanML(),
     gr.Collocation(),
     gr.SimulatedPEM(realizations=2),
 ]

@@ -111,7 +111,7 @@ class Curve:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known about the band."""
+        """Return what has to be known about the band, a sentence each."""
         table, found = self.table, []
         knots = [", ".join(f"{row[k]:g}" for k in range(len(self.arguments))) for row in table.itertuples(index=False)]
         is_open = np.isinf(table["std_error"].to_numpy())

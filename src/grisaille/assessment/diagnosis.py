@@ -228,7 +228,7 @@ def _compared_outputs(fit: Fitted) -> list[Between]:
 
 
 def taken_by(estimate: Any) -> np.ndarray:
-    """What the unknowns took from the residuals: of a likelihood by all that it tells of them."""
+    """Return the directions that the unknowns took from the residuals, for a likelihood by its whole information."""
     J, information = estimate.evaluation.jacobian, estimate.evaluation.information
     if not estimate.free.any() or not len(J):  # an ensemble without derivatives
         return np.zeros((len(estimate.evaluation.residuals), 0))

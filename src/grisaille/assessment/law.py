@@ -40,7 +40,7 @@ class Law:
         return bool(np.isfinite(self.freedom) and not np.isnan(self.factor))
 
     def statistic(self, deviance: float) -> float:
-        """What is compared with d F(d, ν), or χ²(d)."""
+        """Return the statistic that is compared with d F(d, ν), or χ²(d)."""
         if not self.bends:
             return float(deviance)
         return float(self.freedom * np.expm1(min(self.factor * deviance / self.freedom, LARGEST)))
@@ -52,7 +52,7 @@ class Law:
         return float(self.freedom / self.factor * np.log1p(statistic / self.freedom))
 
     def quantile(self, level: float, dimension: int = 1) -> float:
-        """Of the statistic."""
+        """Return the quantile of the statistic."""
         from scipy.stats import chi2, f
 
         if not np.isfinite(self.freedom):

@@ -55,7 +55,7 @@ class Coordinate:
 
     @classmethod
     def of(cls, unknown: Unknown, value: float, error: float, limit: float, reach: float) -> Coordinate:
-        """For an unknown whose estimate is ``value`` ± ``error``.
+        """Choose the coordinate of an unknown whose estimate is ``value`` ± ``error``.
 
         limit : of a level that is zero
         reach : of an unknown that a bound holds, how far away its limit may be; NaN of others. Its logarithm is not
@@ -148,7 +148,7 @@ class Limits:
         return _Way(self, k, wald, float(np.sqrt(threshold)), enough).follow()
 
     def follow_to(self, k: int, value: float) -> np.ndarray:
-        """Where the covariance says that the others are when unknown k has a value."""
+        """Return where the covariance predicts the other unknowns to be when unknown k has a value."""
         way = _Way(self, k, value, 1.0, 0.0)
         moved = self.outer(way._tangent(way._within(way._inner_of(value))))
         moved[k] = value

@@ -120,7 +120,7 @@ def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class DrawnLaw:
-    """Of the statistics under r ~ N(0, I − QQᵀ)."""
+    """The simulated distribution of the statistics under r ~ N(0, I − QQᵀ)."""
 
     centre: float
     """Mean, standard deviation and skewness of Ljung and Box's."""
@@ -267,7 +267,7 @@ def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray, *, known: bool
 
 
 def cross_correlation(r: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Of the residuals with each column."""
+    """Return the correlation of the residuals with each column."""
     norms = np.linalg.norm(u, axis=0) * np.linalg.norm(r)
     return np.asarray((u.T @ r) / np.where(norms > 0, norms, 1.0))
 

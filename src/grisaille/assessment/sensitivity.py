@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.calling import checked, checked_methods
+from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of
 from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
@@ -157,6 +158,7 @@ def sensitivity(
     >>> gr.sensitivity(Tank(), data).parameters
     ('q', 'k')
     """
+    require_compiled(compiled)
     if not hasattr(experiment, "input_signals"):
         raise DataError(f"sensitivity takes one gr.Experiment, not {type(experiment).__name__}.")
     if not experiment.name:
@@ -169,7 +171,7 @@ def sensitivity(
     noise = noise_levels(structure.model, outputs)
     declared = {n: law for n, law in output_laws(structure.model, outputs).items() if _has_law(structure, n)}
     noise = {**noise, **{n: LocationScale(n, None, law) for n, law in declared.items()}}
-    case = build_case(experiment, *trial_of(model, experiment, unknowns), noise, rtol, compiled)
+    case = build_case(experiment, *trial_of(model, experiment, unknowns), noise, rtol)
     unknowns = _valued(structure, unknowns, case)
     theta = np.array([u.guess for u in unknowns])
     prediction = case.predict(theta, sensitive=True)

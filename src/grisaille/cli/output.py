@@ -1,4 +1,4 @@
-"""What a command says: text for people, or one JSON object for programs; progress only on a terminal."""
+"""Output of commands: text for people, or one JSON object for programs; progress only on a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Output:
     quiet: bool
 
     def say(self, text: object) -> None:
-        """For people; nothing under ``--json`` and ``--quiet``."""
+        """Print a text for people; nothing is printed under ``--json`` and ``--quiet``."""
         if not (self.as_json or self.quiet):
             click.echo(str(text))
 
@@ -39,7 +39,7 @@ class Output:
         self.say(f"Written: {path}")
 
     def answer(self, content: Mapping[str, Any]) -> None:
-        """For programs; nothing without ``--json``."""
+        """Print the answer for programs; nothing is printed without ``--json``."""
         if self.as_json:
             click.echo(json.dumps(plain(content), ensure_ascii=False, allow_nan=False, indent=2))
 

@@ -1,4 +1,4 @@
-"""What is written on the command line: ``NAME=VALUE``, ``FIRST:LAST:STEP``, models and signals."""
+"""Parses command-line arguments: ``NAME=VALUE``, ``FIRST:LAST:STEP``, models and signals."""
 
 from __future__ import annotations
 

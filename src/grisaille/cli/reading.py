@@ -34,7 +34,7 @@ def reading_options(of: str, otherwise: str) -> Callable[[Callable[..., Any]], C
 
 
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, as ``Experiment.from_csv`` takes it."""
+    """Return the options that were given, as ``Experiment.from_csv`` takes them."""
     given = {name: options[name] for name in OPTIONS if options.get(name) is not None}
     if "separator" in given:
         given["separator"] = TAB.get(given["separator"], given["separator"])

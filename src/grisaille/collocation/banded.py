@@ -53,21 +53,8 @@ class BandedFactor:
         L = np.asfortranarray(self.factor)
         found = np.empty_like(L, order="F")
         run = native("assembly.c", "gr_inverse_band", 3)
-        if run is None:
-            return _inverse_band(L)
         run(np.array([self.width, L.shape[1]], dtype=np.int64), L, found)
         return found
-
-
-def _inverse_band(L: Floats) -> Floats:
-    width, n = len(L) - 1, L.shape[1]
-    found = np.zeros((width + 1, n))
-    for j in range(n - 1, -1, -1):
-        m = min(width, n - 1 - j)
-        below = L[1 : m + 1, j] / L[0, j]
-        found[1 : m + 1, j] = -gathered(found, np.arange(j + 1, j + m + 1)[None])[0] @ below
-        found[0, j] = 1 / L[0, j] ** 2 - below @ found[1 : m + 1, j]
-    return found
 
 
 def gathered(band: Floats, places: Integers) -> Floats:

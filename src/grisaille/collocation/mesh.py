@@ -117,7 +117,7 @@ class Mesh:
 
 
 @dataclass(frozen=True)
-class Knots(Discretisation):
+class Knots(Discretisation, saved_as="Knots"):
     """Of trajectories that are splines."""
 
     states: tuple[tuple[float, ...], ...]

@@ -1,7 +1,4 @@
-"""Compiled C of this room, which depends on no model and is built once per machine.
-
-Where models are interpreted there are no functions, and whoever asks for one does the same by NumPy, ten times slower.
-"""
+"""Compiled C of this room, which depends on no model and is built once per machine."""
 
 from __future__ import annotations
 
@@ -19,20 +16,19 @@ from grisaille.compilation.library import Library, build_library
 Native = Callable[..., int]
 
 
-def native(file: str, name: str, count: int) -> Native | None:
-    """The function of a C file that takes so many arrays; None where models are interpreted."""
+def native(file: str, name: str, count: int) -> Native:
+    """The function of a C file that takes so many arrays."""
     return _entry(file, name, count, os.environ.get("GRISAILLE_COMPILER", ""))
 
 
 @lru_cache(maxsize=32)
-def _entry(file: str, name: str, count: int, compiler: str) -> Native | None:
+def _entry(file: str, name: str, count: int, compiler: str) -> Native:
     """Asked again where another compiler is named."""
-    library = _library(file, compiler)
-    return None if library is None else taking_arrays(library, name, count)
+    return taking_arrays(_library(file, compiler), name, count)
 
 
 @lru_cache(maxsize=8)
-def _library(file: str, compiler: str) -> Library | None:
+def _library(file: str, compiler: str) -> Library:
     text = (resources.files("grisaille.collocation") / file).read_text(encoding="utf-8")
     return build_library(text, 0)
 

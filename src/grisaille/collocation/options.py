@@ -33,7 +33,6 @@ class SplineOptions:
     quadrature: str | int = "gauss"
     trajectories: Any = None
     """Where states start: ``{state: number | (times, values)}``."""
-    compiled: bool | None = None
 
 
 def refuse_spline_options(order: Any, knots: Any, quadrature: Any, trajectories: Any) -> None:

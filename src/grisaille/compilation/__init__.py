@@ -1,8 +1,7 @@
 """From the reduced system to functions that run.
 
-Receives a ``structure.system.System``; hands on a ``kernel.Kernel`` (its functions and Jacobians, and compiled
-a library that integrates whole trajectories) or a ``frozen.FusedStep`` (one step as a single formula, run over a grid
+Receives a ``structure.system.System``; hands on a ``kernel.Kernel`` (its functions and Jacobians, and
+compiled integrators of whole trajectories) or a ``frozen.FusedStep`` (one step as a single formula, run over a grid
 for many realizations at once). On the way: ``derivatives`` and ``step`` write formulas, ``printer`` turns them into C,
-``library`` has them built by ``compiler`` or finds them in ``cache``; with ``compiled=False`` the same formulas
-run in CasADi's virtual machine.
+``library`` has them built by ``compiler`` or finds them in ``cache``.
 """

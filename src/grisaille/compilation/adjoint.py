@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel_source import ARGUMENTS, c_source, solvers
-from grisaille.compilation.library import Library, Source, build_library, build_linked, no_compiler
+from grisaille.compilation.library import Library, Source, build_library, build_linked
 from grisaille.compilation.printer import print_function
 from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
@@ -42,10 +42,6 @@ class AdjointKernel:
     np: int
     ny: int
     library: Library
-
-    @property
-    def is_compiled(self) -> bool:
-        return True
 
     @property
     def point_size(self) -> int:
@@ -95,8 +91,6 @@ def build_adjoint(system: System, scheme: Scheme, sparse: bool | None = None) ->
     count = sum(f.n_instructions() for f in pulled.values())
     text = f'{text}\n{printed}\n#define GR_IMPLICIT_STEPS {int(scheme.is_implicit)}\n#include "gr_adjoint.h"\n'
     library = build_linked([Source(text, count), solvers()]) if sparse else build_library(text, count)
-    if library is None:
-        raise no_compiler()
     library.check_size("gr_adjoint_size", AdjointStructure)
     return AdjointKernel(system.nx, system.nz, system.nu, system.np, system.ny, library)
 

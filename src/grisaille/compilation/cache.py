@@ -107,7 +107,7 @@ def install(what: str, made_with: str, library: bytes, limit: int | None = None,
             raise CompilationError(
                 f"The compiled model ({len(library) / 1e3:.0f} kB) cannot be kept in {folder()}: "
                 f"{error.strerror or error}; nor in {place}. Make room, or set GRISAILLE_CACHE to a folder on another "
-                f"disk; GRISAILLE_COMPILER=none interprets models instead."
+                f"disk."
             ) from error
     _make_room(place, LIMIT if limit is None else limit, keep=target)
     return target

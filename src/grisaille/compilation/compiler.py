@@ -1,8 +1,8 @@
 """Finding a C compiler and running it.
 
 Looked for in this order: the command in the environment variable ``CC``, ``cc``, ``gcc``, ``clang``, and the compiler
-that the ``ziglang`` wheel brings. One of them must be there; ``GRISAILLE_COMPILER=none`` asks for interpreted models
-instead, with the same results and 10 to 100 times slower. The compiler runs without a shell, in a fresh private
+that the ``ziglang`` wheel brings. One of them must be there for what is not in the cache; ``GRISAILLE_COMPILER=none``
+asks that nothing be built. The compiler runs without a shell, in a fresh private
 directory, on files that hold nothing a user named.
 
 No ``-march=native`` (a cache may be shared by unlike machines), no fast-math and no contraction of a·b + c: the same
@@ -96,8 +96,7 @@ class Compiler:
             raise CompilationError(
                 f"Building generated code failed: {shlex.join(command)} ended with code {done.returncode} and said:\n"
                 f"{_shortened(words)}\n"
-                "The compiler is too old or broken, or this is an error in grisaille. To go on without compiled code, "
-                "set GRISAILLE_COMPILER=none; to use another compiler, set CC."
+                "The compiler is too old or broken, or this is an error in grisaille. To use another compiler, set CC."
             )
 
 
@@ -140,7 +139,7 @@ def find_compiler() -> Compiler | None:
 
 
 def is_switched_off() -> bool:
-    """Whether ``GRISAILLE_COMPILER=none`` asks for interpreted models."""
+    """Return whether ``GRISAILLE_COMPILER=none`` asks that nothing be built."""
     return os.environ.get("GRISAILLE_COMPILER", "").strip().lower() == "none"
 
 

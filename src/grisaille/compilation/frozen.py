@@ -18,13 +18,12 @@ from numpy.typing import ArrayLike
 
 from grisaille.cache import Cache
 from grisaille.compilation.batch import Batch, Frozen, Progress, check_batch
-from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
-from grisaille.compilation.compiler import find_compiler, is_switched_off
+from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.dialect import STEP, WIDE
 from grisaille.compilation.filters import FilterLayout, Filters, filter_source
 from grisaille.compilation.hoisting import hoist
-from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.library import Library, build_library
 from grisaille.compilation.printer import PART, PRELUDE, print_function
 from grisaille.compilation.step import StepFormula, formulate_step, step_sensitivity
 from grisaille.structure.system import System
@@ -46,14 +45,17 @@ class FusedStep:
     ny: int
     ns: int
     layout: FilterLayout
-    library: Library | None
     once: ca.Function
     step: ca.Function
     observe: ca.Function
 
-    @property
-    def is_compiled(self) -> bool:
-        return self.library is not None
+    @cached_property
+    def library(self) -> Library:
+        """The C file built, or taken from the cache."""
+        instructions = sum(f.n_instructions() for f in (self.once, self.step, self.observe))
+        library = build_library(self.source, instructions, often=True)
+        library.check_size("gr_batch_size", BatchStructure)
+        return library
 
     @cached_property
     def source(self) -> str:
@@ -78,7 +80,7 @@ class FusedStep:
 
         reduce : moments over the realizations
         rows : each realization's own; by default unless ``reduce``
-        threads : of the compiled code; all processors by default
+        threads : all processors by default
         """
         return self.execute(self.batch(*given, **further), reduce, rows, threads, progress)
 
@@ -87,8 +89,6 @@ class FusedStep:
     ) -> Frozen:
         """``run`` with the arrays of ``batch``."""
         rows = not reduce if rows is None else rows
-        if self.library is None:
-            return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, rows, progress)
         return run_native(self.library, self, batch, reduce, rows, threads, progress)
 
     def batch(
@@ -134,38 +134,26 @@ def build_step(
     directions: int = 0,
     filters: FilterLayout = PLAIN,
     formula: StepFormula | None = None,
-    compiled: bool | None = None,
 ) -> FusedStep:
-    """The fused step; ``observed`` picks rows of ``system.observed`` (all by default), ``directions`` the number of
-    sensitivity directions it carries, ``filters`` the disturbances it drives; ``formula`` replaces the Runge–Kutta
-    step (its p may be longer than the system's); ``compiled`` as in ``build_kernel``."""
+    """Return the fused step, which is compiled when it first runs.
+
+    ``observed`` picks rows of ``system.observed`` (all by default), ``directions`` is the number of sensitivity
+    directions it carries, ``filters`` the disturbances it drives; ``formula`` replaces the Runge–Kutta step (its p may
+    be longer than the system's).
+    """
     chosen = tuple(range(system.ny)) if observed is None else tuple(int(i) for i in observed)
-    compiler = None if compiled is False else find_compiler()
+    compiler = find_compiler()
     given = "" if formula is None else formula.content
-    mode = (compiled, is_switched_off(), compiler and compiler.identity)
-    key = (system.content, given, system.constraint_levels, chosen, directions, filters, mode)
-    return _known.get(
-        key, lambda: _build(system, formula or formulate_step(system), chosen, directions, filters, compiled)
-    )
+    key = (system.content, given, system.constraint_levels, chosen, directions, filters, compiler and compiler.identity)
+    return _known.get(key, lambda: _build(system, formula or formulate_step(system), chosen, directions, filters))
 
 
 _known: Cache[FusedStep] = Cache()
 
 
-def _build(
-    system: System, formula: StepFormula, chosen: tuple[int, ...], ns: int, layout: FilterLayout, compiled: bool | None
-) -> FusedStep:
-    once, step, observe = _functions(system, formula, chosen, ns, layout)
-    library = None
-    if compiled is not False:
-        instructions = sum(f.n_instructions() for f in (once, step, observe))
-        library = build_library(c_source(formula, once, step, observe, ns, layout), instructions, often=True)
-    if library is None and compiled:
-        raise no_compiler()
-    if library is not None:
-        library.check_size("gr_batch_size", BatchStructure)
-    np = formula.p.numel()
-    return FusedStep(formula, system.nx, system.nu, np, len(chosen), ns, layout, library, once, step, observe)
+def _build(system: System, formula: StepFormula, chosen: tuple[int, ...], ns: int, layout: FilterLayout) -> FusedStep:
+    functions = _functions(system, formula, chosen, ns, layout)
+    return FusedStep(formula, system.nx, system.nu, formula.p.numel(), len(chosen), ns, layout, *functions)
 
 
 def _functions(

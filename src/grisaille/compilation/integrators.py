@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from grisaille.compilation.kernel_source import Sources
-from grisaille.compilation.library import Library, Source, build_linked, can_build, no_compiler
-from grisaille.compilation.schemes import Scheme, all_schemes
+from grisaille.compilation.library import Library, Source, build_linked, can_build
+from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.task import TaskStructure
 from grisaille.errors import CompilationError
 
@@ -60,11 +60,6 @@ class Integrators:
         self._locks: dict[object, threading.Lock] = {}
         self._built: dict[object, Integrator] = {}
         self._steps: dict[object, int] = {}
-
-    def demand(self) -> None:
-        """Raises where none can ever be called: there is no compiler, and none was built before."""
-        if not any(can_build(self.sources(scheme)) for scheme in _programs(all_schemes())):
-            raise no_compiler()
 
     def build(self, *schemes: Scheme) -> None:
         """Those that are missing, at the same time."""
@@ -106,8 +101,6 @@ def _programs(schemes: Iterable[Scheme]) -> list[Scheme]:
 
 def _loaded(name: str, sources: Sequence[Source]) -> Integrator:
     library = build_linked(sources)
-    if library is None:
-        raise no_compiler()
     library.check_size("gr_task_size")
     run = library.function(name, ctypes.POINTER(TaskStructure))
     return Integrator(library, run, library.function(f"{name}_work", ctypes.c_long))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.cache import Cache
-from grisaille.compilation.compiler import find_compiler, is_switched_off
+from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.debugging import is_debugging
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
@@ -31,7 +31,6 @@ from grisaille.compilation.kernel_source import (
     when_tables,
     whole_sources,
 )
-from grisaille.compilation.library import no_compiler
 from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room
@@ -64,11 +63,11 @@ class Kernel:
     bends: int
     """Where F bends: gaps, and values that are whole there."""
     ne: int
-    """Relations that are held between events; only the compiled integrators change them."""
+    """Relations that are held between events."""
     sensitive: bool
     sparse: bool
-    """Compiled with the nonzeros of its matrices only (``kernels/gr_sparse_factors.h``)."""
-    integrators: Integrators | None
+    """With the nonzeros of its matrices only (``kernels/gr_sparse_factors.h``)."""
+    integrators: Integrators
     jacobian: Callable[..., csc_array]
     """What ``J`` gives, as its entries."""
     F: Evaluation
@@ -84,24 +83,19 @@ class Kernel:
     OJ: Evaluation
     OP: Evaluation
 
-    @property
-    def is_compiled(self) -> bool:
-        return self.integrators is not None
-
     def build(self, *schemes: Scheme) -> None:
         """Integrators that will be called, at the same time."""
-        if self.integrators is not None:
-            self.integrators.build(*schemes)
+        self.integrators.build(*schemes)
 
     def work_size(self, scheme: Scheme, ns: int) -> int:
         """Doubles of scratch memory that a compiled scheme needs for ``ns`` sensitivity directions."""
-        return int(self._integrator(scheme).work(ns))
+        return int(self.integrators.of(scheme).work(ns))
 
     def call(self, scheme: Scheme, task: Task) -> None:
         """Runs the scheme, or what takes its fixed steps, on the task, which holds the answer; allocates
         ``task.work``."""
         taken, before = scheme.taking(task.fixed_step), task.steps + task.rejected
-        integrator = self._integrator(taken)
+        integrator = self.integrators.of(taken)
         size = int(integrator.work(task.ns))
         if task.work.size < size:
             task.work = np.zeros(size)
@@ -109,17 +103,7 @@ class Kernel:
             with_room(integrator.library, task, lambda: _run(integrator, task))
         else:
             _run(integrator, task)
-            self._require_integrators(taken).count(taken, task.steps + task.rejected - before, task.ns)
-
-    def _integrator(self, scheme: Scheme) -> Integrator:
-        return self._require_integrators(scheme).of(scheme)
-
-    def _require_integrators(self, scheme: Scheme) -> Integrators:
-        if self.integrators is None:
-            raise CompilationError(
-                f"This kernel is interpreted, it has no {scheme.header} in C; use the Python integrator."
-            )
-        return self.integrators
+            self.integrators.count(taken, task.steps + task.rejected - before, task.ns)
 
 
 def _run(integrator: Integrator, task: Task) -> None:
@@ -128,42 +112,29 @@ def _run(integrator: Integrator, task: Task) -> None:
     task.unpack(packed)
 
 
-def build_kernel(
-    system: System, *, sensitive: bool = False, compiled: bool | None = None, sparse: bool | None = None
-) -> Kernel:
-    """The kernel of a reduced system.
+def build_kernel(system: System, *, sensitive: bool = False, sparse: bool | None = None) -> Kernel:
+    """Return the kernel of a reduced system; nothing is compiled before an integrator is called.
 
-    ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True``
-    insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only. A compiled one with
-    derivatives by parameters also serves where none are asked for, with the same digits.
+    ``sparse=None`` keeps the nonzeros of large models only. A kernel with derivatives by parameters also serves where
+    none are asked for, with the same digits.
     """
-    own = (system.content, len(system.pieces), kinds(system), *when_tables(system), sparse, *_mode(compiled))
+    own = (system.content, len(system.pieces), kinds(system), *when_tables(system), sparse, *_mode())
     other = None if sensitive else _known.peek((*own, True))
-    if other is not None and other.is_compiled:
-        return other
-    return _known.get((*own, sensitive), lambda: _build(system, sensitive, compiled, sparse))
+    return other or _known.get((*own, sensitive), lambda: _build(system, sensitive, sparse))
 
 
 _known: Cache[Kernel] = Cache()
 
 
-def _mode(compiled: bool | None) -> tuple[object, ...]:
-    if compiled is False or is_switched_off():
-        return (compiled, None)
+def _mode() -> tuple[object, ...]:
     compiler = find_compiler()
-    return (compiled, None if compiler is None else compiler.identity, is_debugging(), first_build())
+    return (None if compiler is None else compiler.identity, is_debugging(), first_build())
 
 
-def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool | None) -> Kernel:
-    interpreted = compiled is False or is_switched_off()
-    if interpreted and compiled:
-        raise no_compiler()
-    if interpreted:
-        sparse = False
-    elif sparse is None:
-        sparse = sparse_source.is_worth_it(system)
+def _build(system: System, sensitive: bool, sparse: bool | None) -> Kernel:
+    sparse = sparse_source.is_worth_it(system) if sparse is None else sparse
     functions = differentiate(system, sensitive=sensitive, sparse=sparse)
-    integrators = None if interpreted else _integrators(system, sensitive, sparse, functions)
+    integrators = Integrators(*_sources(system, sensitive, sparse, functions, None), _instructions(functions))
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
@@ -185,12 +156,6 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
         raise CompilationError(f"{name} is a parameter derivative; build the kernel with sensitive=True to have it.")
 
     return absent
-
-
-def _integrators(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Integrators:
-    integrators = Integrators(*_sources(system, sensitive, sparse, functions, None), _instructions(functions))
-    integrators.demand()
-    return integrators
 
 
 def sources_with_words(system: System) -> Sources:

@@ -27,13 +27,12 @@ from grisaille.compilation import cache
 from grisaille.compilation.compiler import (
     FOR_DEBUGGERS,
     OBJECT,
-    REMEDY,
     Compiler,
     find_compiler,
     flags,
-    is_switched_off,
 )
 from grisaille.compilation.debugging.switch import is_debugging
+from grisaille.compilation.requirement import no_compiler
 from grisaille.compilation.task import TaskStructure
 from grisaille.errors import CompilationError
 
@@ -83,19 +82,17 @@ class Library:
             )
 
 
-def build_library(text: str, instructions: int, *, often: bool = False) -> Library | None:
-    """The library of one generated C file, from the cache if it was built before; ``None`` where nothing is compiled.
+def build_library(text: str, instructions: int, *, often: bool = False) -> Library:
+    """The library of one generated C file, from the cache if it was built before.
 
     Raises ``CompilationError`` where it was not built before and there is no compiler.
     """
     return build_linked([Source(text, instructions, often=often)])
 
 
-def build_linked(parts: Sequence[Source]) -> Library | None:
+def build_linked(parts: Sequence[Source]) -> Library:
     """One library of C files, as ``build_library``; where they are several, those that were compiled for another one
     are not compiled again."""
-    if is_switched_off():
-        return None
     if is_debugging():
         keep(parts)
     return _found(parts) or Library(_install(find_compiler(), parts, lambda c: _linked(c, parts)))
@@ -116,7 +113,7 @@ def can_build(parts: Sequence[Source]) -> bool:
 
 def is_built(parts: Sequence[Source]) -> bool:
     """Whether a library of these is in the cache."""
-    return not is_switched_off() and cache.find(_what(parts), _made_with(find_compiler())) is not None
+    return cache.find(_what(parts), _made_with(find_compiler())) is not None
 
 
 def prepare(part: Source) -> bool:
@@ -245,16 +242,6 @@ def headers_of(text: str) -> Mapping[str, str]:
             found[name] = _header(name)
             waiting += _INCLUDE.findall(found[name])
     return found
-
-
-def no_compiler() -> CompilationError:
-    """The error where there is none, or where compiled code is insisted on though it is switched off."""
-    if is_switched_off():
-        return CompilationError("Compiled code was asked for, but GRISAILLE_COMPILER=none is set. Unset it.")
-    return CompilationError(
-        f"Models are compiled, and no C compiler was found. {REMEDY} To do without, set GRISAILLE_COMPILER=none: "
-        "models are then interpreted, with the same results and 10 to 100 times slower."
-    )
 
 
 def _header(name: str) -> str:

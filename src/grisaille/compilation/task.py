@@ -7,7 +7,7 @@ memory is what the C side reads::
     y  (n_times, ny)            sy (n_times, ns, ny)
     coef (n_breaks - 1, nu, degree + 1)          u_i(t) = Σ_k coef[seg, i, k] (t - breaks[seg])^k
 
-Tasks are made by a ``Plan`` (plan.py). Interpreted integrators read and write the same object; compiled ones get
+Tasks are made by a ``Plan`` (plan.py). Integrators get
 ``task.pack()`` and are read back with ``task.unpack(structure)``. Arrays are shared with C, never copied.
 """
 
@@ -161,8 +161,6 @@ class Task:
     tried: int = 0
     """Steps since the scheme began, rejected ones included, wherever a slice was used up (``Status.MORE``); C never
     sees it."""
-    memory: Any = None
-    """Room for an interpreted integrator's own state between slices; C never sees it."""
     differs: tuple[int, float] | None = None
     """Of equal steps: the observed quantity that differs most from a run under error control, and by which share of
     what it covers, where that is much; C never sees it."""

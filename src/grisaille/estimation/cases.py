@@ -147,7 +147,6 @@ def build_case(
     mine: tuple[int, ...],
     noise: dict[str, NoiseLevel],
     rtol: float,
-    compiled: bool | None,
 ) -> Case[Runner | RowRunner]:
     """The case of one experiment, which unknowns ``mine`` move."""
     measured = tuple(experiment.outputs)
@@ -155,7 +154,7 @@ def build_case(
     if trial.is_static:
         runner: Runner | RowRunner = RowRunner(trial, outputs)
     else:
-        runner = Runner(trial, outputs, rtol=rtol, compiled=compiled)
+        runner = Runner(trial, outputs, rtol=rtol)
     return Case(experiment, trial, Ready(runner), outputs, mine)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from grisaille.arguments import annotations_of, kinds_of, refuse_wrong
 from grisaille.calling import wrong_call
+from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.advice import Advice
 from grisaille.estimation.abilities.ahead import Ahead
@@ -90,6 +91,7 @@ def _refuse_options(cls: type, given: Sequence[Any], options: Mapping[str, Any])
         annotations = annotations_of(cls)
         named = {**dict(zip(annotations, given, strict=False)), **options}
         refuse_wrong(cls.__name__, kinds_of(cls.__name__, annotations), named)
+        require_compiled(named.get("compiled"))
 
 
 class Estimator(metaclass=EstimatorType):

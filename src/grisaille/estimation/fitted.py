@@ -442,8 +442,6 @@ class Fitted:
         name = experiment.name or ""
         values, starts = self._values_for(name)
         options = self.method.simulation_options(self.estimate, name)
-        if len(sensitivities):
-            options = {"compiled": self.method.compiled, **options}
         values.update(options.pop("parameters", {}))
         known, is_own = known_starts(experiment), any(experiment is e for e in self.experiments)
         return simulate(

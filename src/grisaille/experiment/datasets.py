@@ -99,7 +99,7 @@ def _pack_start(value: Any) -> Any:
 
 
 def restore_dataset(cls: type[Experiment], dataset: xr.Dataset, changes: Mapping[str, Any]) -> Experiment:
-    """What :func:`to_dataset` wrote."""
+    """Restore the content that :func:`to_dataset` wrote."""
     if "experiment" not in getattr(dataset, "attrs", {}):
         raise DataError(
             "The dataset was not written by Experiment.to_dataset: name its variables, as in from_dataset(dataset, "

@@ -34,7 +34,7 @@ FEW_DIGITS = 64
 
 @dataclass(frozen=True, eq=False)
 class DelayedSignals:
-    """What is made of inputs and switches for one system at given dead times.
+    """Makes the delayed signals of one system from its inputs and switches, at given dead times.
 
     origin : when the record begins, of which a table may describe a part
     past : delayed unknowns, as far as they are known
@@ -196,7 +196,7 @@ def keep_apart(
 
 
 def hats(kinks: Mapping[str, Floats], fixed: Floats) -> dict[str, Polynomials]:
-    """For each group the function that is one at its kinks, zero at all other instants, and linear in between."""
+    """Return for each group the function that is one at its kinks, zero at all others, and linear in between."""
     knots = np.unique(np.concatenate([fixed, *kinks.values()]))
     found = {}
     for group, own in kinks.items():

@@ -225,7 +225,7 @@ class Experiment(Record):
     def from_dataset(
         cls, dataset: xr.Dataset, inputs: Any = None, outputs: Any = None, *, time: str = "time", **options: Any
     ) -> Experiment:
-        """What :meth:`to_dataset` wrote, or, with ``inputs`` and ``outputs``, variables of a Dataset over ``time``.
+        """Read what :meth:`to_dataset` wrote or, with ``inputs`` and ``outputs``, variables of a Dataset over ``time``.
 
         Parameters
         ----------
@@ -405,7 +405,7 @@ class Experiment(Record):
         return made
 
     def summary(self) -> Summary:
-        """What there is: spans, samples, gaps, rates, ranges, units, and remarks; ``print`` it."""
+        """Summarise the record: spans, samples, gaps, rates, ranges, units, and remarks; ``print`` it."""
         from grisaille.experiment.summary import summarize
 
         return summarize(self)

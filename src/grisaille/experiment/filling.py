@@ -45,7 +45,7 @@ def is_logged(signal: Samples) -> bool:
 
 
 def read_fills(fill: Any, inputs: Iterable[str]) -> dict[str, Fill]:
-    """What is believed of each input."""
+    """Read how the missing values of each input are filled."""
     names = list(inputs)
     if isinstance(fill, Mapping):
         for name in fill:

@@ -1,4 +1,4 @@
-"""From what a user gives to the record of an experiment: numbers, arrays on ``time``, ``(t, values)``, Series.
+"""Makes the record of an experiment from what users give: numbers, arrays on ``time``, ``(t, values)``, Series.
 
 A Series brings its index as times. One that is indexed by plain row numbers 0, 1, …, or like ``time`` itself, is an
 array: its index says nothing about time.
@@ -40,7 +40,7 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """What rows are: times shared by signals without their own, or row numbers of independent samples."""
+    """The meaning of rows: times shared by signals without their own, or row numbers of independent samples."""
 
     times: np.ndarray | None
     clock: Clock

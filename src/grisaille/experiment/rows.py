@@ -1,4 +1,4 @@
-"""Where a value stands, in the reader's words: ``row 3``, ``row 3 (index 'b')`` or ``line 7 of run.csv``."""
+"""Names of rows in the reader's words: ``row 3``, ``row 3 (index 'b')`` or ``line 7 of run.csv``."""
 
 from __future__ import annotations
 

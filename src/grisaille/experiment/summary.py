@@ -1,4 +1,4 @@
-"""What there is in an experiment, as a table and a few sentences."""
+"""Summarises an experiment in a table and a few sentences."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def held_gaps(record: Record) -> list[str]:
 
 
 def unrecorded(record: Record) -> dict[str, list[Gap]]:
-    """Where logged inputs have gaps before the last output, by input."""
+    """Return where logged inputs have gaps before the last output, by input."""
     if record.is_static:
         return {}
     end = max(float(y.times[-1]) for y in record.outputs.values())

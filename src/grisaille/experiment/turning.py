@@ -1,4 +1,4 @@
-"""Where the gaps of switching formulas of time turn: points that a grid needs so that no short change is missed.
+"""Finds the turning points of switching functions of time, which a grid needs so that no short change is missed.
 
 A relation such as ``sin(50 t) > 0.99`` or ``abs(t - 1) < 1e-5`` may hold for less than a cell of a grid. Its gap g then
 comes to its switch and turns back inside the cell: the rate g' changes its sign there. Such turns are bisected, and

@@ -19,7 +19,8 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.kalman import DiscreteModel, States, Whole, run_filter
+from grisaille.filtering.kalman import DiscreteModel, States, Whole
+from grisaille.filtering.native import filter_states
 from grisaille.filtering.smoother import smooth
 
 ROUNDING = 1e-10
@@ -99,11 +100,10 @@ def combined(x: Floats, P: Floats, A: Floats, M: Floats, s: Floats) -> Known:
 
 
 def _pass(model: DiscreteModel) -> tuple[States, Floats]:
-    kept: list[States] = []
-    sums = run_filter(model, states=kept)
+    sums, states = filter_states(model)
     if sums.failed >= 0:
         raise EstimationError(f"The filter fails at sample {sums.failed}: its innovations have no positive variance.")
-    return kept[0], sums.innovations
+    return states, sums.innovations
 
 
 def _only(model: DiscreteModel, column: int) -> Floats:

@@ -11,13 +11,14 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import STEPS, Closed
 from grisaille.filtering.linearization import after_step_function, coefficients_function
 from grisaille.filtering.loops import (
+    Stepping,
     linearised_loops,
     linearised_products,
     unscented_loops,
     unscented_products,
 )
 from grisaille.filtering.measurement import linearized_update, update_function
-from grisaille.filtering.moments import linearized_rates, moment_step
+from grisaille.filtering.moments import STAGES, linearized_rates, moment_step
 from grisaille.filtering.nonlinear.iterated import ITERATIONS, iterated_update
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.sigma_points import SigmaPoints
@@ -56,19 +57,20 @@ _formulated: Cache[Formulation] = Cache()
 
 
 def _formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
-    """With loops but for moments by Runge–Kutta, roots of covariances, and averages that are cut."""
-    newton, constant = kind.newton, kind.constant
-    if kind.propagation != "linearize" or (kind.update == "unscented" and model.jumps):
+    """With loops but for roots of covariances, and averages that are cut."""
+    if kind.propagation == "square-root" or (kind.update == "unscented" and model.jumps):
         return Formulation(lambda: _write(model, kind))
+    newton = kind.newton
+    stepping = Stepping(kind.constant, 0 if kind.propagation == "linearize" else len(STAGES[kind.solver].parts))
     if kind.update == "unscented":
         return Formulation(
-            lambda: _write(model, kind), lambda: unscented_loops(model, newton, constant, kind.sigma),
-            unscented_products(model, constant),
+            lambda: _write(model, kind), lambda: unscented_loops(model, newton, stepping, kind.sigma),
+            unscented_products(model, stepping),
         )  # fmt: skip
     looks = ITERATIONS if kind.update == "iterated" else 1
     return Formulation(
-        lambda: _write(model, kind), lambda: linearised_loops(model, newton, constant, looks),
-        linearised_products(model),
+        lambda: _write(model, kind), lambda: linearised_loops(model, newton, stepping, looks),
+        linearised_products(model, stepping),
     )  # fmt: skip
 
 

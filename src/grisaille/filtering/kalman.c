@@ -24,12 +24,11 @@
 #endif
 
 #define STEADY 1e-13
-#define MOST 1024
 
 typedef long long whole;
 
 typedef struct {
-  int n, ny, nd, nm, no, seen[MOST];
+  int n, ny, nd, nm, no, *seen;
   double *m, *P, *mn, *T, *U, *Ft, *Hs, *Ht, *Rs, *PH, *S, *e, *inverse, *L, *A, *B, *D, *K, *Kt, *J, *X, *Z, *wh, *ie, *Gs;
   double *last, *trace, *information;
   double *M, *N, *Fs, *Ks, *Es, *Ws, *p, *g; /* of the steady filter, directions side by side */
@@ -451,15 +450,25 @@ static void note_moves(char *moves, const double *F, const double *H, int n, int
 
 EXPORT long gr_kalman_work(long n, long ny, long nd, long nm) {
   return nd * (2 * n * nm + 3 * n * n + 5 * n * ny + 2 * ny * nm + 4 * ny * ny + 4 * n + 3 * ny + nd + 1) +
-         8 * (n * n + n * ny + ny * ny) + 4 * ny * nm + nm * nm + n + 64;
+         8 * (n * n + n * ny + ny * ny) + 4 * ny * nm + nm * nm + n + ny + 64;
 }
 
-/* size: n, ny, directions, columns of the mean, cells, first sample waits, matrices F and H */
+/* m and P at a cell boundary, before its update and after it */
+static double *keep(const filter *f, double *kept) {
+  const long mean = (long)f->nd * f->n * f->nm, covariance = (long)f->nd * f->n * f->n;
+  memcpy(kept, f->m, sizeof(double) * mean);
+  memcpy(kept + mean, f->P, sizeof(double) * covariance);
+  return kept + mean + covariance;
+}
+
+/* size: n, ny, directions, columns of the mean, cells, first sample waits, matrices F and H
+   given: m and P before each sample, in place of those that are carried there; or NULL
+   kept: m and P before and after the update at each cell boundary; or NULL */
 EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, const double *c, const double *Q,
                const whole *Q_of, const double *H, const whole *H_of, const double *d, const double *R,
                const whole *R_of, const double *y, const whole *sample_at, double robust, double *m, double *P,
                double *base, double *G, double *information, double *cross, double *innovations, double *variances,
-               double *slopes, double *work) {
+               double *slopes, double *work, const double *given, double *kept) {
   const int n = (int)size[0], ny = (int)size[1], nd = (int)size[2], nm = (int)size[3];
   const whole cells = size[4];
   int waiting = (int)size[5], steady = 0, a, b, i;
@@ -473,6 +482,7 @@ EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, con
   TAKE(e, nd * ny * nm); TAKE(inverse, ny * ny); TAKE(L, ny * ny); TAKE(A, ny * nm); TAKE(B, ny * nm);
   TAKE(D, ny * ny); TAKE(K, n * ny); TAKE(Kt, n * ny); TAKE(Z, n * ny); TAKE(wh, nd * ny * ny); TAKE(ie, nd * ny); TAKE(Gs, nm * nm);
   TAKE(last, nd * n * n); TAKE(trace, nd * nd); TAKE(M, nd * n); TAKE(N, nd * n); TAKE(g, nd * n); TAKE(p, n);
+  f.seen = (int *)w; w += ny;
   TAKE(Fs, nd * n * n); TAKE(Ks, nd * n * ny); TAKE(Es, nd * ny); TAKE(Ws, nd * ny);
   f.n = n, f.ny = ny, f.nd = nd, f.nm = nm, f.no = 0, f.m = m, f.P = P, f.information = information, f.moves = moves;
   note_moves(moves, F, H, n, ny, nd, size[6], size[7]);
@@ -503,14 +513,22 @@ EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, con
       for (a = 0; a < nd; a++)
         for (i = 0; i < n; i++) m[a * n + i] = f.M[i * nd + a];
     steady = 0;
-    if (k) {
+    if (given) {
+      const whole mean = (whole)nd * n * nm, covariance = (whole)nd * n * n;
+      if (sample < 0) continue;
+      memcpy(m, given + sample * (mean + covariance), sizeof(double) * mean);
+      memcpy(P, given + sample * (mean + covariance) + mean, sizeof(double) * covariance);
+    } else if (k) {
       predict_mean(&f, Fk, c + (k - 1) * nd * n);
       predict_covariance(&f, Fk, Q + Q_of[k - 1] * nd * n * n);
     }
-    if (sample < 0) continue;
-    for (i = 0; i < ny; i++)
+    if (kept) kept = keep(&f, kept);
+    for (i = 0; sample >= 0 && i < ny; i++)
       if (!isnan(y[sample * ny + i])) f.seen[no++] = i;
-    if (!no) continue;
+    if (!no) {
+      if (kept) kept = keep(&f, kept);
+      continue;
+    }
     f.no = no;
     take_rows(&f, H + H_of[sample] * nd * ny * n, R + R_of[sample] * nd * ny * ny);
     if (!innovation_covariance(&f)) return (long)(-1 - sample);
@@ -525,8 +543,11 @@ EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, con
       add_sums(&f, robust, base, G, cross);
     }
     waiting = 0;
+    if (given) continue;
     update_mean(&f);
     update_covariance(&f);
+    if (kept) kept = keep(&f, kept);
+    if (kept) continue;
     /* the samples compared must follow each other over one cell each, with the same matrices; a flat prior has none */
     steady = is_steady(&f) && nm == 1 && before == k - 1 && k >= 2 && F_of[k - 1] == F_of[k - 2] && no == ny;
     before = k;

@@ -1,4 +1,4 @@
-"""The Kalman filter with missing data, its log-likelihood, and exact derivatives of both.
+"""The Kalman filter with missing data, its log-likelihood, and exact derivatives of both, run by ``kalman.c``.
 
 ::
 
@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.disturbance.duals import Floats, times, transpose
+from grisaille.disturbance.duals import Floats
 
 Whole = NDArray[np.int64]
 LOG_2PI = float(np.log(2 * np.pi))
@@ -188,146 +188,3 @@ def _likelihood(sums: Sums, value: float, gradient: Floats, information: Floats,
     return Likelihood(
         value, gradient, information, sums.innovations, sums.variances, sums.slopes, sums.count, failed
     )  # fmt: skip
-
-
-def run_filter(
-    model: DiscreteModel, *, robust: float = np.inf, condition: bool = False, states: list[States] | None = None,
-    moments: list[tuple[Floats, Floats]] | None = None,
-) -> Sums:  # fmt: skip
-    """One pass over the data, in NumPy.
-
-    robust : Huber's c, in standard deviations; −c for the smooth loss
-    condition : leave the first sample out of the likelihood
-    states : a list that receives the means and covariances (value only; not with a flat prior)
-    moments : a list that receives both with derivatives, at every cell boundary after its update
-    """
-    ns, n, free = model.ns, model.n, model.X0.shape[1]
-    total = Totals(model.ns, 1 + free, model.y.shape, robust)
-    m = np.zeros((1 + ns, n, 1 + free))
-    m[:, :, 0] = model.x0
-    m[0, :, 1:] = model.X0
-    P = model.P0.copy()
-    kept: list[tuple[Floats, Floats, Floats, Floats]] = []
-    waiting = condition
-    for k, sample in enumerate(model.sample_at.tolist()):
-        if k:
-            F = model.F[model.F_of[k - 1]]
-            m = times(F, m)
-            m[:, :, 0] += model.c[k - 1]
-            P = times(times(F, P), transpose(F)) + model.Q[model.Q_of[k - 1]]
-        before = (m[0, :, 0].copy(), P[0].copy())
-        if sample >= 0:
-            seen = np.flatnonzero(np.isfinite(model.y[sample]))
-            if len(seen):
-                found = _at_sample(model, sample, seen, m, P)
-                if found is None:
-                    total.failed = sample
-                    break
-                m, P = total.add(sample, seen, found, counted=not waiting)
-                waiting = False
-        kept.append((*before, m[0, :, 0].copy(), P[0].copy()))
-        if moments is not None:
-            moments.append((m, P))
-    if states is not None:
-        x_pred, P_pred, x_filt, P_filt = (np.array(part) for part in zip(*kept, strict=True))
-        states.append(States(x_pred, P_pred, x_filt, P_filt))
-    return total.sums()
-
-
-@dataclass(frozen=True, eq=False)
-class Update:
-    """A measurement update: moments after it, and what the likelihood needs."""
-
-    m: Floats
-    P: Floats
-    e: Floats
-    S: Floats
-    inverse: Floats
-    a: Floats
-    log_det: float
-
-
-def _at_sample(model: DiscreteModel, sample: int, seen: Whole, m: Floats, P: Floats) -> Update | None:
-    H = model.H[model.H_of[sample]][:, seen]
-    R = model.R[model.R_of[sample]][:, seen[:, None], seen]
-    e = -times(H, m)
-    e[:, :, 0] -= model.d[sample][:, seen]
-    e[0, :, 0] += model.y[sample, seen]
-    return update(m, P, e, H, R)
-
-
-def update(m: Floats, P: Floats, e: Floats, H: Floats, R: Floats) -> Update | None:
-    """One measurement update of duals; None where S is not positive definite.
-
-    m : (1 + ns, n, columns); e : (1 + ns, seen, columns) innovations, the first column those of the data
-    """
-    PHt = times(P, transpose(H))
-    S = times(H, PHt) + R
-    if not (np.isfinite(S).all() and np.isfinite(e).all()):
-        return None
-    try:
-        root = np.linalg.cholesky(S[0])
-        inverse = np.linalg.inv(S[0])
-    except np.linalg.LinAlgError:
-        return None
-    a = inverse @ e[0]
-    moved = inverse @ (e[1:] - S[1:] @ a)
-    m = m.copy()
-    m[1:] += PHt[1:] @ a + PHt[0] @ moved
-    m[0] += PHt[0] @ a
-    K = PHt[0] @ inverse
-    J = np.eye(m.shape[1]) - K @ H[0]
-    bent = J @ P[0] @ transpose(H[1:]) @ K.T
-    after = J @ P @ J.T + K @ R @ K.T
-    after[1:] -= bent + transpose(bent)
-    log_det = 2 * float(np.log(np.diag(root)).sum())
-    return Update(m, (after + transpose(after)) / 2, e, S, inverse, a, log_det)
-
-
-class Totals:
-    """Running sums over samples."""
-
-    def __init__(self, ns: int, columns: int, shape: tuple[int, ...], robust: float) -> None:
-        self.robust, self.count, self.failed = robust, 0, -1
-        self.base = np.zeros(1 + ns)
-        self.G = np.zeros((1 + ns, columns, columns))
-        self.information, self.cross = np.zeros((ns, ns)), np.zeros((ns, columns))
-        self.innovations, self.variances = np.full(shape, np.nan), np.full(shape, np.nan)
-        self.slopes = np.zeros((shape[0], ns, shape[1]))
-
-    def add(self, sample: int, seen: Whole, u: Update, counted: bool) -> tuple[Floats, Floats]:
-        self.innovations[sample, seen] = u.e[0, :, 0]
-        self.variances[sample, seen] = np.diag(u.S[0])
-        self.slopes[sample][:, seen] = u.e[1:, :, 0]
-        if counted:
-            self.count += len(seen)
-            G = transpose(u.e) @ u.a
-            G[1:] += transpose(G[1:]) - transpose(u.a[None]) @ u.S[1:] @ u.a
-            self.G += G
-            whitened = u.inverse @ u.S[1:]
-            self.base[0] += u.log_det
-            self.base[1:] += np.trace(whitened, axis1=-2, axis2=-1)
-            if G.shape[-1] == 1:
-                rho, slope = loss(float(G[0, 0, 0]), self.robust)
-                self.base[0] += rho
-                self.base[1:] += slope * G[1:, 0, 0]
-            de = u.e[1:, :, 0]
-            self.information += de @ u.inverse @ de.T + 0.5 * np.einsum("aij,bji->ab", whitened, whitened)
-            self.cross += de @ u.inverse @ u.e[0]
-        return u.m, u.P
-
-    def sums(self) -> Sums:
-        return Sums(
-            self.count, self.base, self.G, self.information, self.cross, self.innovations, self.variances,
-            self.slopes, self.failed,
-        )  # fmt: skip
-
-
-def loss(v: float, c: float) -> tuple[float, float]:
-    """ρ(v) and ρ'(v): Huber's of threshold c, or the smooth one of threshold −c where c is negative."""
-    if c < 0:
-        root = np.sqrt(1 + v / (c * c))
-        return float(2 * c * c * (root - 1)), float(1 / root)
-    if v <= c * c:
-        return v, 1.0
-    return float(c * (2 * np.sqrt(v) - c)), float(c / np.sqrt(v))

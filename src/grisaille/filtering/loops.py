@@ -6,6 +6,8 @@ done with their matrices, gr_filter_extended.h and gr_filter_sigma.h have loops.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import casadi as ca
 
 from grisaille.compilation.kalman.loops import FilterLoops, PointFunction
@@ -23,7 +25,35 @@ ON_CONSTRAINTS = ("t", "x", "u", "q", "nominal")
 MOVING = ("x", "z", "q")
 
 
-def linearised_loops(model: StochasticModel, newton: int, constant: bool, looks: int) -> FilterLoops:
+@dataclass(frozen=True)
+class Stepping:
+    """How a filter in C steps between samples.
+
+    constant : for linearised steps: the drift does not change with time inside one but through the states
+    stages : of an explicit method for the moments, which takes the place of linearised steps; zero for none
+    """
+
+    constant: bool = False
+    stages: int = 0
+
+    @property
+    def evaluations(self) -> int:
+        """Of rates in a step."""
+        return self.stages or (2 if self.constant else 4)
+
+    def sizes(self, n: int, nz: int) -> dict[str, int | str]:
+        """Return what the headers ask for."""
+        if self.stages:
+            return {"MOMENTS": 1, "STAGES": self.stages}
+        powers = 1 if self.constant else 3
+        return {"LINEARIZED": 1, "NG": powers, "NK": n * n + n * powers + n * (n + 1) // 2 + nz}
+
+    def products(self, n: int) -> int:
+        """Multiplications in products of matrices of a step, beside those of a matrix exponential."""
+        return 2 * self.stages * n**3 if self.stages else n**3 // 3 + 2 * n**2
+
+
+def linearised_loops(model: StochasticModel, newton: int, stepping: Stepping, looks: int) -> FilterLoops:
     """Those of the extended filter, which looks at a sample once, or of the iterated one."""
     closed = Closed(model, newton)
     f, A, W, z = closed.rates(*closed.symbols)
@@ -34,14 +64,14 @@ def linearised_loops(model: StochasticModel, newton: int, constant: bool, looks:
     functions = (
         PointFunction("gr_rates", rates, POINT, ("f", "A", "W", "z_out"), MOVING),
         PointFunction("gr_measure", measure, SEEN, ("y", "H", "R", "z_out"), MOVING),
-        *_settling(closed),
+        *_settling(closed, 1 if stepping.stages else 2),
     )
-    sizes = {**_sizes(closed, constant), "LOOKS": looks}
-    calls = {"gr_rates": 2 if constant else 4, "gr_measure": looks}
-    return FilterLoops("gr_filter_extended.h", functions, sizes, calls, linearised_products(model), _moving(A))
+    sizes = {**_sizes(closed, stepping), "LOOKS": looks}
+    calls, products = {"gr_rates": stepping.evaluations, "gr_measure": looks}, linearised_products(model, stepping)
+    return FilterLoops("gr_filter_extended.h", functions, sizes, calls, products, _moving(A))
 
 
-def unscented_loops(model: StochasticModel, newton: int, constant: bool, sigma: SigmaPoints) -> FilterLoops:
+def unscented_loops(model: StochasticModel, newton: int, stepping: Stepping, sigma: SigmaPoints) -> FilterLoops:
     """Those of the unscented filter of a model that does not jump with a state."""
     closed = Closed(model, newton)
     f, W, z = closed.flow(*closed.symbols)
@@ -55,32 +85,32 @@ def unscented_loops(model: StochasticModel, newton: int, constant: bool, sigma: 
         ),
         PointFunction("gr_slope", _dense("slope", closed.symbols, [A.T]), POINT, ("A",), MOVING),
         PointFunction("gr_seen", seen, SEEN, ("y", "R", "z_out"), MOVING),
-        *_settling(closed),
+        *_settling(closed, 2),
         *_tangency(model),
     )
     spread, means, covariances = sigma.weights(model.n)
     sizes = {
-        **_sizes(closed, constant),
+        **_sizes(closed, stepping),
         "SPREAD": float.hex(spread), "CENTRE": float.hex(float(means[0])),
         "OTHERS": float.hex(1 / (2 * sigma.alpha**2 * (model.n + sigma.kappa))),
         "CENTRE_SPREAD": float.hex(float(covariances[0])),
     }  # fmt: skip
-    points, evaluations = 2 * model.n + 1, 2 if constant else 4
+    points, evaluations = 2 * model.n + 1, stepping.evaluations
     calls = {"gr_flow": evaluations * points, "gr_slope": evaluations, "gr_seen": points}
-    products = unscented_products(model, constant)
+    products = unscented_products(model, stepping)
     return FilterLoops("gr_filter_sigma.h", functions, sizes, calls, products, _moving(A))
 
 
-def linearised_products(model: StochasticModel) -> int:
+def linearised_products(model: StochasticModel, stepping: Stepping) -> int:
     """Multiplications in products of matrices of a step and an update: a solution, and the moments after a sample."""
     n, ny = model.n, len(model.outputs)
-    return n**3 // 3 + (2 + 4 * ny) * n**2
+    return stepping.products(n) + 4 * ny * n**2
 
 
-def unscented_products(model: StochasticModel, constant: bool) -> int:
+def unscented_products(model: StochasticModel, stepping: Stepping) -> int:
     """The same over sigma points."""
     n, ny, points = model.n, len(model.outputs), 2 * model.n + 1
-    return (2 if constant else 4) * points * n**2 + points * ny * (n + ny)
+    return stepping.evaluations * points * n**2 + points * ny * (n + ny)
 
 
 def _moving(A: ca.SX) -> tuple[int, ...]:
@@ -88,12 +118,11 @@ def _moving(A: ca.SX) -> tuple[int, ...]:
     return tuple(int(not entry.is_zero()) for entry in ca.vertsplit(ca.vec(ca.densify(A.T))))
 
 
-def _sizes(closed: Closed, constant: bool) -> dict[str, int | str]:
-    m, size = closed.model, closed.packing.size
-    n, g, nz = m.n, 1 if constant else 3, closed.packing.nz
+def _sizes(closed: Closed, stepping: Stepping) -> dict[str, int | str]:
+    m, n, nz = closed.model, closed.model.n, closed.packing.nz
     sizes: dict[str, int | str] = {
-        "NS": size, "NY": len(m.outputs), "NU": int(m.u.numel()), "NQ": int(m.q.numel()), "LINEARIZED": 1, "NM": n,
-        "NG": g, "NZ": nz, "NK": n * n + n * g + n * (n + 1) // 2 + nz,
+        "NS": closed.packing.size, "NY": len(m.outputs), "NU": int(m.u.numel()), "NQ": int(m.q.numel()), "NM": n,
+        "NZ": nz, **stepping.sizes(n, nz),
     }  # fmt: skip
     if not ca.depends_on(m.drift, m.X) and not m.z.numel():
         sizes["STILL"] = 1
@@ -102,11 +131,14 @@ def _sizes(closed: Closed, constant: bool) -> dict[str, int | str]:
     return sizes
 
 
-def _settling(closed: Closed) -> list[PointFunction]:
-    """How moments come on the constraints, and algebraic unknowns to their solution, after a step and an update."""
+def _settling(closed: Closed, per_step: int) -> list[PointFunction]:
+    """How moments come on the constraints, and algebraic unknowns to their solution, after a step and an update.
+
+    per_step : corrections after a step
+    """
     model, found = closed.model, []
     if model.constraints.numel():
-        projection, s = Projection(model), augmented(model)
+        projection, s = Projection(model, per_step), augmented(model)
         nominal = ca.SX.sym("nominal", s.nx)
         at = [s.t, s.x, s.u, s.p, nominal]
         for name, onto in (("gr_on_step", projection.onto_after_step), ("gr_on_update", projection.onto_after_update)):

@@ -73,7 +73,6 @@ class FilterOptions:
     initial_covariance: Any = "first-sample"
     condition: bool = False
     robust: float = float("inf")
-    compiled: bool | None = None
     propagation: str = "linearize"
     sigma: SigmaPoints = field(default_factory=SigmaPoints)
     solver: str = "rk4"
@@ -96,7 +95,7 @@ def make_filter(o: FilterOptions, model: StochasticModel, record: Record, point:
     if o.own is not None:
         return _own_filter(o.own, o, model, record, point)
     if o.filter == "linear" or (o.filter == "auto" and not model.nonlinear):
-        exact = LinearFilter(model, record, o.initial_covariance, o.compiled, o.weighing)
+        exact = LinearFilter(model, record, o.initial_covariance, o.weighing)
         if o.filter == "linear" or not exact.varies_too_fast(point.q):
             exact.cells(point.q)
             return exact
@@ -112,8 +111,7 @@ def make_nonlinear(
 ) -> ExtendedFilter:  # fmt: skip
     """Return a nonlinear filter of one kind."""
     made = made_as(
-        model, record, point.initializer.nominal[: model.nx], o.initial_covariance, kind=kind, compiled=o.compiled,
-        weighing=o.weighing,
+        model, record, point.initializer.nominal[: model.nx], o.initial_covariance, kind=kind, weighing=o.weighing,
     )  # fmt: skip
     made.cells(point.q)
     return made

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from grisaille.cache import LastValues, Same
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.kalman.directions import with_directions
-from grisaille.compilation.kalman.linearized import DEGREE
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
-from grisaille.compilation.kalman.passing import FilterPass, PassResult, run_interpreted
+from grisaille.compilation.kalman.passing import DEGREE, FilterPass, PassResult
 from grisaille.compilation.kalman.program import SETTLE, FilterProgram, build_program
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.hidden import refuse_hidden_disturbances
@@ -71,7 +70,6 @@ class Passes:
         initial_covariance: Any = "first-sample",
         substeps: int = 1,
         kind: FilterKind | None = None,
-        compiled: bool | None = None,
     ) -> None:
         if is_flat(initial_covariance):
             need = f"a linear model, but {model.nonlinear} is not linear:" if model.nonlinear else (
@@ -86,7 +84,7 @@ class Passes:
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps
         self.doublings = 2
         self.nominal = np.concatenate([nominal, np.ones(model.n - model.nx)])
-        self.packing, self.compiled = packing_of(model), compiled
+        self.packing = packing_of(model)
         self.finer: NDArray[np.int64] | None = None
         """(K,) by which factor the steps of each cell are shorter than ``substeps`` says."""
         self.roots = Roots(model) if model.z.numel() else None
@@ -95,16 +93,16 @@ class Passes:
         self._cells: Cells | None = None
         self._passes: dict[tuple[Any, ...], PreparedPass] = {}
         self._seen = LastValues()
-        """The record as passes read it, whatever their steps."""
+        """The record as passes read it, and where it begins, whatever their steps."""
         self._programs: dict[int, FilterProgram] = {}
         """By Newton steps; shared by all that were made of this one, as are functions."""
 
     @property
     def program(self) -> FilterProgram:
-        """Step and update, compiled where that is possible and wished."""
+        """Step and update."""
         if self.newton not in self._programs:
             kind = replace(self.kind, constant=self._is_constant())
-            self._programs[self.newton] = build_program(formulate(self.model, kind), self.compiled)
+            self._programs[self.newton] = build_program(formulate(self.model, kind))
         return self._programs[self.newton]
 
     @property
@@ -221,9 +219,9 @@ class Passes:
         z0: Floats | None = None,
     ) -> Sums:  # fmt: skip
         """The same without the information and the derivatives of innovations: in reverse, where that pays."""
-        library = self.program.reverse if self.effort(q) * len(dq) > WORTH_REVERSE else None
-        if library is None or not len(dq):
+        if self.effort(q) * len(dq) <= WORTH_REVERSE:
             return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
+        library = self.program.reverse
         with np.errstate(all="ignore"):
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
@@ -312,11 +310,8 @@ class Passes:
             )
 
     def carry(self, given: PreparedPass, q: Floats, s: Floats, dq: Floats, keep: bool) -> PassResult:
-        """A pass from s along directions, (1 + ns, size), compiled where that is possible."""
-        library = self.program.forward
-        if library is not None:
-            return run_forward(library, given, q, s[0], s[1:], dq, keep)
-        return run_interpreted(self.program, replace(given.given, q=q), s[0], s[1:], dq, keep)
+        """A pass from s along directions, (1 + ns, size)."""
+        return run_forward(self.program.forward, given, q, s[0], s[1:], dq, keep)
 
     def pass_with(self, q: Floats, steps: NDArray[np.int64]) -> FilterPass:
         """The record as a pass with other steps."""
@@ -384,8 +379,13 @@ class Passes:
     ) -> tuple[Floats, Floats, Floats]:
         """A, W and the constraints' Jacobian at the start, as duals."""
         n, nd, ns = self.model.n, len(x), len(dq)
-        function = self._known("start", ns, lambda: _start_function(self.model, ns))
-        values = _with_value(function(t, x[0], z[0], u, q, *((x[1:], dq) if ns else ())), ns)
+
+        def make() -> Floats:
+            function = self._known("start", ns, lambda: _start_function(self.model, ns))
+            return _with_value(function(t, x[0], z[0], u, q, *((x[1:], dq) if ns else ())), ns)
+
+        # steps do not matter: a search for them asks again and again
+        values = self._seen.get("start", tuple(a.tobytes() for a in (u, q, dq, x, z)), make)
         parts = np.split(values, [n * n, 2 * n * n], axis=1)
         A, W, C = (part.reshape(nd, n, -1).transpose(0, 2, 1) for part in parts)
         return A, W, C

@@ -58,7 +58,7 @@ class FilterDiscretisation(Discretisation):
 
 
 @dataclass(frozen=True)
-class Exact(FilterDiscretisation):
+class Exact(FilterDiscretisation, saved_as="Exact"):
     """Of the exact filter of a linear model: there is nothing to choose."""
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Exact(FilterDiscretisation):
 
 
 @dataclass(frozen=True)
-class OwnSteps(FilterDiscretisation):
+class OwnSteps(FilterDiscretisation, saved_as="OwnSteps"):
     """Of a filter that steps between samples as it sees fit."""
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class OwnSteps(FilterDiscretisation):
 
 
 @dataclass(frozen=True)
-class FilterSteps(FilterDiscretisation):
+class FilterSteps(FilterDiscretisation, saved_as="FilterSteps"):
     """Of a nonlinear filter; chosen by ``substeps``."""
 
     substeps: int

@@ -1,4 +1,4 @@
-"""What the numbers of a law may be."""
+"""Checks of the parameters of laws."""
 
 from __future__ import annotations
 

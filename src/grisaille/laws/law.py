@@ -1,4 +1,4 @@
-"""What a law is: a log-density, from which everything else can be computed, and closed forms where there are some.
+"""The base of all laws: a log-density, from which all else can be computed, and closed forms where there are some.
 
 A law is a frozen dataclass whose fields are its parameters. It has to give
 
@@ -82,7 +82,7 @@ class Law(Measured, metaclass=LawType):
 
     @property
     def support(self) -> tuple[float, float]:
-        """Where the density is not zero."""
+        """Return the interval in which the density is not zero."""
         return -np.inf, np.inf
 
     @property
@@ -92,13 +92,13 @@ class Law(Measured, metaclass=LawType):
 
     @property
     def central(self) -> tuple[float, float]:
-        """Where all but the outer 2.3 % on each side lie: where searches from many points begin."""
+        """Return the interval without the outer 2.3 % on each side, from which searches from many points begin."""
         low, high = self.quantile(np.array([OUTSIDE, 1 - OUTSIDE])).tolist()
         return low, high
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Where the slope of the log-density jumps, inside the support."""
+        """Return the points inside the support at which the slope of the log-density jumps."""
         return ()
 
     @property

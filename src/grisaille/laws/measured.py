@@ -152,7 +152,7 @@ class Measured:
 
     @property
     def peak(self) -> Any:
-        """Where the density per unit of value is largest (N,); None where a law does not say."""
+        """Return where the density per unit of value is largest (N,); None where a law does not declare it."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""What Stirling's formula leaves out, and log(1 + x) − x: log-densities at large parameters without cancellation.
+"""Errors of Stirling's formula, and log(1 + x) − x, for log-densities at large parameters without cancellation.
 
     log Γ(z) = (z − ½) log z − z + ½ log 2π + δ(z)
     ψ(z)     = log z − 1/(2z) + δ'(z)              ψ'(z) = 1/z + 1/(2z²) + δ''(z)

@@ -1,4 +1,4 @@
-"""What the priors of all unknowns add to a criterion at one point."""
+"""The term that the priors of all unknowns add to a criterion at one point."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class PriorTerm:
 
     @property
     def value(self) -> float:
-        """What a criterion contains."""
+        """Return the value that the priors add to a criterion."""
         return 0.5 * float(self.residuals @ self.residuals)
 
     @property
     def gradient(self) -> np.ndarray:
-        """Its gradient."""
+        """Return the gradient of this value."""
         return np.asarray(self.slopes.T @ self.residuals)
 
     @property
@@ -58,6 +58,6 @@ class PriorTerm:
 
     @property
     def correction(self) -> np.ndarray:
-        """What the exact curvature has more than that of the search; exactly zero for normal laws."""
+        """Return the exact curvature less that of the search; it is exactly zero for normal laws."""
         is_other = ~self.rows.any(axis=1)
         return np.asarray(-self.slopes[is_other].T @ self.slopes[is_other] - self.upward.T @ self.upward)

@@ -31,7 +31,7 @@ class Law:
 
 @dataclass(frozen=True, eq=False)
 class Action:
-    """What is done at an event: a name gets a value."""
+    """An action at an event: a name gets a value."""
 
     kind: str
     """``"reinit"`` or ``"assign"``."""
@@ -115,7 +115,7 @@ class Origin:
 
 @dataclass(eq=False)
 class Content:
-    """What a model consists of. Treated as immutable once an instance holds it."""
+    """The content of a model as plain data. It is treated as immutable once an instance holds it."""
 
     name: str
     description: str = ""
@@ -157,7 +157,7 @@ class Content:
         return Content(**{**values, **tables})
 
     def kind(self, name: str) -> str:
-        """What a full name stands for; ``""`` when it is unknown."""
+        """Return what a full name stands for; ``""`` when it is unknown."""
         for kind, table in self._kinds():
             if name in table:
                 return kind

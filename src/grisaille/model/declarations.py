@@ -1,4 +1,4 @@
-"""What a model is made of: parameters, variables, inputs, outputs, disturbances.
+"""Declarations of a model's members: parameters, variables, inputs, outputs, disturbances.
 
 A declaration is a formula as soon as it is written, so later ones can use it: ``Variable(start=-L)``. With ``size=``
 the call gives an array of such symbols; lists given for a value are then dealt out to the elements. What is wrong with

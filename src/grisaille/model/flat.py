@@ -115,7 +115,7 @@ class FlatClause:
 
 @dataclass(frozen=True, eq=False)
 class FlatWhen:
-    """Of its clauses the first one fires whose condition becomes true."""
+    """A group of clauses of which the first one fires whose condition becomes true."""
 
     clauses: tuple[FlatClause, ...]
     source: str = ""
@@ -144,7 +144,7 @@ class FlatModel:
     """What holds at the first instant only."""
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What follows from the model and the key alone, made once."""
+        """Return a value that follows from the model and the key alone; it is computed once."""
         found: T = self._made.get(key, make)
         return found
 

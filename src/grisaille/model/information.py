@@ -1,4 +1,4 @@
-"""What can be asked about a model's parameters and start values."""
+"""Information about a model's parameters and start values."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def check_name(name: Any, owner: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """At most three known names, best first."""
+    """Return at most three known names that resemble a name, best first."""
     candidates = list(known)
     lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
     found = difflib.get_close_matches(name, candidates, n=3, cutoff=0.4)

@@ -21,14 +21,28 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.model.measurement.distributions import mapped_law
 
 _CLASSES: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        Content, _content.Law, _content.Action, _content.Branch, _content.Occasion, _content.Check, _content.Joint,
-        _content.ConnectorContent, _content.Component, _content.Origin, flat.FlatParameter,
-        flat.FlatVariable, flat.FlatDiscrete, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput,
-        spectra.Spectrum, MultivariateNormal, Smoothness,
-    )
-}  # fmt: skip
+    "Content": Content,
+    "Law": _content.Law,
+    "Action": _content.Action,
+    "Branch": _content.Branch,
+    "Occasion": _content.Occasion,
+    "Check": _content.Check,
+    "Joint": _content.Joint,
+    "ConnectorContent": _content.ConnectorContent,
+    "Component": _content.Component,
+    "Origin": _content.Origin,
+    "FlatParameter": flat.FlatParameter,
+    "FlatVariable": flat.FlatVariable,
+    "FlatDiscrete": flat.FlatDiscrete,
+    "FlatInput": flat.FlatInput,
+    "FlatDisturbance": flat.FlatDisturbance,
+    "FlatOutput": flat.FlatOutput,
+    "Spectrum": spectra.Spectrum,
+    "MultivariateNormal": MultivariateNormal,
+    "Smoothness": Smoothness,
+}
+"""Classes by the names under which files and fingerprints have them, which stay when a class is renamed."""
+_SAVED_NAMES = {cls: name for name, cls in _CLASSES.items()}
 
 
 def pack(content: Content) -> str:
@@ -52,7 +66,7 @@ def fingerprint(content: Content) -> str:
 
 
 def structure_key(content: Content) -> str:
-    """As :func:`fingerprint`, but numbers that are values of parameters, starts, scales and noises are left out."""
+    """Return a :func:`fingerprint` that leaves out the values of parameters, starts, scales and noises."""
     plain = _without_remarks(content)
     return digest(
         replace(
@@ -127,11 +141,12 @@ class _Table:
             return {"d": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
         if isinstance(value, list | tuple):
             return [self.encode(item) for item in value]
-        if is_dataclass(value) and (type(value).__name__ in _CLASSES or isinstance(value, Law)):
+        if is_dataclass(value) and (type(value) in _SAVED_NAMES or isinstance(value, Law)):
             found = [self.encode(getattr(value, f.name)) for f in fields(value)]
             # what was added as a last field is left out where there is none: texts of other models stay as they were
             lacks_last = isinstance(value, Content | flat.FlatOutput) and found[-1] is None
-            return {"c": type(value).__name__, "f": found[:-1] if lacks_last else found}
+            name = _SAVED_NAMES.get(type(value), type(value).__name__)
+            return {"c": name, "f": found[:-1] if lacks_last else found}
         raise TypeError(f"{type(value).__name__} cannot be part of a model's content")
 
     def _row(self, root: Expression) -> int:

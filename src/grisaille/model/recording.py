@@ -1,4 +1,4 @@
-"""Where an equation was written, and whether anybody listed it.
+"""Records where an equation was written, and whether it was listed.
 
 An equation or connection written but not listed is a silent hole in a model, so each one reports itself at birth: in a
 class body to the namespace that is being filled, in an ``equations`` method to the recorder of that call.
@@ -30,7 +30,7 @@ class RecordingNamespace(dict[str, Any]):
 
 
 class Recorder:
-    """What one call of an ``equations`` method wrote, and which classes' methods it went through."""
+    """Records what one call of an ``equations`` method wrote, and which classes' methods it went through."""
 
     def __init__(self) -> None:
         self.written: list[Any] = []

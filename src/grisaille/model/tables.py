@@ -81,7 +81,7 @@ def table2(x: Any, y: Any, xs: Any, ys: Any, values: Any, outside: Any = "hold")
 
 
 def table_arguments(node: Call) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
-    """What a table is looked up by, and its values where they are formulas."""
+    """Return the arguments by which a table is looked up, and its values where they are formulas."""
     n = 1 if node.operation == "table" else 2
     return node.arguments[:n], node.arguments[n:]
 

@@ -1,4 +1,4 @@
-"""What happens at an instant: ``when(condition, …)``, new values for states and discrete variables, clocks.
+"""Events of a model: ``when(condition, …)``, new values for states and discrete variables, clocks.
 
 A ``when`` fires where its condition *becomes* true. Its actions are ``reinit(x, formula)``, which sets a state, and
 ``n == formula``, which gives a discrete variable the value that it holds until the next event. In the formulas
@@ -77,7 +77,7 @@ class When:
 
     @property
     def equations(self) -> tuple[Equation, ...]:
-        """Those among the actions."""
+        """Return those actions that are equations."""
         return tuple(a for c in self.clauses for a in c.actions if isinstance(a, Equation))
 
     def __bool__(self) -> NoReturn:

@@ -31,7 +31,7 @@ class Quadratic(Protocol):
 
     @property
     def seen(self) -> np.ndarray:
-        """By how much an e-fold of each unknown moves the criterion, relative to what can be told apart."""
+        """Return by how much an e-fold of each unknown moves the criterion, in units of the smallest notable change."""
         ...
 
     def bend(self, step: np.ndarray) -> float:

@@ -23,7 +23,7 @@ SIZES = (1.0, 10.0, 0.1, 1e3, 1e-3)
 
 
 def find_defined_points(formulas: ca.SX, arguments: Sequence[ca.SX]) -> dict[int, np.ndarray]:
-    """For each row of ``formulas`` that may be undefined a point, of all arguments, where it is not, with derivatives
+    """Find for each row of ``formulas`` that may be undefined a point at which it is defined, with derivatives
     up to the second; a row for which none is found is left out."""
     v = ca.vertcat(*(ca.vec(a) for a in arguments))
     found = {}

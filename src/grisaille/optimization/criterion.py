@@ -1,4 +1,4 @@
-"""What a search minimises: a function of bounded unknowns, with its derivatives where they are asked for."""
+"""The criterion that a search minimises: a function of bounded unknowns, with derivatives where they are asked for."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Evaluated(Protocol):
 
     @property
     def gradient(self) -> np.ndarray:
-        """Of the objective, by θ."""
+        """Return the gradient of the objective by θ."""
         ...
 
     @property
     def information(self) -> np.ndarray:
-        """What stands for its Hessian; empty where derivatives were not asked for."""
+        """Return the approximation of its Hessian; empty where derivatives were not asked for."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class Evaluated(Protocol):
 
     @property
     def steps(self) -> int:
-        """That integrators have taken for it; 0 where none are counted."""
+        """Return the number of steps that integrators took for it; 0 where none are counted."""
         ...
 
 

@@ -33,7 +33,7 @@ HALVES = tuple(0.5**k for k in range(8))
 
 @dataclass(frozen=True, eq=False)
 class Edge(Generic[E]):
-    """Where it ended, and how many standard errors from a minimum that is, by the gradients around it."""
+    """The end of a descent, and its distance from a minimum in standard errors, by the gradients around it."""
 
     evaluation: E
     offset: float

@@ -1,4 +1,4 @@
-"""What has been done and reached in one estimation, over all its searches; it outlives an interruption."""
+"""The journal of one estimation: what all its searches have done and reached; it outlives an interruption."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Marquardt:
 
 
 class Model(Generic[E]):
-    """What stands for the criterion around a point; this one for sums of squares."""
+    """A local model of the criterion around a point; this one is for sums of squares."""
 
     longest: float | np.ndarray = np.inf
     """Of a step, in ξ."""
@@ -95,11 +95,11 @@ class Model(Generic[E]):
         return self.first(search, now)
 
     def worth(self, now: E) -> float:
-        """What gains are compared with."""
+        """Return the scale with which gains are compared."""
         return now.objective
 
     def learns(self, gained: float, predicted: float) -> bool:
-        """What a step gained; False where the model has missed that too often."""
+        """Record what a step gained; return False where the model has predicted it wrongly too often."""
         return True
 
 

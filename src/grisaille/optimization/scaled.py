@@ -39,7 +39,7 @@ class Scaled:
         return np.array([u.slope(v) for u, v in zip(self.unknowns, theta, strict=True)])
 
     def inner_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of ξ; infinite where a logarithm or a logit has no end."""
+        """Return the bounds of ξ; they are infinite where a logarithm or a logit has no end."""
         inner = [
             (
                 u.inner(u.lower) if np.isfinite(u.lower) and not (u.logarithmic and u.lower <= 0) and not u.logit

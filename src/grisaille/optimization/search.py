@@ -1,4 +1,4 @@
-"""What every optimizer is given and gives: a criterion in scaled unknowns ξ, and an outcome with its trace.
+"""The interface of all optimizers: they get a criterion in scaled unknowns ξ and give an outcome with its trace.
 
 The search owns what changes on its way: the unknowns with the sizes that were learnt, the best point, how many
 evaluations are left. The criterion is only asked.
@@ -37,7 +37,7 @@ STALL_GAIN = 0.01
 
 @dataclass(frozen=True)
 class Outcome(Generic[E]):
-    """Where an optimizer stopped and why."""
+    """The point at which an optimizer stopped, and why."""
 
     evaluation: E
     stopped_well: bool

@@ -1,4 +1,4 @@
-"""What is wrong or worth a look in a problem folder, each with its place."""
+"""Findings in a problem folder: errors and remarks, each with its place."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Findings:
 
     @contextmanager
     def catching(self, place: Place) -> Iterator[None]:
-        """What the package refuses inside becomes a finding."""
+        """Turn errors of the package that are raised inside into findings."""
         try:
             yield
         except GrisailleError as error:

@@ -62,7 +62,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Read:
-    """What a file holds, and what had to be guessed or left out, one sentence each."""
+    """The content of a file, and what had to be guessed or left out, one sentence each."""
 
     path: Path
     time: Column | None
@@ -270,7 +270,7 @@ class Guess:
 
 
 def guesses_of(read: Read) -> dict[str, Guess]:
-    """By output; inputs that do not vary have no gain of their own."""
+    """Return first guesses by output; inputs that do not vary have no gain of their own."""
     found = {}
     for output in read.outputs:
         times, y, _ = read.data.measurements(output.name)

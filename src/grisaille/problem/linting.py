@@ -38,7 +38,7 @@ _LINE = re.compile(r", line (\d+)")
 
 @dataclass(frozen=True)
 class Contents:
-    """What could be made of a folder; None where it could not."""
+    """The objects that could be made of a folder; None for those that could not."""
 
     data: dict[str, Any]
     model: Any = None

@@ -15,9 +15,12 @@ from grisaille.problem.shape import deviations
 def make_method(name: str, options: dict[str, Any], seed: int | None) -> Any:
     """The estimator of a name; the problem's seed is its seed unless it has one of its own.
 
-    What an estimator refuses about its options is raised in its own words.
+    What an estimator refuses about its options is raised in its own words. Folders that ask for interpreted models,
+    which no longer exist, are read as if they did not.
     """
     estimator = estimators()[name]
+    if options.get("compiled") is False:
+        options = {**options, "compiled": None}
     if seed is not None and "seed" in {f.name for f in dataclasses.fields(estimator)}:
         options = {"seed": seed, **options}
     try:

@@ -28,7 +28,7 @@ STATES = 2
 
 @dataclass(frozen=True)
 class Made:
-    """What was put into the folder."""
+    """What was written into a new folder."""
 
     model: str
     inputs: tuple[str, ...]

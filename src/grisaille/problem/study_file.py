@@ -29,7 +29,7 @@ FILE_KIND = "grisaille study plan"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study was asked to do."""
+    """The kind, size and options of a study, as it was asked for."""
 
     folder: str
     """The problem folder, relative to the store."""
@@ -128,7 +128,7 @@ class StoredStudy:
 
     @cached_property
     def names(self) -> list[str]:
-        """What was estimated."""
+        """Return the names of what was estimated."""
         return [c for c in self.table.columns if f"std_error({_bare(c)})" in self.table.columns]
 
     @cached_property
@@ -165,7 +165,7 @@ class StoredStudy:
 
 
 def read_store(path: Path) -> StoredStudy:
-    """What a store holds; nothing is executed, and a study that is still running may be looked at."""
+    """Read the content of a store; nothing is executed, and the study may still be running."""
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:

@@ -1,4 +1,4 @@
-"""What is estimated: names, guesses, bounds and priors of ``problem.toml``, each checked against the model."""
+"""Unknowns of ``problem.toml``: names, guesses, bounds and priors, each checked against the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Wanted:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """As ``gr.fit`` takes them."""
+        """Return them as arguments of ``gr.fit``."""
         return {
             "estimate": self.estimate, "guess": self.guess, "bounds": self.bounds or None,
             "priors": self.priors or None, "local": self.local,
@@ -37,7 +37,7 @@ class Wanted:
 
 
 def read_wanted(data: Mapping[str, Any], findings: Findings) -> Wanted:
-    """What the file says; what contradicts itself is in the findings."""
+    """Read what the file says about unknowns; contradictions are added to the findings."""
     wanted = Wanted(data.get("estimate"), tuple(data.get("local", ())))
     for name, entry in data.get("parameters", {}).items():
         _read_parameter(name, entry if isinstance(entry, dict) else {"value": entry}, wanted, findings)
@@ -78,7 +78,7 @@ def _numbers(value: Any) -> Any:
 
 
 def complete(wanted: Wanted, flat: FlatModel, findings: Findings) -> Wanted:
-    """With the names to estimate filled in where the file has no ``estimate``: all that is marked as unknown."""
+    """Fill in the names to estimate where the file has no ``estimate``: all that is marked as unknown."""
     if wanted.estimate is not None:
         return wanted
     marked = [n for n, p in flat.parameters.items() if p.bounds is not None or p.prior is not None]

@@ -31,12 +31,12 @@ class Calendar:
     """(from which instant, milliseconds ahead of UTC, how the zone is then called); the first holds from ever."""
 
     def encoded(self) -> dict[str, Any]:
-        """As the script of the page takes it."""
+        """Return the calendar as the script of the page takes it."""
         return {"zero": self.zero, "unit": self.unit, "shifts": [list(shift) for shift in self.shifts]}
 
 
 def calendar_of(experiment: Experiment) -> Calendar | None:
-    """None where an experiment has no dates."""
+    """Return the calendar of an experiment; None where it has no dates."""
     clock = clock_of(experiment)
     if clock is None or clock.origin is None:
         return None

@@ -1,4 +1,4 @@
-"""What an interactive picture of a report consists of; ``assets/plot.js`` draws it.
+"""The data of the interactive charts of a report; ``assets/plot.js`` draws them.
 
 A chart is one pair of axes with series on it. Charts with the same ``link`` zoom together.
 """

@@ -32,7 +32,7 @@ MOST_COLUMNS = 6
 
 @dataclass(frozen=True)
 class Shown:
-    """What is drawn of one output: a path with its band, samples, and residuals with theirs; NaN where none is."""
+    """The curves of one output: a path with its band, samples, and residuals with theirs; NaN where none is."""
 
     times: np.ndarray
     predicted: np.ndarray

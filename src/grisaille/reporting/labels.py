@@ -15,13 +15,13 @@ def experiment_of(fit: Fitted, run: str) -> Any:
 
 
 def output_unit(fit: Fitted, run: str, output: str) -> str:
-    """As the model declares it, or else as the data do."""
+    """Return the unit of an output as the model declares it, or else as the data do."""
     declared = fit.initial_model._content.outputs
     return (declared[output].unit if output in declared else "") or str(experiment_of(fit, run).units.get(output, ""))
 
 
 def quantity_unit(fit: Fitted, name: str) -> str:
-    """Of any declared quantity."""
+    """Return the unit of any declared quantity."""
     content = fit.initial_model._content
     tables: tuple[dict[str, Any], ...] = (content.outputs, content.variables, content.inputs, content.disturbances)
     return next((str(t[name].unit) for t in tables if name in t), "")

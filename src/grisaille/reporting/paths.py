@@ -1,4 +1,4 @@
-"""What a model predicts where nothing was measured: its own path across gaps, not a chord between samples."""
+"""Paths that a model predicts across gaps in the measurements, instead of a chord between samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 200
 
 @dataclass(frozen=True)
 class Path:
-    """Of one output: predictions at samples and in gaps; NaN where a gap is not predicted."""
+    """The path of one output: predictions at samples and in gaps; NaN where a gap is not predicted."""
 
     times: np.ndarray
     predicted: np.ndarray

@@ -1,4 +1,4 @@
-"""What was measured: a table of signals per experiment, with remarks."""
+"""The report's part on data: a table of signals per experiment, with remarks."""
 
 from __future__ import annotations
 

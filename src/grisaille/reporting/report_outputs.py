@@ -103,7 +103,7 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
 
 
 def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
-    """What is drawn to the right: time, or the only input of a static model, or the number of the row."""
+    """Return the abscissa: time, the only input of a static model, or the number of the row."""
     name = _only_input(experiment)
     if name is None:
         return time_label(experiment), table

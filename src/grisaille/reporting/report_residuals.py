@@ -1,4 +1,4 @@
-"""What the residuals say: verdicts of ``fit.diagnose()`` in words, and the pictures they are drawn from."""
+"""The report's part on residuals: verdicts of ``fit.diagnose()`` in words, and the pictures behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the data tell about every quantity, with bands; for estimators that have states (``fit.states()``).
+"""The report's part on states: every quantity with its band, for estimators that have ``fit.states()``.
 
 Disturbances come first: their course is what the model does not explain, and often why one fits.
 """

@@ -115,7 +115,7 @@ class Fit(Fitted):
 
     @cached_property
     def ranges(self) -> tuple[str, ...]:
-        """Where estimated trajectories touch or leave the bounds that variables declare; empty where they do not."""
+        """Return where estimated trajectories touch or leave the bounds that variables declare; empty if nowhere."""
         from grisaille.assessment.declared_ranges import range_notes
 
         return range_notes(self)
@@ -322,7 +322,7 @@ class Fit(Fitted):
         start: str | Mapping[str, float] = "auto",
         bands: Literal["noise", "all"] | None = None,
     ) -> Trajectories:
-        """What the fitted model says about an experiment.
+        """Predict an experiment by the fitted model.
 
         Parameters
         ----------

@@ -84,13 +84,13 @@ def monte_carlo(
         "bounds": bounds, "priors": priors, "local": tuple(local),
     }  # fmt: skip
     candidates = find_candidates(method, model, data, options["estimate"])
-    data = drawn_plan(Simulated(model, dict(noise or {}), RTOL, None, step), checked_experiments(model, data))
+    data = drawn_plan(Simulated(model, dict(noise or {}), RTOL, step), checked_experiments(model, data))
     posed, chosen, _ = pose_first(candidates, model, checked_experiments(model, data), **options)
     truth = true_values(model, posed.unknowns, posed.guess, dict(noise or {}))
     if isinstance(guess, Fitted):  # which may have estimated more than this study does
         known = guess.estimates
         guess = {u.name: known[u.name] for u in posed.unknowns if u.name in known}
-    variation = Simulated(model, dict(noise or {}), min(chosen.rtol, 1e-6) / 10, chosen.compiled, step)
+    variation = Simulated(model, dict(noise or {}), min(chosen.rtol, 1e-6) / 10, step)
     variation.prepare(data)
     task = make_task("monte_carlo", model, data, method, variation, seed, guess=guess, **options)
     return MonteCarlo(*run_task(task, runs, store, executor, progress), truth)

@@ -1,4 +1,4 @@
-"""What is shown while a fit runs: how far it is, and a sentence where it will take long.
+"""Shows the progress of a fit while it runs, and says so where it will take long.
 
 The time that is left is evaluations still to come, as many as the estimator takes usually (``Effort.cost``), times
 the seconds of one, which grow when derivatives come in: the mean of all so far or of the last few, whichever is longer.
@@ -81,7 +81,7 @@ class Shown:
 
     @property
     def cost(self) -> Cost:
-        """Asked for once, when the search has begun."""
+        """Return the expected cost, asked for once, when the search has begun."""
         if self._cost is None:
             self._cost = self._ask()
         return self._cost
@@ -129,7 +129,7 @@ def shown(cost: Callable[[], Cost], wanted: bool | None) -> Shown:
 
 
 def say_beforehand(text: str) -> None:
-    """What is known to make a fit long before it begins."""
+    """Print what is known to make a fit long before it begins."""
     if text:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()

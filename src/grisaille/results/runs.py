@@ -1,4 +1,4 @@
-"""What every study can do beside its table: any run again as a fit, and a page."""
+"""Methods of every study beside its table: repeat any run as a fit, and write a page."""
 
 from __future__ import annotations
 

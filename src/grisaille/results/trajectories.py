@@ -59,7 +59,7 @@ class Trajectories(xr.Dataset):  # type: ignore[no-untyped-call]
         return Drawing(self)
 
     def to_netcdf(self, *arguments: Any, **options: Any) -> Any:
-        """As of any Dataset. Files know no time zones: dates are written in UTC.
+        """Write the trajectories as a netCDF file. Files know no time zones: dates are written in UTC.
 
         arguments, options : as of ``xarray.Dataset.to_netcdf``
         """

@@ -16,7 +16,8 @@ from grisaille.structure.reduction import Structure
 if TYPE_CHECKING:
     from grisaille.model.classes import Model
 
-MOST_COMPILED, MOST_INTERPRETED = 5_000_000, 200_000
+MOST_STEPS = 5_000_000
+"""Of a run that is not told how many it may take."""
 
 
 def as_number(what: str, value: Any, wanted: str = "a finite number") -> float:
@@ -82,10 +83,10 @@ def _plain_array(times: Any) -> np.ndarray:
     return given
 
 
-def most_steps(compiled: bool, wanted: Any) -> int:
+def most_steps(wanted: Any) -> int:
     """After how many steps a run gives up."""
     if wanted is None:
-        return MOST_COMPILED if compiled else MOST_INTERPRETED
+        return MOST_STEPS
     number = as_positive("max_steps", wanted, "a whole number above zero")
     if number != int(number):
         raise DataError(f"max_steps is {wanted!r}; give a whole number above zero.")

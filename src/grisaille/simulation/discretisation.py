@@ -11,7 +11,7 @@ from grisaille.trial.discretisation import Discretisation, Plain
 
 
 @dataclass(frozen=True)
-class Steps(Discretisation):
+class Steps(Discretisation, saved_as="Steps"):
     """Equal steps between the instants at which one must end."""
 
     method: str
@@ -44,7 +44,7 @@ class Steps(Discretisation):
 
 
 @dataclass(frozen=True)
-class Rows(Discretisation):
+class Rows(Discretisation, saved_as="Rows"):
     """Of a static experiment: every row is solved for itself, followed from its root at given parameters."""
 
     parameters: tuple[float, ...] = ()

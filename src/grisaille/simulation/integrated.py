@@ -1,25 +1,23 @@
 """The system that integrators run, and the plan of a run: that of a point, with what each feature of its model adds.
 
-Relations are held between events in compiled integrators only (``structure/events.py``, gr_events.h); interpreted ones
-step across jumps.
+Relations are held between events (``structure/events.py``, gr_events.h).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.plan import Functions, Plan
-from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.events import LISTED
 from grisaille.simulation.past import past_of
 from grisaille.structure.delays.pasts import with_moving_past
 from grisaille.structure.events import HELD, Events
-from grisaille.structure.jumps import Jumps
+from grisaille.structure.jumps import Jump, Jumps
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 from grisaille.trial import Point
@@ -40,35 +38,25 @@ class Integrated:
 
     def is_exact(self, jumps: Jumps) -> bool:
         """Whether derivatives contain the share of every jump: all relations of states that jump are held."""
+        return self.is_exact_across(jumps.of_states)
+
+    def is_exact_across(self, crossed: Sequence[Jump]) -> bool:
+        """The same of some relations."""
         if self.events is None:
-            return not jumps.of_states
-        return self.events.is_dated and all(jump.kind in HELD for jump in jumps.of_states)
+            return not crossed
+        return self.events.is_dated and all(jump.kind in HELD for jump in crossed)
 
     def listing(self, plan: Plan[Functions]) -> Plan[Functions]:
         """The same plan, with a list of its events."""
         return plan if self.events is None else plan.but(most_events=LISTED)
 
 
-def integrated(structure: Structure, ns: int, compiled: bool | None) -> Integrated:
-    """With modes where the run is compiled and something jumps; refused where events would have to be interpreted."""
+def integrated(structure: Structure, ns: int) -> Integrated:
+    """Return what is run of a structure: with modes where something jumps."""
     if structure.system.has.pasts and ns:
         structure = with_moving_past(structure, ns)
-    plain, is_interpreted = structure.system, compiled is False or is_switched_off()
-    if plain.reactions is not None:
-        refuse_interpreted(plain, compiled)
-    events = None if is_interpreted else structure.jumps.events
+    plain, events = structure.system, structure.jumps.events
     return Integrated(plain, plain if events is None else events.system, events)
-
-
-def refuse_interpreted(system: System, compiled: bool | None) -> None:
-    """Refuse events of a model's own where integrators are interpreted."""
-    assert system.reactions is not None
-    if compiled is False or is_switched_off():
-        why = "compiled=False was given" if compiled is False else "GRISAILLE_COMPILER=none switches it off"
-        raise SimulationError(
-            f"gr.when({system.reactions.texts[0]}) needs the compiled integrators, and {why}: interpreted ones know "
-            f"no events. Leave compiled= out, or install a compiler (python -m pip install ziglang)."
-        )
 
 
 def plan_of(

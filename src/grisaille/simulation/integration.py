@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,15 +20,12 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.schemes import EXPLICIT, Among, Scheme
 from grisaille.compilation.task import Status, Task
-from grisaille.errors import CompilationError
-from grisaille.simulation.integrators import explicit, implicit
-from grisaille.simulation.integrators.steps import Equations
 from grisaille.simulation.past import integrate_with_past
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200
+SLICE = 20_000
 """Steps that are tried before Python sees the run for the first time."""
 SLICE_TIME = 0.2
 """Seconds that a slice should take; Ctrl-C and the progress bar wait for its end."""
@@ -60,7 +57,7 @@ def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task
     """Runs the task to its end or failure; gives the scheme that finished it."""
     if task.plan.past is not None:
         return integrate_with_past(kernel, task, among, partial(integrate, on_slice=on_slice))
-    task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
+    task.slice = SLICE
     used = among[0] if len(among) == 1 else _begin(kernel, task, among)
     task.tried = 0
     while True:
@@ -80,9 +77,9 @@ def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task
 
 def _next_slice(steps: int, seconds: float, tried: int) -> int:
     """Steps that take about ``SLICE_TIME``, from how long the last ones took; none goes beyond a multiple of
-    ``COMPILED_SLICE``, where what decides on a run may look at it, whatever the time."""
-    wanted = max(20, min(COMPILED_SLICE, int(steps * SLICE_TIME / max(seconds, 1e-3))))
-    return min(wanted, COMPILED_SLICE - tried % COMPILED_SLICE)
+    ``SLICE``, where what decides on a run may look at it, whatever the time."""
+    wanted = max(20, min(SLICE, int(steps * SLICE_TIME / max(seconds, 1e-3))))
+    return min(wanted, SLICE - tried % SLICE)
 
 
 def _run(kernel: Kernel, task: Task, chosen: Scheme) -> None:
@@ -90,14 +87,7 @@ def _run(kernel: Kernel, task: Task, chosen: Scheme) -> None:
     if scheme.tolerance_share != 1.0:
         task.rtol, task.atol = scheme.tolerance_share * rtol, scheme.tolerance_share * atol
     try:
-        if kernel.is_compiled:
-            kernel.call(scheme, task)
-        elif not scheme.is_interpreted:
-            raise CompilationError(f"method={scheme.name!r} exists in compiled runs only: leave compiled=False out.")
-        elif scheme.is_implicit:
-            implicit.run(cast(Equations, kernel), task)
-        else:
-            explicit.run(cast(Equations, kernel), task, scheme.tableaux)
+        kernel.call(scheme, task)
     finally:
         task.rtol, task.atol = rtol, atol
 
@@ -105,7 +95,6 @@ def _run(kernel: Kernel, task: Task, chosen: Scheme) -> None:
 def _restart(task: Task) -> None:
     """Go on from the last accepted point with another method."""
     task.resumed = task.tried = 0
-    task.memory = None
     task.work = np.zeros(0)
 
 
@@ -117,7 +106,7 @@ def first_choice(plan: Plan[Kernel]) -> Scheme:
 
 def build_for_frozen(plan: Plan[Kernel]) -> None:
     """What a frozen discretisation is found with, at the same time: steps under error control, and frozen ones."""
-    if plan.kernel.is_compiled and _stiffness(plan.kernel, plan.task()) <= PERHAPS_STIFF:
+    if _stiffness(plan.kernel, plan.task()) <= PERHAPS_STIFF:
         plan.kernel.build(EXPLICIT, EXPLICIT.taking(1.0))
 
 

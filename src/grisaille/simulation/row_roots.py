@@ -15,8 +15,8 @@ import numpy as np
 
 from grisaille.compilation.plan import Plan
 from grisaille.errors import DataError, StructureError
-from grisaille.simulation.integrators.roots import FRESH_CONTRACTION, Anchor, Newton
-from grisaille.simulation.integrators.steps import Floats, StepFailure
+from grisaille.simulation.roots.linear import Floats, StepFailure
+from grisaille.simulation.roots.newton import FRESH_CONTRACTION, Anchor, Newton
 from grisaille.structure.reduction import Structure
 from grisaille.structure.sides import sides_of
 from grisaille.structure.starts.initialization import Initializer

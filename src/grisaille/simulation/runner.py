@@ -32,8 +32,8 @@ from grisaille.simulation.sizes import Sizes, run_in_own_sizes
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
-ADAPTIVE_STEPS, INTERPRETED_STEPS, PER_SAMPLE = 2_000_000, 200_000, 20
-"""Adaptive steps after which a compiled or an interpreted run ends, or so many for each sample where that is more."""
+ADAPTIVE_STEPS, PER_SAMPLE = 2_000_000, 20
+"""Adaptive steps after which a run ends, or so many for each sample where that is more."""
 FROZEN_STEPS = 20_000_000
 """Frozen steps after which a run is given up; how many there will be is known when they are chosen."""
 ADAPTIVE_FROM = 20
@@ -89,10 +89,8 @@ class Runner:
     outputs : observed names, in the order of the columns of ``y``; derivatives are by θ of the trial
     """
 
-    def __init__(
-        self, trial: Trial, outputs: Sequence[str], *, rtol: float = 1e-7, compiled: bool | None = None
-    ) -> None:
-        self.trial, self.rtol, self.compiled = trial, rtol, compiled
+    def __init__(self, trial: Trial, outputs: Sequence[str], *, rtol: float = 1e-7) -> None:
+        self.trial, self.rtol = trial, rtol
         self.outputs = tuple(outputs)
         names = trial.structure.system.observed_names
         self.columns = np.array([names.index(o) for o in outputs], dtype=int)
@@ -109,11 +107,11 @@ class Runner:
         """
         rtol = tolerance or self.rtol
         point = self.trial.at(theta).still()
-        form, kernel = self._kernel(point)
+        form = self._kernel(point)[0]
         sizes = Sizes.of(point.initializer)
 
         def make(nominal: np.ndarray) -> Plan[Kernel]:
-            plan = self._plan(point, rtol, nominal).but(max_steps=self._most_adaptive(kernel))
+            plan = self._plan(point, rtol, nominal).but(max_steps=self._most_adaptive)
             build_for_frozen(plan)
             return plan
 
@@ -142,9 +140,8 @@ class Runner:
         if not finer.step:
             return finer
         point = self.trial.at(theta).still()
-        kernel = self._kernel(point)[1]
         plan = self._plan(point, steps.tolerance or self.rtol, _sizes(steps))
-        free = run(plan.but(max_steps=self._most_adaptive(kernel))).task
+        free = run(plan.but(max_steps=self._most_adaptive)).task
         if free.status != Status.DONE:
             return steps
         most = self._most_equal(free)
@@ -154,10 +151,10 @@ class Runner:
         falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH * excess, 1.0)
         return finer if falls else replace(steps, step=0.0)
 
-    def _most_adaptive(self, kernel: Kernel) -> int:
+    @property
+    def _most_adaptive(self) -> int:
         """Adaptive steps of one run, at most."""
-        most = ADAPTIVE_STEPS if kernel.is_compiled else INTERPRETED_STEPS
-        return max(most, PER_SAMPLE * len(self.trial.times))
+        return max(ADAPTIVE_STEPS, PER_SAMPLE * len(self.trial.times))
 
     def _most_equal(self, free: Task) -> int:
         """Equal steps that are not too many beside the adaptive ones of a run."""
@@ -213,7 +210,7 @@ class Runner:
     @property
     def is_exact(self) -> bool:
         """Whether derivatives contain the share of the jumps that a trajectory crosses."""
-        return integrated(self.structure, 0, self.compiled).is_exact(self.structure.jumps)
+        return integrated(self.structure, 0).is_exact(self.structure.jumps)
 
     def with_trial(self, trial: Trial) -> Runner:
         """A runner of the same experiment with other measurements."""
@@ -255,9 +252,9 @@ class Runner:
     ) -> Prediction:
         if sensitive and point.has_moving_jumps:
             point.refuse_moving_jumps()
-        form, kernel = self._kernel(point)
+        form = self._kernel(point)[0]
         step = share * steps.step
-        most = most or (FROZEN_STEPS if step else self._most_adaptive(kernel))
+        most = most or (FROZEN_STEPS if step else self._most_adaptive)
         plan = self._plan(point, tighter * self._tolerance(steps), _sizes(steps))
         task = run(plan.but(fixed_step=step, max_steps=most, among=(steps.scheme,))).task
         y = task.y[:, self.columns]
@@ -290,8 +287,8 @@ class Runner:
     def _kernel(self, point: Point) -> tuple[Integrated, Kernel]:
         key = id(point.form)
         if key not in self._kernels:
-            form = integrated(point.structure, len(self.trial.moves), self.compiled)
-            self._kernels[key] = form, build_kernel(form.system, sensitive=True, compiled=self.compiled)
+            form = integrated(point.structure, len(self.trial.moves))
+            self._kernels[key] = form, build_kernel(form.system, sensitive=True)
         return self._kernels[key]
 
     def _plan(self, point: Point, rtol: float, sizes: np.ndarray | None = None) -> Plan[Kernel]:

@@ -49,17 +49,12 @@ class Solver:
     step: float | None = None
     max_step: float | None = None
     max_steps: int | None = None
-    compiled: bool | None = None
 
     def __post_init__(self) -> None:
         if self.method not in methods():
             raise DataError(f"method is {self.method!r}; it must be one of {', '.join(map(repr, methods()))}.")
         if not as_positive("rtol", self.rtol, "a number between 0 and 1, such as 1e-6") < 1:
             raise DataError(f"rtol is {self.rtol!r}; give a number between 0 and 1, such as 1e-6.")
-        if self.compiled not in (None, True, False):
-            raise DataError(
-                f"compiled is {self.compiled!r}; give None (unless GRISAILLE_COMPILER=none), True or False."
-            )
 
     @cached_property
     def among(self) -> Among:
@@ -107,8 +102,6 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
         raise DataError(
             f"A gradient is that of frozen steps: gr.Simulator(…, method='frozen'), not method={solver.method!r}."
         )
-    if solver.compiled is False:
-        raise DataError("Gradients exist in compiled runs only: leave compiled=False out.")
     if posed.structure.system.nx == 0:
         raise DataError(f"{name} has no states: take its derivatives with sensitivities=.")
     if posed.structure.system.has.pasts:
@@ -122,13 +115,6 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
             f"{name} {why}, and the way back through events does not exist: take derivatives forwards, with "
             f"sensitivities=."
         )
-
-
-def _not_looked_for(kernel: Kernel, task: Task) -> str:
-    """What a completed run may have stepped over, for its status."""
-    if kernel.is_compiled or not kernel.bends or not kernel.nx or task.status != Status.DONE:
-        return ""
-    return "; interpreted steps do not look at switches, knots of tables and other bends that they pass"
 
 
 def _require_written_equations(prepared: Prepared, task: Task) -> None:
@@ -183,7 +169,7 @@ class Runs:
             refuse_crossings(crossings, prepared.point.names)
         task, scheme = self._integrate_in_own_sizes(prepared, progress)
         _require_written_equations(prepared, task)
-        sentence = describe(task, prepared.form.system, scheme) + _not_looked_for(prepared.plan.kernel, task)
+        sentence = describe(task, prepared.form.system, scheme)
         missed = missed_starts(prepared.point)
         return Finished(prepared, task, scheme, f"{sentence}; {missed}" if missed else sentence)
 
@@ -237,10 +223,9 @@ class Runs:
         _require_rows(posed, kernel.ny)
         nominal = posed.initializer.nominal if nominal is None else nominal
         atol = absolute_tolerances(structure, self.setting.model, nominal, solver.rtol, solver.atol)
-        kernel_is_compiled = not isinstance(kernel, Kernel) or kernel.is_compiled
         plan = plan_of(posed, form, kernel, atol, solver.rtol, directions=len(posed.names), leeway=solver.rtol)
         return plan.but(
-            max_steps=most_steps(kernel_is_compiled, solver.max_steps), hmax=longest_step(posed.times, solver.max_step),
+            max_steps=most_steps(solver.max_steps), hmax=longest_step(posed.times, solver.max_step),
             among=solver.among,
         )  # fmt: skip
 
@@ -310,8 +295,8 @@ class Runs:
     def _kernel(self, posed: Point) -> tuple[Integrated, Kernel]:
         system, key = posed.structure.system, (id(posed.structure.system), bool(posed.names))
         if key not in self._kernels:
-            form = integrated(posed.structure, len(posed.names), self.solver.compiled)
-            kernel = build_kernel(form.system, sensitive=bool(posed.names), compiled=self.solver.compiled)
+            form = integrated(posed.structure, len(posed.names))
+            kernel = build_kernel(form.system, sensitive=bool(posed.names))
             # the system is kept with them: its identity is the key
             self._kernels[key] = system, form, kernel
         return self._kernels[key][1:]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.calling import checked
+from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import DataError
 from grisaille.simulation.assertions import check_rows
 from grisaille.simulation.posing import pose, warn_of_missed_starts
@@ -74,8 +75,8 @@ def simulate(
         refused.
     max_step : longest step of the adaptive methods; by default one output interval or a hundredth of the span,
         whichever is longer, so that short events are seen.
-    max_steps : a run that needs more stops with a status; 5 000 000 compiled, 200 000 interpreted.
-    compiled : None compiles, unless GRISAILLE_COMPILER=none; True insists; False interprets (for a single run).
+    max_steps : a run that needs more stops with a status; 5 000 000 by default.
+    compiled : kept so that calls which pass it go on working: None and True mean the same, False is refused.
     strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed, or breaks an assertion of a
         Modelica text; False returns what there is.
     progress : show a progress bar.
@@ -92,7 +93,7 @@ def simulate(
         Lines lose a part of E w², 1.6 % for first-order noise at the default step, less for smoother noise; it is
         told as ``linear_loss``, falls with ``step=``, and is zero with ``"exact"``.
     noise : add measurement noise to the outputs.
-    threads : of compiled ensembles; all processors by default.
+    threads : of ensembles; all processors by default.
     device : of ensembles: ``"cpu"``; ``"cuda"``, a graphics processor, with the same random numbers and steps
         (``"cuda-single"`` with steps in single precision); ``"auto"``, the faster of the first two, told as ``device``.
 
@@ -109,13 +110,14 @@ def simulate(
     >>> result["h"].values.round(3)
     array([0.5  , 1.877, 2.712, 3.219, 3.526])
     """
+    require_compiled(compiled)
     if realizations is not None:
         from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
 
         posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
         options = EnsembleOptions(
             realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
-            rtol=rtol, method=method, compiled=compiled, threads=threads, strict=strict, device=device,
+            rtol=rtol, method=method, threads=threads, strict=strict, device=device,
             may_reduce=True,
         )  # fmt: skip
         warn_of_missed_starts(posed)
@@ -124,7 +126,7 @@ def simulate(
         raise DataError(f"reduce={reduce!r} is taken over realizations: give realizations= as well.")
     if device.startswith("cuda"):
         raise DataError(f"device={device!r} runs many realizations at once: give realizations= as well.")
-    solver = Solver(rtol, atol, method, step, max_step, max_steps, compiled)
+    solver = Solver(rtol, atol, method, step, max_step, max_steps)
     runs = remembered(model, times, inputs, hold, breaks, solver, sensitivities)
     finished = runs.run(parameters, start, progress=progress)
     result = runs.labelled(finished, strict=strict)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.calling import checked, checked_methods
+from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import DataError, GrisailleError
 from grisaille.model.names import suggestion
 from grisaille.simulation.naming import by_name, deal, names_of
@@ -67,8 +68,9 @@ class Simulator:
         compiled: bool | None = None,
         strict: bool = True,
     ) -> None:
+        require_compiled(compiled)
         atol = dict(atol) if isinstance(atol, Mapping) else atol
-        solver = Solver(rtol, atol, method, step, max_step, max_steps, compiled)
+        solver = Solver(rtol, atol, method, step, max_step, max_steps)
         setting = Setting(model, times, inputs, hold=hold, breaks=breaks)
         self._runs = Runs(setting, solver, list(names_of(model, "sensitivities", sensitivities)))
         self._parameters = by_name(model, "parameters", parameters, deal)

@@ -5,7 +5,7 @@ for it) and asks for more digits than there are of one near zero among others of
 
 small   a state stayed below a hundred absolute tolerances, or below 1e-6 of a nominal value that nobody declared (its
         error may be a thousand times rtol), and above the rounding of what drives it: the run is made again with its
-        largest value as nominal size.
+        largest value as nominal size. Elements of a vector of which one is larger only where others feel them.
 large   a run takes very many steps, and tolerances lie below the rounding of what drives their states, or those of
         implicit unknowns are so wide that states are lost in them: it is made again with the sizes of these.
 
@@ -26,7 +26,7 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.integration import COMPILED_SLICE, Run
+from grisaille.simulation.integration import SLICE, Run
 from grisaille.structure.starts.initialization import Initializer
 from grisaille.structure.system import System
 
@@ -42,7 +42,7 @@ FAR_BELOW = 1e-4
 """Of a nominal value that nobody declared: quantities that do not reach it have another size."""
 AT_REST = 1e-7
 """Times its absolute tolerance, what is not zero is taken for rounding of a state that rests."""
-MANY_STEPS = COMPILED_SLICE
+MANY_STEPS = SLICE
 """After so many, and at each multiple of it, tolerances are compared with rounding."""
 ROUNDING = 64 * np.finfo(float).eps
 """Relative to the terms of a rate, over the time in which its state forgets."""
@@ -91,7 +91,9 @@ class Sizes:
         largest, nx = self._largest(task), self.system.nx
         # a size that was taken from a run that was far off
         off = np.flatnonzero(self.is_found[:nx] & (largest[:nx] < 0.1 * self.nominal[:nx]) & (largest[:nx] > 0))
-        few = small_states(task, self.system, max(SMALL, LOSES_DIGITS / task.rtol))
+        few = small_states(
+            task, self.system, max(SMALL, LOSES_DIGITS / task.rtol), lambda: self._felt(kernel, task, largest[:nx])
+        )
         small = [k for k in sorted({*few, *off.tolist()}) if self.is_free[k]]
         if not small:
             return None
@@ -144,6 +146,14 @@ class Sizes:
         driving[:nx] = terms[:nx] * self._memory(slopes, span)
         return driving
 
+    def _felt(self, kernel: Kernel, task: Task, largest: Floats) -> NDArray[np.bool_]:
+        """Which states move others by more than the tolerance of these while they are within their own."""
+        slopes, nx = self._slopes(kernel, task), self.system.nx
+        asked = task.atol[:nx] + task.rtol * largest
+        effect = csc_array(slopes[:nx, :nx] * (self._memory(slopes, task.t1 - task.t0) / asked)[:, None])
+        effect.setdiag(0.0)
+        return np.asarray(np.nan_to_num(effect.max(axis=0).toarray()).ravel() * task.atol[:nx] > LOUD)
+
     def _slopes(self, kernel: Kernel, task: Task) -> csc_array:
         """Sizes of the derivatives of rates and residuals by (x, z), where a run stands."""
         from scipy.sparse import csc_array
@@ -173,9 +183,14 @@ def nominal_or_own(
     return np.where(is_free & (own < FAR_BELOW * nominal), np.clip(own, least, nominal), nominal)
 
 
-def small_states(task: Task, system: System, limit: float = SMALL) -> list[int]:
+def small_states(
+    task: Task, system: System, limit: float = SMALL, felt: Callable[[], NDArray[np.bool_]] | None = None
+) -> list[int]:
     """States below so many absolute tolerances that steps hardly looked at them; not where an element of a vector or a
-    copy of a component is larger: heat that has not come so far yet."""
+    copy of a component is larger: heat that has not come so far yet.
+
+    felt : which states are listed all the same
+    """
     if not system.observed_states:
         return []
     states, columns = np.array(system.observed_states).T
@@ -185,7 +200,10 @@ def small_states(task: Task, system: System, limit: float = SMALL) -> list[int]:
         return []
     names = [ELEMENT.sub("", system.state_names[k]) for k in states]
     seen = {n for n, is_small in zip(names, small, strict=True) if not is_small}
-    return [int(k) for k, n, does in zip(states, names, moves, strict=True) if does and n not in seen]
+    excused = np.array([n in seen for n in names])
+    if felt is not None and (small & moves & excused).any():
+        excused &= ~felt()[states]
+    return [int(k) for k in states[small & moves & ~excused]]
 
 
 Watch = Callable[[Task], None]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel
@@ -11,8 +9,8 @@ from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import StructureError
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.integrators.roots import Anchor, Newton
-from grisaille.simulation.integrators.steps import Floats, StepFailure, end_with
+from grisaille.simulation.roots.linear import Floats, StepFailure
+from grisaille.simulation.roots.newton import Anchor, Newton
 from grisaille.structure.starts.initialization import Initializer, Start
 
 
@@ -20,15 +18,14 @@ def solve_static(initializer: Initializer, plan: Plan[Kernel]) -> Task:
     """The rows of a plan without states; where a root cannot be continued, its own start decides."""
     task = plan.but(fixed_step=1.0).task()  # to rounding, and nothing could be shortened
     kernel, table = plan.kernel, SignalTable(task.breaks, task.coef, task.kink)
-    equations: Any = kernel
-    newton, x = Newton(equations, task), np.zeros(0)
+    newton, x = Newton(kernel, task), np.zeros(0)
     before = Anchor(task.t, x, task.z, u=table.at(task.t))
     for row, t in enumerate(map(float, task.times)):
         u = table.at(t)
         try:
             z = _continued(initializer, newton, before, t, u)
         except StepFailure as failure:
-            end_with(task, failure)
+            task.status, task.where, task.amount = failure.status, failure.where, failure.amount
             task.t, task.fixed_step = t, 0.0
             return task
         before = Anchor(t, x, z, u=u)

@@ -1,4 +1,4 @@
-"""Where a formula bends with what moves: knots of tables, ``abs``, ``minimum``, ``maximum``, relations and ``floor``.
+"""Finds where formulas bend with states: knots of tables, ``abs``, ``minimum``, ``maximum``, relations and ``floor``.
 
 Between bends a formula is smooth. Integrators look at the bends that a step passes, so that nothing is stepped over
 that no stage has seen (gr_bends.h). Each bend is known by a gap that is zero there; those of ``floor``, of ``ceil`` and
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RateBends:
-    """Where the rates of states bend with states alone, and the rates, as functions of (t, x, u, p)."""
+    """The gaps at which the rates of states bend with states alone, and the rates, as functions of (t, x, u, p)."""
 
     gaps: ca.SX
     values: ca.Function

@@ -21,7 +21,7 @@ from grisaille.structure.matching import maximum_matching
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What is solved for: z by the residuals, and states by constraints."""
+    """The unknowns that are solved for: z by the residuals, and states by constraints."""
 
     x: ca.SX
     z: ca.SX

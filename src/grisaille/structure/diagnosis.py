@@ -1,4 +1,4 @@
-"""What is wrong with a model whose equations do not determine its unknowns, in the user's names."""
+"""Explains why the equations of a model do not determine its unknowns, in the user's names."""
 
 from __future__ import annotations
 

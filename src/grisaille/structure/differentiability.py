@@ -1,4 +1,4 @@
-"""What may be differentiated by time: formulas that do not jump with a state, an unknown or an input.
+"""Decides what may be differentiated by time: formulas that do not jump with a state, an unknown or an input.
 
 Where ``where(x > 0, 1, 2)`` is differentiated, by ``der`` or by index reduction, its derivative contains an impulse at
 x = 0 that the chain rule does not see. Formulas that only bend there (``abs``, ``maximum``) may be differentiated once.

@@ -57,7 +57,7 @@ class Jets:
         return self._symbols[key]
 
     def meaning(self, symbol: ca.SX) -> JetSymbol | None:
-        """What an ``SX`` symbol stands for; None for time and parameters."""
+        """Return what an ``SX`` symbol stands for; None for time and parameters."""
         return self._meaning.get(symbol.element_hash())
 
     def within(self, formula: ca.SX) -> list[JetSymbol]:

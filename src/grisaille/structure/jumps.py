@@ -52,7 +52,7 @@ class Jumps:
 
     @cached_property
     def of_states(self) -> tuple[Jump, ...]:
-        """Those of states and implicit unknowns that the motion feels."""
+        """Return the jumps with states and implicit unknowns that affect the motion."""
         system = self.system
         felt = system.nz > 0 and ca.depends_on(system.rhs, system.z)
         formula = ca.vertcat(system.rhs, system.residual) if felt else system.rhs

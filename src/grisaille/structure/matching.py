@@ -26,7 +26,7 @@ class Parts:
 
 
 def maximum_matching(rows: Sequence[Collection[int]], columns: int) -> list[int]:
-    """For each equation its unknown, or −1; augmenting paths without recursion."""
+    """Match each equation with an unknown, or −1, by augmenting paths without recursion."""
     owner = [-1] * columns
     partner = [-1] * len(rows)
     for start in range(len(rows)):

@@ -71,7 +71,7 @@ def jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
 
 
 def certain_jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
-    """Those of ``jumps_of`` at which ``formula`` jumps wherever their switch was looked at.
+    """Return those of ``jumps_of`` at which ``formula`` jumps wherever their switch was examined.
 
     Formulas of devices are often continuous only where their arguments have a meaning (a transistor's drain above its
     source): they jump on a part of a switch that no trajectory visits.
@@ -180,7 +180,7 @@ def written_out(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, everywhere: bool = False) -> list[bool]:
-    """For every piece: whether the formula changes across its switch."""
+    """Return for every piece whether the formula changes across its switch."""
     full = written_out(pieces)
     own = {p.symbol.element_hash() for p in pieces}
     inside = ca.symvar(ca.vertcat(ca.vec(formula), *(p.relation.gap for p in full)))

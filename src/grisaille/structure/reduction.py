@@ -113,7 +113,7 @@ class Structure:
         return Cache(None)
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What follows from the structure and the key alone, made once."""
+        """Return a value that follows from the structure and the key alone; it is computed once."""
         found: T = self._made.get(key, make)
         return found
 

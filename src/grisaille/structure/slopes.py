@@ -51,7 +51,7 @@ def _together(
 
 
 def with_relations(formulas: Sequence[ca.SX]) -> list[bool]:
-    """For each scalar formula whether a relation, ``sign``, ``floor`` or ``ceil`` stands in it."""
+    """Return for each scalar formula whether a relation, ``sign``, ``floor`` or ``ceil`` stands in it."""
     if not formulas:
         return []
     column = ca.densify(ca.vertcat(*formulas))

@@ -83,7 +83,7 @@ class Switches:
         return name
 
     def symbol(self, name: str) -> ca.SX:
-        """Of a signal."""
+        """Return the symbol of a signal."""
         return self._jets.symbol(name)
 
     def _of_time(self, formula: ca.SX) -> ca.SX | None:

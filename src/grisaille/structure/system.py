@@ -53,7 +53,7 @@ class Mode:
 
 @dataclass(frozen=True, eq=False)
 class Tick:
-    """What makes a condition true for an instant: a clock, or the start of a run."""
+    """A source of conditions that are true for an instant: a clock, or the start of a run."""
 
     text: str
     pulse: ca.SX
@@ -68,7 +68,7 @@ class Tick:
 
 @dataclass(frozen=True, eq=False)
 class Reactions:
-    """What happens at events (``structure/whens.py``); formulas of (t, x, z, u, p) and of its own symbols."""
+    """The reactions to events (``structure/whens.py``): formulas of (t, x, z, u, p) and of their own symbols."""
 
     texts: tuple[str, ...]
     """The condition of each clause, as it was written."""
@@ -150,7 +150,7 @@ class MovingBreaks:
 
 @dataclass(frozen=True)
 class Features:
-    """What a system has beside equations and given signals: looked at before what it takes is entered."""
+    """The features of a system beside equations and given signals, looked up before their code is entered."""
 
     delays: bool
     pasts: tuple[int, ...]
@@ -287,7 +287,7 @@ class System:
 
     @cached_property
     def rate_bends(self) -> RateBends | None:
-        """Where the rates bend with states alone; None where they do not."""
+        """Return the bends of the rates with states alone; None where there are none."""
         return RateBends.of(self)
 
     @cached_property

@@ -127,12 +127,12 @@ class BootstrapRuns(MonteCarloRuns):
 
     @property
     def covariance(self) -> pd.DataFrame:
-        """Of the estimates over the converged runs."""
+        """Return the covariance of the estimates over the converged runs."""
         return self.estimates[self.table["converged"]].cov()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known about how the data were drawn: where records of a filter begin, and that priors stay."""
+        """Return how the data were drawn, in sentences: where records of a filter begin, and that priors stay."""
         task = self._prepared.task
         notes = task.variation.notes if isinstance(task.variation, OtherData) else ()
         known = [name for name, prior in task.options["priors"].items() if says_more_than_limits(prior)]

@@ -97,7 +97,7 @@ def _about_error(names: list[str], inversion: Inversion) -> str:
 
 @dataclass(frozen=True)
 class Quantile:
-    """Of the signed root over drawn records."""
+    """The distribution of the signed root over drawn records."""
 
     probability: float
     roots: np.ndarray
@@ -111,7 +111,7 @@ class Quantile:
 
     @property
     def first(self) -> float:
-        """From the records that were drawn first only."""
+        """Return the quantile from the records that were drawn first only."""
         return self._of(self.roots[: self.begun])
 
     @property
@@ -193,7 +193,7 @@ class Inversion:
         return Quantile(probability, np.array(roots), first, done)
 
     def root(self, k: int, value: float) -> float:
-        """Of the record itself."""
+        """Return the signed root of the record itself."""
         point = self.deviances.minimize({k: value}, self.limits.follow_to(k, value))
         return float(
             np.sign(self.deviances.theta[k] - value) * np.sqrt(max(self.deviances.scaled(point.deviance), 0.0))

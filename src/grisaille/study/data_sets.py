@@ -28,7 +28,7 @@ class OtherData(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known about how the data are drawn."""
+        """Return how the data are drawn, in sentences."""
         return ()
 
     @abstractmethod
@@ -37,7 +37,7 @@ class OtherData(ABC):
 
     @abstractmethod
     def header(self) -> dict[str, str]:
-        """What must be the same when a study is resumed."""
+        """Return what must be the same when a study is resumed."""
 
     def vary(self, problem: Problem, run: int, seed: int) -> Problem:
         plan = [c.experiment for c in problem.cases]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import grisaille
 from grisaille.study.task import Task
+
+_NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 
 
 def header_of(task: Task) -> dict[str, str]:
@@ -26,6 +29,19 @@ def header_of(task: Task) -> dict[str, str]:
     }
 
 
+def without_compiled(method: str) -> str:
+    """Return a header's method without ``compiled=``, which older stores name: models were interpreted on request."""
+    return re.sub(r", compiled=(True|False)\b|\bcompiled=(True|False)(, )?", "", method)
+
+
+def is_earlier(version: str, than: str) -> bool:
+    """Return whether one version came before another: its stores are resumed, those of later ones are not."""
+    first, second = (_NUMBERED.match(text) for text in (version, than))
+    if first is None or second is None:
+        return False
+    return [int(n) for n in first[0].split(".")] < [int(n) for n in second[0].split(".")]
+
+
 def _text(value: Any) -> str:
     return json.dumps({str(k): repr(v) for k, v in sorted(value.items())}) if isinstance(value, dict) else repr(value)
 
@@ -37,5 +53,6 @@ def _chosen(method: Any) -> str:
     # what "auto" stands for is told: that may change
     usual = {f.name: getattr(type(method)(), f.name) if f.default is MISSING else f.default for f in fields(method)}
     given = {name: getattr(method, name) for name in usual}
+    given.pop("compiled", None)  # says nothing any longer, see without_compiled
     chosen = ", ".join(f"{name}={value!r}" for name, value in given.items() if repr(value) != repr(usual[name]))
     return f"{type(method).__name__}({chosen})"

@@ -56,7 +56,7 @@ class MonteCarloRuns(Study):
 
     @cached_property
     def truth(self) -> pd.Series:
-        """What the estimates should be."""
+        """Return the true values of the estimates."""
         import pandas as pd
 
         return pd.Series(self._truth, index=list(self.names), name="truth")

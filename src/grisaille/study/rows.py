@@ -1,4 +1,4 @@
-"""What one run leaves behind: a flat row of numbers and texts, the same whoever ran it.
+"""The result of one run as a flat row of numbers and texts, the same whoever ran it.
 
 Wall time is kept beside the row and not in it, so that a table is a function of model, data, options and seed only.
 """

@@ -48,7 +48,6 @@ class Simulated(OtherData):
     noise: dict[str, float]
     """Standard deviations instead of those that the model declares."""
     rtol: float
-    compiled: bool | None
     step: float | None = None
     """Largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``."""
     start_covariances: tuple[np.ndarray, ...] = ()
@@ -70,7 +69,7 @@ class Simulated(OtherData):
         return {"noise": repr(sorted(self.noise.items())), **fine, **starts}
 
     def prepare(self, plan: Sequence[Any]) -> FlatModel:
-        """What all runs share; refuses what would make every run fail."""
+        """Prepare what all runs share, and refuse what would make every run fail."""
         if self._flat is None:
             flat = noisy_model(structure_of(self.model).model, self.noise, plan)
             if not flat.disturbances and not flat.noise_covariance and not self.start_covariances:
@@ -105,7 +104,7 @@ class Simulated(OtherData):
         signals, hold = experiment.input_signals()
         return simulate(
             self.model, experiment.grid(), inputs=signals, hold=hold, parameters=dict(experiment.constants),
-            start=known_starts(experiment), rtol=self.rtol, compiled=self.compiled, **chosen,
+            start=known_starts(experiment), rtol=self.rtol, **chosen,
         )  # fmt: skip
 
     def _begun(self, experiment: Any, seed: int, k: int) -> xr.Dataset:
@@ -116,9 +115,8 @@ class Simulated(OtherData):
             sensitivities=(),
         )  # fmt: skip
         options = EnsembleOptions(
-            1, seed=seed, step=self.step, rtol=self.rtol, compiled=self.compiled,
-            start_covariance=self.start_covariances[k],
-        )  # fmt: skip
+            1, seed=seed, step=self.step, rtol=self.rtol, start_covariance=self.start_covariances[k]
+        )
         return simulate_ensemble(posed, options, noise=False, strict=True, progress=False)
 
     @staticmethod
@@ -198,7 +196,7 @@ def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]
 
 
 def rows_of(experiment: Any) -> dict[str, np.ndarray]:
-    """Where each output's rows are on the grid."""
+    """Return the rows of each output on the grid."""
     grid = experiment.grid()
     return {n: np.searchsorted(grid, s.times) for n, s in experiment.outputs.items()}
 

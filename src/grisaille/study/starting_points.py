@@ -1,4 +1,4 @@
-"""Where a multistart begins: points spread over the ranges of the unknowns, in the logarithm where one is searched.
+"""Starting points of a multistart, spread over the ranges of the unknowns (of logarithms where these are searched).
 
     sobol   low-discrepancy sequence, shifted by the seed modulo 1; the first n points do not depend on how many follow
     latin   Latin hypercube: each of n equal slices of every range holds one point

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import EstimationError
+from grisaille.study.header import is_earlier, without_compiled
 from grisaille.study.task import Answer
 
 FORMAT, WITHOUT_SECONDS, WITHOUT_DIGESTS = "grisaille study 3", "grisaille study 2", "grisaille study 1"
@@ -67,6 +68,10 @@ class Store:
             self.close()
             raise EstimationError(f"store='{self.path}' is a database, but not of a study; give another file.")
         check_header(self.path, there)
+        if "method" in there:
+            there["method"] = without_compiled(there["method"])
+        if is_earlier(there.get("grisaille", ""), header.get("grisaille", "")):
+            there["grisaille"] = header["grisaille"]
         differences = [
             describe_difference(key, there.get(key, "nothing"), header.get(key, "nothing"))
             for key in dict.fromkeys([*header, *there])
@@ -161,7 +166,7 @@ def _is_odd(value: Any) -> bool:
 
 
 def describe_difference(key: str, there: str, here: str) -> str:
-    """What differs, entry by entry where both are tables."""
+    """Describe what differs, entry by entry where both are tables."""
     try:
         a, b = json.loads(there), json.loads(here)
     except ValueError:

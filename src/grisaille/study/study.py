@@ -1,4 +1,4 @@
-"""What every study is: a table with one row per run, and each run again on request."""
+"""The base of all studies: a table with one row per run, and each run again on request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Study:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What was estimated."""
+        """Return the names of what was estimated."""
         return self._prepared.layout.names
 
     @property

@@ -1,4 +1,4 @@
-"""What a Monte Carlo study says: location, spread, bias, and whether intervals cover as often as they claim.
+"""The summary of a Monte Carlo study: location, spread, bias, and whether intervals cover as often as they claim.
 
 Coverage is judged by an exact two-sided binomial test against the nominal level, per unknown, at 0.1 %. Statistics are
 taken over converged runs; the others are counted beside them, never dropped in silence.

@@ -29,7 +29,7 @@ from grisaille.study.seeds import run_seed
 
 
 class Variation(Protocol):
-    """What differs between the runs of a study."""
+    """The differences between the runs of a study."""
 
     @property
     def changes_guess(self) -> bool: ...
@@ -43,7 +43,7 @@ class Variation(Protocol):
         ...
 
     def header(self) -> dict[str, str]:
-        """What must be the same when a study is resumed."""
+        """Return what must be the same when a study is resumed."""
         ...
 
 

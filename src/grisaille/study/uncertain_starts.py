@@ -32,7 +32,7 @@ def simulated_records(fit: Fitted, theta: np.ndarray, rtol: float = 1e-7) -> Sim
     model = Fitted(fit.initial_model, fit.experiments, fit.method, replace(fit.estimate, theta=theta)).model
     starts = tuple(_plant_covariance(fit, k, theta) for k in range(len(fit.experiments)))
     note = start_note(fit.method.options["initial_covariance"])
-    variation = Simulated(model, {}, rtol, fit.method.compiled, start_covariances=starts, about=(note,))
+    variation = Simulated(model, {}, rtol, start_covariances=starts, about=(note,))
     variation.prepare(list(fit.experiments))
     return variation
 

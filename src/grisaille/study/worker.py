@@ -1,4 +1,4 @@
-"""What a worker process does: unpack a task once, then any number of its runs."""
+"""The work of a worker process: unpack a task once, then do any number of its runs."""
 
 from __future__ import annotations
 

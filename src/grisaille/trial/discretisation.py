@@ -25,11 +25,14 @@ class Discretisation:
     """Of one trial; equal values do the same."""
 
     known: ClassVar[dict[str, type[Discretisation]]] = {}
-    """Every kind that has been defined, by its name."""
+    """Every kind that has been defined, by the name under which files have it."""
+    saved_as: ClassVar[str] = ""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, saved_as: str = "") -> None:
+        """Register a kind; ``saved_as`` is its name in files, where that is not the name of the class."""
         super().__init_subclass__()
-        Discretisation.known[cls.__name__] = cls
+        cls.saved_as = saved_as or cls.__name__
+        Discretisation.known[cls.saved_as] = cls
 
     def refined(self, excess: float) -> Self:
         """A finer one, where the error estimate was so many tolerances; itself where there is nothing to refine."""
@@ -38,7 +41,7 @@ class Discretisation:
     @property
     def data(self) -> dict[str, Plain]:
         """Its content, from which ``of`` makes an equal one."""
-        return {KIND: type(self).__name__, **{f.name: _plain(getattr(self, f.name)) for f in fields(self)}}
+        return {KIND: self.saved_as, **{f.name: _plain(getattr(self, f.name)) for f in fields(self)}}
 
     @staticmethod
     def of(data: Mapping[str, Plain]) -> Discretisation | None:

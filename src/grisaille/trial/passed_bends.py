@@ -27,6 +27,8 @@ from grisaille.structure.bends import bends_of
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 SECANTS = 8
+FOUND = 1e-10
+"""Part of a step by which secants move a bend that is found."""
 TURNS = 4
 DEPTH = 2
 """How often bends are looked for behind bends that were found."""
@@ -58,16 +60,25 @@ class Path:
     def lengths(self) -> Floats:
         return np.asarray(self.times[:, -1] - self.times[:, 0])
 
-    def at(self, steps: Whole, shares: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Times, states, algebraic unknowns and signals at shares of steps."""
+    @cached_property
+    def rows(self) -> Floats:
+        """(K (M + 1), 1 + n + nz + nu): times, states, algebraic unknowns and signals side by side."""
+        columns = [self.times[:, :, None], self.states, self.algebraic, self.signals]
+        joined = np.concatenate(columns, axis=2)
+        return joined.reshape(-1, joined.shape[2])
+
+    def at(self, steps: Whole, shares: Floats) -> Floats:
+        """The same at shares of steps."""
         parts = self.times.shape[1] - 1
         j = np.clip((shares * parts).astype(np.int64), 0, parts - 1)
-        along = shares * parts - j
-        t, x, z, u = (
-            v[steps, j] + (along if v.ndim == 2 else along[:, None]) * (v[steps, j + 1] - v[steps, j])
-            for v in (self.times, self.states, self.algebraic, self.signals)
-        )
-        return t, x, z, u
+        along, first = (shares * parts - j)[:, None], steps * (parts + 1) + j
+        left = self.rows[first]
+        return np.asarray(left + along * (self.rows[first + 1] - left))
+
+    def columns(self, rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Times, states, algebraic unknowns and signals of such rows."""
+        a, b = 1 + self.states.shape[2], 1 + self.states.shape[2] + self.algebraic.shape[2]
+        return rows[:, 0], rows[:, 1:a], rows[:, a:b], rows[:, b:]
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,7 @@ class Bends:
             counted = np.flatnonzero(apart > NARROW * apart.max(initial=0.0))
             if counted.size and np.isfinite(missed[k]).all():
                 share, j = float(width[own][counted].min()), int(first[k] + counted[0])
-                (t,) = path.at(met[k : k + 1], 0.5 * (shares[j : j + 1] + shares[j + 1 : j + 2]))[0]
+                t = path.at(met[k : k + 1], 0.5 * (shares[j : j + 1] + shares[j + 1 : j + 2]))[0, 0]
                 h = float(path.lengths[met[k]])
                 found.append(PassedBump(int(met[k]), self._text(int(of[j])), float(t), h * share, share))
         return found
@@ -171,13 +182,12 @@ class Bends:
         """Steps, shares of them and entries of all bends."""
         count, points = path.times.shape
         grid = np.linspace(0.0, 1.0, points)
-        every = np.repeat(np.arange(count), points), np.tile(grid, count)
-        at_nodes = self._gaps(path, *every, q).reshape(count, points, -1)
+        at_nodes = np.nan_to_num(self._evaluated(self.values, *path.columns(path.rows), q)).reshape(count, points, -1)
         sign = at_nodes < 0
         k, j, i = np.nonzero(sign[:, 1:] != sign[:, :-1])
-        brackets = [_Brackets(k, grid[j], grid[j + 1], i, at_nodes[k, j, i], at_nodes[k, j + 1, i])]
-        brackets.append(self._turns(path, q, at_nodes, grid))
-        found = [self._solved(path, q, b) for b in brackets]
+        between = _Brackets(k, grid[j], grid[j + 1], i, at_nodes[k, j, i], at_nodes[k, j + 1, i])
+        # bends are hidden behind those of either kind
+        found = [self._solved(path, q, _Brackets.joined([between, self._turns(path, q, at_nodes, grid)]))]
         for _ in range(DEPTH):
             hidden = self._hidden(path, q, at_nodes, grid, *found[-1])
             if not len(hidden.steps):
@@ -240,27 +250,37 @@ class Bends:
             at_right = np.where(is_left, 0.5 * at_right, there)
             at_left = np.where(is_left, there, 0.5 * at_left)
             left, right = np.where(is_left, share, left), np.where(is_left, right, share)
-            share = _secant(left, right, at_left, at_right)
+            before, share = share, _secant(left, right, at_left, at_right)
+            if np.abs(share - before).max(initial=0.0) < FOUND:
+                break
         return b.steps, share, b.of
 
     def _gaps(self, path: Path, steps: Whole, shares: Floats, q: Floats) -> Floats:
-        return np.nan_to_num(self._evaluated(self.values, path, steps, shares, q))
+        return np.nan_to_num(self._evaluated(self.values, *path.columns(path.at(steps, shares)), q))
 
     def rates_at(self, path: Path, steps: Whole, shares: Floats, q: Floats) -> Floats:
         """Return the rates at shares of steps, (points, n)."""
-        return self._evaluated(self.rates, path, steps, shares, q)
+        return self.rates_of(*path.columns(path.at(steps, shares)), q)
 
-    def _evaluated(self, function: ca.Function, path: Path, steps: Whole, shares: Floats, q: Floats) -> Floats:
-        if not len(steps):
+    def rates_of(self, t: Floats, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats:
+        """Return the rates at points, (points, n)."""
+        return self._evaluated(self.rates, t, x, z, u, q)
+
+    def _evaluated(self, function: ca.Function, t: Floats, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats:
+        count = len(t)
+        if not count:
             return np.zeros((0, function.numel_out(0)))
-        t, x, z, u = (_padded(v) for v in path.at(steps, shares))
-        points, nz = len(t), z.shape[1]
+        # the last point again, up to one of eight numbers of points below twice as many
+        points, nz = count + -count % max(1, 2 ** (count.bit_length() - 4)), z.shape[1]
+        if points > count:
+            which = np.minimum(np.arange(points), count - 1)
+            t, x, z, u = (v[which] for v in (t, x, z, u))
         with np.errstate(all="ignore"):
             for _ in range(NEWTON if self.residual is not None else 0):
                 assert self.residual is not None
                 g, slopes = self._many(self.residual, points)(t, x, z, u, q)
                 z = z - _solve(slopes.reshape(points, nz, nz).swapaxes(1, 2), g.reshape(points, nz))
-            return self._many(function, points)(t, x, z, u, q)[0].reshape(points, -1)[: len(steps)]
+            return self._many(function, points)(t, x, z, u, q)[0].reshape(points, -1)[:count]
 
     def _many(self, function: ca.Function, points: int) -> FlatEvaluation:
         """A function of all points in one call."""
@@ -270,14 +290,6 @@ class Bends:
     @cached_property
     def _kept(self) -> Cache[FlatEvaluation]:
         return Cache(32)
-
-
-def _padded(values: Floats) -> Floats:
-    """The same with the last point repeated, up to one of eight numbers of points below twice as many."""
-    points = len(values)
-    step = max(1, 2 ** (points.bit_length() - 4))
-    more = -points % step
-    return np.ascontiguousarray(np.concatenate([values, np.repeat(values[-1:], more, axis=0)]) if more else values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,10 +54,10 @@ class Borrowed(Estimator):
         return OwnLikelihood(self, lambda evaluation: -evaluation.objective)
 
     def pose(self, question):
-        return gr.OutputError(compiled=False).pose(question)
+        return gr.OutputError().pose(question)
 
     def estimate(self, problem, progress=None):
-        return gr.OutputError(compiled=False).estimate(problem, progress)
+        return gr.OutputError().estimate(problem, progress)
 
 
 class Tank(gr.Model):

@@ -16,7 +16,7 @@ from grisaille.structure.prepared import structure_of
 
 KNOTS = [0.0, 1.0, 2.5, 4.0]
 TRUTH = np.array([1.0, 2.0, 1.5, 3.0])
-BY_HAND = gr.OutputError(compiled=False)
+BY_HAND = gr.OutputError()
 
 
 class Line(gr.Model):

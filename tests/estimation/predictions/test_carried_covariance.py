@@ -43,9 +43,9 @@ TRAIN = RUN.split(0.6)[0]
 PARTS = {"later part": RUN.split(0.6)[1], "restarted": RUN.split(0.6, restart=True)[1]}
 EXACT, CLOSE = 1e-12, 2e-4
 FILTERS = {
-    "first-sample": (Linear, gr.KalmanML(compiled=False), EXACT),
-    "stationary": (Linear, gr.KalmanML(initial_covariance="stationary", compiled=False), EXACT),
-    "diffuse": (Linear, gr.KalmanML(initial_covariance="diffuse", compiled=False), EXACT),
+    "first-sample": (Linear, gr.KalmanML(), EXACT),
+    "stationary": (Linear, gr.KalmanML(initial_covariance="stationary"), EXACT),
+    "diffuse": (Linear, gr.KalmanML(initial_covariance="diffuse"), EXACT),
     "extended": (Bent, gr.KalmanML(substeps=4), CLOSE),
     "unscented": (Bent, gr.KalmanML(filter="unscented", substeps=4), CLOSE),
 }

@@ -38,7 +38,7 @@ Y = 5 + 2 * T + 0.3 * RNG.standard_normal(10)
 
 
 def followed(model: gr.Model, data: Any, start: Any) -> gr.Fit:
-    return gr.fit(model, data, ["scale(w)"], gr.KalmanML(initial_covariance=start, compiled=False))
+    return gr.fit(model, data, ["scale(w)"], gr.KalmanML(initial_covariance=start))
 
 
 def same(a: np.ndarray, b: np.ndarray, from_: int) -> None:
@@ -58,7 +58,7 @@ def test_a_local_level_is_that_of_the_textbook(unit: float) -> None:
 
     model = Scaled()
     data = gr.Experiment(T, {}, {"y": unit * Y})
-    fit = gr.fit(model, data, ["scale(w)"], gr.KalmanML(initial_covariance="diffuse", compiled=False))
+    fit = gr.fit(model, data, ["scale(w)"], gr.KalmanML(initial_covariance="diffuse"))
     q = float(fit["scale(w)"]) ** 2
     P, x = (0.2 * unit) ** 2, unit * Y[0]  # after the first sample nothing but its noise
     ahead = fit.predict(horizon=1)["y"].values
@@ -97,7 +97,7 @@ def test_what_no_sample_tells_stays_open_and_the_rest_is_known() -> None:
     both = {"y": Y, "z": np.full(10, 1.0)}
     fit = gr.fit(
         Pair(), [gr.Experiment(T, {}, both, name="both"), gr.Experiment(T, {}, both, name="again")], ["scale(w)"],
-        gr.KalmanML(initial_covariance="diffuse", compiled=False),
+        gr.KalmanML(initial_covariance="diffuse"),
     )  # fmt: skip
     alone = gr.Experiment(T + 100, {}, {"y": Y}, name="alone")
     found, ahead = fit.states(alone), fit.predict(alone, horizon=1)

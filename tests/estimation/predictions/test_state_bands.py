@@ -94,7 +94,7 @@ def test_new_records_and_own_starts_have_whole_bands() -> None:
 
 
 def test_nonlinear_filters_have_whole_bands() -> None:
-    method = gr.KalmanML(compiled=False, substeps=1)
+    method = gr.KalmanML(substeps=1)
     fit = gr.fit(Outlet(), record(3, 25)[0], ["k"], method, progress=False)
     noise, whole = (fit.states(bands=b)["leak"].sel(statistic="std") for b in ("noise", "all"))  # type: ignore[arg-type]
     assert (whole >= noise).all() and (whole[:, -1] > 1.02 * noise[:, -1]).all()

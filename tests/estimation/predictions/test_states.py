@@ -69,7 +69,7 @@ def test_an_infinite_horizon_is_a_simulation_with_bands(data):
 
 @pytest.mark.parametrize("filter", ["extended", "unscented"])
 def test_all_filters_agree_on_a_linear_model(data, filter):
-    exact, other = fitted(data), fitted(data, filter=filter, compiled=False)
+    exact, other = fitted(data), fitted(data, filter=filter)
     assert float(other["k"]) == pytest.approx(float(exact["k"]), abs=1e-7)
     values = exact.estimate.theta
     other.estimate.theta[:] = values
@@ -137,9 +137,9 @@ def test_other_experiments_and_refusals(data):
 
 @pytest.mark.parametrize("filter", ["linear", "extended"])
 def test_the_criterion_of_a_horizon(data, filter):
-    one = gr.evaluate(Decay(), data, method=gr.KalmanML(filter=filter, compiled=False), parameters={"k": 0.6})
+    one = gr.evaluate(Decay(), data, method=gr.KalmanML(filter=filter), parameters={"k": 0.6})
     ahead = [
-        gr.evaluate(Decay(), data, method=gr.KalmanML(filter=filter, horizon=3, compiled=False), parameters={"k": k})
+        gr.evaluate(Decay(), data, method=gr.KalmanML(filter=filter, horizon=3), parameters={"k": k})
         for k in (0.6 - 1e-5, 0.6, 0.6 + 1e-5)
     ]
     assert np.isnan(ahead[1].log_likelihood)  # predictions over several samples are no likelihood

@@ -39,7 +39,7 @@ class Wander(gr.Model):
     equations = [der(x) == k * (u - x) + w]
 
 
-PLAIN = gr.OutputError(compiled=False)
+PLAIN = gr.OutputError()
 
 
 def textbook(u: np.ndarray, y: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +84,7 @@ def wandering() -> gr.Fit:
     t = np.linspace(0.0, 10.0, 21)
     y = 1.0 - 0.4 * np.exp(-0.4 * t) + 0.1 * np.cos(3 * t) + 0.02 * np.cos(17 * t)
     data = gr.Experiment(t, {"u": 1.5}, {"y": y}, name="a")
-    return gr.fit(Wander(), data, ["k", "scale(w)"], gr.KalmanML(compiled=False))
+    return gr.fit(Wander(), data, ["k", "scale(w)"], gr.KalmanML())
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
@@ -153,7 +153,7 @@ def test_ensembles_refuse_in_words() -> None:
     t = np.linspace(0.0, 12.0, 25)
     data = gr.simulate(Wander(), t, {"u": np.sin(t)}, seed=4)
     record = gr.Experiment(t, {"u": np.sin(t)}, {"y": data["y"].values})
-    fit = gr.fit(Wander(), record, ["k"], gr.SimulatedPEM(realizations=8, compiled=False))
+    fit = gr.fit(Wander(), record, ["k"], gr.SimulatedPEM(realizations=8))
     for options in ({"bands": "all"}, {"bands": "noise", "horizon": 2}):
         with pytest.raises(gr.EstimationError, match=r"not available for gr\.SimulatedPEM.*gr\.monte_carlo"):
             fit.predict(**options)

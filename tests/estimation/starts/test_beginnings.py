@@ -39,8 +39,8 @@ CUT = len(TRAIN.output_times)
 SLICE = gr.Experiment(T[CUT:], {"u": U[CUT:]}, {"y": Y[CUT:]})
 OTHER = gr.Experiment(T, {"u": U[::-1]}, {"y": level(0.5, U[::-1]) + NOISE * RANDOM.normal(size=len(T))}, name="B")
 METHODS = {
-    "output error": gr.OutputError(compiled=False),
-    "filter": gr.KalmanML(compiled=False),
+    "output error": gr.OutputError(),
+    "filter": gr.KalmanML(),
     "collocation": gr.Collocation(),
 }
 

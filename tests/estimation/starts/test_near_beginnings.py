@@ -39,7 +39,7 @@ def data():
 
 @pytest.mark.parametrize("filter", ["linear", "extended"])
 def test_parameters_are_brought_nearer_before_levels_are_believed(data, filter):
-    method = gr.KalmanML(filter=filter, compiled=False if filter == "linear" else None)
+    method = gr.KalmanML(filter=filter)
     problem = build_problem(Cart(), data, ["a", "b", "scale(w)"], method).begun
     search = Search(problem)
     assert scan(search, problem.cases, problem.open_levels)[2] > FAR * 0.01

@@ -57,7 +57,7 @@ class FitzHughNagumo(gr.Model):
 
 
 def record(model: gr.Model, times: np.ndarray = TIMES, seed: int = 3, inputs: dict | None = None) -> gr.Experiment:
-    found = gr.simulate(model, times, inputs=inputs, realizations=1, seed=seed, noise=True, compiled=False)
+    found = gr.simulate(model, times, inputs=inputs, realizations=1, seed=seed, noise=True)
     outputs = {n: found[n].values.ravel() for n in ("y", "y1", "y2") if n in found}
     return gr.Experiment(times, inputs or {}, outputs)
 
@@ -79,7 +79,7 @@ def value_of(model: gr.Model) -> float:
 def smoothed(model: gr.Model, data: gr.Experiment, known: dict[str, float], name: str) -> np.ndarray:
     """Mean and standard deviation by the exact filter at the model's parameters."""
     held = {"a": (value_of(model) - 1e-12, value_of(model) + 1e-12)}
-    fit = gr.fit(model, data, ["a"], gr.KalmanML(initial_covariance=known, compiled=False), bounds=held)
+    fit = gr.fit(model, data, ["a"], gr.KalmanML(initial_covariance=known), bounds=held)
     return fit.states().sel(given="smoothed")[name].values[:2]
 
 
@@ -142,7 +142,7 @@ def test_gaps_weights_and_own_times_of_outputs() -> None:
 
 
 def test_exact_data_give_exact_parameters() -> None:
-    exact = gr.simulate(Tank(a=0.6), TIMES, {"u": STEP}, rtol=1e-11, compiled=False)["y"].values
+    exact = gr.simulate(Tank(a=0.6), TIMES, {"u": STEP}, rtol=1e-11)["y"].values
     data = gr.Experiment(TIMES, {"u": STEP}, {"y": exact})
     fit = gr.fit(
         Tank(w=gr.Disturbance(gr.spectra.white(), scale=0.01)),
@@ -157,7 +157,7 @@ def test_exact_data_give_exact_parameters() -> None:
 
 def test_small_disturbances_lead_to_output_error(tank) -> None:
     quiet = Tank(w=gr.Disturbance(gr.spectra.white(), scale=1e-4))
-    reference = gr.fit(quiet, tank, ["a", "x0"], gr.OutputError(compiled=False))
+    reference = gr.fit(quiet, tank, ["a", "x0"], gr.OutputError())
     fit = gr.fit(quiet, tank, ["a", "x0"], gr.Collocation(criterion="amle", knots=161))
     np.testing.assert_allclose(fit.estimate.theta, reference.estimate.theta, rtol=1e-5)
     np.testing.assert_allclose(fit.std_errors, reference.std_errors, rtol=1e-4)
@@ -197,7 +197,7 @@ def test_reactor_from_half_of_every_true_value(reactor) -> None:
 
 def test_marginal_likelihood_is_that_of_the_kalman_filter(tank) -> None:
     unknown = ["a", "x0", "scale(w)", "noise(y)"]
-    filtered = gr.fit(Tank(), tank, unknown, gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False))
+    filtered = gr.fit(Tank(), tank, unknown, gr.KalmanML(initial_covariance={"x": 0.0}))
     fit = gr.fit(Tank(), tank, unknown, gr.Collocation(criterion="laplace", knots=161))
     assert fit.log_likelihood == pytest.approx(filtered.log_likelihood, abs=2e-4)
     np.testing.assert_allclose(fit.estimate.theta, filtered.estimate.theta, rtol=1e-3)
@@ -231,7 +231,7 @@ def test_a_coloured_disturbance_starts_stationary() -> None:
     data = record(Sunny(), np.linspace(0.0, 15.0, 61), seed=8)
     method = gr.Collocation(criterion="laplace", knots=241)
     at = {"a": 1.1, "b": 0.7, "scale(g)": 0.6}
-    likelihood = gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False)
+    likelihood = gr.KalmanML(initial_covariance={"x": 0.0})
     exact, found = gr.evaluate(Sunny(), data, likelihood, at), gr.evaluate(Sunny(), data, method, at)
     assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=3e-3)
     for name in at:
@@ -298,7 +298,7 @@ def test_a_drifting_disturbance_is_followed() -> None:
 def test_an_unmeasured_state_starts_from_a_simulation() -> None:
     data = cstr.simulate_experiment(2, outputs=("y_T",))
     fit = gr.fit(
-        cstr.Reactor(), data, ["E_R", "k_ref"], gr.Collocation(criterion="amle", compiled=False, knots=100),
+        cstr.Reactor(), data, ["E_R", "k_ref"], gr.Collocation(criterion="amle", knots=100),
         guess={"E_R": 6000.0, "k_ref": 0.4},
     )  # fmt: skip
     assert fit.converged
@@ -403,7 +403,7 @@ def test_a_saved_fit_comes_back_with_its_trajectories(tank, tmp_path: Path) -> N
 
 def test_other_estimators_start_from_it(tank) -> None:
     fit = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle"))
-    follow = gr.fit(Tank(), tank, ["a", "x0"], gr.OutputError(compiled=False), guess=fit)
+    follow = gr.fit(Tank(), tank, ["a", "x0"], gr.OutputError(), guess=fit)
     assert follow.parameters.loc["a", "guess"] == pytest.approx(fit["a"])
 
 
@@ -465,5 +465,5 @@ def test_more_intensities_than_outputs_are_refused() -> None:
             cstr.Reactor(),
             data,
             ["E_R"],
-            gr.Collocation(criterion="amle", intensities="estimate", compiled=False, knots=30),
+            gr.Collocation(criterion="amle", intensities="estimate", knots=30),
         )

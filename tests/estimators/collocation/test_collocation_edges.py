@@ -31,7 +31,7 @@ class Bounded(Chain):
 
 @pytest.fixture(scope="module")
 def record() -> gr.Experiment:
-    found = gr.simulate(Chain(), TIMES, realizations=1, seed=3, noise=True, compiled=False)
+    found = gr.simulate(Chain(), TIMES, realizations=1, seed=3, noise=True)
     return gr.Experiment(TIMES, outputs={"y": found["y"].values.ravel()}, name="run")
 
 

@@ -43,7 +43,7 @@ class Level(Wall):
 
 
 def record(model: gr.Model) -> gr.Experiment:
-    run = gr.simulate(model, TIMES, inputs={"u": HEAT}, realizations=1, seed=3, noise=True, compiled=False)
+    run = gr.simulate(model, TIMES, inputs={"u": HEAT}, realizations=1, seed=3, noise=True)
     return gr.Experiment(TIMES, {"u": HEAT}, {"y": run["y"].values.ravel()})
 
 

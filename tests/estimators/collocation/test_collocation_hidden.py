@@ -26,7 +26,7 @@ def plant(enters):
 
 
 def record(model: gr.Model) -> gr.Experiment:
-    run = gr.simulate(model, TIMES, inputs={"u": PUSH}, realizations=1, seed=3, noise=True, compiled=False)
+    run = gr.simulate(model, TIMES, inputs={"u": PUSH}, realizations=1, seed=3, noise=True)
     return gr.Experiment(TIMES, {"u": PUSH}, {"y": run["y"].values.ravel()})
 
 

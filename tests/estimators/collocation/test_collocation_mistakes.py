@@ -149,7 +149,7 @@ def test_a_level_that_no_output_sees_is_dead_and_one_that_is_not_needed_zero(rec
     assert np.isinf(fit["scale(v)"].std_error)
     zero = next(n for n in fit.notes if n.startswith("zero: scale(w)"))
     limit = float(zero.split()[-1].rstrip("."))
-    exact = gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False)
+    exact = gr.KalmanML(initial_covariance={"x": 0.0})
     there = gr.evaluate(Decay(), record, exact, {"scale(w)": limit}).log_likelihood
     assert fit.log_likelihood - there == pytest.approx(1.35, abs=0.3)
 

@@ -30,7 +30,7 @@ class Gauge(gr.Model):
 
 
 def measured(seed, name, gaps=False):
-    found = gr.simulate(Gauge(), TIMES, {"u": PUSH}, realizations=1, seed=seed, noise=True, compiled=False)
+    found = gr.simulate(Gauge(), TIMES, {"u": PUSH}, realizations=1, seed=seed, noise=True)
     y = found["y"].values.ravel().copy()
     if gaps:
         y[[3, 4, 9, 20, 21, 22, 30, 31, 32]] = np.nan
@@ -43,7 +43,7 @@ def runs():
 
 
 def exact(**options):
-    return gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False, **options)
+    return gr.KalmanML(initial_covariance={"x": 0.0}, **options)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_fit_says_how_trajectories_are_represented_and_why(fits):
     assert fit.why["Collocation"].endswith("because flow of Buffer is defined implicitly")
     assert "trajectories      direct collocation at Radau points, because flow" in str(fit)
     assert "because flow of Buffer" in fit._repr_html_()
-    assert "trajectories" not in str(gr.fit(Gauge(), measured(1, "A"), ["a"], gr.OutputError(compiled=False)))
+    assert "trajectories" not in str(gr.fit(Gauge(), measured(1, "A"), ["a"], gr.OutputError()))
 
 
 def test_the_obstacle_is_in_the_users_names():
@@ -203,7 +203,7 @@ def test_files_that_kept_meshes_as_arrays_are_read(fits, route, tmp_path):
 
 def test_refined_knots_come_back(tmp_path):
     quick = Gauge(a=gr.Parameter(20.0, bounds=(0.1, 100.0)))
-    found = gr.simulate(quick, TIMES, {"u": PUSH}, realizations=1, seed=3, noise=True, compiled=False)
+    found = gr.simulate(quick, TIMES, {"u": PUSH}, realizations=1, seed=3, noise=True)
     data = gr.Experiment(TIMES, {"u": PUSH}, {"y": found["y"].values.ravel()})
     fit = gr.fit(quick, data, ["a"], gr.Collocation(criterion="amle", knots=9, refine=2))
     assert fit.estimate.mesh.refinements == 2
@@ -227,9 +227,9 @@ class Spring(gr.Model):
 
 def test_elements_are_halved_until_the_estimates_stop_moving():
     times = np.linspace(0.0, 4.0, 41)
-    run = gr.simulate(Spring(), times, realizations=1, seed=1, noise=True, compiled=False)
+    run = gr.simulate(Spring(), times, realizations=1, seed=1, noise=True)
     data = gr.Experiment(times, {}, {"y": run["y"].values.ravel()}, name="A")
-    truth = gr.fit(Spring(), data, ["a", "b"], gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}, compiled=False))
+    truth = gr.fit(Spring(), data, ["a", "b"], gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}))
     coarse = gr.fit(Spring(), data, ["a", "b"], gr.Collocation(criterion="laplace", refine=0))
     note = next(n for n in coarse.notes if n.startswith("elements"))
     moved = abs(float(coarse["b"]) - float(truth["b"])) / truth["b"].std_error
@@ -254,7 +254,7 @@ def test_the_own_experiment_is_known_also_without_its_name() -> None:
         y = gr.Output(x, noise=0.05)
         equations = [gr.der(x) == -k * x + w]
 
-    found = gr.simulate(Sinking(), times, start={"x": 2.0}, realizations=1, seed=1, noise=True, compiled=False)
+    found = gr.simulate(Sinking(), times, start={"x": 2.0}, realizations=1, seed=1, noise=True)
     record = gr.Experiment(times, outputs={"y": found["y"].values.ravel()})
     fit = gr.fit(Sinking(), record, ["k", "start(x)"], gr.Collocation(criterion="amle"), progress=False)
     np.testing.assert_allclose(fit.states(record)["x"], fit.states()["x"])

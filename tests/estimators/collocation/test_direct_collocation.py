@@ -92,7 +92,7 @@ def test_level_that_the_data_do_not_need_is_zero() -> None:
         progress=False,
     )
     assert any(n.startswith("zero: scale(w)") for n in found.notes)
-    exact = gr.fit(Oscillator(), record, ["a"], gr.OutputError(compiled=False), progress=False)
+    exact = gr.fit(Oscillator(), record, ["a"], gr.OutputError(), progress=False)
     assert float(found["a"]) == pytest.approx(float(exact["a"]), rel=1e-3)
 
 

@@ -23,7 +23,7 @@ class Pair(gr.Model):
 
 @pytest.fixture(scope="module")
 def record() -> gr.Experiment:
-    found = gr.simulate(Pair(), TIMES, realizations=1, seed=3, noise=True, compiled=False)
+    found = gr.simulate(Pair(), TIMES, realizations=1, seed=3, noise=True)
     return gr.Experiment(TIMES, outputs={n: found[n].values.ravel() for n in ("y", "s")})
 
 

@@ -83,7 +83,7 @@ class Swing(gr.Model):
 @pytest.mark.parametrize("criterion", ["amle", "laplace"])
 def test_estimates_that_shorter_elements_would_move_have_not_converged(criterion: str) -> None:
     times = np.arange(0.0, 8.01, 0.8)
-    run = gr.simulate(Swing(), times, realizations=1, seed=2, noise=True, compiled=False)
+    run = gr.simulate(Swing(), times, realizations=1, seed=2, noise=True)
     record = gr.Experiment(times, {}, {"y": run["y"].values.ravel()})
     coarse, fine = (
         gr.fit(Swing(), record, ["a"], gr.Collocation(criterion=criterion, refine=r), progress=False) for r in (0, 6)

@@ -19,7 +19,7 @@ from grisaille.filtering.runner import Filtered, FilterRunner
 from grisaille.optimization.search import Search
 
 TIMES = np.linspace(0.0, 4.0, 41)
-METHOD = gr.KalmanML(compiled=False)
+METHOD = gr.KalmanML()
 
 
 class Growth(gr.Model):
@@ -34,7 +34,7 @@ class Growth(gr.Model):
 
 @pytest.fixture(scope="module")
 def data() -> gr.Experiment:
-    run = gr.simulate(Growth(), TIMES, realizations=1, seed=2, noise=True, compiled=False)
+    run = gr.simulate(Growth(), TIMES, realizations=1, seed=2, noise=True)
     return gr.Experiment(TIMES, {}, {"y": run["y"].values.ravel()})
 
 
@@ -87,7 +87,7 @@ def test_steps_stay_those_of_the_optimum_unless_the_search_goes_on(
 
 def test_a_fit_says_that_shorter_steps_break_its_filter(data: gr.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     breaking(monkeypatch, 8)
-    fit = gr.fit(Growth(), data, ["r"], gr.KalmanML(compiled=False, substeps=4))
+    fit = gr.fit(Growth(), data, ["r"], gr.KalmanML(substeps=4))
     assert any("with steps half as long the filter breaks down" in note and "broken down" in note for note in fit.notes)
 
 

@@ -18,7 +18,7 @@ def problem(kind: str, over: str):
         equations = [der(q) == -k * u * q]
 
     t = np.arange(6.0)
-    return build_problem(Cell(), gr.Experiment(t, {"u": t / 6}, {"y": 3 - 0.1 * t}), ["k"], gr.KalmanML(compiled=False))
+    return build_problem(Cell(), gr.Experiment(t, {"u": t / 6}, {"y": 3 - 0.1 * t}), ["k"], gr.KalmanML())
 
 
 @pytest.mark.parametrize(("kind", "over", "named"), [("linear", "q", 1), ("cubic", "q", 0), ("linear", "u", 0)])

@@ -59,7 +59,7 @@ CASES = [(m, "single") for m in MODELS] + [(Squared(), "multiple"), (Rectified()
 
 @pytest.mark.parametrize(("model", "shooting"), CASES, ids=lambda v: v if isinstance(v, str) else type(v).__name__)
 def test_without_gain_at_zero_the_table_itself_says_so(model: gr.Model, shooting: str) -> None:
-    method = gr.OutputError(shooting=shooting, pieces=2, compiled=False)
+    method = gr.OutputError(shooting=shooting, pieces=2)
     fit = gr.fit(model, experiment(mean_path(1.2, 1.0)), ["a"], method)
     assert fit.notes[0].startswith("shifted mean: w enters nonlinearly") and "gr.SimulatedPEM()" in fit.notes[0]
     assert "std. error*" in str(fit) and "approximate error" in str(fit["a"])
@@ -68,7 +68,7 @@ def test_without_gain_at_zero_the_table_itself_says_so(model: gr.Model, shooting
 def test_what_a_square_does_is_told_in_numbers() -> None:
     """The estimate is off by what is told: E w² = 0.01."""
     small = Squared(w=gr.Disturbance(WAVES, scale=0.1))
-    fit = gr.fit(small, experiment(mean_path(1.2, 0.01)), ["a"], gr.OutputError(compiled=False))
+    fit = gr.fit(small, experiment(mean_path(1.2, 0.01)), ["a"], gr.OutputError())
     (note,) = told(fit)
     assert float(re.search(r"by about (\S+),", note).group(1)) == pytest.approx(float(fit["a"]) - 1.2, rel=0.1)
 
@@ -86,7 +86,7 @@ def test_the_shift_of_the_mean_is_told_with_what_it_does() -> None:
     """Data are the mean itself: the estimate is off by what the note says, to the order of its theory."""
     gain = np.exp(0.5 * 0.3**2) - 1
     data = experiment(mean_path(1.2, gain))
-    fit = gr.fit(Exponential(k=0.3), data, ["a"], gr.OutputError(compiled=False))
+    fit = gr.fit(Exponential(k=0.3), data, ["a"], gr.OutputError())
     (note,) = told(fit)
     shift, moved = (float(v) for v in re.search(r"y moves by (\S+) .* a with it by about (\S+),", note).groups())
     assert shift == pytest.approx(
@@ -98,7 +98,7 @@ def test_the_shift_of_the_mean_is_told_with_what_it_does() -> None:
 
 def test_a_shift_below_the_errors_is_not_told() -> None:
     data = experiment(mean_path(1.2, 0.0))
-    assert not told(gr.fit(Exponential(k=1e-3), data, ["a"], gr.OutputError(compiled=False)))
+    assert not told(gr.fit(Exponential(k=1e-3), data, ["a"], gr.OutputError()))
 
 
 class Beside(_Basin):
@@ -111,7 +111,7 @@ class Beside(_Basin):
 def test_a_disturbance_beside_a_state_moves_the_mean_as_constants_do() -> None:
     nodes, weights = np.polynomial.hermite_e.hermegauss(9)
     mean = sum(q * mean_path(1.2 + 0.1 * n, 0.0) for n, q in zip(nodes, weights / weights.sum(), strict=True))
-    fit = gr.fit(Beside(), experiment(mean), ["a"], gr.OutputError(compiled=False))
+    fit = gr.fit(Beside(), experiment(mean), ["a"], gr.OutputError())
     (note,) = told(fit)
     moved = float(re.search(r"a with it by about (\S+),", note).group(1))
     assert moved == pytest.approx(float(fit["a"]) - 1.2, rel=0.15) and "slow multiplies what moves" in note
@@ -126,7 +126,7 @@ class Ordinary(_Basin):
 def test_ordinary_nonlinear_models_are_fitted_as_before() -> None:
     path = solve_ivp(lambda t, x: 1 - 1.2 * x**2, (0, 6), [1.0], t_eval=TIMES, rtol=1e-10, atol=1e-12).y[0]
     noisy = path + 0.02 * np.random.default_rng(1).normal(size=len(TIMES))
-    fit = gr.fit(Ordinary(), experiment(noisy), ["a"], gr.OutputError(compiled=False))
+    fit = gr.fit(Ordinary(), experiment(noisy), ["a"], gr.OutputError())
 
     def residuals(a: np.ndarray) -> np.ndarray:
         run = solve_ivp(lambda t, x: 1 - a[0] * x**2, (0, 6), [1.0], t_eval=TIMES, rtol=1e-10, atol=1e-12)

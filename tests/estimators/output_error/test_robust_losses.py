@@ -26,7 +26,7 @@ def spoiled(seed: int, unit: float = 1.0) -> gr.Experiment:
 
 
 def fitted(experiment: gr.Experiment, loss: str = "huber") -> gr.Fit:
-    return gr.fit(Line(), experiment, ["p", "q"], gr.OutputError(loss=loss, compiled=False))
+    return gr.fit(Line(), experiment, ["p", "q"], gr.OutputError(loss=loss))
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -64,8 +64,8 @@ def test_verdicts_are_those_of_the_robust_criterion(loss: str) -> None:
         y = gr.Output(Line.p * Line.x + Line.q, noise=0.1)
 
     for model in (Line(), Declared()):
-        found = gr.fit(model, spoiled(1), ["p", "q"], gr.OutputError(loss=loss, compiled=False))
-        plain = gr.fit(model, spoiled(1), ["p", "q"], gr.OutputError(compiled=False))
+        found = gr.fit(model, spoiled(1), ["p", "q"], gr.OutputError(loss=loss))
+        plain = gr.fit(model, spoiled(1), ["p", "q"], gr.OutputError())
         assert found.status.startswith("converged: ") and "explanation" not in " ".join(found.notes)
         assert found.quality.rms["y"] == pytest.approx(0.1, rel=0.4) and found.quality.r2["y"] > 0.9
         assert plain.quality.rms["y"] > 0.5 and plain.quality.r2["y"] < 0.6

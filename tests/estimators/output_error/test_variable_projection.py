@@ -25,7 +25,7 @@ NAMES = ["a", "b", "c", "d"]
 
 
 def is_linear(model: gr.Model, names: list[str], data: gr.Experiment = DATA) -> list[bool]:
-    return linear_unknowns(build_problem(model, data, names, gr.OutputError(compiled=False))).tolist()
+    return linear_unknowns(build_problem(model, data, names, gr.OutputError())).tolist()
 
 
 def test_amplitudes_are_linear_rates_are_not() -> None:
@@ -47,7 +47,7 @@ def test_relations_of_unknowns_are_not_linear() -> None:
         x = gr.Input()
         y = gr.Output(a * x + gr.where(b > x, 0.0, 1.0) + gr.floor(c))
 
-    system = build_problem(Stairs(b=0.3), DATA, ["a"], gr.OutputError(compiled=False))
+    system = build_problem(Stairs(b=0.3), DATA, ["a"], gr.OutputError())
     assert linear_unknowns(system).tolist() == [True]
     assert is_linear(Stairs(), ["a", "c"]) == [True, False]
 
@@ -69,8 +69,8 @@ def test_bounded_unknowns_are_searched() -> None:
 
 
 def test_same_minimum_with_fewer_iterations() -> None:
-    with_projection = gr.fit(Exponentials(), DATA, NAMES, gr.OutputError(compiled=False))
-    without = gr.fit(Exponentials(), DATA, NAMES, gr.OutputError(compiled=False, projection=False))
+    with_projection = gr.fit(Exponentials(), DATA, NAMES, gr.OutputError())
+    without = gr.fit(Exponentials(), DATA, NAMES, gr.OutputError(projection=False))
     assert np.allclose(with_projection.estimate.theta, without.estimate.theta, rtol=1e-7)
     assert np.allclose(with_projection.std_errors, without.std_errors, rtol=1e-6)
     assert len(with_projection.trace) <= len(without.trace)
@@ -88,6 +88,6 @@ def test_linear_parameters_of_each_run() -> None:
         gr.Experiment(inputs={"x": X}, outputs={"y": a * np.exp(-0.7 * X)}, name=name)
         for name, a in (("A", 2.0), ("B", 3.0))
     ]
-    fit = gr.fit(Decay(), runs, ["a", "b"], gr.OutputError(compiled=False), local=["a"])
+    fit = gr.fit(Decay(), runs, ["a", "b"], gr.OutputError(), local=["a"])
     assert fit.names == ("a@A", "a@B", "b")
     assert np.allclose(fit.estimate.theta, [2.0, 3.0, 0.7], rtol=1e-6)

@@ -14,14 +14,14 @@ EVERYTHING = ["k", "rho", "bandwidth", "scale(w[0])", "scale(w[1])", "start(h1)"
 
 
 def criterion(model: gr.Model, data: object, names: list[str], match: str, **options: object) -> MeanCriterion:
-    method = gr.SimulatedPEM(**{"realizations": 6, "match": match, "compiled": False, "step": 0.2, **options})
+    method = gr.SimulatedPEM(**{"realizations": 6, "match": match, "step": 0.2, **options})
     made = MeanCriterion(build_problem(model, data, names, method))
     made.update_levels(made.at(made.problem.guess))
     return made
 
 
 def tanks(match: str, names: list[str] = EVERYTHING, **options: object) -> MeanCriterion:
-    data = record(TwoTanks(k=1.0), 3, SHORT, compiled=False)
+    data = record(TwoTanks(k=1.0), 3, SHORT)
     return criterion(TwoTanks(), data, names, match, **options)
 
 
@@ -50,8 +50,8 @@ def test_gradient_by_every_kind_of_unknown(match: str) -> None:
 
 def test_values_without_derivatives_are_renewed_beside_a_prior() -> None:
     """Whose slope is known where that of the simulations was not asked for."""
-    data = record(TwoTanks(k=1.0), 3, SHORT, compiled=False)
-    method = gr.SimulatedPEM(realizations=6, compiled=False, step=0.2)
+    data = record(TwoTanks(k=1.0), 3, SHORT)
+    method = gr.SimulatedPEM(realizations=6, step=0.2)
     made = MeanCriterion(build_problem(TwoTanks(), data, ["k"], method, priors={"k": gr.Gamma(1.3, 9.0)}))
     value = made.at(made.problem.guess, sensitive=False)
     made.update_levels(value)
@@ -61,7 +61,7 @@ def test_values_without_derivatives_are_renewed_beside_a_prior() -> None:
 
 def test_gradient_with_gaps_and_weights() -> None:
     """Outputs measured at different instants, some with less weight."""
-    whole = record(TwoTanks(k=1.0), 3, SHORT, compiled=False)
+    whole = record(TwoTanks(k=1.0), 3, SHORT)
     y1 = np.array(whole.outputs["y1"].values)
     y1[3:7] = np.nan
     weights = {"y2": np.linspace(0.5, 2.0, len(SHORT))}
@@ -89,7 +89,7 @@ def test_covariances_are_those_of_the_realizations() -> None:
 
 
 def test_correction_is_the_variance_of_the_mean() -> None:
-    data = record(Squared(a=1.2), 3, SHORT, compiled=False)
+    data = record(Squared(a=1.2), 3, SHORT)
     with_it, without = (criterion(Squared(), data, ["a"], "mean", correction=c) for c in (True, False))
     with_it.level = without.level = np.eye(1)
     a, b = with_it.at(np.array([1.0])), without.at(np.array([1.0]))
@@ -100,7 +100,7 @@ def test_corrected_gradient_is_the_product_over_different_realizations() -> None
     """−Σ_{i≠j} (y − ŷ_i) ∂ŷ_j / (M(M−1)), from the realizations themselves."""
     from grisaille.simulation.ensembles.ensemble import run_ensemble
 
-    data = record(Squared(a=1.2), 3, SHORT, compiled=False)
+    data = record(Squared(a=1.2), 3, SHORT)
     made = criterion(Squared(), data, ["a"], "mean")
     made.level = np.eye(1)
     runner, theta = made.runners[0], np.array([1.1])
@@ -129,8 +129,8 @@ def test_wrong_weighting_is_refused(weighting: object) -> None:
 
 
 def test_evaluate_gives_the_criterion_and_its_gradient() -> None:
-    data = record(Squared(a=1.2), 3, SHORT, compiled=False)
-    method = gr.SimulatedPEM(realizations=6, compiled=False, match="mean-variance")
+    data = record(Squared(a=1.2), 3, SHORT)
+    method = gr.SimulatedPEM(realizations=6, match="mean-variance")
     found = gr.evaluate(Squared(), data, method, {"a": 1.0})
     made = criterion(Squared(), data, ["a"], "mean-variance", step=None)
     assert found.objective == pytest.approx(made.at(np.array([1.0])).objective, rel=1e-12)

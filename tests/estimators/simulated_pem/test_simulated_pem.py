@@ -23,7 +23,7 @@ def test_linear_model_gives_the_output_error_estimate() -> None:
     """Antithetic pairs make the mean exact, so the predictor is the undisturbed simulation."""
     data = record(Drifting(a=1.2, b=1.5), 7)
     pem = gr.fit(Drifting(), data, ["a", "b"], gr.SimulatedPEM(realizations=8, antithetic=True, correction=False))
-    error = gr.fit(Drifting(), data, ["a", "b"], gr.OutputError(compiled=False))
+    error = gr.fit(Drifting(), data, ["a", "b"], gr.OutputError())
     assert pem.converged
     assert np.allclose(pem.estimate.theta, error.estimate.theta, rtol=1e-3)
     assert (pem.std_errors > 1.5 * error.std_errors).all(), "output error takes correlated errors for independent ones"

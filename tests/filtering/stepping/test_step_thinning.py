@@ -135,18 +135,6 @@ def test_derivatives_are_those_of_the_steps_taken(sharp):
     assert back == pytest.approx(slope, rel=1e-8)
 
 
-def test_interpreted_steps_are_the_same():
-    """Decided and carried out alike without a compiler."""
-    whole = record(1e-4)
-    short = gr.Experiment(TIMES[:9], {"u": VOLTS[:9]}, {n: whole.outputs[n].values[:9] for n in ("angle", "amps")})
-    found = [problem_of(motor(1e-4, 1e-3, 1e-4), short, compiled=c) for c in (True, False)]
-    first, second = (p.cases[0].discretisation for p in found)
-    assert first == second and first.finer
-    values = [p.evaluate(p.guess) for p in found]
-    assert values[0].objective == pytest.approx(values[1].objective, rel=1e-12)
-    assert values[0].gradient == pytest.approx(values[1].gradient, rel=1e-8)
-
-
 def test_nothing_is_given_away_that_log_likelihood_feels(monkeypatch):
     """Where fewer steps move log L by more than the tolerance all are kept."""
     data = record(1e-3)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from zoo.filter_reference import run_interpreted
 
 import grisaille as gr
 from grisaille import der
 from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
-from grisaille.compilation.kalman.passing import run_interpreted
 from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import passes
 from grisaille.filtering.runner import FilterRunner
@@ -50,7 +50,7 @@ def data(times=TIMES):
 
 
 def problem_of(**options):
-    problem = build_problem(Pulse(), data(), ["m"], gr.KalmanML(**({"compiled": True} | options)))
+    problem = build_problem(Pulse(), data(), ["m"], gr.KalmanML(**options))
     runner = problem.cases[0].runner
     q, dq, start = runner.posed(problem.cases[0].own(problem.guess), True)
     filter = runner.filter_on(problem.cases[0].discretisation, problem.guess)
@@ -79,7 +79,7 @@ def test_both_kinds_of_steps_have_one_limit():
 
 @pytest.mark.parametrize("propagation", ["moments", "linearize"])
 def test_cells_with_steps_of_their_own(propagation):
-    """Interpreted, forward and reverse passes agree; and a cell twice as fine is two cells."""
+    """NumPy's, forward and reverse passes agree; and a cell twice as fine is two cells."""
     _, filter, q, dq, start = problem_of(propagation=propagation, substeps=16)
     filter = filter.on(replace(filter.discretisation, finer=tuple([1, 3, 2] * 11)[: len(TIMES) - 1]))
     given = filter.prepared(q)
@@ -119,15 +119,6 @@ def test_what_is_hardly_felt_is_taken_at_the_limit_and_more_is_refused(monkeypat
     monkeypatch.setattr(substeps, "FELT", 1e3)
     _, filter, q, _, _ = problem_of(propagation="linearize")
     assert filter.steps(q).sum() <= 2 * substeps.EVERYWHERE * (len(TIMES) - 1)
-
-
-def test_every_machine_decides_alike():
-    short = gr.Experiment(TIMES[:9], {"u": np.zeros(9)}, {"y": data().outputs["y"].values[:9]})
-    steps = []
-    for compiled in (True, False):
-        problem = build_problem(Pulse(), short, ["m"], gr.KalmanML(compiled=compiled, propagation="moments"))
-        steps.append(problem.cases[0].discretisation)
-    assert steps[0] == steps[1]
 
 
 def test_a_search_for_steps_runs_no_pass_twice(monkeypatch):

@@ -33,8 +33,8 @@ from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.numerics.undefined import at_defined_point, find_defined_points
 
 WORTH = 150_000
-"""Elements after which a function is compiled: interpreting these took about as long as a build does, whatever its
-length (2.5 ns against 0.35 ms per instruction)."""
+"""Elements after which a function is compiled: to evaluate these by CasADi took about as long as a build does, whatever
+its length (2.5 ns against 0.35 ms per instruction)."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class ElementFunctions:
         self._costs, self._c, self._gauss = costs, c, gauss
         self.multiplier = ca.SX.sym("lam", c.numel())
         self._maps: Cache[FlatEvaluation] = Cache(32)
-        self._kernels: dict[str, Kernel | None] = {}
-        self._interpreted: dict[str, int] = {}
+        self._kernels: dict[str, Kernel] = {}
+        self._evaluated: dict[str, int] = {}
         self._built: Cache[ca.Function] = Cache(None)
 
     def values(self, a: Floats, data: Floats) -> tuple[Floats, Floats]:
@@ -108,16 +108,16 @@ class ElementFunctions:
         return self._call("traced", a, data, multiplier, S.reshape(E, -1), flat)[0]
 
     def _call(self, kind: str, *arguments: Floats) -> list[Floats]:
-        """A function for all elements at once: interpreted, until it was called so often that a build pays."""
+        """A function for all elements at once: by CasADi, until it was called so often that a build pays."""
         kernel = self._kernels.get(kind)
         if kernel is not None:
             return kernel(*arguments)
-        done = self._interpreted[kind] = self._interpreted.get(kind, 0) + len(arguments[0])
-        if done > WORTH and kind not in self._kernels:
+        done = self._evaluated[kind] = self._evaluated.get(kind, 0) + len(arguments[0])
+        if done > WORTH:
             self._kernels[kind] = build_kernel(self.function(kind))
-        return self._interpret(kind, *arguments)
+        return self._evaluate(kind, *arguments)
 
-    def _interpret(self, kind: str, *arguments: Floats) -> list[Floats]:
+    def _evaluate(self, kind: str, *arguments: Floats) -> list[Floats]:
         """By CasADi's virtual machine; its columns are rows here."""
         E = len(arguments[0])
         mapped = self._maps.get((kind, E), lambda: flat_function(self.function(kind).map(E)))

@@ -87,55 +87,18 @@ def condense(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | No
 
     damping : (E, noise) added to the curvature in v
     """
-    how = _condensed_in_c if is_compiled() else _condensed
-    return Condensed(sizes, *how(d, sizes, n, nz, damping), d)
-
-
-def _condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None) -> tuple[Floats, Floats, Floats]:
-    past, inner, noise, slots = sizes.parts
-    E, width = len(d.c), 1 + sizes.slots + sizes.past + sizes.noise
-    J = d.jacobian
-    right = np.concatenate([d.c[:, :, None], J[:, :, slots], J[:, :, past], J[:, :, noise]], axis=2)
-    T = -np.linalg.solve(J[:, :, inner], right)
-    M = np.zeros((E, sizes.total, width))
-    M[:, inner] = T
-    at = 1
-    for part, size in ((slots, sizes.slots), (past, sizes.past), (noise, sizes.noise)):
-        M[:, part, at : at + size] = np.eye(size)
-        at += size
-    S = M.swapaxes(1, 2) @ (d.hessian @ M)
-    linear = np.einsum("en,enw->ew", d.gradient, M)
-    S[:, 0, :] += linear
-    S[:, :, 0] += linear
-    if damping is not None and sizes.noise:
-        k = np.arange(width - sizes.noise, width)
-        S[:, k, k] += damping
-    last = sizes.past + sizes.inner - (n + nz)
-    onto = np.zeros((E, 1 + sizes.slots + n, width))
-    kept = np.arange(1 + sizes.slots)
-    onto[:, kept, kept] = 1.0
-    onto[:, 1 + sizes.slots :] = M[:, last : last + n]
-    return M, S, onto
+    return Condensed(sizes, *_condensed(d, sizes, n, nz, damping), d)
 
 
 def sweep(start: Chain, elements: Chain) -> Swept:
     """The backward sweep over the elements of a record, which begins at one first point."""
-    how = _swept_in_c if is_compiled() else _swept
     try:
-        P, K, roots = how(elements.S, elements.onto, elements.sizes)
+        P, K, roots = _swept(elements.S, elements.onto, elements.sizes)
     except np.linalg.LinAlgError:
         raise IndefiniteError from None
     whole, K0, root0 = _back(start.S[0], start.onto[0], P[0], 1 + elements.sizes.slots)
     pivots = np.concatenate([root0.diagonal(), roots.diagonal(axis1=1, axis2=2).ravel()])
     return Swept(start, elements, P, whole, K0, K, root0, roots, 2.0 * float(np.log(pivots).sum()))
-
-
-def _swept(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, Floats]:
-    E, q, w = onto.shape
-    P, K, roots = np.zeros((E + 1, q, q)), np.empty((E, w - q, q)), np.empty((E, w - q, w - q))
-    for k in range(E - 1, -1, -1):
-        P[k], K[k], roots[k] = _back(S[k], onto[k], P[k + 1], q)
-    return P, K, roots
 
 
 def _back(S: Floats, onto: Floats, P: Floats, q: int) -> tuple[Floats, Floats, Floats]:
@@ -165,22 +128,10 @@ def substitute(swept: Swept, head: Floats) -> Steps:
     """The forward sweep at (1, dθ), or at several of them side by side: head is (1 + slots, D)."""
     start, elements, h = swept.start, swept.elements, len(head)
     s0 = np.concatenate([head, swept.first_K @ head])
-    how = _substituted_in_c if is_compiled() else _substituted
-    path = how(elements.onto, swept.K, start.end[0] @ s0, head, elements.sizes)
+    path = _substituted(elements.onto, swept.K, start.end[0] @ s0, head, elements.sizes)
     costates = np.zeros((len(path) + 1, elements.end.shape[1], head.shape[1]))
     costates[:-1] = swept.P[:-1, h:] @ path[:, : swept.P.shape[1]]
     return Steps(start.M[0] @ s0, elements.M @ path, costates)
-
-
-def _substituted(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Sizes) -> Floats:
-    h, q = len(head), onto.shape[1]
-    path = np.empty((len(onto), onto.shape[2], head.shape[1]))
-    path[:, :h] = head
-    for now, end, gain in zip(path, onto[:, h:], K, strict=True):
-        now[h:q] = X
-        now[q:] = gain @ now[:q]
-        X = end @ now
-    return path
 
 
 def multipliers(condensed: Condensed, steps: Floats, costates: Floats, nz: int) -> Floats:
@@ -199,22 +150,8 @@ def scatter(swept: Swept) -> tuple[Floats, list[Floats]]:
     """Covariances at fixed θ: of X at every end, (E + 1, n, n), and of (X_prev, v) of the first point and elements."""
     elements, end = swept.elements, swept.start.end[0][:, 1 + swept.elements.sizes.slots :]
     joint0 = _inverse(swept.first_root)
-    how = _scattered_in_c if is_compiled() else _scattered
-    ends, joint = how(elements.onto, swept.K, swept.root, end @ joint0 @ end.T, elements.sizes)
+    ends, joint = _scattered(elements.onto, swept.K, swept.root, end @ joint0 @ end.T, elements.sizes)
     return ends, [joint0, *joint]
-
-
-def _scattered(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: Sizes) -> tuple[Floats, Floats]:
-    n, h = sizes.past, 1 + sizes.slots
-    ends, joint = np.empty((len(onto) + 1, n, n)), np.empty((len(onto), n + sizes.noise, n + sizes.noise))
-    ends[0] = X
-    for k in range(len(onto)):
-        across, end = K[k, :, h:] @ ends[k], onto[k, h:, h:]
-        joint[k, :n, :n], joint[k, n:, :n], joint[k, :n, n:] = ends[k], across, across.T
-        joint[k, n:, n:] = across @ K[k, :, h:].T + _inverse(root[k])
-        moved = end @ joint[k] @ end.T
-        ends[k + 1] = 0.5 * (moved + moved.T)
-    return ends, joint
 
 
 def _inverse(root: Floats) -> Floats:
@@ -222,14 +159,7 @@ def _inverse(root: Floats) -> Floats:
     return root if not len(root) else cast(Floats, dpotrs(root, np.eye(len(root)), lower=1)[0])
 
 
-def is_compiled() -> bool:
-    """Whether loops along time run in C, which is built once per machine; those of NumPy are eight times slower."""
-    return native("direct_elimination.c", "gr_sweep", ARRAYS["gr_sweep"]) is not None
-
-
-def _condensed_in_c(
-    d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None
-) -> tuple[Floats, Floats, Floats]:
+def _condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None) -> tuple[Floats, Floats, Floats]:
     """M, S and onto of every element; raises ``LinAlgError`` where the equations of one are singular."""
     E, N, w = len(d.c), sizes.total, 1 + sizes.slots + sizes.past + sizes.noise
     M, S, onto = np.empty((E, N, w)), np.empty((E, w, w)), np.empty((E, 1 + sizes.slots + n, w))
@@ -241,7 +171,7 @@ def _condensed_in_c(
     return M, S, onto
 
 
-def _swept_in_c(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, Floats]:
+def _swept(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, Floats]:
     """P, K and the Cholesky factors of M for the elements of a record; raises ``LinAlgError`` where one has none."""
     E, q, w = onto.shape
     P, K, root = np.zeros((E + 1, q, q)), np.empty((E, w - q, q)), np.empty((E, w - q, w - q))
@@ -250,7 +180,7 @@ def _swept_in_c(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, 
     return P, K, root
 
 
-def _substituted_in_c(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Sizes) -> Floats:
+def _substituted(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Sizes) -> Floats:
     """s of every element, (E, w, D), for (1, dθ) = head, (1 + slots, D), from X, (n, D), at the first one's start."""
     path = np.empty((len(onto), onto.shape[2], head.shape[1]))
     path[:, : len(head)] = head
@@ -259,7 +189,7 @@ def _substituted_in_c(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: S
     return path
 
 
-def _scattered_in_c(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: Sizes) -> tuple[Floats, Floats]:
+def _scattered(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: Sizes) -> tuple[Floats, Floats]:
     """Covariances of X at every end, (E + 1, n, n), from that at the first one's start, and of (X_prev, v)."""
     n, noise = sizes.past, sizes.noise
     ends, joint = np.empty((len(onto) + 1, n, n)), np.empty((len(onto), n + noise, n + noise))
@@ -274,6 +204,4 @@ def _size(E: int, sizes: Sizes, n: int, nz: int) -> Integers:
 
 
 def _call(name: str, *arrays: NDArray[Any]) -> int:
-    run = native("direct_elimination.c", name, ARRAYS[name])
-    assert run is not None
-    return run(*arrays)
+    return native("direct_elimination.c", name, ARRAYS[name])(*arrays)

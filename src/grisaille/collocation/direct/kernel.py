@@ -27,15 +27,13 @@ HEAD = """\
 """
 
 
-def build_kernel(function: ca.Function) -> Kernel | None:
-    """Arrays (E, size) in, arrays (E, size) out, all dense; ``None`` where models are interpreted."""
+def build_kernel(function: ca.Function) -> Kernel:
+    """Arrays (E, size) in, arrays (E, size) out, all dense."""
     inputs = [f"given{k}" for k in range(function.n_in())]
     outputs = [f"found{k}" for k in range(function.n_out())]
     sizes = [function.numel_in(k) for k in range(function.n_in())]
     results = [function.numel_out(k) for k in range(function.n_out())]
     library = build_library(_text(function, inputs, outputs, sizes, results), function.n_instructions(), often=True)
-    if library is None:
-        return None
     entry = taking_arrays(library, "gr_all", 1 + len(sizes) + len(results))
 
     def run(*arguments: Floats) -> list[Floats]:

@@ -37,7 +37,7 @@ MOST_FOR_JUMPS = 20_000
 
 
 @dataclass(frozen=True)
-class RadauElements(Discretisation):
+class RadauElements(Discretisation, saved_as="RadauElements"):
     """Of trajectories that are polynomials through Radau points."""
 
     pieces: int = 1

@@ -43,20 +43,18 @@ class FilterLibrary(Library):
             if self._left > 0 or self._final is None:
                 return
             final, self._final = self._final, None
-            if can_build([final]) and (library := build_linked([final])) is not None:
-                self._library, self.path = library, library.path
+            if can_build([final]):
+                self._library = build_linked([final])
+                self.path = self._library.path
 
 
-def build_filter(text: str, instructions: int, operations: int) -> FilterLibrary | None:
-    """The library of a filter's C file; ``None`` where nothing is compiled.
+def build_filter(final: Source, operations: int) -> FilterLibrary:
+    """Return the library of a filter's C file.
 
+    final : the file as it is compiled in the end; where that is without optimization, there is no draft
     operations : of a step and an update, about
     """
-    final = Source(text, instructions, often=True)
-    is_final = is_debugging() or first_build() == WHOLE or is_built([final])
-    source = final if is_final else Source(_DRAFT + text, instructions, is_draft=True)
-    library = build_linked([source])
-    if library is None:
-        return None
+    is_final = bool(final.shared) or is_debugging() or first_build() == WHOLE or is_built([final])
+    source = final if is_final else Source(_DRAFT + final.text, final.instructions, is_draft=True)
     later = None if is_final or first_build() == LINKED else final
-    return FilterLibrary(library, later, operations)
+    return FilterLibrary(build_linked([source]), later, operations)

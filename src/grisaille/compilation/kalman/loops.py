@@ -17,11 +17,9 @@ import casadi as ca
 
 from grisaille.compilation.kalman.builds import FilterLibrary, build_filter
 from grisaille.compilation.kalman.directions import reversed_function, with_directions
+from grisaille.compilation.library import Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
-
-MOST_STATES = 32
-"""Whose matrices, with several directions, lie on the stack of the C code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +83,16 @@ class FilterLoops:
         return sum(int(f.function.n_instructions()) for f in self.functions)
 
     @cached_property
-    def values(self) -> FilterLibrary | None:
-        """The compiled pass without derivatives; ``None`` where compilation is switched off."""
-        return build_filter(self.source("values"), self.text_length, self.instructions)
+    def values(self) -> FilterLibrary:
+        """The compiled pass without derivatives."""
+        return build_filter(Source(self.source("values"), self.text_length, often=True), self.instructions)
 
     def source(self, derivatives: str) -> str:
         """The C file with ``"forward"`` or ``"reverse"`` derivatives, or ``"values"`` alone. No name of the user's is
         in it."""
         shared = [
             *(f"#define GR_{name} ({value})" for name, value in self.sizes.items()), "#define GR_LOOPS 1",
-            "#define GR_PAIRS 1", self._there, '#include "gr_task.h"', PRELUDE, *(f.value for f in self.functions),
+            "#define GR_PAIRS 1", *self._there, '#include "gr_task.h"', PRELUDE, *(f.value for f in self.functions),
         ]  # fmt: skip
         own = ["#define GR_VALUES 1"]
         if derivatives == "forward":
@@ -107,9 +105,11 @@ class FilterLoops:
         return "\n".join([*shared, *own, f'#include "{self.header}"', f'#include "{passes}"', ""])
 
     @property
-    def _there(self) -> str:
-        """``gr_there``: which coefficients of a step may move; all entries of G, which follow those of A."""
+    def _there(self) -> list[str]:
+        """``gr_there``: which coefficients of a linearised step may move; all entries of G, which follow those of A."""
+        if "LINEARIZED" not in self.sizes:
+            return []
         is_turned = "CONSTRAINED" in self.sizes
         there = [1] * len(self.moving) if is_turned else list(self.moving)
         there += [1] * (int(self.sizes["NM"]) * int(self.sizes["NG"]))
-        return f"static const unsigned char gr_there[] = {{{', '.join(map(str, there))}}};"
+        return [f"static const unsigned char gr_there[] = {{{', '.join(map(str, there))}}};"]

@@ -9,10 +9,10 @@ import numpy as np
 from grisaille.compilation.kalman.builds import FilterLibrary
 from grisaille.compilation.kalman.passing import FilterPass, Floats, PassResult
 
-_NUMBERS = {"n_cells", "directions", "condition", "doublings", "count", "failed"}
+_NUMBERS = {"n_cells", "directions", "condition", "doublings", "terms", "count", "failed"}
 _NAMES = (
     "n_cells directions condition robust bounds stages steps signals sample given y mask scale q nominal dq s ds base "
-    "information innovations variances slopes kept tape lq doublings room work count failed"
+    "information innovations variances slopes kept along tape lq doublings terms room work count failed"
 ).split()
 _LONG = np.dtype(ctypes.c_long)
 REVERSE = 3
@@ -47,14 +47,14 @@ class PreparedPass:
         g = self.given
         return FilterTask(
             n_cells=len(g.bounds) - 1, condition=int(g.condition), robust=g.robust,
-            doublings=g.doublings, q=q.ctypes.data, **self._addresses, **more,
+            doublings=g.doublings, terms=g.terms, q=q.ctypes.data, **self._addresses, **more,
         )  # fmt: skip
 
 
 def run_forward(
     library: FilterLibrary, given: PreparedPass, q: Floats, s: Floats, ds: Floats, dq: Floats, keep: bool
 ) -> PassResult:
-    """The same as ``run_interpreted``."""
+    """The pass from s along directions ds, (ns, size), and dq, (ns, nq)."""
     result = PassResult.empty(given.given, s, ds, keep)
     ns, lanes = len(ds), _lanes(library)
     blocks = -(-ns // lanes)
@@ -91,7 +91,7 @@ def run_reverse(library: FilterLibrary, given: PreparedPass, q: Floats, s: Float
 
 
 def _answers(result: PassResult) -> dict[str, int | None]:
-    names = ("s", "base", "information", "innovations", "variances", "slopes", "kept")
+    names = ("s", "base", "information", "innovations", "variances", "slopes", "kept", "along")
     return {n: None if (a := getattr(result, n)) is None else a.ctypes.data for n in names}
 
 

@@ -1,4 +1,4 @@
-"""A nonlinear filter's step and update as one program: interpreted, or compiled with its loop over the record.
+"""A nonlinear filter's step and update as one program, compiled with its loop over the record.
 
     step     s ← step(t, h, s, u(t), u(t + h/2), u(t + h), q, nominal)
     update   s, e, V ← update(t, s, u, q, nominal, y, mask, scale)
@@ -21,11 +21,11 @@ import casadi as ca
 
 from grisaille.cache import Cache
 from grisaille.compilation.compiler import find_compiler, is_switched_off
-from grisaille.compilation.evaluation import FlatEvaluation, flat_function, flat_over_points
+from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
 from grisaille.compilation.kalman.builds import FilterLibrary, build_filter
 from grisaille.compilation.kalman.directions import reversed_function, with_directions
-from grisaille.compilation.kalman.loops import MOST_STATES, FilterLoops
-from grisaille.compilation.library import no_compiler
+from grisaille.compilation.kalman.loops import FilterLoops
+from grisaille.compilation.library import Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.tangent_printer import print_tangent
 
@@ -35,7 +35,7 @@ UPDATE = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
 TERMS = 26
 """Products of matrices in a linearised step, about."""
 LONGEST = 25_000
-"""Instructions that are written out from which on nothing is compiled: a compiler would need minutes."""
+"""Instructions that are written out from which on nothing is optimized: a compiler would need minutes."""
 SHORT = 500
 """Multiplications of matrices up to which compiled code has them written out: it then runs as quickly as loops or up
 to a tenth quicker, and compiles as quickly."""
@@ -86,6 +86,11 @@ class Formulation:
     products: int = 0
     """Multiplications in products of matrices of a step and an update."""
 
+    @property
+    def has_loops(self) -> bool:
+        """Whether compiled code may run loops, as long as steps and updates written out would be."""
+        return self.loop is not None
+
     @cached_property
     def formulas(self) -> FilterFormulas:
         """Step and update written out."""
@@ -109,10 +114,9 @@ class Formulation:
 
 @dataclass(frozen=True, eq=False)
 class FilterProgram:
-    """Formulas with their derivatives; ``wanted`` as ``compiled`` in ``build_kernel``."""
+    """Formulas with their derivatives."""
 
     formulation: Formulation
-    wanted: bool | None = None
 
     @property
     def formulas(self) -> FilterFormulas:
@@ -138,7 +142,7 @@ class FilterProgram:
     def product(self) -> int:
         """Multiplications in one product of matrices of a linearised step; zero for others."""
         if self.loops:
-            n, powers = int(self.loops.sizes["NM"]), int(self.loops.sizes["NG"])
+            n, powers = int(self.loops.sizes["NM"]), int(self.loops.sizes.get("NG", 0))
         else:
             n, powers = self.formulas.n, self.formulas.powers if self.formulas.settle is not None else 0
         return n**2 * (n + powers) if powers else 0
@@ -152,42 +156,33 @@ class FilterProgram:
     def ny(self) -> int:
         return int(self.formulas.update.numel_out(1))
 
-    def evaluate(self, name: str, ns: int) -> FlatEvaluation:
-        """A function by its C name: arguments, then directions of s and q; values, then derivatives along them."""
-        function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
-        return self._known.get((name, ns), lambda: flat_function(with_directions(function, ("s", "q"), inputs, ns)))
-
     def evaluate_points(self, name: str, count: int) -> FlatEvaluation:
         """A step by its C name at many points in one call: a row for each, q and nominal values shared."""
         function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
         shared = [k for k, i in enumerate(inputs) if i in ("q", "nominal")]
-        return self._known.get((name, -count), lambda: flat_over_points(function, count, shared))
+        return self._known.get((name, count), lambda: flat_over_points(function, count, shared))
 
     @cached_property
     def _known(self) -> Cache[FlatEvaluation]:
         return Cache(16)
 
     @cached_property
-    def forward(self) -> FilterLibrary | None:
-        """Compiled with forward derivatives; ``None``: interpret."""
+    def forward(self) -> FilterLibrary:
+        """Compiled with forward derivatives."""
         return self._library(self.forward_source)
 
     @cached_property
-    def reverse(self) -> FilterLibrary | None:
+    def reverse(self) -> FilterLibrary:
         """Compiled with reverse derivatives."""
         return self._library(self.reverse_source)
 
-    def _library(self, source: Callable[[], str]) -> FilterLibrary | None:
-        if self.wanted is False:
-            return None
+    def _library(self, text: Callable[[], str]) -> FilterLibrary:
+        return build_filter(self.source(text()), self.instructions + TERMS * self.product)
+
+    def source(self, text: str) -> Source:
+        """Return a C file of this program as it is compiled in the end."""
         length = self.text_length
-        states = int(self.loops.sizes["NM"]) if self.loops else self.formulas.n
-        if self.wanted is None and (length > LONGEST or states > MOST_STATES):
-            return None
-        library = build_filter(source(), 5 * length, self.instructions + TERMS * self.product)
-        if library is None and self.wanted:
-            raise no_compiler()
-        return library
+        return Source(text, 5 * length, shared="-O0") if length > LONGEST else Source(text, 5 * length, often=True)
 
     def forward_source(self) -> str:
         """The C file with values and forward derivatives. No name of the user's is in it."""
@@ -228,11 +223,11 @@ class FilterProgram:
         ]
 
 
-def build_program(formulation: Formulation, compiled: bool | None = None) -> FilterProgram:
+def build_program(formulation: Formulation) -> FilterProgram:
     """The program of some formulas, from earlier in this process where it was built before."""
-    compiler = None if compiled is False else find_compiler()
-    key = (formulation.content, compiled, is_switched_off(), compiler and compiler.identity)
-    return _programs.get(key, lambda: FilterProgram(formulation, compiled))
+    compiler = find_compiler()
+    key = (formulation.content, is_switched_off(), compiler and compiler.identity)
+    return _programs.get(key, lambda: FilterProgram(formulation))
 
 
 _programs: Cache[FilterProgram] = Cache()

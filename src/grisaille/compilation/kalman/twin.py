@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.filters import HALF, MIXED, QUARTER, FilterLayout, Filters, Floats, white_pairs
+from grisaille.compilation.filters import FilterLayout, Filters, Floats
 
 SLAB = 1 << 17
 """Normals drawn at a time."""
@@ -23,7 +23,6 @@ class FilterStates:
         self.ns = ns if layout.sensitive else 0
         self.edges = np.cumsum([0, *layout.orders])
         self._drawn: list[tuple[int, Floats]] = [(-1, np.zeros((0, 0, 0)))] * len(layout.orders)
-        self._held: dict[int, Floats] = {}
         self.w, self.dw = self._start(members)
         self._read()
 
@@ -40,29 +39,6 @@ class FilterStates:
                     dw[:, s, at] = _times(group.F[which], self.dw[:, s, at]) + moved
         self.w, self.dw = w, dw
         self._read()
-
-    def white(self, k: int, j: int, substeps: int) -> Floats:
-        """Standard normals of step j of cell k, (m, nv); steps are asked for in order."""
-        if not self.layout.white:
-            return np.zeros((self.numbers.size, 0))
-        deep = substeps.bit_length() - 1
-        if j == 0:
-            depth, v = 0, self._node(k, 0)
-        else:
-            depth = deep - ((j & -j).bit_length() - 1)
-            v = self._held[depth]
-        for level in range(depth, deep):
-            fresh = self._node(k, (1 << level) + (j >> (deep - level)))
-            v, self._held[level + 1] = halve_white(self.layout, v, fresh)
-        return v
-
-    def _node(self, k: int, node: int) -> Floats:
-        point = self.filters.first_point + k + 1
-        drawn = [
-            stream.normals(self.numbers, point, n, node)
-            for stream, n in zip(self.filters.white, self.layout.white, strict=True)
-        ]
-        return np.concatenate(drawn, axis=1)
 
     def _start(self, members: NDArray[np.int64]) -> tuple[Floats, Floats]:
         w, dw = np.zeros((members.size, self.layout.nw)), np.zeros((members.size, self.ns, self.layout.nw))
@@ -101,32 +77,6 @@ class FilterStates:
                 ]
                 dsignals.append(np.stack(moved, axis=1))
         self.signals, self.dsignals = np.concatenate(signals, axis=1), np.concatenate(dsignals, axis=2)
-
-
-def halve_white(layout: FilterLayout, whole: Floats, fresh: Floats) -> tuple[Floats, Floats]:
-    """Normals of both halves of an interval, (…, nv) each, from those of the whole and fresh ones."""
-    left, right = np.empty_like(whole), np.empty_like(whole)
-    for i, k in white_pairs(layout):
-        z, a = whole[..., i], fresh[..., i]
-        if k is None:
-            left[..., i], right[..., i] = HALF * (z + a), HALF * (z - a)
-            continue
-        y, b = whole[..., k], fresh[..., k]
-        p, q = HALF * z, MIXED * y + QUARTER * a
-        r, s = QUARTER * y - MIXED * a, HALF * b
-        left[..., i], right[..., i], left[..., k], right[..., k] = p + q, p - q, r + s, r - s
-    return left, right
-
-
-def mix_chains(layout: FilterLayout, b: Floats, left: Floats, right: Floats, linear: Floats) -> Floats:
-    """``linear`` with every chain replaced by what its values at both ends of the cell give; signals come last."""
-    mixed, first = linear.copy(), 0
-    for chain in layout.chains:
-        ends = np.concatenate([left[..., list(chain)], right[..., list(chain)]], axis=-1)
-        rows = b[first : first + len(chain) * ends.shape[-1]].reshape(len(chain), -1)
-        mixed[..., list(chain)] = _times(rows, ends)
-        first += rows.size
-    return mixed
 
 
 def _times(M: Floats, x: Floats) -> Floats:

@@ -6,7 +6,7 @@
  * are linear in z have one root, which the first correction finds; the others are followed (gr_rescue.h). Where that way
  * ends, plain Newton's root stays, and counts as a jump to another solution if det dF/dz says that it is one.
  *
- * Devices take plain Newton's root. The interpreted twin is changes.py, for signals; it has no relations that are held.
+ * Devices take plain Newton's root.
  */
 #ifndef GR_CHANGE_H
 #define GR_CHANGE_H

@@ -300,7 +300,7 @@ GR_FN long gr_rk_between(const gr_rk *r, double s, double *z) {
   const double *c = r->pair.c;
   long below = 0, above = r->pair.last, rows = r->pair.e3 && r->extended ? r->pair.rows : r->pair.last + 1;
   for (long i = 1; i < rows; i++) {
-    if (c[i] <= s && c[i] > c[below]) below = i;
+    if (c[i] <= s && c[i] > c[below] && (s <= 1.0 || c[i] < 1.0)) below = i; /* beyond the end the line goes on */
     if (c[i] >= s && c[i] < c[above]) above = i;
   }
   gr_rk_line(r, below, above, s, z);
@@ -593,7 +593,11 @@ GR_COLD double gr_rk_defect(void *run, double share) {
 GR_COLD const double *gr_rk_tangent_rate(void *run, double share, long slot) {
   gr_rk *r = (gr_rk *)run;
   double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+#if GR_HAS_Z
+  if (gr_rk_solved(run, share, x, z, u)) return 0;
+#else
   gr_rk_smoothly(r, share, x, z, u);
+#endif
   const long status = gr_rk_follow(r, slot, r->k->t + share * r->h, x, z, r->k->sx);
   return status ? 0 : r->ks + GR_NX * r->k->ns * slot;
 }

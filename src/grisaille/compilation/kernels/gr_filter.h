@@ -11,6 +11,8 @@
 #include "gr_filter_task.h"
 #ifdef GR_LINEARIZED
 #include "gr_filter_linearized.h"
+#elif defined(GR_MOMENTS)
+#include "gr_filter_moments.h"
 #else
 #include "gr_filter_direct.h"
 #endif
@@ -121,6 +123,10 @@ GR_FN void gr_filter_cell(gr_filter_task *k, long cell, const double *u) {
       gr_carry_forward(k, t, h, k->s, u, ds, (const gr_lanes *)k->dq + b * GR_NQ);
     }
     memcpy(k->s, after, sizeof after);
+    if (k->along) {
+      memcpy(k->along, after, sizeof after);
+      k->along += GR_NS;
+    }
   }
 }
 

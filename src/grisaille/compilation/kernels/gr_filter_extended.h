@@ -19,12 +19,6 @@
 
 #include "gr_filter_loops.h"
 
-/* the middle of a step, for its derivatives */
-typedef struct {
-  double x[GR_NM], z[GR_KEEP], v[GR_NM], M[GR_MM];
-  long order[GR_NM];
-} gr_middle;
-
 /* where the update looks, and what it makes of it */
 typedef struct {
   double x[GR_NM], z[GR_KEEP], solved[GR_KEEP], H[GR_SEEN], HP[GR_SEEN], S[GR_YY], factors[GR_YY], e[GR_NY], a[GR_NY];
@@ -36,6 +30,31 @@ typedef struct {
   double P[GR_MM], once[GR_MM], noise[GR_YY]; /* before, (I - K H) P, noise of the last look */
   double moved[GR_NS]; /* the moments before they are put on the constraints */
 } gr_updated;
+
+#ifdef GR_MOMENTS
+
+/* a stage of a step, for its derivatives */
+typedef struct {
+  double x[GR_NM], z[GR_KEEP];
+} gr_point;
+
+GR_APART void gr_moment_rates(double t, const double *x, const double *P, const double *z, const double *u, const double *q,
+                              const double *nominal, gr_point *m, double *f, double *A, double *W, double *z_out) {
+  GR_OWN double half[GR_HALF];
+  (void)P, (void)nominal;
+  memcpy(m->x, x, sizeof m->x);
+  memcpy(m->z, z, sizeof(double) * GR_NZ);
+  gr_rates(t, x, z, u, q, f, A, half, z_out);
+  gr_full(half, W);
+}
+
+#else
+
+/* the middle of a step, for its derivatives */
+typedef struct {
+  double x[GR_NM], z[GR_KEEP], v[GR_NM], M[GR_MM];
+  long order[GR_NM];
+} gr_middle;
 
 GR_APART void gr_coefficients(double t, double h, const double *s, const double *ua, const double *um, const double *ub,
                               const double *q, const double *nominal, double *c, gr_middle *m) {
@@ -56,7 +75,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   for (i = 0; i < GR_NM; i++) G[i] = f[i];
 #else
   {
-    double begin[GR_NM], end[GR_NM], Wa[GR_HALF], Wb[GR_HALF], other[GR_KEEP];
+    GR_OWN double begin[GR_NM], end[GR_NM], Wa[GR_HALF], Wb[GR_HALF], other[GR_KEEP];
     gr_rates(t, m->x, m->z, ua, q, begin, A, Wa, z);
     memcpy(other, z, sizeof(double) * GR_NZ);
     gr_rates(t + h, m->x, m->z, ub, q, end, A, Wb, z);
@@ -64,11 +83,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
     gr_rates(t + 0.5 * h, m->x, m->z, um, q, f, A, W, other);
     gr_keep_corrections(z, other);
     for (i = 0; i < GR_HALF; i++) W[i] = (Wa[i] + 4 * W[i] + Wb[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      G[i * GR_NG] = begin[i];
-      G[i * GR_NG + 1] = 4 * f[i] - 3 * begin[i] - end[i];
-      G[i * GR_NG + 2] = 2 * (begin[i] - 2 * f[i] + end[i]);
-    }
+    gr_forcing(begin, f, end, G);
   }
 #endif
   for (i = 0; i < GR_NM; i++) {
@@ -77,6 +92,8 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
     G[i * GR_NG] += sum;
   }
 }
+
+#endif
 
 /* one look from x and z; returns the noise of the outputs */
 GR_FN void gr_look_at(int first, double t, const double *before, const double *P, const double *u, const double *q,
@@ -169,16 +186,26 @@ GR_APART void gr_update_moments(double t, const double *s, const double *u, cons
 GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
                         const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
                         gr_updated *m) {
-  int i, j, at = 0;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
-  for (j = 0; j < GR_NY; j++) {
-    e[j] = m->looks->e[j];
-    for (i = j; i < GR_NY; i++) V[at++] = m->looks->S[i * GR_NY + j];
-  }
+  memcpy(e, m->looks->e, sizeof m->looks->e);
+  gr_innovation_half(m->looks->S, V);
   gr_settled(1, t, m->moved, u, q, nominal, s_out);
 }
 
 #ifdef GR_ABREAST
+
+#ifdef GR_MOMENTS
+
+GR_APART void gr_moment_rates_forward(double t, const double *u, const double *q, const double *nominal, const gr_point *m,
+                                      const gr_lanes *dx, const gr_lanes *dP, const gr_lanes *dz, const gr_lanes *dq,
+                                      gr_lanes *df, gr_lanes *dA, gr_lanes *dW, gr_lanes *dz_out) {
+  GR_OWN gr_lanes half[GR_HALF];
+  (void)dP, (void)nominal;
+  gr_rates_forward(t, m->x, m->z, u, q, dx, dz, dq, df, dA, half, dz_out);
+  gr_lanes_full(half, dW);
+}
+
+#else
 
 GR_APART void gr_coefficients_forward(double t, double h, const double *s, const double *ua, const double *um,
                                       const double *ub, const double *q, const double *nominal, const gr_lanes *ds,
@@ -204,16 +231,12 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   for (i = 0; i < GR_NM; i++) dG[i] = df[i];
 #else
   {
-    gr_lanes begin[GR_NM], end[GR_NM], Wa[GR_HALF], Wb[GR_HALF], other[GR_KEEP];
+    GR_OWN gr_lanes begin[GR_NM], end[GR_NM], Wa[GR_HALF], Wb[GR_HALF], other[GR_KEEP];
     gr_rates_forward(t, m->x, m->z, ua, q, dx, dz, dq, begin, dA, Wa, other);
     gr_rates_forward(t + h, m->x, m->z, ub, q, dx, dz, dq, end, dA, Wb, dz_out);
     gr_rates_forward(t + 0.5 * h, m->x, m->z, um, q, dx, dz, dq, df, dA, dW, other);
     for (i = 0; i < GR_HALF; i++) dW[i] = (Wa[i] + 4 * dW[i] + Wb[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      dG[i * GR_NG] = begin[i];
-      dG[i * GR_NG + 1] = 4 * df[i] - 3 * begin[i] - end[i];
-      dG[i * GR_NG + 2] = 2 * (begin[i] - 2 * df[i] + end[i]);
-    }
+    gr_lanes_forcing(begin, df, end, dG);
   }
 #endif
   for (i = 0; i < GR_NM; i++) {
@@ -224,11 +247,13 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   }
 }
 
+#endif
+
 /* after gr_update of the same sample, whose numbers are in m */
 GR_APART void gr_update_forward(double t, const double *s, const double *u, const double *q, const double *nominal,
                                 const double *y, const double *mask, const double *scale, const gr_lanes *ds,
                                 const gr_lanes *dq, gr_lanes *ds_out, gr_lanes *de, gr_lanes *dV, const gr_updated *m) {
-  gr_lanes dP[GR_MM], dx[GR_NM], dz[GR_KEEP], solved[GR_KEEP], dH[GR_SEEN], dR[GR_YY], dHP[GR_SEEN], dS[GR_YY], da[GR_NY];
+  GR_OWN gr_lanes dP[GR_MM], dx[GR_NM], dz[GR_KEEP], solved[GR_KEEP], dH[GR_SEEN], dR[GR_YY], dHP[GR_SEEN], dS[GR_YY], da[GR_NY];
   gr_lanes HdP[GR_SEEN], next[GR_NM];
   int i, j, k, look, at = 0;
   (void)y;
@@ -314,11 +339,28 @@ GR_APART void gr_update_forward(double t, const double *s, const double *u, cons
 
 #elif !defined(GR_VALUES)
 
+#ifdef GR_MOMENTS
+
+/* lz is written, all else added to */
+GR_APART void gr_moment_rates_reverse(double t, const double *u, const double *q, const double *nominal, const gr_point *m,
+                                      const double *lf, const double *lA, const double *lW, const double *lz_out, double *lx,
+                                      double *lP, double *lz, double *lq) {
+  GR_OWN double half[GR_HALF], also[GR_NM], own[GR_NQ + 1];
+  (void)lP, (void)nominal;
+  memset(half, 0, sizeof half);
+  gr_add_gathered(lW, half);
+  gr_rates_reverse(t, m->x, m->z, u, q, lf, lA, half, lz_out, also, lz, own);
+  gr_add(GR_NM, also, lx);
+  gr_add(GR_NQ, own, lq);
+}
+
+#else
+
 /* after gr_coefficients of the same step, whose numbers are in m and c */
 GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const double *ua, const double *um,
                                       const double *ub, const double *q, const double *nominal, const double *lc,
                                       double *ls, double *lq, const gr_middle *m, const double *c) {
-  double lA[GR_MM], lf[GR_NM], lW[GR_HALF], lx[GR_NM], also[GR_NM], lz[GR_KEEP], alsoz[GR_KEEP], own[GR_NQ + 1];
+  GR_OWN double lA[GR_MM], lf[GR_NM], lW[GR_HALF], lx[GR_NM], also[GR_NM], lz[GR_KEEP], alsoz[GR_KEEP], own[GR_NQ + 1];
   const double *lG = lc + GR_MM, *lz_out = lG + GR_NG * GR_NM + GR_HALF;
   int i, j;
   (void)nominal, (void)ua, (void)ub;
@@ -336,15 +378,10 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
   gr_rates_reverse(t + 0.5 * h, m->x, m->z, um, q, lf, lA, lW, lz_out, lx, lz, lq);
 #else
   {
-    double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
+    GR_OWN double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
     memset(none, 0, sizeof none);
     memset(nothing, 0, sizeof nothing);
-    for (i = 0; i < GR_NM; i++) {
-      const double *g = lG + i * GR_NG;
-      begin[i] = g[0] - 3 * g[1] + 2 * g[2];
-      mid[i] = 4 * (g[1] - g[2]);
-      end[i] = 2 * g[2] - g[1];
-    }
+    gr_forcing_back(lG, begin, mid, end);
     for (i = 0; i < GR_HALF; i++) lW[i] *= 4.0 / 6.0;
     gr_rates_reverse(t + 0.5 * h, m->x, m->z, um, q, mid, lA, lW, none, lx, lz, lq);
     for (i = 0; i < GR_HALF; i++) lW[i] *= 0.25;
@@ -381,12 +418,14 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
   (void)also, (void)alsoz, (void)own;
 }
 
+#endif
+
 GR_APART void gr_update_reverse(double t, const double *s, const double *u, const double *q, const double *nominal,
                                 const double *y, const double *mask, const double *scale, const double *lout,
                                 const double *le, const double *lV, double *ls, double *lq, gr_updated *m) {
-  double lmoved[GR_NS], lP[GR_MM], lH[GR_SEEN], lR[GR_YY], lx[GR_NM], lz[GR_KEEP], sum[GR_NM], Y[GR_MM], YK[GR_SEEN];
+  GR_OWN double lmoved[GR_NS], lP[GR_MM], lH[GR_SEEN], lR[GR_YY], lx[GR_NM], lz[GR_KEEP], sum[GR_NM], Y[GR_MM], YK[GR_SEEN];
   double own[GR_NQ + 1];
-  int i, j, k, look, at = 0;
+  int i, j, k, look;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
   memcpy(lmoved, lout, sizeof lmoved);
   memset(lq, 0, sizeof(double) * GR_NQ);
@@ -398,7 +437,7 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
   memcpy(lz, lmoved + GR_NM + GR_HALF, sizeof(double) * GR_NZ);
   {
     const gr_look *last = m->looks + GR_LOOKS - 1;
-    double BYB[GR_MM], HY[GR_SEEN];
+    GR_OWN double BYB[GR_MM], HY[GR_SEEN];
     gr_times(GR_NM, GR_NM, GR_NY, Y, GR_NM, m->K, GR_NY, YK, GR_NY, 0);
     /* lH = -2 K' Y (I - K H) P and lR = K' Y K */
     for (k = 0; k < GR_NY; k++)
@@ -435,15 +474,7 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
     gr_solve_symmetric(l->factors, la, 1);
     for (i = 0; i < GR_NY; i++)
       for (j = 0; j < GR_NY; j++) lS[i * GR_NY + j] = -0.5 * (la[i] * l->a[j] + l->a[i] * la[j]);
-    if (!look) {
-      for (j = 0; j < GR_NY; j++) {
-        la[j] += le[j];
-        for (i = j; i < GR_NY; i++, at++) {
-          lS[i * GR_NY + j] += (i == j ? 1.0 : 0.5) * lV[at];
-          if (i != j) lS[j * GR_NY + i] += 0.5 * lV[at];
-        }
-      }
-    }
+    if (!look) gr_innovation_back(le, lV, la, lS);
     for (i = 0; i < GR_NY; i++)
       for (k = 0; k < GR_NY; k++)
         for (j = 0; j < GR_NM; j++) {

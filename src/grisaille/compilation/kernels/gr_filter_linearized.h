@@ -75,14 +75,14 @@ GR_FN void gr_bordered(const double *c, double h, long doublings, double *M, dou
   for (i = 0; i < GR_MM; i++) W[i] *= small;
 }
 
-GR_FN void gr_solve_series(const double *c, double h, long doublings, gr_series r) {
+GR_FN void gr_solve_series(const double *c, double h, long doublings, long terms, gr_series r) {
   long k;
   int i, j;
-  double moved[GR_MM];
+  GR_OWN double moved[GR_MM];
   gr_bordered(c, h, doublings, r.T, r.U);
   memcpy(r.E, r.T, sizeof(double) * GR_BB);
   memcpy(r.Q, r.U, sizeof(double) * GR_MM);
-  for (k = 1; k < GR_DEGREE; k++) {
+  for (k = 1; k < terms; k++) {
     double *T = r.T + k * GR_BB, *U = r.U + k * GR_MM;
     const double by = 1.0 / (k + 1);
     gr_times(GR_NB, GR_NB, GR_NB, r.T, GR_NB, T - GR_BB, GR_NB, T, GR_NB, 0);
@@ -109,7 +109,7 @@ GR_FN void gr_solve_series(const double *c, double h, long doublings, gr_series 
 /* the moments after the step, before they are put on the constraints; Phi = I + the last E is left in r.E */
 GR_FN void gr_apply_series(const double *c, long doublings, gr_series r, const double *s, double *out) {
   double *E = r.E + doublings * GR_BB, *Q = r.Q + doublings * GR_MM;
-  double P[GR_MM], after[GR_MM];
+  GR_OWN double P[GR_MM], after[GR_MM];
   int i, j, at = GR_NM;
   for (i = 0; i < GR_NM; i++) out[i] = s[i] + E[i * GR_NB + GR_NM];
   gr_add_identity(E, GR_NB, 1.0);
@@ -128,7 +128,7 @@ GR_FN void gr_apply_series(const double *c, long doublings, gr_series r, const d
 GR_FN void gr_carry(gr_filter_task *k, double t, double h, const double *s, const double *u, double *out) {
   const gr_series r = gr_series_in(k->room, k->doublings);
   gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c GR_MIDDLE(r));
-  gr_solve_series(r.c, h, k->doublings, r);
+  gr_solve_series(r.c, h, k->doublings, k->terms, r);
   gr_apply_series(r.c, k->doublings, r, s, r.moved);
   gr_settle(t + h, r.moved, u + 2 * GR_NU, k->q, k->nominal, out);
 }
@@ -141,7 +141,7 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
   const gr_series r = gr_series_in(k->room, k->doublings);
   const double small = h * ldexp(1.0, -(int)k->doublings);
   double *E, *Q;
-  gr_lanes dc[GR_NK], dM[GR_BB], dT[GR_BB], dE[GR_BB], dU[GR_MM], dQ[GR_MM], next[GR_BB], dP[GR_MM], dmoved[GR_NS];
+  GR_OWN gr_lanes dc[GR_NK], dM[GR_BB], dT[GR_BB], dE[GR_BB], dU[GR_MM], dQ[GR_MM], next[GR_BB], dP[GR_MM], dmoved[GR_NS];
   long d;
   int i, j, at = GR_NM;
   gr_coefficients_forward(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, ds, dq, dc GR_MIDDLE_AND(r));
@@ -181,7 +181,7 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
   E = r.E + k->doublings * GR_BB;
   gr_lanes_full(ds + GR_NM, dP);
   {
-    double P[GR_MM];
+    GR_OWN double P[GR_MM];
     gr_full(s + GR_NM, P);
     gr_lanes_between(E, GR_NB, dE, GR_NB, P, dP, dQ);
   }
@@ -210,13 +210,14 @@ GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double 
                             double *lq) {
   const gr_series r = gr_series_in(k->room, k->doublings);
   const double small = h * ldexp(1.0, -(int)k->doublings);
-  double lmoved[GR_NS], lsq[GR_NQ + 1], lc[GR_NK], lbefore[GR_NS], *lE = r.rest, *lT = lE + GR_BB, *lM = lT + GR_BB;
+  GR_OWN double lmoved[GR_NS], lsq[GR_NQ + 1], lc[GR_NK], lbefore[GR_NS];
+  double *lE = r.rest, *lT = lE + GR_BB, *lM = lT + GR_BB;
   double *next = lM + GR_BB, *lQ = next + GR_BB, *lU = lQ + GR_MM, *lP = lU + GR_MM, *Y = lP + GR_MM, *P = Y + GR_MM;
   double *more = P + GR_MM, *E, *Q;
   long d;
   int i, j, at;
   gr_coefficients(t, h, s, u, u + GR_NU, u + 2 * GR_NU, k->q, k->nominal, r.c GR_MIDDLE(r));
-  gr_solve_series(r.c, h, k->doublings, r);
+  gr_solve_series(r.c, h, k->doublings, GR_DEGREE, r);
   gr_apply_series(r.c, k->doublings, r, s, r.moved);
   gr_settle_reverse(t + h, r.moved, u + 2 * GR_NU, k->q, k->nominal, ls, lmoved, lsq);
   /* half the adjoint of an entry below the diagonal belongs to each of its two places */

@@ -52,6 +52,25 @@ GR_FN void gr_solve_symmetric(const double *S, double *X, int columns) {
       for (j = 0; j < columns; j++) X[i * columns + j] -= S[k * GR_NY + i] * X[k * columns + j];
 }
 
+/* the lower triangle of the innovations' covariance, column by column */
+GR_FN void gr_innovation_half(const double *S, double *V) {
+  int i, j, at = 0;
+  for (j = 0; j < GR_NY; j++)
+    for (i = j; i < GR_NY; i++) V[at++] = S[i * GR_NY + j];
+}
+
+#if defined(GR_NG) && GR_NG == 3
+/* the drift as a polynomial of time over a step, through its values at the beginning, the middle and the end */
+GR_FN void gr_forcing(const double *begin, const double *middle, const double *end, double *G) {
+  int i;
+  for (i = 0; i < GR_NM; i++) {
+    G[i * GR_NG] = begin[i];
+    G[i * GR_NG + 1] = 4 * middle[i] - 3 * begin[i] - end[i];
+    G[i * GR_NG + 2] = 2 * (begin[i] - 2 * middle[i] + end[i]);
+  }
+}
+#endif
+
 /* noise of the outputs that are there, and ones on the diagonal for the others */
 GR_FN void gr_mask_noise(const double *mask, const double *scale, double *R) {
   int i, j;
@@ -67,7 +86,7 @@ GR_APART void gr_settled(int updated, double t, const double *s, const double *u
   memcpy(z, s + GR_NM + GR_HALF, sizeof(double) * GR_NZ);
 #ifdef GR_CONSTRAINED
   {
-    double T[GR_MM], P[GR_MM], nothing[GR_MM], after[GR_MM];
+    GR_OWN double T[GR_MM], P[GR_MM], nothing[GR_MM], after[GR_MM];
     memset(nothing, 0, sizeof nothing);
     if (updated)
       gr_on_update(t, s, u, q, nominal, x, T);
@@ -112,6 +131,17 @@ GR_FN void gr_lanes_solve_symmetric(const double *S, gr_lanes *X, int columns) {
       for (j = 0; j < columns; j++) X[i * columns + j] -= S[k * GR_NY + i] * X[k * columns + j];
 }
 
+#if defined(GR_NG) && GR_NG == 3
+GR_FN void gr_lanes_forcing(const gr_lanes *begin, const gr_lanes *middle, const gr_lanes *end, gr_lanes *G) {
+  int i;
+  for (i = 0; i < GR_NM; i++) {
+    G[i * GR_NG] = begin[i];
+    G[i * GR_NG + 1] = 4 * middle[i] - 3 * begin[i] - end[i];
+    G[i * GR_NG + 2] = 2 * (begin[i] - 2 * middle[i] + end[i]);
+  }
+}
+#endif
+
 GR_FN void gr_lanes_mask_noise(const double *mask, const double *scale, gr_lanes *R) {
   int i, j;
   for (i = 0; i < GR_NY; i++)
@@ -126,8 +156,8 @@ GR_APART void gr_settled_forward(int updated, double t, const double *s, const d
   gr_lanes dx[GR_NM];
 #ifdef GR_CONSTRAINED
   {
-    double T[GR_MM], P[GR_MM];
-    gr_lanes dT[GR_MM], dP[GR_MM], nothing[GR_MM];
+    GR_OWN double T[GR_MM], P[GR_MM];
+    GR_OWN gr_lanes dT[GR_MM], dP[GR_MM], nothing[GR_MM];
     gr_lanes_zero(GR_MM, nothing);
     if (updated) {
       gr_on_update(t, s, u, q, nominal, x, T);
@@ -169,6 +199,30 @@ GR_FN void gr_settle_forward(double t, const double *s, const double *u, const d
 
 #elif !defined(GR_VALUES)
 
+#if defined(GR_NG) && GR_NG == 3
+GR_FN void gr_forcing_back(const double *lG, double *begin, double *middle, double *end) {
+  int i;
+  for (i = 0; i < GR_NM; i++) {
+    const double *g = lG + i * GR_NG;
+    begin[i] = g[0] - 3 * g[1] + 2 * g[2];
+    middle[i] = 4 * (g[1] - g[2]);
+    end[i] = 2 * g[2] - g[1];
+  }
+}
+#endif
+
+/* adjoints of an innovation and of its covariance, added to those of both as an update uses them */
+GR_FN void gr_innovation_back(const double *le, const double *lV, double *la, double *lS) {
+  int i, j, at = 0;
+  for (j = 0; j < GR_NY; j++) {
+    la[j] += le[j];
+    for (i = j; i < GR_NY; i++, at++) {
+      lS[i * GR_NY + j] += (i == j ? 1.0 : 0.5) * lV[at];
+      if (i != j) lS[j * GR_NY + i] += 0.5 * lV[at];
+    }
+  }
+}
+
 GR_FN void gr_mask_noise_back(const double *mask, const double *scale, double *lR) {
   int i, j;
   for (i = 0; i < GR_NY; i++)
@@ -186,7 +240,7 @@ GR_APART void gr_settled_reverse(int updated, double t, const double *s, const d
                                  const double *nominal, double *ls, double *lq) {
   double lx[GR_NM], x[GR_NM], own[GR_NQ + 1];
 #ifdef GR_CONSTRAINED
-  double T[GR_MM];
+  GR_OWN double T[GR_MM];
   if (updated)
     gr_on_update(t, s, u, q, nominal, x, T);
   else
@@ -209,7 +263,7 @@ GR_APART void gr_settled_reverse(int updated, double t, const double *s, const d
 #endif
 #ifdef GR_CONSTRAINED
   {
-    double P[GR_MM], Y[GR_MM], lT[GR_MM], lP[GR_MM], before[GR_NM];
+    GR_OWN double P[GR_MM], Y[GR_MM], lT[GR_MM], lP[GR_MM], before[GR_NM];
     memset(lT, 0, sizeof lT);
     memset(lP, 0, sizeof lP);
     gr_full(s + GR_NM, P);

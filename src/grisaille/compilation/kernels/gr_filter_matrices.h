@@ -9,6 +9,16 @@
 #define GR_MM (GR_NM * GR_NM)
 #define GR_HALF (GR_NM * (GR_NM + 1) / 2)
 
+/* matrices of many states lie in memory of the thread's own, not on its stack */
+#ifndef GR_MOST_ON_STACK
+#define GR_MOST_ON_STACK 32
+#endif
+#if GR_NM > GR_MOST_ON_STACK
+#define GR_OWN GR_KEPT
+#else
+#define GR_OWN
+#endif
+
 /* short loops of known length: unrolled they take two thirds of the time, and twice as long to compile */
 #if !defined(GR_DRAFT) && defined(__x86_64__) && !defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
 #define GR_UNROLLED
@@ -39,7 +49,7 @@ GR_FN void gr_full(const double *half, double *P) {
 
 /* out = F X F' + Y for symmetric X, Y; F has rows `wf` apart */
 GR_FN void gr_between(const double *F, int wf, const double *X, const double *Y, double *out) {
-  double FX[GR_MM];
+  GR_OWN double FX[GR_MM];
   int i, j, l;
   gr_times(GR_NM, GR_NM, GR_NM, F, wf, X, GR_NM, FX, GR_NM, 0);
   for (i = 0; i < GR_NM; i++)
@@ -148,7 +158,7 @@ GR_FN void gr_lanes_zero(long n, gr_lanes *A) {
 /* dX <- F dX F' + dF X F' + (dF X F')' + dY; F and dF have rows `wf` and `wd` apart */
 GR_FN void gr_lanes_between(const double *F, int wf, const gr_lanes *dF, int wd,
                               const double *X, gr_lanes *dX, const gr_lanes *dY) {
-  gr_lanes Z[GR_MM];
+  GR_OWN gr_lanes Z[GR_MM];
   int i, j, l;
   gr_lanes_zero(GR_MM, Z);
   /* Z = F dX / 2 + dF X, then Z F' + (Z F')' */
@@ -218,7 +228,7 @@ GR_FN void gr_times_transposed(int r, int m, int c, const double *A, int wa, con
 
 /* adjoints of F X F' for symmetric X and its symmetric adjoint Y: lF += 2 Y F X, lX += F' Y F; rows of F and lF `wf` apart */
 GR_FN void gr_between_back(const double *F, int wf, const double *X, const double *Y, double *lF, double *lX) {
-  double YF[GR_MM], back[GR_MM];
+  GR_OWN double YF[GR_MM], back[GR_MM];
   int i;
   gr_times(GR_NM, GR_NM, GR_NM, Y, GR_NM, F, wf, YF, GR_NM, 0);
   gr_times(GR_NM, GR_NM, GR_NM, YF, GR_NM, X, GR_NM, back, GR_NM, 0);
@@ -248,6 +258,13 @@ GR_FN void gr_shared(const double *half, double *Y) {
   int i, j, at = 0;
   for (j = 0; j < GR_NM; j++)
     for (i = j; i < GR_NM; i++, at++) Y[i * GR_NM + j] = Y[j * GR_NM + i] = (i == j ? 1.0 : 0.5) * half[at];
+}
+
+/* the symmetric matrix with the same sums of both places of an entry */
+GR_FN void gr_symmetric(double *Y) {
+  int i, j;
+  for (i = 0; i < GR_NM; i++)
+    for (j = 0; j < i; j++) Y[i * GR_NM + j] = Y[j * GR_NM + i] = 0.5 * (Y[i * GR_NM + j] + Y[j * GR_NM + i]);
 }
 
 GR_FN void gr_add_gathered(const double *Y, double *half) {

@@ -11,6 +11,8 @@
 #include "gr_filter_task.h"
 #ifdef GR_LINEARIZED
 #include "gr_filter_linearized.h"
+#elif defined(GR_MOMENTS)
+#include "gr_filter_moments.h"
 #else
 #include "gr_filter_direct.h"
 #endif

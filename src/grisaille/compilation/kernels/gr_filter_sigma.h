@@ -40,6 +40,13 @@ typedef struct {
   double along[GR_MM], c[GR_NM];
 } gr_averaged;
 
+#ifdef GR_MOMENTS
+#define gr_point gr_averaged
+#define gr_moment_rates gr_sigma_rates
+#define gr_moment_rates_forward gr_sigma_rates_forward
+#define gr_moment_rates_reverse gr_sigma_rates_reverse
+#endif
+
 typedef struct {
   gr_averaged first, begin, mid, end;
   double f[GR_NM], through[GR_MM], P[GR_MM]; /* of the first; P + h/2 W */
@@ -82,7 +89,7 @@ GR_FN void gr_sigma_point(const double *x, const double *L, int k, double *point
 
 /* averages over sigma points at m->x, m->z and m->flat; W is symmetric in full; z_out has the widest corrections */
 GR_APART void gr_sigma_averages(double t, const double *u, const double *q, gr_averaged *m, double *z_out) {
-  double point[GR_NM], own[GR_HALF], mean[GR_HALF], rest[GR_MM], there[GR_KEEP];
+  GR_OWN double point[GR_NM], own[GR_HALF], mean[GR_HALF], rest[GR_MM], there[GR_KEEP];
   int i, j, k, l;
   memcpy(m->solved, m->z, sizeof(double) * GR_NZ);
   if (GR_NZ) gr_flow(t, m->x, m->z, u, q, m->f, own, m->solved);
@@ -119,7 +126,7 @@ GR_APART void gr_sigma_rates(double t, const double *x, const double *P, const d
   memcpy(m->P, P, sizeof m->P);
 #ifdef GR_CONSTRAINED
   {
-    double turning[GR_MM], nothing[GR_MM];
+    GR_OWN double turning[GR_MM], nothing[GR_MM];
     int i, j;
     memset(nothing, 0, sizeof nothing);
     gr_tangent(t, x, u, q, nominal, m->along);
@@ -144,10 +151,13 @@ GR_APART void gr_sigma_rates(double t, const double *x, const double *P, const d
 #endif
 }
 
+#ifndef GR_MOMENTS
+
 GR_APART void gr_coefficients(double t, double h, const double *s, const double *ua, const double *um, const double *ub,
                               const double *q, const double *nominal, double *c, gr_middle *m) {
   const double *x = s;
-  double P[GR_MM], z[GR_KEEP], f[GR_NM], W[GR_MM], middle[GR_NM], spread[GR_MM], *A = c, *G = c + GR_MM;
+  GR_OWN double P[GR_MM], z[GR_KEEP], f[GR_NM], W[GR_MM], middle[GR_NM], spread[GR_MM];
+  double *A = c, *G = c + GR_MM;
   double *z_out = G + GR_NG * GR_NM + GR_HALF;
   int i, j;
   gr_full(s + GR_NM, P);
@@ -156,7 +166,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   memcpy(spread, P, sizeof P);
 #ifndef GR_STILL
   {
-    double M[GR_MM], nothing[GR_MM];
+    GR_OWN double M[GR_MM], nothing[GR_MM];
     long order[GR_NM];
     memset(nothing, 0, sizeof nothing);
     for (i = 0; i < GR_MM; i++) m->through[i] = i % (GR_NM + 1) == 0;
@@ -173,7 +183,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   for (i = 0; i < GR_NM; i++) G[i] = f[i];
 #else
   {
-    double V[GR_MM], begin[GR_NM], end[GR_NM], other[GR_KEEP];
+    GR_OWN double V[GR_MM], begin[GR_NM], end[GR_NM], other[GR_KEEP];
     gr_sigma_rates(t, middle, spread, z, ua, q, nominal, &m->begin, begin, A, W, other);
     gr_sigma_rates(t + h, middle, spread, z, ub, q, nominal, &m->end, end, A, V, z_out);
     gr_keep_corrections(z_out, other);
@@ -181,17 +191,15 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
     gr_sigma_rates(t + 0.5 * h, middle, spread, z, um, q, nominal, &m->mid, f, A, V, other);
     gr_keep_corrections(z_out, other);
     for (i = 0; i < GR_MM; i++) W[i] = (W[i] + 4 * V[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      G[i * GR_NG] = begin[i];
-      G[i * GR_NG + 1] = 4 * f[i] - 3 * begin[i] - end[i];
-      G[i * GR_NG + 2] = 2 * (begin[i] - 2 * f[i] + end[i]);
-    }
+    gr_forcing(begin, f, end, G);
   }
 #endif
   for (i = 0; i < GR_NM; i++)
     for (j = 0; j < GR_NM; j++) G[i * GR_NG] += A[i * GR_NM + j] * (x[j] - middle[j]);
   gr_half(W, G + GR_NG * GR_NM);
 }
+
+#endif
 
 /* the moments after a sample, not yet on the constraints, and what they are made of */
 GR_APART void gr_update_moments(double t, const double *s, const double *u, const double *q, const double *y,
@@ -248,12 +256,9 @@ GR_APART void gr_update_moments(double t, const double *s, const double *u, cons
 GR_APART void gr_update(double t, const double *s, const double *u, const double *q, const double *nominal,
                         const double *y, const double *mask, const double *scale, double *s_out, double *e, double *V,
                         gr_updated *m) {
-  int i, j, at = 0;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
-  for (j = 0; j < GR_NY; j++) {
-    e[j] = m->e[j];
-    for (i = j; i < GR_NY; i++) V[at++] = m->S[i * GR_NY + j];
-  }
+  memcpy(e, m->e, sizeof m->e);
+  gr_innovation_half(m->S, V);
   gr_settled(1, t, m->moved, u, q, nominal, s_out);
 }
 
@@ -290,8 +295,8 @@ GR_FN void gr_sigma_point_forward(const gr_lanes *dx, const gr_lanes *dL, int k,
 GR_APART void gr_sigma_averages_forward(double t, const double *u, const double *q, const gr_averaged *m, const gr_lanes *dx,
                                         const gr_lanes *dP, const gr_lanes *dz, const gr_lanes *dq, gr_lanes *df,
                                         gr_lanes *dA, gr_lanes *dW, gr_lanes *centre, gr_lanes *dz_out) {
-  gr_lanes dL[GR_MM], away[GR_POINTS][GR_NM], values[GR_POINTS][GR_NM], point[GR_NM], own[GR_HALF], mean[GR_HALF];
-  gr_lanes rest[GR_MM], there[GR_KEEP];
+  GR_OWN gr_lanes dL[GR_MM], away[GR_POINTS][GR_NM], values[GR_POINTS][GR_NM], point[GR_NM], own[GR_HALF], mean[GR_HALF];
+  GR_OWN gr_lanes rest[GR_MM], there[GR_KEEP];
   double at[GR_NM];
   int i, j, k, l;
   if (GR_NZ) gr_flow_forward(t, m->x, m->z, u, q, dx, dz, dq, df, own, dz_out);
@@ -330,7 +335,7 @@ GR_APART void gr_sigma_rates_forward(double t, const double *u, const double *q,
                                      gr_lanes *df, gr_lanes *dA, gr_lanes *dW, gr_lanes *dz_out) {
   gr_lanes centre[GR_NM];
 #ifdef GR_CONSTRAINED
-  gr_lanes dalong[GR_MM], dflat[GR_MM], turning[GR_MM], nothing[GR_MM], dc[GR_NM], mean[GR_NM];
+  GR_OWN gr_lanes dalong[GR_MM], dflat[GR_MM], turning[GR_MM], nothing[GR_MM], dc[GR_NM], mean[GR_NM];
   int i, j;
   gr_lanes_zero(GR_MM, nothing);
   gr_tangent_forward(t, m->x, u, q, nominal, dx, dq, dalong);
@@ -351,10 +356,13 @@ GR_APART void gr_sigma_rates_forward(double t, const double *u, const double *q,
 #endif
 }
 
+#ifndef GR_MOMENTS
+
 GR_APART void gr_coefficients_forward(double t, double h, const double *s, const double *ua, const double *um,
                                       const double *ub, const double *q, const double *nominal, const gr_lanes *ds,
                                       const gr_lanes *dq, gr_lanes *dc, const gr_middle *m, const double *c) {
-  gr_lanes dP[GR_MM], dz[GR_KEEP], df[GR_NM], dW[GR_MM], dx[GR_NM], spread[GR_MM], *dA = dc, *dG = dc + GR_MM;
+  GR_OWN gr_lanes dP[GR_MM], dz[GR_KEEP], df[GR_NM], dW[GR_MM], dx[GR_NM], spread[GR_MM];
+  gr_lanes *dA = dc, *dG = dc + GR_MM;
   gr_lanes *dz_out = dG + GR_NG * GR_NM + GR_HALF;
   int i, j;
   (void)ub;
@@ -366,7 +374,7 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
 #endif
 #ifndef GR_STILL
   {
-    gr_lanes once[GR_MM], through[GR_MM], nothing[GR_MM];
+    GR_OWN gr_lanes once[GR_MM], through[GR_MM], nothing[GR_MM];
     gr_lanes_zero(GR_MM, nothing);
     gr_lanes_zero(GR_MM, once);
     gr_lanes_zero(GR_MM, through);
@@ -385,17 +393,13 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   for (i = 0; i < GR_NM; i++) dG[i] = df[i];
 #else
   {
-    gr_lanes V[GR_MM], begin[GR_NM], end[GR_NM], other[GR_KEEP];
+    GR_OWN gr_lanes V[GR_MM], begin[GR_NM], end[GR_NM], other[GR_KEEP];
     gr_sigma_rates_forward(t, ua, q, nominal, &m->begin, dx, spread, dz, dq, begin, dA, dW, other);
     gr_sigma_rates_forward(t + h, ub, q, nominal, &m->end, dx, spread, dz, dq, end, dA, V, dz_out);
     for (i = 0; i < GR_MM; i++) dW[i] += V[i];
     gr_sigma_rates_forward(t + 0.5 * h, um, q, nominal, &m->mid, dx, spread, dz, dq, df, dA, V, other);
     for (i = 0; i < GR_MM; i++) dW[i] = (dW[i] + 4 * V[i]) / 6;
-    for (i = 0; i < GR_NM; i++) {
-      dG[i * GR_NG] = begin[i];
-      dG[i * GR_NG + 1] = 4 * df[i] - 3 * begin[i] - end[i];
-      dG[i * GR_NG + 2] = 2 * (begin[i] - 2 * df[i] + end[i]);
-    }
+    gr_lanes_forcing(begin, df, end, dG);
   }
 #endif
   for (i = 0; i < GR_NM; i++)
@@ -404,11 +408,13 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   gr_lanes_half(dW, dG + GR_NG * GR_NM);
 }
 
+#endif
+
 /* after gr_update of the same sample, whose numbers are in m */
 GR_APART void gr_update_forward(double t, const double *s, const double *u, const double *q, const double *nominal,
                                 const double *y, const double *mask, const double *scale, const gr_lanes *ds,
                                 const gr_lanes *dq, gr_lanes *ds_out, gr_lanes *de, gr_lanes *dV, const gr_updated *m) {
-  gr_lanes dP[GR_MM], dL[GR_MM], away[GR_POINTS][GR_NM], seen[GR_POINTS][GR_NY], mean[GR_NY], dS[GR_YY], own[GR_YY];
+  GR_OWN gr_lanes dP[GR_MM], dL[GR_MM], away[GR_POINTS][GR_NM], seen[GR_POINTS][GR_NY], mean[GR_NY], dS[GR_YY], own[GR_YY];
   gr_lanes dC[GR_SEEN], dR[GR_YY], da[GR_NY], point[GR_NM], solved[GR_KEEP], there[GR_KEEP], dx[GR_NM];
   double where[GR_NM];
   int i, j, k, l, at = 0;
@@ -495,8 +501,8 @@ GR_APART void gr_sigma_root_reverse(const double *L, double *lL, double *lP) {
 GR_APART void gr_sigma_averages_reverse(double t, const double *u, const double *q, const gr_averaged *m, const double *lf,
                                         const double *lA, const double *lW, const double *lcentre, const double *lz_out,
                                         double *lx, double *lP, double *lz, double *lq) {
-  double values[GR_POINTS][GR_NM], away[GR_POINTS][GR_NM], slope[GR_MM], mean[GR_NM], lL[GR_MM], half[GR_HALF];
-  double own[GR_HALF], at[GR_NM], point[GR_NM], solved[GR_KEEP], there[GR_KEEP], none[GR_KEEP], lqs[GR_NQ + 1];
+  GR_OWN double values[GR_POINTS][GR_NM], away[GR_POINTS][GR_NM], slope[GR_MM], mean[GR_NM], lL[GR_MM], half[GR_HALF];
+  GR_OWN double own[GR_HALF], at[GR_NM], point[GR_NM], solved[GR_KEEP], there[GR_KEEP], none[GR_KEEP], lqs[GR_NQ + 1];
   int i, j, k, l;
   memcpy(mean, lf, sizeof mean);
   memcpy(slope, lA, sizeof slope);
@@ -557,8 +563,8 @@ GR_APART void gr_sigma_rates_reverse(double t, const double *u, const double *q,
                                      const double *lf, const double *lA, const double *lW, const double *lz_out, double *lx,
                                      double *lP, double *lz, double *lq) {
 #ifdef GR_CONSTRAINED
-  double along[GR_MM], flat[GR_MM], inner[GR_MM], lc[GR_NM], also[GR_NM], back[GR_NM], own[GR_NQ + 1], centre[GR_NM];
-  double Y[GR_MM];
+  GR_OWN double along[GR_MM], flat[GR_MM], inner[GR_MM], lc[GR_NM], also[GR_NM], back[GR_NM], own[GR_NQ + 1], centre[GR_NM];
+  GR_OWN double Y[GR_MM];
   int i, j;
   memset(along, 0, sizeof along);
   memset(flat, 0, sizeof flat);
@@ -591,18 +597,13 @@ GR_APART void gr_sigma_rates_reverse(double t, const double *u, const double *q,
 #endif
 }
 
-/* the symmetric matrix with the same sums of both places of an entry */
-GR_FN void gr_symmetric(double *Y) {
-  int i, j;
-  for (i = 0; i < GR_NM; i++)
-    for (j = 0; j < i; j++) Y[i * GR_NM + j] = Y[j * GR_NM + i] = 0.5 * (Y[i * GR_NM + j] + Y[j * GR_NM + i]);
-}
+#ifndef GR_MOMENTS
 
 /* after gr_coefficients of the same step, whose numbers are in m and c */
 GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const double *ua, const double *um,
                                       const double *ub, const double *q, const double *nominal, const double *lc,
                                       double *ls, double *lq, const gr_middle *m, const double *c) {
-  double lA[GR_MM], lf[GR_NM], lW[GR_MM], lx[GR_NM], lz[GR_KEEP], lP[GR_MM], alsoz[GR_KEEP], Y[GR_MM];
+  GR_OWN double lA[GR_MM], lf[GR_NM], lW[GR_MM], lx[GR_NM], lz[GR_KEEP], lP[GR_MM], alsoz[GR_KEEP], Y[GR_MM];
   const double *lG = lc + GR_MM, *lz_out = lG + GR_NG * GR_NM + GR_HALF;
   int i, j;
   (void)ub;
@@ -623,15 +624,10 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
   gr_sigma_rates_reverse(t + 0.5 * h, um, q, nominal, &m->mid, lf, lA, lW, lz_out, lx, lP, lz, lq);
 #else
   {
-    double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
+    GR_OWN double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
     memset(none, 0, sizeof none);
     memset(nothing, 0, sizeof nothing);
-    for (i = 0; i < GR_NM; i++) {
-      const double *g = lG + i * GR_NG;
-      begin[i] = g[0] - 3 * g[1] + 2 * g[2];
-      mid[i] = 4 * (g[1] - g[2]);
-      end[i] = 2 * g[2] - g[1];
-    }
+    gr_forcing_back(lG, begin, mid, end);
     for (i = 0; i < GR_MM; i++) lW[i] *= 4.0 / 6.0;
     gr_sigma_rates_reverse(t + 0.5 * h, um, q, nominal, &m->mid, mid, lA, lW, none, lx, lP, lz, lq);
     for (i = 0; i < GR_MM; i++) lW[i] *= 0.25;
@@ -653,7 +649,7 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
   memcpy(Y, lP, sizeof Y);
 #ifndef GR_STILL
   {
-    double through[GR_MM], once[GR_MM];
+    GR_OWN double through[GR_MM], once[GR_MM];
     gr_symmetric(Y);
     memset(through, 0, sizeof through);
     memset(lP, 0, sizeof lP);
@@ -676,13 +672,15 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
   (void)Y, (void)alsoz, (void)ua, (void)t;
 }
 
+#endif
+
 GR_APART void gr_update_reverse(double t, const double *s, const double *u, const double *q, const double *nominal,
                                 const double *y, const double *mask, const double *scale, const double *lout,
                                 const double *le, const double *lV, double *ls, double *lq, gr_updated *m) {
-  double lmoved[GR_NS], Y[GR_MM], lP[GR_MM], lL[GR_MM], lC[GR_SEEN], lS[GR_YY], la[GR_NY], mean[GR_NY], lR[GR_YY];
-  double seen[GR_POINTS][GR_NY], away[GR_POINTS][GR_NM], YK[GR_SEEN], own[GR_YY], where[GR_NM], point[GR_NM];
+  GR_OWN double lmoved[GR_NS], Y[GR_MM], lP[GR_MM], lL[GR_MM], lC[GR_SEEN], lS[GR_YY], la[GR_NY], mean[GR_NY], lR[GR_YY];
+  GR_OWN double seen[GR_POINTS][GR_NY], away[GR_POINTS][GR_NM], YK[GR_SEEN], own[GR_YY], where[GR_NM], point[GR_NM];
   double lz[GR_KEEP], there[GR_KEEP], none[GR_KEEP], lqs[GR_NQ + 1], lx[GR_NM];
-  int i, j, k, l, at = 0;
+  int i, j, k, l;
   gr_update_moments(t, s, u, q, y, mask, scale, m);
   memcpy(lmoved, lout, sizeof lmoved);
   memset(lq, 0, sizeof(double) * GR_NQ);
@@ -707,14 +705,8 @@ GR_APART void gr_update_reverse(double t, const double *s, const double *u, cons
       lS[i * GR_NY + j] = -0.5 * (la[i] * m->a[j] + m->a[i] * la[j]);
       for (l = 0; l < GR_NM; l++) lS[i * GR_NY + j] += m->K[l * GR_NY + i] * YK[l * GR_NY + j];
     }
-  for (j = 0; j < GR_NY; j++) {
-    la[j] += le[j];
-    for (i = j; i < GR_NY; i++, at++) {
-      lS[i * GR_NY + j] += (i == j ? 1.0 : 0.5) * lV[at];
-      if (i != j) lS[j * GR_NY + i] += 0.5 * lV[at];
-    }
-    mean[j] = -la[j];
-  }
+  gr_innovation_back(le, lV, la, lS);
+  for (j = 0; j < GR_NY; j++) mean[j] = -la[j];
   for (k = 0; k < GR_POINTS; k++) {
     const double weight = k ? GR_OTHERS : GR_CENTRE_SPREAD;
     for (i = 0; i < GR_NM; i++) away[k][i] = 0.0;

@@ -33,9 +33,11 @@ typedef struct {
   double *innovations, *variances; /* (samples, GR_NY) */
   double *slopes;              /* (samples, directions, GR_NY) */
   double *kept;                /* (n_cells + 1, 2, GR_NS) before and after each update, or NULL */
+  double *along;               /* (all steps, GR_NS) after each step, before it is updated, or NULL */
   double *tape;                /* reverse: see gr_filter_reverse.h */
   double *lq;                  /* reverse: GR_NQ */
   long doublings;              /* of a linearised step, frozen */
+  long terms;                  /* of its series: GR_DEGREE, or fewer where there are no derivatives */
   double *room;                /* gr_filter_room(doublings) */
   double *work;                /* forward: directions (GR_NY + GR_NY GR_NY) and blocks of lanes */
   long count;                  /* measurements that entered */

@@ -4,7 +4,11 @@
 
 #include <string.h>
 
+#ifdef GR_MOMENTS
+#include "gr_filter_moments.h"
+#else
 #include "gr_filter_linearized.h"
+#endif
 
 GR_API long gr_filter_work(long directions) { return directions + 1; }
 GR_API long gr_filter_lanes(void) { return 1; }
@@ -39,6 +43,10 @@ GR_FN void gr_filter_cell(gr_filter_task *k, long cell, const double *u) {
   for (i = 0; i < m; i++, u += 2 * GR_NU) {
     gr_carry(k, k->bounds[cell] + length * ((double)i / m), h, k->s, u, after);
     memcpy(k->s, after, sizeof after);
+    if (k->along) {
+      memcpy(k->along, after, sizeof after);
+      k->along += GR_NS;
+    }
   }
 }
 

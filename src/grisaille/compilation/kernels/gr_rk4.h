@@ -264,6 +264,18 @@ GR_COLD long gr_rk4_sensitivity_inside(const gr_rk4_span *a, double share, const
   return gr_rk4_sensitivity(a->r, t, x, z, u, s, weight);
 }
 
+#if GR_HAS_Z
+/* inside a step, z solved for: the line between its ends is too far from it */
+GR_COLD long gr_rk4_solved(void *run, double share, double *x, double *z, double *u) {
+  const gr_rk4_span *a = (const gr_rk4_span *)run;
+  const gr_task *k = a->r->k;
+  double f[GR_LEN(GR_N)];
+  const gr_anchor from = {k->t, k->x, k->z, a->r->segment};
+  gr_rk4_roughly(run, share, x, z, u);
+  return gr_rk4_evaluate(a->r, &from, k->t + share * a->h, x, z, u, f);
+}
+#endif
+
 GR_COLD const double *gr_rk4_tangent_rate(void *run, double share, long slot) {
   const gr_rk4_span *a = (const gr_rk4_span *)run;
   gr_rk4_run *r = a->r;
@@ -279,7 +291,11 @@ GR_COLD const double *gr_rk4_tangent_rate(void *run, double share, long slot) {
 GR_COLD long gr_rk4_follow_pieces(gr_rk4_run *r, double end, const double *x, const double *z, const double *f) {
   gr_task *k = r->k;
   gr_rk4_span a = {r, end - k->t, x, z, f};
+#if GR_HAS_Z
+  const gr_span s = {k, &a, a.h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk4_roughly, 0, gr_rk4_solved};
+#else
   const gr_span s = {k, &a, a.h, GR_BENDS, GR_ALL_BENDS, gr_rate_bends, gr_rk4_roughly, 0, 0};
+#endif
   gr_tangent tangent = {gr_rk4_tangent_rate, k->sx, GR_NX, GR_NX, 0};
   const long all = GR_NX * k->ns;
   const double node[4] = {GR_TANGENT_ASIDE, 0.5, 0.5, 1.0 - GR_TANGENT_ASIDE}, way[4] = {0.0, 0.5, 0.5, 1.0};
@@ -288,6 +304,9 @@ GR_COLD long gr_rk4_follow_pieces(gr_rk4_run *r, double end, const double *x, co
   bends.n = 0;
   const long jumps = gr_lists_bends(&s, 1.0, &bends) && gr_tangent_upto(&s, &tangent, &bends) < 1.0;
   if (!jumps && !gr_tangent_bends_at(&s, &tangent, 0.0) && !gr_tangent_bends_at(&s, &tangent, 1.0)) return GR_DONE;
+#if GR_HAS_Z
+  for (long j = 0; j < bends.n; j++) bends.at[j] = gr_bend_refined(&s, bends.of[j], bends.at[j]);
+#endif
   double from = 0.0;
   for (long j = 0; j <= bends.n; j++) {
     const double to = j < bends.n ? bends.at[j] : 1.0, part = (to - from) * a.h;

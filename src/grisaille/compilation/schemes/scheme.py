@@ -25,8 +25,6 @@ class Scheme:
     """Whether its steps are under error control; those of others are fixed."""
     has_adjoint: bool = False
     """Whether gradients can be taken backwards through its steps (gr_adjoint.h)."""
-    is_interpreted: bool = False
-    """Whether it also runs without a compiler."""
     tableaux: tuple[Tableau, ...] = ()
     """Of explicit Runge–Kutta pairs, see ``explicit_scheme``."""
     frozen: Scheme | None = None
@@ -68,7 +66,7 @@ def explicit_scheme(name: str, *tableaux: Tableau, title: str = "") -> Scheme:
             f"higher order."
         )
     return Scheme(
-        name, "gr_explicit", is_implicit=False, is_adaptive=True, is_interpreted=True, tableaux=tableaux,
+        name, "gr_explicit", is_implicit=False, is_adaptive=True, tableaux=tableaux,
         tolerance_share=EXPLICIT_SHARE, title=title,
     )  # fmt: skip
 

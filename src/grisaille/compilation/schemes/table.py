@@ -15,17 +15,15 @@ from grisaille.compilation.schemes.scheme import Scheme, explicit_scheme
 from grisaille.errors import CompilationError
 
 FROZEN_EXPLICIT = Scheme(
-    "frozen-explicit", "gr_rk4", is_implicit=False, is_adaptive=False, has_adjoint=True, is_interpreted=True,
+    "frozen-explicit", "gr_rk4", is_implicit=False, is_adaptive=False, has_adjoint=True,
     is_quick_to_build=True, title="frozen explicit",
 )  # fmt: skip
 FROZEN_IMPLICIT = Scheme(
-    "frozen-implicit", "gr_implicit", is_implicit=True, is_adaptive=False, has_adjoint=True, is_interpreted=True,
+    "frozen-implicit", "gr_implicit", is_implicit=True, is_adaptive=False, has_adjoint=True,
     title="frozen implicit",
 )  # fmt: skip
 EXPLICIT = replace(explicit_scheme("explicit", FIVE, EIGHT), frozen=FROZEN_EXPLICIT)
-IMPLICIT = Scheme(
-    "implicit", "gr_implicit", is_implicit=True, is_adaptive=True, is_interpreted=True, frozen=FROZEN_IMPLICIT
-)
+IMPLICIT = Scheme("implicit", "gr_implicit", is_implicit=True, is_adaptive=True, frozen=FROZEN_IMPLICIT)
 
 Among: TypeAlias = tuple[Scheme, ...]
 """One scheme; or two, of which the first is taken unless a problem is stiff."""

@@ -10,8 +10,8 @@ Rows beyond ``m`` serve the continuous extension only. With w = the weights of r
 
     x(t + s h) = x + h s (w·k + (1−s)(k_0 − w·k + s(2 w·k − k_0 − k_m + (1−s)(d_0·k + s(d_1·k + (1−s)(d_2·k + …))))))
 
-which without ``d`` is the cubic through both ends. The compiled integrator (gr_explicit.h) is given these numbers as
-text (``tableau_source``), the interpreted one as they are.
+which without ``d`` is the cubic through both ends. The integrator (gr_explicit.h) is given these numbers as text
+(``tableau_source``).
 """
 
 from __future__ import annotations

@@ -64,14 +64,3 @@ def duration(seconds: float) -> str:
     if seconds >= 90:
         return f"{seconds / 60:.2g} min"
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1g} s"
-
-
-def interpreted(compiled: bool | None, name: str) -> tuple[list[str], list[str]]:
-    """What it costs that nothing is compiled, and how that is changed."""
-    from grisaille.compilation.compiler import find_compiler, is_switched_off
-
-    if compiled is False:
-        return ["interpreted steps"], [f"compiled ones, gr.{name}(compiled=True)"]
-    if is_switched_off() or find_compiler() is None:
-        return ["interpreted steps"], ["compiled ones: install a C compiler, or pip install ziglang"]
-    return [], []

@@ -193,7 +193,10 @@ def _method(target: Path, saved: Mapping[str, Any], known: Mapping[str, type[Est
             f"{str(target)!r} was made by the estimator {saved['class']}, which is not known here: import the module "
             f"that defines it first. Known are {', '.join(known)}."
         )
-    return found(**saved["options"])
+    options = dict(saved["options"])
+    if options.get("compiled") is False:  # of files that were made when models could be interpreted
+        options["compiled"] = None
+    return found(**options)
 
 
 def _unknowns(saved: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]) -> tuple[Unknown, ...]:

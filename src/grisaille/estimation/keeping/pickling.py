@@ -43,4 +43,6 @@ def unpacked(
     """A fit of its content."""
     from grisaille.estimation.keeping.loading import rebuilt
 
+    if method.__dict__.get("compiled") is False:  # pickled when models could be interpreted
+        object.__setattr__(method, "compiled", None)
     return cls.of(rebuilt(model, experiments, method, record, arrays, predictions))

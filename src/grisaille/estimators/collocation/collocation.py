@@ -77,7 +77,7 @@ class Collocation(Estimator):
     transcription : ``"spline"``; ``"direct"`` collocation at Radau points for differential-algebraic models and
         undisturbed equations; ``"auto"`` takes splines where they apply
     tolerance, max_iterations : when to stop
-    compiled : as in ``gr.simulate``; for the simulation that starts unmeasured states
+    compiled : as in ``gr.simulate``
 
     Examples
     --------
@@ -178,7 +178,7 @@ class Collocation(Estimator):
     def _spline_options(self) -> SplineOptions:
         own = "observations" if isinstance(self.knots, str) or self.criterion == "laplace" else "inputs"
         kinks = own if self.kinks == "auto" else self.kinks
-        return SplineOptions(self.order, self.knots, kinks, self.quadrature, self.trajectories, self.compiled)
+        return SplineOptions(self.order, self.knots, kinks, self.quadrature, self.trajectories)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
         """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""
@@ -256,7 +256,7 @@ class Collocation(Estimator):
         """Compare the marginal likelihood with that of a filter."""
         if self.criterion != "laplace" or not estimate.is_likelihood or estimate.explained_exactly:
             return Reviewed(self, estimate)
-        return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate, self.compiled)))
+        return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate)))
 
     @property
     def states(self) -> TrajectoryStates:
@@ -273,7 +273,7 @@ class Collocation(Estimator):
     @property
     def validator(self) -> Estimator:
         """Trajectories that follow the data are no test of them: a simulation is."""
-        return OutputError(compiled=self.compiled)
+        return OutputError()
 
 
 def _as_plain(value: Any) -> Any:

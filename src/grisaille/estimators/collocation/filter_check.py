@@ -24,13 +24,13 @@ from grisaille.filtering.values.steps import choose_steps_by_values
 FIRST, OTHER = "Laplace's method", "the unscented filter"
 
 
-def check_laplace(problem: Problem, estimate: Estimate, compiled: bool | None) -> ApproximationCheck | None:
+def check_laplace(problem: Problem, estimate: Estimate) -> ApproximationCheck | None:
     """Compare the marginal likelihood with that of a filter; None where both are exact, or nothing has converged."""
     flat = problem.cases[0].trial.flat
     if not estimate.converged or not flat.disturbances or have_laws(flat, problem.outputs):
         return None
     try:
-        runners = [_prepared(case, estimate.theta, compiled) for case in problem.cases]
+        runners = [_prepared(case, estimate.theta) for case in problem.cases]
         if not any(runner.filter is not None and runner.filter.model.nonlinear for runner in runners):
             return None
         pairs = zip(problem.cases, runners, strict=True)
@@ -45,11 +45,11 @@ def check_laplace(problem: Problem, estimate: Estimate, compiled: bool | None) -
     return compare_slopes(at, [*parts, prior_part(problem)], FIRST, OTHER)
 
 
-def _prepared(case: Case, theta: np.ndarray, compiled: bool | None) -> ValueRunner:
+def _prepared(case: Case, theta: np.ndarray) -> ValueRunner:
     """The filter of one experiment whose start is known, as it is for trajectories."""
     nx = case.trial.structure.system.nx
     known = tuple((0.0,) * nx for _ in range(nx))
-    runner = ValueRunner(case.trial, FilterOptions("unscented", initial_covariance=known, compiled=compiled))
+    runner = ValueRunner(case.trial, FilterOptions("unscented", initial_covariance=known))
     runner.prepare(case.own(theta))
     return runner
 

@@ -68,13 +68,11 @@ def build_spline_program(
     """The program of a record at the values of a guess, and its starting trajectories."""
     mesh = place_knots(record, options)
     program = SplineProgram(record, Knots.on(mesh, options.quadrature), formulas)
-    beta = starting_coefficients(
-        record, mesh, given.q, lambda: _simulated(record, given, options.compiled), options.trajectories
-    )
+    beta = starting_coefficients(record, mesh, given.q, lambda: _simulated(record, given), options.trajectories)
     return program.frozen(beta), beta
 
 
-def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarray:
+def _simulated(record: Record, given: Given) -> np.ndarray:
     """States (times, nx) without disturbances; constant where the simulation fails."""
     system, flat, trial = record.structure.system, record.structure.model, record.trial
     names = record.stochastic.names[: record.stochastic.nx]
@@ -86,7 +84,7 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
     try:
         found = simulate(
             unchecked(trial.model), record.times, inputs=trial.inputs, hold=trial.hold, parameters=parameters,
-            start={**{n: known[n] for n in flat.discretes}, **trial.demands, **start}, compiled=compiled,
+            start={**{n: known[n] for n in flat.discretes}, **trial.demands, **start},
         )  # fmt: skip
     except GrisailleError:
         return constant

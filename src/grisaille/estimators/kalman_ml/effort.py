@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.estimation.abilities.effort import Effort
-from grisaille.estimation.effort.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.effort.cost import Cost, usual_cost
 from grisaille.estimation.effort.requirements import bytes_of_filters
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
@@ -47,7 +47,8 @@ class FilterEffort(Effort):
         """Hessians by differences of gradients, twice, take most evaluations; steps make each of them long."""
         steps = [s for c in problem.begun.cases if (s := steps_of(c.discretisation)).counts]
         counts = np.concatenate([s.counts for s in steps]) if steps else np.ones(1)
-        causes, faster = interpreted(self.method.compiled, "KalmanML") if steps else ([], [])
+        causes: list[str] = []
+        faster: list[str] = []
         if counts.mean() > OFTEN:
             causes.append(f"{counts.mean():.2g} steps between samples on average, {counts.max()} at most")
         states = max(c.trial.structure.system.nx for c in problem.cases)

@@ -253,8 +253,7 @@ class KalmanML(Estimator):
             filter=self.filter if isinstance(self.filter, str) else "auto", own=self.own_filter,
             propagation=self.propagation, substeps=self.substeps,
             initial_covariance=self.initial_covariance, condition=self.first_observation == "condition",
-            robust=choices.signed_threshold(self.robust), compiled=self.compiled, sigma=SigmaPoints(*self.sigma),
-            solver=self.solver,
+            robust=choices.signed_threshold(self.robust), sigma=SigmaPoints(*self.sigma), solver=self.solver,
         )  # fmt: skip
 
     def level_guesses(

@@ -1,8 +1,8 @@
 """Derivatives of residuals by differences, where a trajectory crosses a switch at which its equations jump.
 
-Compiled runs hold relations between events, and their derivatives are exact. Elsewhere the derivatives of the pieces
-lack the share of the jump: in interpreted runs, with ``a == b`` and ``a != b``, with more relations than are held
-(``structure/events.py``), and with events whose instants depend on more implicit unknowns than are written out.
+Runs hold relations between events, and their derivatives are exact. Elsewhere the derivatives of the pieces lack the
+share of the jump: with ``a == b`` and ``a != b``, with more relations than are held (``structure/events.py``), and with
+events whose instants depend on more implicit unknowns than are written out.
 Differences over a third of a standard error contain it: the residuals are continuous in the unknowns, and curvature
 over so short a way is below the noise. Whether they are needed is found by comparing both at the estimate.
 """

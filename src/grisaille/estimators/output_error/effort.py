@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.estimation.abilities.effort import Effort
-from grisaille.estimation.effort.cost import MANY, Cost, interpreted, usual_cost
+from grisaille.estimation.effort.cost import MANY, Cost, usual_cost
 from grisaille.estimation.problem import Problem
 from grisaille.simulation.discretisation import Steps
 
@@ -28,7 +28,8 @@ class SimulationEffort(Effort):
     def cost(self, problem: Problem) -> Cost:
         n, steps = len(problem.unknowns), [c.discretisation for c in problem.begun.cases]
         is_implicit = any(isinstance(s, Steps) and s.scheme.is_implicit for s in steps)
-        causes, faster = interpreted(self.method.compiled, "OutputError")
+        causes: list[str] = []
+        faster: list[str] = []
         spans = zip(problem.begun.cases, steps, strict=True)
         equal = [np.ptp(c.trial.times) / s.step for c, s in spans if isinstance(s, Steps) and s.step]
         samples = sum(len(c.trial.times) for c in problem.cases)

@@ -106,7 +106,7 @@ class MultipleShooting:
             parameters = tuple(e for e in trial.moves.entries if e[0] != "start")
             moves = Movement((*parameters, *(("start", n) for n in self.states))) if piece else trial.moves
             part = trial.part(int(a), int(b), moves, demands={} if piece else trial.demands)
-            made = Runner(part, (*case.outputs, *self.states), rtol=runner.rtol, compiled=runner.compiled)
+            made = Runner(part, (*case.outputs, *self.states), rtol=runner.rtol)
             nodes = slice(self.size, self.size + len(self.states)) if piece else None
             self.size += len(self.states) if piece else 0
             self.pieces.append(Piece(len(self.pieces), k, made, int(a), int(b), nodes))

@@ -140,8 +140,7 @@ class OutputError(Estimator):
             for trial, _ in question.trials:
                 refuse_events(trial, "shooting='multiple', whose pieces begin with unknown discrete variables,")
         cases = [
-            build_case(e, *trial, noise, self.rtol, self.compiled)
-            for e, trial in zip(question.data, question.trials, strict=True)
+            build_case(e, *trial, noise, self.rtol) for e, trial in zip(question.data, question.trials, strict=True)
         ]
         problem = Problem(question.unknowns, cases, noise)
         if question.guess is not None and self.shooting == "multiple":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grisaille.estimation.abilities.effort import Effort
-from grisaille.estimation.effort.cost import Cost, interpreted, usual_cost
+from grisaille.estimation.effort.cost import Cost, usual_cost
 from grisaille.estimation.problem import Problem
 from grisaille.estimators.simulated_pem.ensemble_size import FIRST
 
@@ -25,8 +25,8 @@ class EnsembleEffort(Effort):
 
     def cost(self, problem: Problem) -> Cost:
         """Gauss–Newton takes a dozen ensembles, and as many for the errors."""
-        causes, faster = interpreted(self.method.compiled, "SimulatedPEM")
-        causes.append(f"{FIRST if self.method.realizations == 'auto' else self.method.realizations} realizations")
+        causes = [f"{FIRST if self.method.realizations == 'auto' else self.method.realizations} realizations"]
+        faster: list[str] = []
         if self.method.realizations != "auto" and self.method.realizations > FEW:
             faster.append(f"fewer realizations for a first look, gr.SimulatedPEM(realizations={FEW})")
         usual = {"grid": self.method.points, "gauss-newton": 25}.get(self.method.search, 25 * len(problem.unknowns))

@@ -193,7 +193,7 @@ class SimulatedPEM(Estimator):
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
             count, self.seed, antithetic=self.antithetic, between=self.between, step=self.step, rtol=self.rtol,
-            enough_across_jumps=ENOUGH_ACROSS_JUMPS, compiled=self.compiled, threads=self.threads, device=self.device,
+            enough_across_jumps=ENOUGH_ACROSS_JUMPS, threads=self.threads, device=self.device,
         )  # fmt: skip
         matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
         return pose_mean_problem(question, options, matching)
@@ -207,7 +207,7 @@ class SimulatedPEM(Estimator):
         return {
             "realizations": ensemble.realizations, "seed": self.seed, "reduce": "mean",
             "antithetic": self.antithetic, "between": self.between, "step": self.step, "rtol": self.rtol,
-            "parameters": scales, "compiled": self.compiled, "device": self.device,
+            "parameters": scales, "device": self.device,
         }  # fmt: skip
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:

@@ -113,7 +113,7 @@ class Clock:
         return float(length.total_seconds()) / self.seconds
 
     def changed_back(self, times: np.ndarray) -> str:
-        """What to do about local times that repeat, or go back by an hour or less: the clock was put back."""
+        """Return the remedy for local times that repeat or go back by an hour or less: the clock was put back."""
         if self.origin is None or self.origin.tz is not None:
             return ""
         steps = np.diff(times) * self.seconds
@@ -177,7 +177,7 @@ class Clock:
 
     @property
     def label(self) -> str:
-        """What stands at an axis: ``time [h]``, or ``time, Europe/Berlin`` where dates stand there."""
+        """Return the label of a time axis: ``time [h]``, or ``time, Europe/Berlin`` for dates."""
         if self.origin is None:
             return f"time [{self.unit}]" if self.unit else "time"
         return f"time, {self.zone}" if self.zone else "time"

@@ -22,7 +22,7 @@ DATE = "date"
 
 
 def clock_of(record: Record) -> Clock | None:
-    """None for static experiments, whose rows are numbered."""
+    """Return the clock of an experiment; None for static experiments, whose rows are numbered."""
     return None if record.is_static else record.clock
 
 

@@ -174,7 +174,7 @@ def refuse_mixed_units(records: Sequence[Record]) -> None:
 
 
 def time_remarks(record: Record, flat: FlatModel) -> list[str]:
-    """What to say about a record whose times are in another unit than the model has in mind; one sentence."""
+    """Return a sentence about a record whose times are in another unit than those of the model, if they are."""
     found = misfits(flat, record.clock.unit) if _says_its_unit(record) else ()
     if not found:
         return []

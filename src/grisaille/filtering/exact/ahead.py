@@ -12,7 +12,8 @@ from grisaille.disturbance.duals import Floats, times, transpose
 from grisaille.errors import EstimationError
 from grisaille.filtering.diffuse import DiffusePass, Known, combined
 from grisaille.filtering.filter import FilterPoint, Weighing
-from grisaille.filtering.kalman import DiscreteModel, Likelihood, Sums, Totals, finish, run_filter, update
+from grisaille.filtering.kalman import DiscreteModel, Likelihood, Sums, finish
+from grisaille.filtering.native import add_up_given, filter_moments
 
 CHUNK = 256
 """Predictions that are carried together."""
@@ -61,25 +62,7 @@ def diffuse_ahead(model: DiscreteModel, origins: np.ndarray) -> Known:
 
 def linear_sums(model: DiscreteModel, origins: np.ndarray, robust: float = np.inf, condition: bool = False) -> Sums:
     """The criterion of a linear model, with derivatives."""
-    total = Totals(model.ns, 1, model.y.shape, robust)
-    m, P = moments_ahead(model, origins)
-    waiting = condition
-    for sample, y in enumerate(model.y):
-        seen = np.flatnonzero(np.isfinite(y))
-        if not len(seen):
-            continue
-        H = model.H[model.H_of[sample]][:, seen]
-        R = model.R[model.R_of[sample]][:, seen[:, None], seen]
-        e = -times(H, m[sample][:, :, None])
-        e[:, :, 0] -= model.d[sample][:, seen]
-        e[0, :, 0] += y[seen]
-        found = update(m[sample][:, :, None], P[sample], e, H, R)
-        if found is None:
-            total.failed = sample
-            break
-        total.add(sample, seen, found, counted=not waiting)
-        waiting = False
-    return total.sums()
+    return add_up_given(model, *moments_ahead(model, origins), robust=robust, condition=condition)
 
 
 def moments_ahead(model: DiscreteModel, origins: np.ndarray) -> tuple[Floats, Floats]:
@@ -87,14 +70,12 @@ def moments_ahead(model: DiscreteModel, origins: np.ndarray) -> tuple[Floats, Fl
     at = np.flatnonzero(model.sample_at >= 0)
     N = len(at)
     if (origins < 0).all():
-        blind: list[tuple[Floats, Floats]] = []
-        run_filter(replace(model, y=np.full_like(model.y, np.nan)), moments=blind)
-        return np.stack([blind[k][0][:, :, 0] for k in at]), np.stack([blind[k][1] for k in at])
-    kept: list[tuple[Floats, Floats]] = []
-    failed = run_filter(model, moments=kept).failed
-    if failed >= 0:
-        raise EstimationError(f"The filter fails at sample {failed}.")
-    filtered = [kept[k] for k in at]
+        _, x, V = filter_moments(replace(model, y=np.full_like(model.y, np.nan)))
+        return x[at, 1], V[at, 1]
+    sums, x, V = filter_moments(model)
+    if sums.failed >= 0:
+        raise EstimationError(f"The filter fails at sample {sums.failed}.")
+    x_filt, V_filt = x[at, 1], V[at, 1]
     m, P = np.empty((N, *model.x0.shape)), np.empty((N, *model.P0.shape))
     m[0], P[0] = model.x0, model.P0
     blindly = int((origins < 0).sum())
@@ -103,8 +84,7 @@ def moments_ahead(model: DiscreteModel, origins: np.ndarray) -> tuple[Floats, Fl
     for first in range(blindly, N, CHUNK):
         targets = np.arange(first, min(first + CHUNK, N))
         reached = origins[targets]
-        x = np.stack([filtered[j][0][:, :, 0] for j in reached])[..., None]
-        V = np.stack([filtered[j][1] for j in reached])
+        x, V = x_filt[reached][..., None], V_filt[reached]
         while (on := np.flatnonzero(reached < targets)).size:
             x[on], V[on] = _over_intervals(model, at, reached[on], x[on], V[on])
             reached = np.minimum(reached + 1, targets)

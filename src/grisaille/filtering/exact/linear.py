@@ -14,8 +14,8 @@ from grisaille.filtering.diffuse import DiffusePass
 from grisaille.filtering.exact.ahead import AheadOfLinear, moments_ahead
 from grisaille.filtering.exact.matrices import Matrices
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates, Weighing
-from grisaille.filtering.kalman import DiscreteModel, Likelihood, States, Sums, centred, finish, run_filter
-from grisaille.filtering.native import add_up
+from grisaille.filtering.kalman import DiscreteModel, Likelihood, centred, finish
+from grisaille.filtering.native import add_up, filter_states
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.steps import Exact, FilterDiscretisation
 from grisaille.trial.discretisation import Discretisation
@@ -29,10 +29,10 @@ class LinearFilter(Matrices, Filter):
 
     def __init__(
         self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample",
-        compiled: bool | None = None, weighing: Weighing | None = None,
+        weighing: Weighing | None = None,
     ) -> None:  # fmt: skip
         Filter.__init__(self, model, record)
-        Matrices.__init__(self, model, record, initial_covariance, compiled)
+        Matrices.__init__(self, model, record, initial_covariance)
         self.weighing = weighing or Weighing()
 
     @property
@@ -46,9 +46,9 @@ class LinearFilter(Matrices, Filter):
 
     def log_likelihood(self, at: FilterPoint) -> Likelihood:
         matrices, w = self._at(at), self.weighing
-        sums = add_up(matrices, robust=w.robust, condition=w.condition, compiled=self.compiled)
+        sums = add_up(matrices, robust=w.robust, condition=w.condition)
         if matrices.X0.shape[1] and sums.failed < 0:
-            sums = add_up(centred(matrices, sums), compiled=self.compiled)
+            sums = add_up(centred(matrices, sums))
         return finish(sums)
 
     def states(self, at: FilterPoint) -> FilterStates | Likelihood:
@@ -60,9 +60,9 @@ class LinearFilter(Matrices, Filter):
             return FilterStates(
                 f.x[here], f.P[here], s.x[here], s.P[here], open_filtered=f.D[here], open_smoothed=s.D[here]
             )
-        found = _filtered(matrices)
-        if isinstance(found, Sums):
-            return finish(found)
+        sums, found = filter_states(matrices)
+        if sums.failed >= 0:
+            return finish(sums)
         x, P = smooth(matrices, found)
         return FilterStates(found.x_filt[here], found.P_filt[here], x[here], P[here])
 
@@ -91,10 +91,3 @@ class LinearFilter(Matrices, Filter):
 
     def _at(self, at: FilterPoint) -> DiscreteModel:
         return self.discretise(at.q, at.dq, at.start.x)
-
-
-def _filtered(matrices: DiscreteModel) -> States | Sums:
-    """States at every cell boundary; the sums where the filter fails."""
-    kept: list[States] = []
-    sums = run_filter(matrices, states=kept)
-    return sums if sums.failed >= 0 else kept[0]

@@ -22,13 +22,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.exact.formulas import Formula
-from grisaille.filtering.exact.transition_native import (
-    both,
-    many,
-    noise_covariance,
-    state_transition,
-    varying_transitions,
-)
+from grisaille.filtering.exact.transition import both, many, noise_covariance, state_transition, varying_transitions
 from grisaille.filtering.exact.varying import LONGEST, MOST_PIECES, cut_cells, most_pieces, rough_cells, with_forcing
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.start import start_covariance, start_mean
@@ -43,13 +37,7 @@ INTERVAL = 1500
 class Matrices:
     """Discretises one model on one record again and again, at different values of q."""
 
-    def __init__(
-        self,
-        model: StochasticModel,
-        record: Record,
-        initial_covariance: Any = "first-sample",
-        compiled: bool | None = None,
-    ) -> None:
+    def __init__(self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample") -> None:
         if model.nonlinear:
             jumps = [j for j in model.jumps if j.place == model.nonlinear]
             what = f" (it jumps with {jumps[0].text})" if jumps else ""
@@ -57,7 +45,7 @@ class Matrices:
                 f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not{what}: use "
                 f"filter='{'unscented' if model.jumps else 'extended'}'."
             )
-        self.model, self.record, self.initial_covariance, self.compiled = model, record, initial_covariance, compiled
+        self.model, self.record, self.initial_covariance = model, record, initial_covariance
         self.A, self.b, self.W, self.H, self.d, self.R, self.C = model.kept("matrices", lambda: _formulas(model))
         self._cells: Cells | None = None
         self._pieces: NDArray[np.int64] = np.ones(0, dtype=np.int64)
@@ -191,9 +179,9 @@ class Matrices:
         for g, (k, h) in enumerate(groups):
             mine, drift = members[g], A[k % len(A), 0]
             if still:
-                F[g], Psi, Q[g] = both(drift, h, forcing.degree, W[0], self.compiled)
+                F[g], Psi, Q[g] = both(drift, h, forcing.degree, W[0])
             else:
-                F[g], Psi = state_transition(drift, h, forcing.degree, self.compiled)
+                F[g], Psi = state_transition(drift, h, forcing.degree)
                 Q[mine] = self._noise_of_cells(cells, drift, h, W, mine)
             forced = forcing.carried(Psi, mine)
             if len(groups) == 1:
@@ -209,7 +197,7 @@ class Matrices:
         n, every = self.model.n, np.arange(len(cells.lengths))
         self._require(2 * len(every), len(every), 1 + len(dq))
         b = self.b.on_cells(cells, self.b.degree(cells), q, dq) if b is None else b
-        F, Q = varying_transitions(*with_forcing(A, b, W), cells.lengths, self.compiled)
+        F, Q = varying_transitions(*with_forcing(A, b, W), cells.lengths)
         return F[..., :n, :n], every, F[..., :n, n], Q[..., :n, :n], every
 
     def _many_transitions(
@@ -223,7 +211,7 @@ class Matrices:
         F, Q, c = np.empty((G, nd, n, n)), np.empty((G, nd, n, n)), np.empty((K, nd, n))
         for first in range(0, G, MANY):
             own = slice(first, first + MANY)
-            F[own], Psi, Q[own] = many(A, lengths[own], forcing.degree, W, self.compiled)
+            F[own], Psi, Q[own] = many(A, lengths[own], forcing.degree, W)
             mine = np.concatenate(members[own])
             c[mine] = forcing.carried_each(Psi[of[mine] - first], mine)
         return F, of, c, Q, of
@@ -234,7 +222,7 @@ class Matrices:
         if self.W.depends_on_time:
             keys = np.column_stack([keys, cells.bounds[mine]])
         _, at, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        return np.asarray(noise_covariance(A, h, W[mine[at]], self.compiled)[of.ravel()])
+        return np.asarray(noise_covariance(A, h, W[mine[at]])[of.ravel()])
 
     def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any, list[Any]]:
         """Cells that share A and length: (a cell, its length) of each group, the group of each cell, and members."""

@@ -13,75 +13,79 @@ over 2⁻ˢ of the interval,
     Ψ_j = Σ_m (Ahη)^m η^{j+1} j!/(m+j+1)!,  η = 2⁻ˢ        M_j[W] likewise with X ↦ AhX + XAᵀh in place of Ah,
 
 and then s doublings, (s+η)^j expanded by the binomial theorem; nothing is inverted, so a singular A is no special case.
-Compare ``disturbance.discretization``, whose method this extends. All matrices are duals (``duals``).
+Compare ``disturbance.discretization``, whose method this extends. Where coefficients vary inside a cell (``varying``)
+both are power series in s,
+
+    (m + 1) Φ_{m+1} = h Σ_j A_j Φ_{m−j}        (m + 1) Q_{m+1} = h (Σ_j A_j Q_{m−j} + transpose + W_m)
+
+All matrices are duals (``duals``). The sums run in compiled C (``transition.c``), which depends on no model.
 """
 
 from __future__ import annotations
 
-from math import comb
+import ctypes
+from functools import lru_cache
+from importlib import resources
+from typing import Any
 
 import numpy as np
 
-from grisaille.disturbance.discretization import DEGREE, doublings
-from grisaille.disturbance.duals import Floats, times, transpose
+from grisaille.compilation.library import build_library
+from grisaille.disturbance.discretization import DEGREE, balanced_norm, doublings
+from grisaille.disturbance.duals import Floats
+from grisaille.filtering.native import build_key
 
-NEGLIGIBLE = 1e-18
-"""Part of an entry that is left out of a series."""
-FEWEST = 8
-"""Terms of a series that are always taken, so that entries that cancel by chance do not end it."""
+FEWEST_TERMS = 40
+"""Of a series of coefficients that vary, beside two for each state, at most."""
 
 
 def state_transition(A: Floats, h: float, degree: int) -> tuple[Floats, Floats]:
-    """Φ, (1 + ns, n, n), and h Ψ_j for j = 0 … degree, (degree + 1, 1 + ns, n, n)."""
-    n = A.shape[-1]
-    s = doublings(A[0], h)
-    eta = 2.0**-s
-    Ah = A * (h * eta)  # scaled before it is raised to powers: hundreds of terms of a long chain would overflow
-    identity = np.zeros_like(A)
-    identity[0] = np.eye(n)
-    E = np.zeros_like(A)
-    Psi = np.zeros((degree + 1, *A.shape))
-    power = identity
-    weights = _first_weights(eta, degree)
-    for m in range(DEGREE + 2 * n + 1):
-        Psi += weights[:, None, None, None] * power
-        weights *= (m + 1) / (m + 2 + np.arange(degree + 1))
-        power = times(Ah, power) / (m + 1)
-        E += power
-        if m > FEWEST and is_negligible(power, E):
-            break
-    for _ in range(s):
-        Psi = times((identity + E)[None], Psi) + _shifted(Psi, eta)
-        E = 2 * E + times(E, E)
-        eta *= 2
-    return identity + E, h * Psi
+    """Return Φ, (1 + ns, n, n), and h Ψ_j for j = 0 … degree, (degree + 1, 1 + ns, n, n)."""
+    entry = _entry(build_key())
+    return _transition(entry, np.ascontiguousarray(A), h, degree, doublings(A[0], h))
 
 
 def noise_covariance(A: Floats, h: float, W: Floats) -> Floats:
-    """Q, (…, 1 + ns, n, n), of intensities W, (…, degree + 1, 1 + ns, n, n)."""
-    n, degree = A.shape[-1], W.shape[-4] - 1
-    s = doublings(A[0], h)
-    eta = 2.0**-s
-    Ah = A * (h * eta)
-    # M[i, j] = M_i[W_j] for i ≤ j: what the binomial theorem needs of W_j
-    operated = np.broadcast_to(W[..., None, :, :, :, :], (*W.shape[:-4], degree + 1, *W.shape[-4:]))
-    M = np.zeros(operated.shape)
-    weights = _first_weights(eta, degree)
-    for m in range(DEGREE + 2 * n + 1):
-        added = weights[:, None, None, None, None] * operated
-        M = M + added
-        if m > FEWEST and is_negligible(added, M):
-            break
-        weights *= (m + 1) / (m + 2 + np.arange(degree + 1))
-        moved = times(Ah, operated)
-        operated = (moved + transpose(moved)) / (m + 1)
-    F = state_transition(A, h * eta, 0)[0]
-    for _ in range(s):
-        M = times(times(F, M), transpose(F)) + np.moveaxis(_shifted(np.moveaxis(M, -5, 0), eta), 0, -5)
-        F = times(F, F)
-        eta *= 2
-    Q = h * np.sum([M[..., j, j, :, :, :] for j in range(degree + 1)], axis=0)
-    return np.asarray((Q + transpose(Q)) / 2)
+    """Return Q, (…, 1 + ns, n, n), of intensities W, (…, degree + 1, 1 + ns, n, n)."""
+    entry = _entry(build_key())
+    return _noise(entry, np.ascontiguousarray(A), h, W, doublings(A[0], h))
+
+
+def both(A: Floats, h: float, degree: int, W: Floats) -> tuple[Floats, Floats, Floats]:
+    """Φ, hΨ and Q of one interval; A is balanced once for both."""
+    entry = _entry(build_key())
+    A, s = np.ascontiguousarray(A), doublings(A[0], h)
+    return *_transition(entry, A, h, degree, s), _noise(entry, A, h, W, s)
+
+
+def many(A: Floats, h: Floats, degree: int, W: Floats) -> tuple[Floats, Floats, Floats]:
+    """Φ, hΨ and Q of many intervals with the same A and W: (G, …) each."""
+    entry = _entry(build_key())
+    A, W = np.ascontiguousarray(A), np.ascontiguousarray(W)
+    G, nd, n, noise = len(h), *A.shape[:2], len(W) - 1
+    F, Psi, Q = np.empty((G, *A.shape)), np.empty((G, degree + 1, *A.shape)), np.empty((G, *A.shape))
+    work = np.empty((2 + max(degree + 5, 3 * (noise + 1) ** 2 + 3)) * A.size)
+    size = np.array([G, n, nd, degree, DEGREE + 2 * n + 1, noise], dtype=np.int64)
+    with np.errstate(divide="ignore"):
+        s = np.maximum(np.ceil(np.log2(2 * balanced_norm(A[0]) * h)), 0.0).astype(np.int64)
+    places = (size, s, np.ascontiguousarray(h), A, W, F, Psi, Q, work)
+    entry[2](*(x.ctypes.data for x in places))
+    return F, Psi, Q
+
+
+def varying_transitions(A: Floats, W: Floats, h: Floats) -> tuple[Floats, Floats]:
+    """Return Φ and Q, (K, 1 + ns, n, n) each, of K pieces of lengths h.
+
+    A, W : (K, degree + 1, 1 + ns, n, n) coefficients of polynomials in s
+    """
+    entry = _entry(build_key())
+    K, degree, nd, n = len(A), A.shape[1] - 1, *A.shape[2:4]
+    F, Q = np.empty((K, nd, n, n)), np.empty((K, nd, n, n))
+    size = np.array([K, n, nd, degree, W.shape[1] - 1, FEWEST_TERMS + 2 * n], dtype=np.int64)
+    work = np.empty((2 * degree + 6) * nd * n * n)
+    places = (size, *(np.ascontiguousarray(x) for x in (h, A, W)), F, Q, work)
+    entry[3](*(x.ctypes.data for x in places))
+    return F, Q
 
 
 def polynomial_nodes(degree: int) -> tuple[Floats, Floats]:
@@ -92,25 +96,37 @@ def polynomial_nodes(degree: int) -> tuple[Floats, Floats]:
     return nodes, np.asarray(np.linalg.inv(np.vander(nodes, degree + 1, increasing=True)), dtype=np.float64)
 
 
-def _first_weights(eta: float, degree: int) -> Floats:
-    """η^{j+1} m! j!/(m+j+1)! for m = 0: the weight of (Ahη)^m/m!."""
-    j = np.arange(degree + 1)
-    return np.asarray(eta ** (j + 1.0) / (j + 1.0))
+def _transition(entry: Any, A: Floats, h: float, degree: int, s: int) -> tuple[Floats, Floats]:
+    F, Psi = np.empty(A.shape), np.empty((degree + 1, *A.shape))
+    work = np.empty((degree + 5) * A.size)
+    terms, nd, n = DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
+    entry[0](n, nd, degree, terms, s, h, A.ctypes.data, F.ctypes.data, Psi.ctypes.data, work.ctypes.data)
+    return F, Psi
 
 
-def _shifted(integrals: Floats, eta: float) -> Floats:
-    """Σ_i C(j, i) η^{j−i} integral_i: the second half of a doubled interval, whose s begins at η."""
-    out = np.zeros_like(integrals)
-    for j in range(len(integrals)):
-        for i in range(j + 1):
-            out[j] += comb(j, i) * eta ** (j - i) * integrals[i]
-    return out
+def _noise(entry: Any, A: Floats, h: float, W: Floats, s: int) -> Floats:
+    degree = W.shape[-4] - 1
+    many = np.ascontiguousarray(W).reshape(-1, *W.shape[-4:])
+    # over the first 2⁻ˢ of the interval, where nothing is left to double
+    over = _transition(entry, A, h * 2.0**-s, 0, 0)[0]
+    Q = np.empty((len(many), *A.shape))
+    work = np.empty((3 * (degree + 1) ** 2 + 3) * A.size)
+    terms, nd, n = DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
+    for given, found in zip(many, Q, strict=True):
+        F = over.copy()
+        places = (A.ctypes.data, given.ctypes.data, F.ctypes.data, found.ctypes.data, work.ctypes.data)
+        entry[1](n, nd, degree, terms, s, h, *places)
+    return Q.reshape(*W.shape[:-4], *A.shape)
 
 
-def is_negligible(term: Floats, total: Floats) -> bool:
-    """Whether no entry of a term adds anything to its sum.
-
-    Entries far from the diagonal begin late, each one after another that is nearer, so that a term without a new entry
-    is the last that has any.
-    """
-    return bool((np.abs(term) <= NEGLIGIBLE * np.abs(total)).all())
+@lru_cache(maxsize=4)
+def _entry(key: tuple[str | None, ...]) -> Any:
+    text = (resources.files("grisaille.filtering") / "transition.c").read_text(encoding="utf-8")
+    library = build_library(text, 0)
+    counts, pointer = [ctypes.c_long] * 5, ctypes.c_void_p
+    return (
+        library.function("gr_transition", *counts, ctypes.c_double, *[pointer] * 4),
+        library.function("gr_noise", *counts, ctypes.c_double, *[pointer] * 5),
+        library.function("gr_many", *[pointer] * 9),
+        library.function("gr_varying", *[pointer] * 7),
+    )

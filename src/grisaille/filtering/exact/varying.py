@@ -2,13 +2,10 @@
 
     dX = (A(s) X + b(s)) dt + dβ,   E dβ dβᵀ = W(s) dt,        s ∈ [0, 1] on a piece of length h
 
-A, b and W are polynomials on each piece, and Φ and Q power series in s,
-
-    (m + 1) Φ_{m+1} = h Σ_j A_j Φ_{m−j}        (m + 1) Q_{m+1} = h (Σ_j A_j Q_{m−j} + transpose + W_m)
-
-so that nothing is approximated but the formulas by polynomials. Cells are cut in halves until the last Chebyshev
-coefficients of these are below ``TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series
-converges within some twenty terms. A forcing b is a last column of A, whose state is one.
+A, b and W are polynomials on each piece, and Φ and Q power series in s (``transition``), so that nothing is
+approximated but the formulas by polynomials. Cells are cut in halves until the last Chebyshev coefficients of these are
+below ``TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series converges in some twenty terms.
+A forcing b is a last column of A, whose state is one.
 """
 
 from __future__ import annotations
@@ -18,9 +15,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.disturbance.duals import Floats, times, transpose
+from grisaille.disturbance.duals import Floats
 from grisaille.experiment.cells import Cells
-from grisaille.filtering.exact.transition import is_negligible
 
 TAIL = 1e-8
 """Largest last Chebyshev coefficient of a polynomial, relative to the formula: the next ones are a hundredth of it."""
@@ -32,35 +28,6 @@ MOST_PIECES = 64
 """Pieces of a record per cell, on average; more are too many, and the extended filter steps instead."""
 MOST_NUMBERS = 4_000_000
 """Coefficients of A on all pieces of a record; each direction of derivatives has as many."""
-FEWEST_TERMS = 40
-
-
-def varying_transitions(A: Floats, W: Floats, h: Floats) -> tuple[Floats, Floats]:
-    """Φ and Q, (K, 1 + ns, n, n) each, of K pieces of lengths h.
-
-    A, W : (K, degree + 1, 1 + ns, n, n) coefficients of polynomials in s
-    """
-    n, degree, by = A.shape[-1], A.shape[1] - 1, h[:, None, None, None]
-    F = np.zeros((len(A), *A.shape[2:]))
-    F[:, 0] = np.eye(n)
-    Q, still = np.zeros_like(F), 0
-    phi, cov = [F.copy()], [Q.copy()]
-    for m in range(most_terms(n)):
-        pairs = [(A[:, j], m - j) for j in range(min(m, degree) + 1)]
-        moved = np.sum([times(a, cov[k]) for a, k in pairs], axis=0)
-        cov.append((by / (m + 1)) * (moved + transpose(moved) + (W[:, m] if m < W.shape[1] else 0.0)))
-        phi.append((by / (m + 1)) * np.sum([times(a, phi[k]) for a, k in pairs], axis=0))
-        F, Q = F + phi[-1], Q + cov[-1]
-        is_still = m >= W.shape[1] and is_negligible(phi[-1], F) and is_negligible(cov[-1], Q)
-        still = still + 1 if is_still else 0
-        if still > degree:
-            break
-    return F, Q
-
-
-def most_terms(n: int) -> int:
-    """Terms of a series of n states at most."""
-    return FEWEST_TERMS + 2 * n
 
 
 def with_forcing(A: Floats, b: Floats, W: Floats) -> tuple[Floats, Floats]:

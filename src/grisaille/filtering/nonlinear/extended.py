@@ -35,11 +35,10 @@ class ExtendedFilter(Passes, Filter):
 
     def __init__(
         self, model: StochasticModel, record: Record, nominal: Floats, initial_covariance: Any = "first-sample",
-        substeps: int = 1, kind: FilterKind | None = None, compiled: bool | None = None,
-        weighing: Weighing | None = None,
+        substeps: int = 1, kind: FilterKind | None = None, weighing: Weighing | None = None,
     ) -> None:  # fmt: skip
         Filter.__init__(self, model, record)
-        Passes.__init__(self, model, record, nominal, initial_covariance, substeps, kind, compiled)
+        Passes.__init__(self, model, record, nominal, initial_covariance, substeps, kind)
         self.weighing = weighing or Weighing()
 
     @property
@@ -115,7 +114,7 @@ class ExtendedFilter(Passes, Filter):
 
     def passed(self, at: FilterPoint) -> list[PassedBump]:
         q, _, start = at.plain
-        return [bump for _, bump in passed_by(self, q, start.x, start.z)]
+        return [bump for _, bump in passed_by(StepPasses(self, q, start.x, start.z))]
 
     def innovation_covariances(self, at: FilterPoint) -> Floats:
         known, z = self.ahead.known(at, np.arange(len(self.record.times)) - 1)

@@ -6,6 +6,8 @@ miss. Passes are told apart by what they step with, so that whoever changes the 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from grisaille.cache import Cache
@@ -17,7 +19,13 @@ from grisaille.filtering.passes import Passes, sums_of
 from grisaille.filtering.roots import UnsolvedError
 
 KEPT = 2
-"""Passes whose moments are kept: the last one, and the one that it is compared with."""
+"""Passes whose moments are kept, however long the record is: the last one, and the one that it is compared with."""
+MORE = 2_000_000
+"""Numbers of moments that may be kept beside them."""
+MOST_KEPT = 8
+TERMS = 5
+"""Of the series of a linearised step, whose norm is an eighth at most: what is left out is 5e-9 of it, and less for
+each doubling of the steps, nothing that a decision about them could feel."""
 Key = tuple[object, ...]
 
 
@@ -30,7 +38,8 @@ class StepPasses:
         self._first = int(np.flatnonzero(filter.cells(q).sample_at >= 0)[1])
         self._values: Cache[float] = Cache(None)
         self._starts: Cache[Floats] = Cache(None)
-        self._passes: Cache[PassResult] = Cache(KEPT)
+        size = 2 * len(filter.cells(q).bounds) * filter.packing.size
+        self._passes: Cache[PassResult] = Cache(int(np.clip(MORE // size, KEPT, MOST_KEPT)))
 
     def value(self, filter: Passes | None = None) -> float:
         """Return log L; nothing where algebraic unknowns are not solved with these steps."""
@@ -78,13 +87,28 @@ class StepPasses:
         def make() -> PassResult:
             s = self.start(filter)
             with np.errstate(all="ignore"):
-                return filter.carry(filter.prepared(self.q), self.q, s, self.nothing, keep=True)
+                given = replace(filter.prepared(self.q).given, terms=TERMS)
+                return filter.carry(PreparedPass(given), self.q, s, self.nothing, keep=True)
 
         return self._passes.get(self._key(filter), make)
+
+    def ends_of_steps(self) -> tuple[Floats, Floats] | None:
+        """Return what is carried where each step begins and where it ends, (steps, size); None where nothing is."""
+        found, steps = self.plain(), self.filter.steps(self.q)
+        if found.failed >= 0 or found.kept is None:
+            return None
+        if found.along is None:
+            kept = self.carry(self.filter.prepared(self.q).given.step_by_step())
+            return kept[:-1, 1], kept[1:, 0]
+        begin = np.empty_like(found.along)
+        begin[1:] = found.along[:-1]
+        begin[np.cumsum(steps) - steps] = found.kept[:-1, 1]
+        return begin, found.along
 
     def carry(self, given: FilterPass) -> Floats:
         """Return what another pass carries at every bound, (K + 1, 2, size)."""
         with np.errstate(all="ignore"):
+            given = replace(given, terms=TERMS)
             found = self.filter.carry(PreparedPass(given), self.q, self.start(), self.nothing, keep=True)
         assert found.kept is not None
         return found.kept

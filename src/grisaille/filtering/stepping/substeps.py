@@ -84,7 +84,7 @@ def _meet_bumps(passes: StepPasses, value: float, change: float, values: str) ->
     filter = passes.filter
     for _ in range(LOOKS):
         before = filter.substeps, filter.finer
-        if not cut_to_meet(filter, passes.q, passes.x0, passes.z0, CUT):
+        if not cut_to_meet(passes, CUT):
             break
         if abs(passes.value() - value) < tolerance(filter, value):
             filter.substeps, filter.finer = before

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.filtering.filter import Filter
-from grisaille.filtering.formulation import FilterKind
+from grisaille.filtering.formulation import FilterKind, formulate
 from grisaille.filtering.methods import make_nonlinear
 from grisaille.filtering.nonlinear.extended import ExtendedFilter
 from grisaille.filtering.runner import FilterRunner
@@ -21,7 +20,7 @@ from grisaille.filtering.start import variances_by_name
 from grisaille.filtering.values.sigma_points import MOST_STATES, SigmaPointValues
 from grisaille.trial import Point
 
-MOST_INTERPRETED = 8
+MOST_WRITTEN_OUT = 8
 """States of an unscented filter whose sigma points are written out, which takes a compiler long."""
 
 
@@ -35,13 +34,10 @@ class ValueRunner(FilterRunner):
         o = self.options
         if o.filter != "unscented":
             return super()._choose(model, point)
-        has_loops = (
-            o.propagation == "linearize" and not model.jumps and o.compiled is not False and not is_switched_off()
-            and find_compiler() is not None
-        )  # fmt: skip
-        if model.n > (MOST_STATES if has_loops else MOST_INTERPRETED):
-            raise EstimationError(f"the unscented filter of {model.n} states takes too long for a check.")
         kind = FilterKind("unscented", o.propagation, sigma=o.sigma, solver=o.solver)
+        has_loops = formulate(model, kind).has_loops
+        if model.n > (MOST_STATES if has_loops else MOST_WRITTEN_OUT):
+            raise EstimationError(f"the unscented filter of {model.n} states takes too long for a check.")
         made_as = SigmaPointValues if has_loops else ExtendedFilter
         if isinstance(o.initial_covariance, Mapping):
             variances_by_name(model, o.initial_covariance)  # refuses what contradicts the model

@@ -1,7 +1,7 @@
 """Log-likelihoods of the unscented filter without derivatives, by code that compiles in half a second.
 
 The same averages and updates as ``unscented``, as loops over sigma points in C (``compilation.kalman.loops``);
-the two agree to rounding. For models whose formulas do not jump with a state, and linearised steps.
+the two agree to rounding. For models whose formulas do not jump with a state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grisaille.filtering.formulation import formulate
 from grisaille.filtering.nonlinear.extended import ExtendedFilter
 
 MOST_STATES = 64
-"""Whose matrices lie on the stack of the C code."""
+"""With more of them twice as many points take too long for a check."""
 
 
 class SigmaPointValues(ExtendedFilter):
@@ -31,13 +31,11 @@ class SigmaPointValues(ExtendedFilter):
     def carry(self, given: PreparedPass, q: Floats, s: Floats, dq: Floats, keep: bool) -> PassResult:
         """Return a pass from s; directions are refused, because there are no derivatives."""
         assert not len(dq), "this filter has no derivatives"
-        library = self.library
-        assert library is not None, "this filter has no interpreted form"
-        return run_forward(library, given, q, s[0], s[1:], dq, keep)
+        return run_forward(self.library, given, q, s[0], s[1:], dq, keep)
 
     @property
-    def library(self) -> FilterLibrary | None:
-        """The compiled pass; ``None`` where compilation is switched off."""
+    def library(self) -> FilterLibrary:
+        """The compiled pass."""
         if self.newton not in self._by_newton:
             formulation = formulate(self.model, replace(self.kind, constant=self._is_constant()))
             assert formulation.looped is not None, "a filter of averages that are cut has no loops"

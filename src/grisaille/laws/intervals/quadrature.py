@@ -31,7 +31,7 @@ SINGULAR_EXTENT = 5.6
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Where densities are evaluated, (q, P), with weights, and the samples (P,) these are of."""
+    """The nodes (q, P) at which densities are evaluated, their weights, and the samples (P,) that they belong to."""
 
     law: Any
     rows: np.ndarray

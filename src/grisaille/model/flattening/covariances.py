@@ -1,4 +1,4 @@
-"""What ``noise_covariance`` of a class returns, as formulas of pairs of outputs.
+"""Reads the result of a class's ``noise_covariance`` as formulas of pairs of outputs.
 
 {("y1", "y2"): 0.01}              a number or a formula
 "full"                            of all outputs unknown: a parameter ``correlation(a, b)`` of every pair
@@ -24,7 +24,7 @@ FULL = "full"
 
 @dataclass
 class Covariances:
-    """Of the outputs of a class, with the unknown correlations among them."""
+    """The noise covariances of the outputs of a class, with the unknown correlations among them."""
 
     formulas: dict[Pair, Expression] = field(default_factory=dict)
     correlations: dict[str, FlatParameter] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""From a class to the content of an instance: every member gets its full name, every formula its names.
+"""Makes the content of an instance from its class: every member gets its full name, every formula its names.
 
 Sub-models bring their own content, which is put below their name.
 """

@@ -1,4 +1,4 @@
-"""From the content of a model to the flat model: connections become equations, named formulas are put in their places.
+"""Flattens the content of a model: connections become equations, and named formulas are inserted.
 
 Texts of equations keep the names of formulas, as the user wrote them; ``left`` and ``right`` hold the formulas
 themselves, so that only parameters, variables, inputs, disturbances and time remain.

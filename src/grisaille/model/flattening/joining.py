@@ -114,7 +114,7 @@ def _zero_flow(name: str, path: str) -> FlatEquation:
 
 
 def bind_signals(content: Content) -> dict[str, Expression]:
-    """What drives each driven input (or undefined output): formulas given to components, and connections."""
+    """Return what drives each driven input or undefined output: formulas given to components, and connections."""
     bound = dict(content.bindings)
     origin = {name: f"bound to `{formula}`" for name, formula in bound.items()}
     for joint in content.joints:

@@ -46,7 +46,7 @@ def is_of_events(formula: Expression, discretes: Iterable[str]) -> bool:
 
 
 def at_all_times(content: Content) -> Rewriter:
-    """What makes ``pre(n)`` of a discrete variable the variable itself, and refuses what only events know."""
+    """Replace ``pre(n)`` of a discrete variable by the variable itself, and refuse what only events know."""
     known = set(content.discretes)
 
     def change(node: Expression) -> Expression | None:

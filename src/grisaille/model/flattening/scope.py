@@ -54,7 +54,7 @@ class Scope:
         return self.resolve(expression)
 
     def below(self, prefix: str) -> Rewriter:
-        """What puts the formulas of a component below its name and resolves what they owe to this scope."""
+        """Return a function that puts formulas of a component below its name and resolves names of this scope."""
 
         def change(node: Expression) -> Expression | None:
             if isinstance(node, Name):

@@ -1,4 +1,4 @@
-"""From the expression graph to CasADi ``SX``: one walk, each node once.
+"""Translates the expression graph into CasADi ``SX`` in one walk that visits each node once.
 
 ``leaf`` gives the symbol of a name, ``differentiate`` the total time derivative of an already lowered formula; both
 belong to whoever lowers, because only they know which symbols are functions of time.

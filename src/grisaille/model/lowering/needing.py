@@ -19,7 +19,7 @@ MOST = 6
 
 
 class Needs:
-    """For every node below ``roots`` when it is needed, and that as a condition."""
+    """Finds under which condition each node below ``roots`` is needed."""
 
     def __init__(self, roots: Sequence[Expression]) -> None:
         conditions = [n.arguments[0] for n in postorder(roots) if isinstance(n, Call) and n.operation == "where"]

@@ -24,7 +24,7 @@ STEEPEST = 3.0
 
 
 def spline_slopes(xs: Sequence[float], ys: Sequence[ca.SX], is_periodic: bool) -> list[ca.SX]:
-    """Of the twice differentiable spline, with not-a-knot ends unless it is periodic (the last value is the first)."""
+    """Return the slopes of the C² spline, with not-a-knot ends unless it is periodic (the last value is the first)."""
     from scipy.interpolate import CubicSpline  # loaded only when a cubic table is used
 
     n = len(xs)
@@ -43,7 +43,7 @@ def _combined(row: np.ndarray, ys: Sequence[ca.SX]) -> ca.SX:
 
 
 def monotone_slopes(xs: Sequence[float], ys: Sequence[ca.SX], is_periodic: bool) -> list[ca.SX]:
-    """Of the cubic that rises and falls where the values do."""
+    """Return the slopes of the cubic that rises and falls where the values do."""
     h = np.diff(xs).tolist()
     secants = [(b - a) / width for a, b, width in zip(ys[:-1], ys[1:], h, strict=True)]
     if len(h) == 1:

@@ -61,7 +61,7 @@ def _listed(texts: list[str]) -> str:
 
 
 def rows(content: Content) -> Iterator[tuple[str, ...]]:
-    """For ``print(model)``: a line per table."""
+    """Return one row per table, for ``print(model)``."""
     for shown in shown_tables(content):
         at = " × ".join(f"{a} = {k}" for a, k in zip(shown.arguments, shown.knots, strict=True))
         yield shown.values, f"at {at}", f"({shown.manner})"

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grisaille.compilation.batch_native import processors
-from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.cuda.device import DEVICES, look, require
 from grisaille.compilation.derivatives import differentiate
 from grisaille.errors import SimulationError
@@ -75,6 +74,8 @@ def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "
         return f"{setting.system.signals[setting.system.has.pasts[0]].name} is kept on processors only"
     if setting.system.reactions is not None:
         return f"gr.when({setting.system.reactions.texts[0]}) is followed on processors only"
+    if setting.crossed:
+        return f"derivatives across '{setting.crossed[0].text}' are followed on processors only"
     if isinstance(engine, EngineMaker):
         return _unfit_for_integrators(setting, wanted)
     instructions = _instructions(setting)
@@ -85,8 +86,6 @@ def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "
 
 def _unfit_for_integrators(setting: Setting, wanted: str) -> str:
     system, single = setting.system, wanted == "cuda-single"
-    if setting.compiled is False or is_switched_off():
-        return "integrators run there where they are compiled for the processor too, and compiled code is switched off"
     if system.nx + system.nz > LARGEST:
         return f"{system.nx + system.nz} unknowns are too many for implicit steps there, {LARGEST} would do"
     if single:

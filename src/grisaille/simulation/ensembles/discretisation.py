@@ -11,7 +11,7 @@ SHORTER = 0.75
 
 
 @dataclass(frozen=True)
-class EnsembleGrid(Discretisation):
+class EnsembleGrid(Discretisation, saved_as="EnsembleGrid"):
     """The same for every realization; ``ensemble.discretise`` chooses one."""
 
     step: float | None

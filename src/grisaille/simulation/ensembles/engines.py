@@ -30,6 +30,7 @@ from grisaille.simulation.ensembles.grid import Grid, stage_table
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_stages
 from grisaille.simulation.ensembles.starts import Starts
+from grisaille.structure.jumps import Jump
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -54,13 +55,14 @@ class Setting:
     observed: tuple[int, ...]
     between: str
     substeps: int
-    compiled: bool | None
     threads: int | None
     white: WhiteStep | None = None
     louder: float = 1.0
     """Factor of the white noise."""
     name: Callable[[ca.SX], str] = str
     """A formula of the system in the user's names."""
+    crossed: tuple[Jump, ...] = ()
+    """Relations of states across which the equations jump, where derivatives are to contain the share of the jumps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,12 +288,10 @@ def _white_step(formula: StepFormula, names: Sequence[str], groups: Sequence[Seq
 
 def _build(s: Setting, layout: FilterLayout) -> FusedStep:
     formula = None if s.white is None else s.white.formula
-    key = (Same(s.system), Same(formula), s.observed, len(s.dp), layout, s.compiled)
+    key = (Same(s.system), Same(formula), s.observed, len(s.dp), layout)
 
     def make() -> FusedStep:
-        return build_step(
-            s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula, compiled=s.compiled
-        )
+        return build_step(s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula)
 
     return s.disturbances.last.get(("step", len(s.dp)), key, make)
 

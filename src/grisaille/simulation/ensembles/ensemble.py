@@ -45,13 +45,21 @@ from grisaille.simulation.ensembles.engines import (
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
 from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
 from grisaille.simulation.ensembles.methods import AUTO, FUSED, GENERAL, METHODS, WHITE, EnsembleMethod
+from grisaille.simulation.ensembles.passing import narrowest_passed
 from grisaille.simulation.ensembles.past_engine import PastEngine
-from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, has_no_nominal, nominal_of
+from grisaille.simulation.ensembles.pilot import (
+    Pilot,
+    choose_substeps,
+    has_no_nominal,
+    nominal_of,
+    say_passed,
+    slopes_differ,
+)
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.ensembles.requirements import HELD, require_ensemble
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.simulation.ensembles.starts import Starts, onto_constraints, solve_starts
-from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine
+from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine, refuse_crossings_between_steps
 from grisaille.simulation.ensembles.white_pilot import INSTANTS, TRUSTED, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
@@ -70,6 +78,8 @@ LATTICE = 128
 """Cells of a span, at least, on which bridges rest."""
 TOO_FAR = 5.0
 """Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
+PASSED_UNDER_NOISE = 1e-3
+"""Relative tolerance by which bumps that steps pass are judged there."""
 SHORT = 1 << 18
 """Steps of a pilot that are made on one thread."""
 
@@ -95,7 +105,6 @@ class EnsembleOptions:
     enough_across_jumps: float = 0.0
     """Relative error of a path that will do where steps cross jumps of the equations and cannot meet ``rtol``."""
     method: str = AUTO.name
-    compiled: bool | None = None
     threads: int | None = None
     strict: bool = True
     """Refuse statistics that the steps get wrong by more than ``TOO_FAR`` tolerances."""
@@ -406,7 +415,8 @@ def _setting(
         dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
         observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
-        compiled=options.compiled, threads=options.threads, name=posed.structure.jumps.name,
+        threads=options.threads, name=posed.structure.jumps.name,
+        crossed=posed.structure.jumps.of_states if posed.names else (),
     )  # fmt: skip
     return setting, noise
 
@@ -544,9 +554,12 @@ def _choose(
             f"noise in its equations, between whose kicks no instant can be located: give the disturbance a bandwidth, "
             f"gr.spectra.lowpass(…), which is fast beside the model's own motion."
         )
+    if setting.crossed:
+        refuse_crossings_between_steps(setting, posed)
     if system.has.pasts:
         return _choose_past(posed, options, setting)
-    if (system.nz and setting.white is None) or system.reactions is not None or options.made.is_implicit:
+    is_one_by_one = options.made.is_implicit or options.inner_step is not None or bool(setting.crossed)
+    if (system.nz and setting.white is None) or system.reactions is not None or is_one_by_one:
         engine = TaskEngine.prepared(setting, posed, options.rtol, options.made.among, options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     fused = FusedEngine if options.between == "linear" else SampledEngine
@@ -564,7 +577,15 @@ def _choose(
     if pilot.is_unstable and options.made.may_turn_implicit:
         engine = TaskEngine.prepared(setting, posed, options.rtol, (FROZEN_IMPLICIT,), options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
+    if options.device == "cpu" and slopes_differ(fused, setting, pilot, _enough_of_slopes(options)):
+        engine = TaskEngine.prepared(setting, posed, options.rtol, options.made.among)
+        return engine, Pilot(0, engine.error_estimate)
     return fused, pilot
+
+
+def _enough_of_slopes(options: EnsembleOptions) -> float:
+    """Relative error of derivatives that will do where equations bend."""
+    return max(float(np.sqrt(options.rtol)), 10 * options.enough_across_jumps)
 
 
 def _choose_past(posed: Point, options: EnsembleOptions, setting: Setting) -> tuple[Callable[[Setting], Engine], Pilot]:
@@ -629,9 +650,18 @@ def _white_pilot(
     free = has_no_nominal(model, names)
     scale = Scale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order, free)
     has_tails = not noise.is_decoupled and choice.strong_order >= 1
-    found = choose_halvings(rows, scale, setting.grid.cells, options.compiled is not False, has_tails)
+    found = choose_halvings(rows, scale, setting.grid.cells, has_tails)
     _say_white(found, posed, setting, options)
-    return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.")
+    passed = None
+    if noise.carried is None:
+        two = replace(_setting(still, replace(own, realizations=2), setting.disturbances)[0], substeps=found.substeps)
+        passed = narrowest_passed(engine, two, max(options.rtol, PASSED_UNDER_NOISE))
+    told = (
+        ""
+        if passed is None or passed.substeps <= 2 * found.substeps
+        else (say_passed(passed, found.substeps, setting, model))
+    )
+    return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.", passed=told)
 
 
 def _say_white(found: WhitePilot, posed: Point, setting: Setting, options: EnsembleOptions) -> None:

@@ -98,11 +98,11 @@ def directions_of_a_thread(count: int, realizations: int) -> int:
 
 
 def device_step(setting: Setting, directions: int, layout: FilterLayout | None = None) -> FusedStep:
-    """A step that is not compiled for the processor."""
+    """Return the step that a device runs."""
     formula = None if setting.white is None else setting.white.formula
     return build_step(
         setting.system, observed=setting.observed, directions=directions, filters=layout or layout_of(setting),
-        formula=formula, compiled=False,
+        formula=formula,
     )  # fmt: skip
 
 

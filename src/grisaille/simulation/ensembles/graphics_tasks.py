@@ -41,9 +41,7 @@ class GraphicsTaskEngine(TaskEngine):
         super().__init__(setting, solver)
         self.device = device
         # the device's text is dense, and so is the room of its tasks
-        self.kernel = build_kernel(
-            self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled, sparse=False
-        )
+        self.kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), sparse=False)
         self.machine = machine_for_tasks(self.form.system, bool(len(setting.dp)))
         free = self.machine.free()
         self.held = HELD if free is None else min(HELD, free // 2)

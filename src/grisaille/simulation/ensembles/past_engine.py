@@ -92,13 +92,13 @@ class PastEngine:
     def _step(self) -> FusedStep:
         """Steps of the extended system, which observe the sources and their rates too."""
         s, ns = self.setting, len(self.setting.dp)
-        key = (Same(s.system), s.observed, ns, self.moving, tuple(self.sources), s.compiled)
+        key = (Same(s.system), s.observed, ns, self.moving, tuple(self.sources))
 
         def make() -> FusedStep:
             system = with_moving_signals(s.system, self.moving, ns, "disturbance")
             system = _with_rates(system, self.sources)
             rows = (*s.observed, *self.sources, *range(s.system.ny, system.ny))
-            return build_step(system, observed=rows, directions=ns, compiled=s.compiled)
+            return build_step(system, observed=rows, directions=ns)
 
         return s.disturbances.last.get(("past step", ns), key, make)
 

@@ -14,14 +14,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.engines import Engine, Setting
-from grisaille.simulation.ensembles.passing import narrowest_passed
+from grisaille.simulation.ensembles.passing import Passed, narrowest_passed
 from grisaille.simulation.ensembles.starts import Starts
 from grisaille.simulation.sizes import nominal_or_own
+from grisaille.structure.bends import bends_of
 
 Floats = NDArray[np.float64]
 FINEST = 64
@@ -61,15 +63,45 @@ def choose_substeps(
     least = 1 << (passed.substeps - 1).bit_length()
     if least <= FINEST:
         return _compared(engine, small, setting, model, rtol, enough, least)
-    h = float(np.diff(setting.grid.points).max()) / found.substeps
+    return replace(found, passed=say_passed(passed, found.substeps, setting, model))
+
+
+def say_passed(passed: Passed, substeps: int, setting: Setting, model: FlatModel) -> str:
+    """Warn of a bump that steps pass, and return what is said of it."""
+    h = float(np.diff(setting.grid.points).max()) / substeps
     sentence = (
         f"steps of {h:.3g} pass what changes with the states for {passed.width:.2g} only, near t = {passed.time:.5g}, "
         f"where {passed.text} is zero: it is missed, or met by chance"
     )
     warnings.warn(
-        f"{model.name}: {sentence}. Give a step= that is shorter, or make it wider.", UserWarning, stacklevel=5
+        f"{model.name}: {sentence}. Give a step= that is shorter, or make it wider.", UserWarning, stacklevel=6
     )
-    return replace(found, passed=sentence)
+    return sentence
+
+
+def slopes_differ(engine: Callable[[Setting], Engine], setting: Setting, pilot: Pilot, enough: float) -> bool:
+    """Whether derivatives change by more than ``enough`` of their size when steps are halved, where equations bend, or
+    trajectories do so by more than their tolerance.
+
+    Steps that end on both sides of a bend count each side by the stages that happen to lie there: trajectories are
+    nearly right where derivatives are not.
+    """
+    moved = ca.vertcat(setting.system.x, setting.system.u)
+    if not len(setting.dp) or not any(bends.numel() for bends in bends_of(setting.system.rhs, moved)):
+        return False
+    if pilot.passed or not pilot.error <= 1.0:
+        return True
+    small = _of_two(setting, moves=True)
+    coarse, fine = (_slopes(engine, small, n) for n in (pilot.substeps, 2 * pilot.substeps))
+    with np.errstate(invalid="ignore"):
+        change, size = np.abs(fine - coarse).max(axis=(0, 1)), np.abs(fine).max(axis=(0, 1))
+    told = np.isfinite(change) & (size > 0)
+    return bool((change[told] > enough * size[told]).any())
+
+
+def _slopes(engine: Callable[[Setting], Engine], s: Setting, substeps: int) -> Floats:
+    (answer,) = engine(replace(s, substeps=substeps)).run([slice(0, s.grid.kept.size)], (), False, True, None)
+    return np.asarray(answer.sy)
 
 
 def _compared(
@@ -105,9 +137,13 @@ def _compared(
     return Pilot(substeps, error, unstable)
 
 
-def _of_two(s: Setting) -> Setting:
+def _of_two(s: Setting, moves: bool = False) -> Setting:
+    """The first two realizations, with derivatives where ``moves``."""
     count = min(2, s.count)
     own = (s.starts.x, s.starts.z) if s.starts.x.ndim == 1 else (s.starts.x[:count], s.starts.z[:count])
+    if moves:
+        slopes = (a[:count] if a.ndim == 3 else a for a in (s.starts.sx, s.starts.sz))
+        return replace(s, count=count, starts=Starts(*own, *slopes))
     nothing = Starts(*own, np.zeros((0, s.starts.x.shape[-1])), np.zeros((0, s.starts.z.shape[-1])))
     values = replace(s.values, dp=np.zeros((0, s.dp.shape[1])), dscales={})
     return replace(s, count=count, starts=nothing, dp=values.dp, values=values)

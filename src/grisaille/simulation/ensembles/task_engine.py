@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import casadi as ca
 import numpy as np
@@ -24,6 +25,7 @@ from grisaille.compilation.moments import Moments
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.schemes import Among, Scheme
 from grisaille.compilation.task import Status, Task
+from grisaille.errors import ModelError
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 from grisaille.simulation import integration
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
@@ -32,7 +34,7 @@ from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Integrated, held, refuse_interpreted
+from grisaille.simulation.integrated import Integrated, held
 from grisaille.simulation.integration import Run
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.sizes import Sizes, run_in_own_sizes
@@ -67,12 +69,10 @@ class TaskEngine:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        if setting.system.reactions is not None:
-            refuse_interpreted(setting.system, setting.compiled)
-        key = Same(setting.system), tuple(self.moving), len(setting.dp)
+        key = Same(setting.system), tuple(self.moving), len(setting.dp), bool(setting.crossed)
         self.form: Integrated = _FORMS.get(key, self._form)
         self.table = on_grid(fixed_table(setting), setting.grid)
-        self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
+        self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)))
         self.columns = list(setting.observed)
         self.ends = np.zeros((0, setting.system.nx))
         self.reasons: dict[int, str] = {}
@@ -83,7 +83,8 @@ class TaskEngine:
         return str(self.solver.scheme)
 
     def _form(self) -> Integrated:
-        """With events where a model has its own; relations that only make it jump are stepped across."""
+        """With events where a model has its own, or where derivatives cross relations that make it jump; else these are
+        stepped across."""
         s = self.setting
         moved = with_moving_signals(s.system, self.moving, len(s.dp), "disturbance")
         carriers = ca.vertcat(moved.u[s.system.nu :], moved.p[s.system.np :])
@@ -92,8 +93,11 @@ class TaskEngine:
             """In the user's names, without what carries directions."""
             return s.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
 
-        events = hold_events(moved, named) if s.system.reactions is not None else None
-        return Integrated(moved, moved) if events is None else Integrated(events.before, events.system, events)
+        events = hold_events(moved, named) if s.system.reactions is not None or s.crossed else None
+        form = Integrated(moved, moved) if events is None else Integrated(events.before, events.system, events)
+        if not form.is_exact_across(s.crossed):
+            refuse_derivatives(s.crossed[0].text, "its instant is not known to derivatives")
+        return form
 
     @classmethod
     def prepared(
@@ -133,9 +137,7 @@ class TaskEngine:
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
-        # the interpreted integrators hold the interpreter's lock anyway
-        workers = (self.setting.threads or processors()) if self.kernel.is_compiled else 1
-        with ThreadPoolExecutor(max_workers=workers) as pool:
+        with ThreadPoolExecutor(max_workers=self.setting.threads or processors()) as pool:
             for slab in slabs:
                 parts = []
                 for members, made in self._blocks(slab, set(skip)):
@@ -223,6 +225,28 @@ class TaskEngine:
             max_steps=2_000_000_000, fixed_step=self.solver.step, among=(self.solver.scheme,),
         )  # fmt: skip
         return plan if form.events is None else held(plan, form.events)
+
+
+def refuse_crossings_between_steps(s: Setting, posed: Point) -> None:
+    """Refuse derivatives where realizations cross jumps and are made with steps that cannot end there."""
+    why = ""
+    if s.white is not None and s.white.formula.noise.numel():
+        why = "under white noise there is no instant at which that happens"
+    elif s.white is not None:
+        why = "steps that solve implicit unknowns inside do not end there: take method='frozen'"
+    elif s.system.has.pasts:
+        why = "steps of models with delayed states do not end there"
+    if why:
+        refuse_derivatives(s.crossed[0].text, why, posed.names[0])
+
+
+def refuse_derivatives(relation: str, why: str, name: str = "") -> NoReturn:
+    by = f" by '{name}'" if name else ""
+    raise ModelError(
+        f"The derivative{by} of realizations that cross '{relation}', where the equations jump, "
+        f"would be wrong: {why}. Replace the relation by a smooth formula (gr.smooth_sign, or a ramp with gr.minimum "
+        f"and gr.maximum), or take differences of simulations."
+    )
 
 
 def blocks_of(count: int) -> Iterator[NDArray[np.int64]]:

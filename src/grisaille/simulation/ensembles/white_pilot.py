@@ -49,8 +49,8 @@ PARTED = 0.3
 """Standard deviations between two paths that no longer are the same one."""
 TRUSTED = 64
 """Steps per cell from which on a realization that becomes infinite is taken to do so by itself."""
-WORK = {True: 1 << 26, False: 1 << 22}
-"""Steps of all realizations of one pilot, compiled and interpreted; at least ``LEAST`` per cell are tried."""
+WORK = 1 << 26
+"""Steps of all realizations of one pilot; at least ``LEAST`` per cell are tried."""
 LEAST = 64
 HUGE = 1e100
 """Values beyond it, whose squares might overflow, are cut off."""
@@ -110,16 +110,14 @@ def paths_of(cells: int, strong_order: float) -> int:
     return FEWER if cells > LONG else PATHS if strong_order >= 1 else MORE
 
 
-def choose_halvings(
-    rows: Callable[[int, float], Floats], scale: Scale, cells: int, compiled: bool, has_tails: bool
-) -> WhitePilot:
+def choose_halvings(rows: Callable[[int, float], Floats], scale: Scale, cells: int, has_tails: bool) -> WhitePilot:
     """The smallest number of steps per cell, a power of two, that meets the tolerances, or the best within ``WORK``.
 
     rows : (realizations, instants, quantities) with so many steps per cell and so many times the noise
     has_tails : whether the noise depends on what it drives
     """
     n, coarse, before = 1, rows(1, 1.0), np.inf
-    most = min(DEEPEST // 2, max(LEAST, WORK[compiled] // max(1, 2 * cells * len(coarse))))
+    most = min(DEEPEST // 2, max(LEAST, WORK // max(1, 2 * cells * len(coarse))))
     while True:
         fine = rows(2 * n, 1.0)
         found = compare(coarse, fine, n, scale, before)

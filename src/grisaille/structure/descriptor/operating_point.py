@@ -51,7 +51,7 @@ def jet_values(
 
 @dataclass(frozen=True)
 class Conditions:
-    """Where a start is asked for: the instant, what inputs are there, and which starts are demanded."""
+    """The conditions of a start: its instant, the inputs there, and the starts that are fixed."""
 
     label: str = "the start"
     t: float = 0.0

@@ -202,7 +202,7 @@ def _fit_robustly(A: scipy.sparse.csr_array, b: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Dependence:
-    """Where a singular pencil is singular: equations that repeat others, variables that nothing determines."""
+    """The cause of a singular pencil: equations that repeat others, and variables that nothing determines."""
 
     equations: tuple[int, ...]
     variables: tuple[int, ...]

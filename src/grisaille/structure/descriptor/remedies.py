@@ -1,4 +1,4 @@
-"""What to do about a signal of infinite variance, in words and as calls.
+"""Remedies for signals of infinite variance, in words and as calls.
 
 A signal that contains w^{(r)}, where w has pole excess p ≤ r, lacks r − p + 1 integrations. They can be added to the
 disturbance (a smoother spectrum) or to the measurement (a presampling filter of that order; an integrating sampler).

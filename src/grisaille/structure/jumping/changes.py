@@ -1,4 +1,4 @@
-"""By how much a formula changes where one of its pieces does.
+"""Computes by how much a formula changes where one of its pieces does.
 
 Terms that do not change are left out, not subtracted, so that a jump is seen however small it is beside them. The
 formula is walked through once; of each piece only what depends on it is looked at again.

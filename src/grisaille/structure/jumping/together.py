@@ -24,7 +24,7 @@ def is_circle(members: Sequence[int], uses: Sequence[Collection[int]]) -> bool:
 
 
 def named_by_each_other(model: FlatModel, targets: Sequence[str]) -> list[set[int]]:
-    """For each target the others, by number, that the formulas of its new values name outside of ``pre``."""
+    """Return for each target the others, by number, that the formulas of its new values name outside of ``pre``."""
     place = {name: k for k, name in enumerate(targets)}
     found: list[set[int]] = [set() for _ in targets]
     for action in (a for when in model.whens for clause in when.clauses for a in clause.actions):

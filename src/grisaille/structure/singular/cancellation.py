@@ -1,4 +1,4 @@
-"""What is left of a sum of equations whose terms cancel: rounding, which must not count as a term.
+"""Removes terms that cancel in sums of equations, so that rounding does not count as a term.
 
 Equations written as sums of others are taken apart by combining them. A symbol or a relation of which the combination
 contains 1e-16 would else be solved for, differentiated, or asked for as a derivative of an input. A share cancels where

@@ -47,7 +47,7 @@ class Look:
 
 
 def look_closer(equations: Equations, block: ca.SX, symbols: Sequence[ca.SX]) -> Look:
-    """What many points say of a square block of formulas of these symbols."""
+    """Decide at many points whether a square block of formulas of these symbols is singular."""
     points = _points(equations, symbols, max(len(MAGNITUDES), int(min(LOOKS, WORK / block.shape[0] ** 3))))
     if block.nnz() * len(symbols) ** 2 < WORK:
         points = np.vstack([points, *_Evening(equations, block, symbols).from_points(points)])

@@ -1,4 +1,4 @@
-"""Where the structural index is wrong: equations whose derivatives cancel in a combination.
+"""Repairs a wrong structural index: equations whose derivatives cancel in a combination.
 
 The signature method trusts that the system Jacobian
 

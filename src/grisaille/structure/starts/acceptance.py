@@ -40,7 +40,7 @@ ROUNDINGS = 8.0
 def allowances(
     problem: StartProblem, slope: np.ndarray | csc_array, points: tuple[np.ndarray, np.ndarray], part: Part
 ) -> np.ndarray:
-    """What the residuals of a part may be, from derivatives by scaled unknowns.
+    """Return how large the residuals of a part may be, from derivatives by scaled unknowns.
 
     points : where these are taken, and the guess
     """

@@ -49,7 +49,7 @@ class StartFunctions:
         return [value, np.ascontiguousarray(by_w.reshape(len(w), n).T), np.ascontiguousarray(by_p.reshape(len(p), n).T)]
 
     def values(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Of everything that is observed; large models have them quickly."""
+        """Return the values of everything that is observed."""
         return self._called("observed_values")(t, w, u, p)[0]
 
     def sparse(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, csr_array]:
@@ -116,7 +116,7 @@ class StartFunctions:
 
     @cached_property
     def initial(self) -> ca.Function:
-        """What must hold at the first instant only."""
+        """Return the residuals that must vanish at the first instant only."""
         return self._with_jacobian(self.system.initial)
 
     @cached_property

@@ -77,7 +77,7 @@ class Initializer:
         self._has_searched = False
 
     def kept(self, what: Hashable, make: Callable[[], T]) -> T:
-        """What follows from the model and its equations, made once for all initializers of both."""
+        """Return a value that follows from the model and its equations, computed once for all their initializers."""
         return self.structure.model.kept((Same(self.functions), what), make)
 
     def parameters_of_starts(self, named: Collection[str], *, steady: bool) -> NDArray[np.int64]:
@@ -96,7 +96,7 @@ class Initializer:
         return np.array(sorted(set(ca.jacobian_sparsity(ca.vertcat(*parts), system.p).get_col())), dtype=np.int64)
 
     def remember(self, *, is_single: bool) -> None:
-        """What the first search found decides for all that follow: starts do not depend on those solved before."""
+        """Keep what the first search found for all that follow, so that starts do not depend on those solved before."""
         if not self._has_searched:
             self.may_have_several_roots, self._has_searched = not is_single, True
 
@@ -224,7 +224,7 @@ class Initializer:
         return StartSensitivity(np.ascontiguousarray(s[:nx].T), np.ascontiguousarray(s[nx:].T))
 
     def independent(self, t: float, u: np.ndarray, p: np.ndarray, start: Start, names: list[str]) -> list[str]:
-        """Those of ``names`` whose starts can be chosen together, the first ones preferred."""
+        """Return those of ``names`` whose starts can be chosen together, the first ones preferred."""
         problem = StartProblem(self, t, u, p, {}, False)
         problem.demands = {}
         return independent_starts(problem, np.concatenate([start.x, start.z]), names)

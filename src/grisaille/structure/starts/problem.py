@@ -184,7 +184,7 @@ class StartProblem:
             yield level, observed[0][level.rows], observed[1][level.rows]
 
     def sparse_soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[csr_array, np.ndarray]]:
-        """What ``soft`` gives, of a large start."""
+        """Return what ``soft`` returns, for a large start."""
         from scipy.sparse import csr_array, diags_array, eye_array
 
         scale = self.owner.nominal
@@ -194,7 +194,7 @@ class StartProblem:
         yield csr_array(eye_array(len(w))), (guess - w) / scale
 
     def rounding(self, w: np.ndarray) -> np.ndarray:
-        """By how much rounding of operations may move the residuals."""
+        """Return by how much rounding of operations may move the residuals."""
         at, functions = (self.t, w, self.u, self.p), self.owner.functions
         parts = [functions.rounding(name, *at) for name in ("hard", *self._more)]
         if self.demands:

@@ -46,7 +46,7 @@ RUNAWAY = 1e4
 
 
 class Ended(NamedTuple):
-    """Where an iteration ended."""
+    """The point at which an iteration ended."""
 
     w: np.ndarray
     holds: bool

@@ -34,7 +34,7 @@ class WrittenCheck:
         self._function = ca.Function("written", arguments, [residuals, sizes]) if rows else None
 
     def formulas(self, system: System) -> list[ca.SX]:
-        """What is asked of a system."""
+        """Return the formulas that a system must satisfy."""
         return self._formulas if self._rows and system is self._system else []
 
     def require(

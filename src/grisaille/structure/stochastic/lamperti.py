@@ -44,7 +44,7 @@ _TINY = 1e-200
 
 
 class Point(NamedTuple):
-    """Where a trajectory begins: numbers for (t, x, u, p, D)."""
+    """The beginning of a trajectory: numbers for (t, x, u, p, D)."""
 
     t: float
     x: np.ndarray

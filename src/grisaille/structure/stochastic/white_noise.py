@@ -1,4 +1,4 @@
-"""Where white noise may stand in a model, and where it must be said how it is read.
+"""Decides where white noise may stand in a model, and where its interpretation (Itô or Stratonovich) must be given.
 
 White noise has infinite variance at an instant; only its integral is a process. So it may
 
@@ -101,7 +101,7 @@ def chain_rule_equations(structure: Structure, white: Sequence[str]) -> list[str
 
 
 def question(structure: Structure, name: str, touched: Sequence[str], blamed: Sequence[str]) -> str:
-    """What the model must say, and what either answer means."""
+    """Return the question of interpretation that the model must answer, and what either answer means."""
     call = f'{name} = gr.Disturbance(gr.spectra.white(interpretation="stratonovich"))'
     return (
         f"The effect of the white noise {name} depends on {', '.join(touched)}, which white noise drives, and "

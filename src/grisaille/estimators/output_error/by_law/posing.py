@@ -124,9 +124,7 @@ def _case(method: OutputError, question: Question, experiment: object, laws: dic
     needed += [n for shared in shared_noises(trial.flat, tuple(laws)) for n in shared.needs]
     outputs = tuple(dict.fromkeys([*measured, *needed]))
     runner: Runner | RowRunner = (
-        RowRunner(trial, outputs)
-        if trial.is_static
-        else Runner(trial, outputs, rtol=method.rtol, compiled=method.compiled)
+        RowRunner(trial, outputs) if trial.is_static else Runner(trial, outputs, rtol=method.rtol)
     )
     return Case(experiment, trial, Ready(runner), outputs, mine)
 

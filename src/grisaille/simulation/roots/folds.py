@@ -1,4 +1,4 @@
-"""The root at the other end of a curve with folds; the twin of ``gr_fold`` in gr_rescue.h.
+"""The root at the other end of a curve with folds; as ``gr_fold`` in gr_rescue.h.
 
 From z, where a branch ends, a curve is followed on which all equations hold but one: that fails by σ times what it does
 at first, and σ goes from 1 to 0. At a fold σ turns, and the sign of det dF/dz changes, which tells the way; the root
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.compilation.task import Status
-from grisaille.simulation.integrators.damping import damped
-from grisaille.simulation.integrators.steps import Floats, StepFailure, lu_solve
+from grisaille.simulation.roots.damping import damped
+from grisaille.simulation.roots.linear import Floats, StepFailure, lu_solve
 
 if TYPE_CHECKING:
-    from grisaille.simulation.integrators.roots import Newton
+    from grisaille.simulation.roots.newton import Newton
 
 STEPS, TRIALS = 400, 20
 STRIDE = 0.1

@@ -1,4 +1,4 @@
-"""``z`` from ``residual(t, x, z, u, p) = 0`` near a good prediction; the twin of gr_root.h, which explains the choices.
+"""``z`` from ``residual(t, x, z, u, p) = 0`` near a good prediction; as in gr_root.h, which explains the choices.
 
 Newton's method with the last factors of dF/dz as long as they contract well. A root is meant to be the continuation of
 a root nearby: where two corrections do not contract as they do near a single root (by 1/4 with factors of the point
@@ -16,31 +16,25 @@ import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.numerics.sides import have_changed, reach
-from grisaille.simulation.integrators.damping import damped, decides_nothing
-from grisaille.simulation.integrators.rescue import Way, across_bends, rescue, search_pieces
-from grisaille.simulation.integrators.steps import EPS, Equations, Floats, StepFailure, lu, lu_solve, signals
+from grisaille.simulation.roots.damping import DECIDES_NOTHING, damped
+from grisaille.simulation.roots.linear import EPS, Equations, Floats, StepFailure, lu, lu_solve
+from grisaille.simulation.roots.rescue import Way, across_bends, rescue, search_pieces
 
 MOST_ITERATIONS = 15
 FRESH_CONTRACTION = 0.25
 STALE_CONTRACTION = 0.5
-STALLED = 4
-"""Corrections after which small ones that do not shrink are rounding of terms that cancel."""
 
 
 @dataclass
 class Anchor:
-    """A known root: ``x``, ``z`` at time ``t``, with signals ``u``, or as a step around ``inside`` sees them."""
+    """A known root: ``x``, ``z`` at time ``t``, with signals ``u``."""
 
     t: float
     x: Floats
     z: Floats
-    inside: float = 0.0
-    u: Floats | None = None
+    u: Floats
     p: Floats | None = None
     """Where other than the task's."""
-
-    def signals(self, task: Task) -> Floats:
-        return signals(task, self.t, self.inside) if self.u is None else self.u
 
 
 @dataclass
@@ -74,17 +68,6 @@ class Newton:
             self.task.factorizations += 1
             self.factors = lu(self.jac[nx:, nx:])
 
-    def linearise_between(self, s: float, t: float, x: Floats, z: Floats, old: Floats, u: Floats) -> None:
-        """As ``linearise``, of equations that are at ``s`` on their way from signals ``old`` to ``u``."""
-        nx, p = self.kernel.nx, self.task.p
-        self.factors = None
-        self.jac = s * self.kernel.J(t, x, z, u, p) + (1.0 - s) * self.kernel.J(t, x, z, old, p)
-        self.task.jacobians += 2
-        if self.kernel.sides > 0:
-            self.gaps = self.kernel.S(t, x, z, u, p)
-        self.task.factorizations += 1
-        self.factors = lu(self.jac[nx:, nx:])
-
     def solve(self, t: float, x: Floats, z: Floats, u: Floats, start: Anchor | None = None) -> tuple[Floats, Floats]:
         """``(z, F)`` with ``z``, a prediction, moved to the root that continues ``start``; ``F`` is all of F there."""
         if self.kernel.nz == 0:
@@ -117,10 +100,7 @@ class Newton:
     def iterate(self, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
         """Newton from ``z``; raises ``StepFailure`` where it leaves the neighbourhood of one root."""
         task, nx, z = self.task, self.kernel.nx, z.copy()
-        frozen = task.fixed_step > 0
-        enough = 1e-13 / task.rtol if frozen else 1e-4
-        floor = 1e-9 / task.rtol if frozen else 1e-2
-        little = decides_nothing(task)
+        enough, floor = 1e-13 / task.rtol, 1e-9 / task.rtol
         age, last, jumps = 1, z, False
         for iteration in range(MOST_ITERATIONS):
             f = self.evaluate(t, x, z, u, keep=iteration == 0)
@@ -130,8 +110,7 @@ class Newton:
             dz = self.correction(f)
             size, before = self.size(dz, z), self.size(last, z)
             stalls = iteration > 0 and size > 0.5 * before
-            rest = little if iteration >= STALLED and not frozen else floor
-            is_small = size <= enough or (stalls and size <= rest)
+            is_small = size <= enough or (stalls and size <= floor)
             if is_small or (iteration > 0 and size > 0.1 * before and self._at_rounding(f, x, z)):
                 if not self._left_its_piece(t, x, z, u):
                     return z, f
@@ -143,9 +122,10 @@ class Newton:
                 continue
             jumped, jumps = jumps, self._changes_pieces(dz)
             if iteration > 0 and not jumps and not jumped:
-                if before > little and not size <= (FRESH_CONTRACTION if age == 1 else STALE_CONTRACTION) * before:
+                contraction = FRESH_CONTRACTION if age == 1 else STALE_CONTRACTION
+                if before > DECIDES_NOTHING and not size <= contraction * before:
                     break
-                if not size <= max(10.0 * before, little) and age == 1:
+                if not size <= max(10.0 * before, DECIDES_NOTHING) and age == 1:
                     break
             if iteration > 0 and _is_slow(size, before, enough):
                 orientation = self.orientation
@@ -153,7 +133,7 @@ class Newton:
                 old, dz, age = dz, lu_solve(self.factors, -f[nx:]), 0
                 change, most = self.size(dz - old, z), max(size, self.size(dz, z))
                 is_other = self.orientation != orientation or not change <= STALE_CONTRACTION * most
-                if before > little and not jumps and not jumped and is_other:
+                if before > DECIDES_NOTHING and not jumps and not jumped and is_other:
                     break
             z, last, age = z + dz, dz, age + 1
         self.factors = None
@@ -212,16 +192,6 @@ class Newton:
         """The last entries of z may be relations of the others, which jump by whole numbers."""
         nm = self.kernel.nm
         return nm > 0 and bool(np.any(np.abs(dz[-nm:]) > 0.5))
-
-    def sensitivity(self, fp: Floats, sx: Floats) -> Floats:
-        """``sz`` from dF/dz sz + dF/dx sx + dF/dp dp = 0 at the point linearised last; ``fp`` is dF/dp there."""
-        nx = self.kernel.nx
-        if self.kernel.nz == 0:
-            return np.zeros((len(sx), 0))
-        assert self.jac is not None
-        right = self.jac[nx:, :nx] @ sx.T + fp[nx:] @ self.task.dp.T
-        sz: Floats = lu_solve(self.factors, -right).T
-        return sz
 
 
 def unsolved(f: Floats, nx: int) -> StepFailure:

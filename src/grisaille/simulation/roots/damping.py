@@ -1,4 +1,4 @@
-"""Damped Newton from piece to piece; the twin of ``gr_newton_damped`` in gr_rescue.h."""
+"""Damped Newton from piece to piece, as ``gr_newton_damped`` in gr_rescue.h."""
 
 from __future__ import annotations
 
@@ -6,23 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.compilation.task import Status, Task
-from grisaille.simulation.integrators.steps import Floats, StepFailure
+from grisaille.compilation.task import Status
+from grisaille.simulation.roots.linear import Floats, StepFailure
 
 if TYPE_CHECKING:
-    from grisaille.simulation.integrators.roots import Newton
+    from grisaille.simulation.roots.newton import Newton
 
 MOST_PIECES = 200
-DECIDES_NOTHING, ROUNDED_BELOW = 3.0, 3e-8
-"""Corrections below this, in units of the tolerance, or in z, say nothing about roots.
-
-Terms that cancel leave rounding in z that tight tolerances see (amperes beside the leakage of diodes).
-"""
-
-
-def decides_nothing(task: Task) -> float:
-    """Corrections below this, in units of the tolerance, say nothing about roots."""
-    return DECIDES_NOTHING if task.fixed_step > 0 else max(DECIDES_NOTHING, ROUNDED_BELOW / task.rtol)
+DECIDES_NOTHING = 3.0
+"""Corrections below this, in units of the tolerance, say nothing about roots."""
 
 
 def damped(
@@ -34,7 +26,7 @@ def damped(
     a piece whose det dF/dz has another sign ends the search.
     """
     kernel, task, nx, share = newton.kernel, newton.task, newton.kernel.nx, 1.0
-    floor = 1e-9 / task.rtol if task.fixed_step > 0 else 1e-2
+    floor = 1e-9 / task.rtol
     for _ in range(MOST_PIECES):
         f = newton.hold(kernel.F(t, x, z, u, task.p))
         task.evaluations += 1
@@ -49,7 +41,7 @@ def damped(
         if not np.isfinite(size):
             break
         whole = newton.reach(t, x, z, u, dz)
-        if size <= decides_nothing(task) and (whole == 1.0 or size <= floor):
+        if size <= DECIDES_NOTHING and (whole == 1.0 or size <= floor):
             return newton.iterate(t, x, z, u)
         share = min(1.0, 4.0 * share)
         while not _is_closer(newton, t, x, z, u, share * whole * dz, (1.0 - 0.25 * share * whole) * size):

@@ -1,4 +1,4 @@
-"""``z`` where plain Newton does not find it, or may have found another root; the twin of gr_rescue.h.
+"""``z`` where plain Newton does not find it, or may have found another root; as in gr_rescue.h.
 
 Stages, tried in turn: a search for pieces, where relations of z are entries of z; Newton afresh from the prediction;
 across bends from the known root; along the way from there to where one is wanted, in strides so short that the root
@@ -9,50 +9,44 @@ the prediction and from where the way ended, if both lead to the same root. The 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.numerics.sides import have_changed
-from grisaille.simulation.integrators.damping import damped, decides_nothing
-from grisaille.simulation.integrators.folds import beyond_folds
-from grisaille.simulation.integrators.steps import Floats, StepFailure
+from grisaille.simulation.roots.damping import damped
+from grisaille.simulation.roots.folds import beyond_folds
+from grisaille.simulation.roots.linear import Floats, StepFailure
 
 if TYPE_CHECKING:
-    from grisaille.simulation.integrators.roots import Anchor, Newton
+    from grisaille.simulation.roots.newton import Anchor, Newton
 
-SHORTEST_STRIDE, SHORTEST_IN_STEP = 1e-10, 1e-7
+SHORTEST_STRIDE = 1e-10
 LEAP_BELOW = 1e-6
-STRIDES_IN_STEP = 50
 STRIDES = 1000
 PIECE_TRIALS = 40
 ALL_AT_ONCE = 6
 MOST_ITERATIONS = 15
 CONTRACTION = 0.5
+ROUNDING = 1e-2
+"""Corrections below this, in units of the tolerance, need not contract."""
 
 
 def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
     """``(z, F)`` at the root that continues ``start``; raises ``StepFailure`` where its branch ends on the way."""
     way = Way(newton, start, t, x, u)
-    try:
+    with suppress(StepFailure):
         return _afresh(way, z)
-    except StepFailure:
-        pass
     with suppress(StepFailure):
         return across_bends(way)
-    may_shorten = not newton.task.fixed_step > 0 and t != start.t
     try:
-        return along(way, STRIDES_IN_STEP if may_shorten else STRIDES)
+        return along(way)
     except _Ended as end:
-        if may_shorten:
-            raise
         ended = end
-    try:
+    with suppress(StepFailure):
         return along(way.faded())
-    except StepFailure:
-        pass
     if newton.task.ns > 0 and t != start.t:
         raise ended  # the instant of the jump moves with what is differentiated by
     with suppress(StepFailure):
@@ -103,10 +97,7 @@ class _Ended(StepFailure):
 
 @dataclass
 class Way:
-    """From a known root to where one is wanted: t, x, u (and p) in a straight line, or the residual ``lift`` fading.
-
-    With ``old`` signals the equations of the goal, where they stand at those, become the ones of the goal.
-    """
+    """From a known root to where one is wanted: t, x, u (and p) in a straight line, or the residual ``lift`` fading."""
 
     newton: Newton
     start: Anchor
@@ -114,11 +105,6 @@ class Way:
     x: Floats
     u: Floats
     lift: Floats | None = None
-    old: Floats | None = None
-    u_start: Floats = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.u_start = self.start.signals(self.newton.task)
 
     def faded(self) -> Way:
         """The same way at its goal, where the residual of the known root fades."""
@@ -132,18 +118,18 @@ class Way:
         kernel = self.newton.kernel
         if kernel.sides == 0:
             return False
-        known = kernel.S(self.start.t, self.start.x, self.start.z, self.u_start, self.point(0.0)[3])
+        known = kernel.S(self.start.t, self.start.x, self.start.z, self.start.u, self.point(0.0)[3])
         return have_changed(known, kernel.S(self.t, self.x, z, self.u, self.newton.task.p))
 
     def point(self, s: float) -> tuple[float, Floats, Floats, Floats]:
         """t, x, u, p at share ``s``."""
         p = self.newton.task.p
-        kept = 0.0 if self.lift is not None or self.old is not None else 1.0 - s
+        kept = 0.0 if self.lift is not None else 1.0 - s
         if not kept > 0:
             return self.t, self.x, self.u, p
         start, taken = self.start, 1.0 - kept
         p = p if start.p is None else kept * start.p + taken * p
-        return kept * start.t + taken * self.t, kept * start.x + taken * self.x, kept * self.u_start + taken * self.u, p
+        return kept * start.t + taken * self.t, kept * start.x + taken * self.x, kept * self.start.u + taken * self.u, p
 
     def values(self, s: float, z: Floats) -> Floats:
         """The residual at share ``s``."""
@@ -151,9 +137,6 @@ class Way:
         t, x, u, p = self.point(s)
         newton.task.evaluations += 1
         residual: Floats = newton.kernel.F(t, x, z, u, p)[newton.kernel.nx :]
-        if self.old is not None and s < 1.0:
-            newton.task.evaluations += 1
-            residual = s * residual + (1.0 - s) * newton.kernel.F(t, x, z, self.old, p)[newton.kernel.nx :]
         return residual if self.lift is None else residual - (1.0 - s) * self.lift
 
     def correction(self, s: float, z: Floats) -> Floats | None:
@@ -166,10 +149,7 @@ class Way:
     def linearise(self, s: float, z: Floats) -> bool:
         t, x, u, p = self.point(s)
         try:
-            if self.old is not None and s < 1.0:
-                self.newton.linearise_between(s, t, x, z, self.old, u)
-            else:
-                self.newton.linearise(t, x, z, u, p)
+            self.newton.linearise(t, x, z, u, p)
         except StepFailure:
             return False
         return True
@@ -180,7 +160,6 @@ class Way:
         ``None`` unless all contract and the root moves as its slope at the start says, within a half.
         """
         after, first, before, contraction = z, 0.0, 0.0, 0.0
-        little = 1e-2 if self.newton.task.fixed_step > 0 else decides_nothing(self.newton.task)
         slope = self.correction(s + (goal - s) / 64.0, z)
         if slope is None:
             return None
@@ -191,19 +170,19 @@ class Way:
             length = self.newton.size(dz, z)
             if iteration == 0:
                 first = length
-            elif length > little and not length <= CONTRACTION * before:
+            elif length > ROUNDING and not length <= CONTRACTION * before:
                 return None
-            elif before > little:
+            elif before > ROUNDING:
                 contraction = max(contraction, length / before)
             after = after + dz
-            stalls = iteration > 1 and CONTRACTION * before < length <= little
+            stalls = iteration > 1 and CONTRACTION * before < length <= ROUNDING
             if length <= 1e-2 or length <= 1e-3 * first or stalls:
                 break
             before = length
         else:
             return None
         size, ahead, moved = self.newton.size, 64.0 * slope, after - z
-        is_straight = size(ahead - moved, z) <= 0.5 * max(size(ahead, z), size(moved, z)) + max(2.0, little)
+        is_straight = size(ahead - moved, z) <= 0.5 * max(size(ahead, z), size(moved, z)) + 2.0
         return (after, contraction) if is_straight else None
 
     def leap(self, s: float, goal: float, z: Floats) -> Floats | None:
@@ -250,9 +229,9 @@ def across_bends(way: Way) -> tuple[Floats, Floats]:
     raise StepFailure(Status.NEWTON)
 
 
-def along(way: Way, strides: int = STRIDES) -> tuple[Floats, Floats]:
+def along(way: Way) -> tuple[Floats, Floats]:
     """``(z, F)`` at the end of the way; raises ``StepFailure`` where the root ends before."""
-    z, share = follow(way, strides)
+    z, share = _follow(way)
     if share < 1.0:
         raise _Ended(_moving(way, share, z), share, z)
     try:
@@ -261,22 +240,15 @@ def along(way: Way, strides: int = STRIDES) -> tuple[Floats, Floats]:
         raise _Ended(0, share, z) from None
 
 
-def branch_end(way: Way) -> StepFailure | None:
-    """Where the root ends along the way, or ``None`` where it does not."""
-    z, share = follow(way, STRIDES)
-    return _Ended(_moving(way, share, z), share, z) if share < 1.0 else None
-
-
-def follow(way: Way, strides: int) -> tuple[Floats, float]:
+def _follow(way: Way) -> tuple[Floats, float]:
     """The root followed along the way, to its goal or to where it ends; the factors are those of the end."""
-    newton, z, share, length = way.newton, way.start.z, 0.0, 0.5
-    shortest = SHORTEST_STRIDE if strides > STRIDES_IN_STEP else SHORTEST_IN_STEP
+    newton, z, share, length, strides = way.newton, way.start.z, 0.0, 0.5, STRIDES
     if not way.linearise(0.0, z):
         return z, share
     orientation = newton.orientation
     while share < 1.0:
         goal = min(share + length, 1.0)
-        if strides == 0 or length < shortest:
+        if strides == 0 or length < SHORTEST_STRIDE:
             return z, share
         strides -= 1
         kept, taken = True, way.stride(share, goal, z)
@@ -316,7 +288,7 @@ def _damped(way: Way, z: Floats, ended: Floats) -> tuple[Floats, Floats]:
             trial, _ = damped(newton, way.t, way.x, start, way.u)
         except StepFailure:
             continue
-        if found and newton.size(trial - z, trial) > max(10.0, decides_nothing(newton.task)):
+        if found and newton.size(trial - z, trial) > 10.0:
             raise StepFailure(Status.NEWTON)
         z, found = trial, found + 1
     if found < 2:

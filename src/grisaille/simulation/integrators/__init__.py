@@ -1,1 +1,0 @@
-"""The integrators as Python, twins of the C headers in ``compilation/kernels``."""

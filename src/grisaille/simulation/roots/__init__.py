@@ -1,0 +1,1 @@
+"""Roots of implicit equations where no steps are taken: Newton's method, and what follows a root where it fails."""
