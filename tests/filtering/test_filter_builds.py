@@ -76,9 +76,9 @@ def test_a_draft_has_the_digits_of_the_final_build(filter, short, monkeypatch):
 
 
 def test_a_filter_is_built_for_speed_where_passes_are_many(monkeypatch):
+    found, given, q, s, dq = passing()
     monkeypatch.setattr(builds, "MANY", 0.0)
     monkeypatch.setattr(builds, "PER_INSTRUCTION", 0.0)
-    found, given, q, s, dq = passing()
     of = found.program
     made = []
     monkeypatch.setattr(
