@@ -202,7 +202,7 @@ def test_events_go_on_in_one_file_where_steps_are_many(model, method, monkeypatc
     once = simulated(model, "linked", monkeypatch, method=method, sensitivities=["k"])
     monkeypatch.setattr(integrators, "MANY_STEPS", 40)
     monkeypatch.setattr(integrators, "PER_INSTRUCTION", 0)
-    monkeypatch.setattr("grisaille.simulation.integration.COMPILED_SLICE", 7)
+    monkeypatch.setattr("grisaille.simulation.integration.SLICE", 7)
     built = []
     build_linked = integrators.build_linked
     monkeypatch.setattr(integrators, "build_linked", lambda parts: built.append(len(parts)) or build_linked(parts))

@@ -10,6 +10,7 @@ from grisaille import der
 from grisaille.compilation.kalman import builds, program
 from grisaille.compilation.kalman.builds import build_filter
 from grisaille.compilation.kalman.native import run_forward, run_reverse
+from grisaille.compilation.library import Source
 from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
@@ -69,25 +70,25 @@ def test_a_draft_has_the_digits_of_the_final_build(filter, short, monkeypatch):
         results = {}
         for build in ("linked", "whole"):
             monkeypatch.setenv("GRISAILLE_BUILD", build)
-            results[build] = build_filter(source, instructions, operations)
+            results[build] = build_filter(Source(source, instructions, often=True), operations)
         assert results["linked"].path != results["whole"].path
         require_equal(*(arrays_of(run(library)) for library in results.values()))
 
 
 def test_a_filter_is_built_for_speed_where_passes_are_many(monkeypatch):
+    found, given, q, s, dq = passing()
     monkeypatch.setattr(builds, "MANY", 0.0)
     monkeypatch.setattr(builds, "PER_INSTRUCTION", 0.0)
-    found, given, q, s, dq = passing()
     of = found.program
     made = []
     monkeypatch.setattr(
         builds, "build_linked", lambda parts, build=builds.build_linked: made.append(parts) or build(parts)
     )
-    library = build_filter(of.forward_source(), of.text_length, of.instructions)
+    library = build_filter(Source(of.forward_source(), of.text_length, often=True), of.instructions)
     draft = library.path
     first = run_forward(library, given, q, s[0], s[1:], dq, True)
     assert [part.is_draft for (part,) in made] == [True, False]
     assert library.path != draft
     require_equal(arrays_of(first), arrays_of(run_forward(library, given, q, s[0], s[1:], dq, True)))
-    assert build_filter(of.forward_source(), of.text_length, of.instructions).path == library.path
+    assert build_filter(Source(of.forward_source(), of.text_length, often=True), of.instructions).path == library.path
     assert [part.is_draft for (part,) in made] == [True, False, False]
