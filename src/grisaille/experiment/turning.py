@@ -64,7 +64,7 @@ def _turns(relation: Relation, t: ca.SX, grid: Floats, most_operations: float) -
 
     def rounding(at: Floats) -> Floats:
         bound = ca.Function("rounding", [t], [rounding_of(relation.gap, t)])
-        return np.nan_to_num(np.array(bound(at[None, :]).full()).ravel(), nan=0.0, posinf=0.0)
+        return np.asarray(np.nan_to_num(np.array(bound(at[None, :]).full()).ravel(), nan=0.0, posinf=0.0))
 
     finer = grid
     while True:

@@ -29,7 +29,7 @@
 #define GR_STALLED 4 /* corrections after which small ones that do not shrink are rounding of terms that cancel */
 /* the most that rounding may leave open in z: of z, and of the z at which absolute tolerances count as much as relative
  * ones */
-#define GR_MOST_ROUNDING 1e-6
+#define GR_MOST_ROUNDING 1e-8
 #define GR_MOST_ROUNDING_AT_ZERO 1e-4
 #define GR_ROUNDING_PROBES 4
 #define GR_PROBED_PART 0.0625
@@ -284,10 +284,9 @@ GR_FN long gr_changes_pieces(const double *dz) {
  * n->f is F(t, x, z, u, p) then. */
 GR_COLD long gr_is_rounding(gr_task *k, gr_newton *n, double t, const double *x, const double *z, const double *u) {
   double noise[GR_LEN(GR_NZ)], moved[GR_LEN(GR_NZ)], dz[GR_LEN(GR_NZ)], f[GR_LEN(GR_N)];
-  if (!n->valid) return 0;
   gr_F(t, x, z, u, k->p, n->f);
   k->evaluations++;
-  if (gr_not_finite(GR_N, n->f) >= 0) return 0;
+  if (gr_not_finite(GR_N, n->f) >= 0 || gr_linearise_z(k, n, t, x, z, u)) return 0; /* older factors: another J */
   gr_correction_z(k, n, dz);
   for (long i = 0; i < GR_NZ; i++) {
     const double most = GR_MOST_ROUNDING * fabs(z[i]) + GR_MOST_ROUNDING_AT_ZERO * k->atol[GR_NX + i] / k->rtol;
