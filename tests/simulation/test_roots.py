@@ -262,3 +262,21 @@ def test_a_row_without_a_solution_is_named() -> None:
     force = np.array([0.1, 0.5, 1.3])
     with pytest.raises(gr.GrisailleError, match=r"row 2 \(F = 1.3\)"):
         gr.fit(Bounded(), gr.Experiment(inputs={"F": force}, outputs={"y": force}))
+
+
+# rounding
+
+
+def test_terms_that_cancel_leave_rounding_in_a_root_that_passes_zero() -> None:
+    """A star point: currents of 100 cancel, and the rest flows through 1e-6; rounding leaves some 1e-8 of v open."""
+
+    class Star(gr.Model):
+        g = gr.Parameter(1e-6)
+        x, v = gr.Variable(0.0), gr.Variable()
+        a = 0.3 + 0.01 * x
+        first, second, third = 100 * gr.sin(a), 100 * gr.sin(a + 2 * np.pi / 3), 100 * gr.sin(a + 4 * np.pi / 3)
+        equations = [der(x) == 1.0, ((first + g * (v + v**3)) + second) + third == g * (0.5 - x)]
+
+    t = np.linspace(0.0, 1.0, 11)
+    v = gr.simulate(Star(), t, rtol=1e-6)["v"].values
+    np.testing.assert_allclose(v + v**3, 0.5 - t, atol=2e-7)

@@ -41,15 +41,14 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
         counted |= follow_schedule(system, system.schedule, p, times, counted)
     if len(counted) == len(names):
         return counted
-    function = ca.Function("switches", [system.t, system.p], [ca.densify(formulas)])
+    of_time = ca.densify(ca.substitute(formulas, system.p, p))
+    function = ca.Function("switches", [system.t], [of_time])
 
     def values(t: np.ndarray) -> np.ndarray:
-        return np.array(function(t[None, :], np.repeat(p[:, None], t.size, axis=1)).full())
+        return np.array(function(t[None, :]).full())
 
-    unknown = ca.vertcat(*(formulas[k] for k, n in enumerate(names) if n not in counted))
-    grid = grid_with_turns(
-        unknown, system.t, system.p, p, np.unique(np.concatenate([np.linspace(*span, CELLS + 1), times]))
-    )
+    unknown = ca.vertcat(*(of_time[k] for k, n in enumerate(names) if n not in counted))
+    grid = grid_with_turns(unknown, system.t, np.unique(np.concatenate([np.linspace(*span, CELLS + 1), times])))
     at = values(grid)
     at[[k for k, n in enumerate(names) if n in counted]] = 0.0
     rows, cells = np.nonzero(at[:, 1:] != at[:, :-1])
@@ -194,6 +193,8 @@ def _bisect(values: Values, rows: np.ndarray, low: np.ndarray, high: np.ndarray,
     every = np.arange(rows.size)
     for _ in range(BISECTIONS if rows.size else 0):
         middle = 0.5 * (low + high)
+        if ((middle == low) | (middle == high)).all():
+            break
         stays = values(middle)[rows, every] == before
         low, high = np.where(stays, middle, low), np.where(stays, high, middle)
     return np.asarray(high)

@@ -9,34 +9,43 @@ from the cubics through values and rates beside them — is made finer first.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.structure.pieces import relations_of
+from grisaille.experiment.rounding import rounding_of
+from grisaille.structure.pieces import Relation, relations_of
 
 Floats = NDArray[np.float64]
+Look = Callable[[Floats], tuple[Floats, Floats]]
+"""Values and rates of a gap at some times."""
 FINER = 4
 FINEST = 1_300_000
-"""Points of a grid."""
+"""Points of a grid,"""
+MOST_OPERATIONS = 4e9
+"""and operations on all grids of a run."""
 RESOLVED = 0.02
 """Differences from cubics, relative to what a gap moves by in a cell, that count as resolved."""
 FEW = 0.02
 """Cells that may be unresolved: those with a jump of another relation inside the gap."""
 BISECTIONS = 70
+ROUNDING, NEARBY = 8.0, 8
+"""Differences below this many times the rounding of a gap, within this many cells (where an absolute value happens to
+be zero, none reaches it), say nothing: where a loop has converged, its gap is the rounding of what it solves."""
 TOGETHER = 200_000
 """Values that are computed at once."""
 
 
-def grid_with_turns(formulas: ca.SX, t: ca.SX, p: ca.SX, values: Floats, grid: Floats) -> Floats:
+def grid_with_turns(formulas: ca.SX, t: ca.SX, grid: Floats) -> Floats:
     """Return the grid, finer where that is needed, with the turns of gaps that pass their switch between its points.
 
-    formulas : piecewise constant in ``t``
-    values : of the parameters ``p``
+    formulas : of ``t`` alone, piecewise constant
     """
     relations = [r for r in relations_of(formulas, t) if r.kind not in ("floor", "ceil") and ca.depends_on(r.gap, t)]
-    more = [_turns(r.gap, str(r.value), t, p, values, grid) for r in relations if not _is_straight(r.gap, t)]
+    bent = [r for r in relations if not _is_straight(r.gap, t)]
+    more = [_turns(r, t, grid, MOST_OPERATIONS / len(bent)) for r in bent]
     return np.unique(np.concatenate([grid, *more])) if more else grid
 
 
@@ -44,23 +53,28 @@ def _is_straight(gap: ca.SX, t: ca.SX) -> bool:
     return not ca.depends_on(ca.jacobian(gap, t), t) and not relations_of(gap, t)
 
 
-def _turns(gap: ca.SX, text: str, t: ca.SX, p: ca.SX, values: Floats, grid: Floats) -> Floats:
-    function = ca.Function("gap", [t, p], [gap, ca.jacobian(gap, t)])
+def _turns(relation: Relation, t: ca.SX, grid: Floats, most_operations: float) -> Floats:
+    function = ca.Function("gap", [t], [relation.gap, ca.jacobian(relation.gap, t)])
+    finest = min(FINEST, most_operations / function.n_instructions())
 
     def look(at: Floats) -> tuple[Floats, Floats]:
-        parts = [function(c[None, :], values[:, None]) for c in np.array_split(at, at.size // TOGETHER + 1)]
+        parts = [function(c[None, :]) for c in np.array_split(at, at.size // TOGETHER + 1)]
         q, rate = (np.concatenate([np.array(ca.DM(part[k]).full()).ravel() for part in parts]) for k in (0, 1))
         return q, rate
+
+    def rounding(at: Floats) -> Floats:
+        bound = ca.Function("rounding", [t], [rounding_of(relation.gap, t)])
+        return np.asarray(np.nan_to_num(np.array(bound(at[None, :]).full()).ravel(), nan=0.0, posinf=0.0))
 
     finer = grid
     while True:
         q, rate = look(finer)
-        if _is_resolved(finer, q, rate, look):
+        if _is_resolved(finer, q, rate, look, rounding):
             break
-        if finer.size * FINER > FINEST:
+        if finer.size * FINER > finest:
             warnings.warn(
-                f"'{text[:60]}' switches faster than a {finer.size}th of the run from t = {grid[0]:g} to "
-                f"{grid[-1]:g}: its changes may not all be found. Simulate shorter stretches.",
+                f"'{str(relation.value)[:60]}' switches faster than a {finer.size}th of the run from t = {grid[0]:g} "
+                f"to {grid[-1]:g}: its changes may not all be found. Simulate shorter stretches.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -71,19 +85,25 @@ def _turns(gap: ca.SX, text: str, t: ca.SX, p: ca.SX, values: Floats, grid: Floa
     return np.concatenate([added, _passed(finer, q, rate, look)])
 
 
-def _is_resolved(grid: Floats, q: Floats, rate: Floats, look: object) -> bool:
-    """Whether cubics through values and rates tell what gaps are half way, in nearly all cells."""
+def _is_resolved(grid: Floats, q: Floats, rate: Floats, look: Look, rounding: Callable[[Floats], Floats]) -> bool:
+    """Return whether cubics through values and rates tell what gaps are half way, in nearly all cells."""
     h = np.diff(grid)
-    middle, slope = look(grid[:-1] + 0.5 * h)  # type: ignore[operator]
+    middle, slope = look(grid[:-1] + 0.5 * h)
     a, b, da, db = q[:-1], q[1:], h * rate[:-1], h * rate[1:]
     apart = np.maximum(
         np.abs(middle - 0.5 * (a + b) - 0.125 * (da - db)), 0.125 * np.abs(h * slope - 1.5 * (b - a) + 0.25 * (da + db))
     )
     way = np.abs(b - a) + np.abs(da) + np.abs(db) + h * np.abs(slope)
-    return bool(np.mean(apart > RESOLVED * way + 1e-12 * np.abs(q).max(initial=0.0)) <= FEW)
+    unclear = apart > RESOLVED * way + 1e-12 * np.abs(q).max(initial=0.0)
+    if np.mean(unclear) <= FEW:
+        return True
+    noise = np.lib.stride_tricks.sliding_window_view(np.pad(rounding(grid), NEARBY, mode="edge"), 2 * NEARBY).max(
+        axis=1
+    )
+    return bool(np.mean(unclear & (apart > ROUNDING * noise[1:-1])) <= FEW)
 
 
-def _passed(grid: Floats, q: Floats, rate: Floats, look: object) -> Floats:
+def _passed(grid: Floats, q: Floats, rate: Floats, look: Look) -> Floats:
     """Turns at which a gap is on the other side of its switch than beside them."""
     is_below = q < 0
     same = is_below[:-1] == is_below[1:]
@@ -94,11 +114,11 @@ def _passed(grid: Floats, q: Floats, rate: Floats, look: object) -> Floats:
     low, high, sign = grid[cells].copy(), grid[cells + 1].copy(), np.sign(rate[cells])
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        _, slope = look(middle)  # type: ignore[operator]
+        _, slope = look(middle)
         rises = slope * sign > 0
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
     found = []
     for at in (low, high):
-        value, _ = look(at)  # type: ignore[operator]
+        value, _ = look(at)
         found.append(at[(value < 0) != is_below[cells]])
     return np.unique(np.concatenate(found))

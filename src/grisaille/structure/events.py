@@ -213,10 +213,10 @@ def _held(system: System, name: Callable[[ca.SX], str]) -> tuple[list[ca.SX], li
 def _hold_inside(pieces: list[Piece], is_held: list[bool], can_be: list[bool], symbols: ca.SX) -> None:
     """Gaps of relations that are held must not jump between events: what they jump with is held too."""
     for k in range(len(pieces) - 1, 0, -1):
-        if is_held[k] and any(not h for h in is_held[:k]):
-            jumps = which_jump(pieces[k].relation.gap, pieces[:k], symbols)
-            for j in range(k):
-                is_held[j] = is_held[j] or (jumps[j] and can_be[j])
+        open_ones = [able and not held for able, held in zip(can_be[:k], is_held[:k], strict=True)]
+        if is_held[k] and any(open_ones):
+            jumps = which_jump(pieces[k].relation.gap, pieces[:k], symbols, asked=open_ones)
+            is_held[:k] = [held or jump for held, jump in zip(is_held[:k], jumps, strict=True)]
 
 
 def _asked(pieces: list[Piece], conditions: ca.SX) -> list[bool]:

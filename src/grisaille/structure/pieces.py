@@ -179,8 +179,19 @@ def written_out(pieces: Sequence[Piece]) -> list[Piece]:
     return done
 
 
-def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, everywhere: bool = False) -> list[bool]:
-    """Return for every piece whether the formula changes across its switch."""
+def which_jump(
+    formula: ca.SX,
+    pieces: Sequence[Piece],
+    symbols: ca.SX,
+    *,
+    everywhere: bool = False,
+    asked: Sequence[bool] | None = None,
+) -> list[bool]:
+    """Return for every piece whether the formula changes across its switch; False for those not ``asked`` for."""
+    if asked is not None and not any(
+        wanted and ca.depends_on(formula, p.symbol) for wanted, p in zip(asked, pieces, strict=True)
+    ):
+        return [False] * len(pieces)
     full = written_out(pieces)
     own = {p.symbol.element_hash() for p in pieces}
     inside = ca.symvar(ca.vertcat(ca.vec(formula), *(p.relation.gap for p in full)))
@@ -194,7 +205,8 @@ def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, every
     felt = ca.jacobian_sparsity(column, ca.vertcat(*marks))
     changes = Changes(column, vector, marks)
     return [
-        bool(rows := felt.row()[felt.colind(k) : felt.colind(k + 1)])
+        (asked is None or asked[k])
+        and bool(rows := felt.row()[felt.colind(k) : felt.colind(k + 1)])
         and Switch(changes.across(k, rows), surroundings, k, piece, vector, columns).jumps(everywhere)
         for k, piece in enumerate(full)
     ]

@@ -27,6 +27,12 @@
 #define GR_DECIDES_NOTHING 3.0
 #define GR_ROUNDED_BELOW 3e-8
 #define GR_STALLED 4 /* corrections after which small ones that do not shrink are rounding of terms that cancel */
+/* the most that rounding may leave open in z: of z, and of the z at which absolute tolerances count as much as relative
+ * ones */
+#define GR_MOST_ROUNDING 1e-8
+#define GR_MOST_ROUNDING_AT_ZERO 1e-4
+#define GR_ROUNDING_PROBES 4
+#define GR_PROBED_PART 0.0625
 
 /* dF/d[x; z], the factors of dF/dz and where they stand; `valid` must survive between slices */
 typedef struct {
@@ -210,32 +216,29 @@ GR_FN long gr_is_slow(double size, double before, double enough) {
   return !(rate <= 0.1) || size * rate * rate * rate > enough;
 }
 
-/* 1 when every residual is within what rounding of x and z alone makes of it. Entries of z with small tolerances cannot
- * be had more precisely where others in the same equations are large. */
-#if GR_SPARSE
-GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) {
-  double noise[GR_LEN(GR_NZ)];
+/* what rounding of x and z alone makes of every residual. Entries of z with small tolerances cannot be had more precisely
+ * where others in the same equations are large. */
+GR_FN void gr_rounding_of_rows(const gr_newton *n, const double *x, const double *z, double *noise) {
   for (long i = 0; i < GR_NZ; i++) noise[i] = 0.0;
   for (long j = 0; j < GR_N; j++) {
-    const double size = fabs(j < GR_NX ? x[j] : z[j - GR_NX]);
+    const double size = 4.0 * GR_EPS * fabs(j < GR_NX ? x[j] : z[j - GR_NX]);
+#if GR_SPARSE
     for (int e = gr_J_begin[j]; e < gr_J_begin[j + 1]; e++)
       if (gr_J_row[e] >= GR_NX) noise[gr_J_row[e] - GR_NX] += fabs(n->jac[e]) * size;
-  }
-  for (long i = 0; i < GR_NZ; i++)
-    if (!(fabs(n->f[GR_NX + i]) <= 4.0 * GR_EPS * noise[i])) return 0;
-  return 1;
-}
 #else
-GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) {
-  for (long i = GR_NX; i < GR_N; i++) {
-    double noise = 0.0;
-    for (long j = 0; j < GR_NX; j++) noise += fabs(n->jac[i + GR_N * j] * x[j]);
-    for (long j = 0; j < GR_NZ; j++) noise += fabs(n->jac[i + GR_N * (GR_NX + j)] * z[j]);
-    if (!(fabs(n->f[i]) <= 4.0 * GR_EPS * noise)) return 0;
+    for (long i = 0; i < GR_NZ; i++) noise[i] += fabs(n->jac[GR_NX + i + GR_N * j]) * size;
+#endif
   }
+}
+
+/* 1 when every residual is within that */
+GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) {
+  double noise[GR_LEN(GR_NZ)];
+  gr_rounding_of_rows(n, x, z, noise);
+  for (long i = 0; i < GR_NZ; i++)
+    if (!(fabs(n->f[GR_NX + i]) <= noise[i])) return 0;
   return 1;
 }
-#endif
 
 /* sign of det dF/dz, from its factors */
 GR_FN long gr_orientation(const gr_newton *n) {
@@ -275,9 +278,38 @@ GR_FN long gr_changes_pieces(const double *dz) {
 }
 
 #if GR_HAS_Z
+/* 1 when the residuals at z are rounding, of z and x or of terms that cancel inside F, which gr_at_rounding does not see:
+ * where z moves by a small part of its correction d, F does not move by that part of J d, but by more or less. How much
+ * is at least as large a part of F where it does not notice d at all, and the square of that part where F only bends.
+ * n->f is F(t, x, z, u, p) then. */
+GR_COLD long gr_is_rounding(gr_task *k, gr_newton *n, double t, const double *x, const double *z, const double *u) {
+  double noise[GR_LEN(GR_NZ)], moved[GR_LEN(GR_NZ)], dz[GR_LEN(GR_NZ)], f[GR_LEN(GR_N)];
+  gr_F(t, x, z, u, k->p, n->f);
+  k->evaluations++;
+  if (gr_not_finite(GR_N, n->f) >= 0 || gr_linearise_z(k, n, t, x, z, u)) return 0; /* older factors: another J */
+  gr_correction_z(k, n, dz);
+  for (long i = 0; i < GR_NZ; i++) {
+    const double most = GR_MOST_ROUNDING * fabs(z[i]) + GR_MOST_ROUNDING_AT_ZERO * k->atol[GR_NX + i] / k->rtol;
+    if (!(fabs(dz[i]) <= most)) return 0;
+  }
+  gr_rounding_of_rows(n, x, z, noise);
+  for (long probe = 0; probe < GR_ROUNDING_PROBES; probe++) {
+    const double part = (probe % 2 ? -GR_PROBED_PART : GR_PROBED_PART) / (1.0 + 0.25 * (double)probe);
+    for (long i = 0; i < GR_NZ; i++) moved[i] = z[i] + part * dz[i];
+    gr_F(t, x, moved, u, k->p, f);
+    k->evaluations++;
+    for (long i = 0; i < GR_NZ; i++) /* J d = -F(z) */
+      noise[i] = fmax(noise[i], fabs(f[GR_NX + i] - (1.0 - part) * n->f[GR_NX + i]) / (GR_PROBED_PART * GR_PROBED_PART * 4.0));
+  }
+  for (long i = 0; i < GR_NZ; i++)
+    if (!(fabs(n->f[GR_NX + i]) <= noise[i])) return 0;
+  return 1;
+}
+
 /* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
  * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. Corrections about the
- * tolerance decide nothing about roots: there only divergence ends the iteration. Nor do those that change a piece. */
+ * tolerance decide nothing about roots: there only divergence ends the iteration. Nor do those that change a piece.
+ * Corrections that do not shrink and are rounding (gr_is_rounding) end it where they are. */
 GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
   double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
   double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-2;
@@ -342,6 +374,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
     }
     age++;
   }
+  if (!n->held && gr_is_rounding(k, n, t, x, z, u) && !gr_left_its_piece(k, n, t, x, z, u)) return GR_DONE;
   return gr_unsolved(k, n);
 }
 #endif
