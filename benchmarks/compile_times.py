@@ -37,7 +37,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der, exp, sign, where
-from grisaille.compilation import compiler, library
+from grisaille.compilation import compiler, shared_library
 
 ESTIMATORS = ("OutputError", "SimulatedPEM", "KalmanML", "Collocation")
 LEFT_OUT = {
@@ -264,17 +264,17 @@ def cache_folder(name: str = "") -> Iterator[str]:
 
 def prepare(name: str, estimators: list[str]) -> None:
     """Leaves in the cache only what serves other models, too."""
-    built, kept = library._object, set[str]()
+    built, kept = shared_library._object, set[str]()
 
-    def watched(found: compiler.Compiler, source: library.Source) -> bytes:
+    def watched(found: compiler.Compiler, source: shared_library.CSource) -> bytes:
         if source.shared or source.once:
-            kept.add(library._what([source])[:40])
+            kept.add(shared_library._what([source])[:40])
         return built(found, source)
 
-    library._object = watched
+    shared_library._object = watched
     one_model(name, estimators)
     for entry in Path(os.environ["GRISAILLE_CACHE"]).iterdir():
-        if entry.suffix != compiler.OBJECT or entry.name[:40] not in kept:
+        if entry.suffix != compiler.OBJECT_SUFFIX or entry.name[:40] not in kept:
             entry.unlink()
 
 

@@ -24,7 +24,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.kalman.program import FilterProgram
-from grisaille.compilation.library import Source
+from grisaille.compilation.shared_library import CSource
 from grisaille.estimators.fitting import build_problem
 
 
@@ -109,7 +109,7 @@ def longest_function(text: str) -> int:
     return longest
 
 
-def compiler_seconds(source: Source) -> float:
+def compiler_seconds(source: CSource) -> float:
     """Processor seconds of the compiler for one C file."""
     compiler = find_compiler()
     assert compiler is not None, "no compiler"

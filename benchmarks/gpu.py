@@ -36,15 +36,19 @@ BYTES = 4.3e12
 def export(folder: Path, samples: int) -> None:
     """Write kernels, and what the processor makes of a part of them."""
     import grisaille as gr
+    from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
     from grisaille.disturbance import Purpose, Stream
     from grisaille.simulation.ensembles.disturbances import Disturbances
     from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
     from grisaille.simulation.ensembles.export import export_ensembles
-    from grisaille.trial import Movement, Trial
     from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, times
 
-    trial = Trial(
-        PROGRAM.model(), times(samples), moves=Movement.named(["k"]), inputs=PROGRAM.inputs(samples), hold="foh"
+    trial = BoundExperiment(
+        PROGRAM.model(),
+        times(samples),
+        moves=EstimatedQuantities.named(["k"]),
+        inputs=PROGRAM.inputs(samples),
+        hold="foh",
     )
     options = EnsembleOptions(
         REALIZATIONS, seed=1, purpose=Purpose.MODEL, step=SPACING, rtol=1e-4, substeps=1, observed=("phi",),
@@ -52,7 +56,7 @@ def export(folder: Path, samples: int) -> None:
     )  # fmt: skip
     grid = np.arange(3.85, 10.25 + 0.04, 0.08)
     points = [trial.at(np.array([k])) for k in grid]
-    print(export_ensembles([p.still() for p in points], options, folder / "fig1", {"k": grid}))
+    print(export_ensembles([p.without_derivatives() for p in points], options, folder / "fig1", {"k": grid}))
     print(export_ensembles([trial.at(np.array([6.25]))], options, folder / "slope", {"k": [6.25]}))
     small, known = (
         replace(options, realizations=FEW),
@@ -61,7 +65,7 @@ def export(folder: Path, samples: int) -> None:
     expected: dict[str, Any] = {}
     began = time.process_time()
     for i in CHECKED:
-        found = run_ensemble(points[i].still(), small, None, known).statistics
+        found = run_ensemble(points[i].without_derivatives(), small, None, known).statistics
         expected |= {f"mean_{i}": found["mean"].values, f"variance_{i}": found["variance"].values}
     steps = len(CHECKED) * FEW * (samples * 10)
     expected["seconds"] = (time.process_time() - began) / CORES / steps

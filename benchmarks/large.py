@@ -18,7 +18,7 @@ from rich.table import Table
 
 import grisaille as gr
 from grisaille.compilation import kernel
-from grisaille.compilation.integrators import Integrator
+from grisaille.compilation.integrators import CompiledIntegrator
 from grisaille.compilation.task import Task
 
 EPILOG = """
@@ -39,7 +39,7 @@ class Clock:
         self.seconds = 0.0
         run = kernel._run
 
-        def timed(integrator: Integrator, task: Task) -> None:
+        def timed(integrator: CompiledIntegrator, task: Task) -> None:
             begin = time.thread_time()
             run(integrator, task)
             self.seconds += time.thread_time() - begin

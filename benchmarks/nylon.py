@@ -33,12 +33,12 @@ from scipy.sparse import csc_matrix
 import grisaille as gr
 from grisaille.collocation.direct import element as direct_element
 from grisaille.collocation.direct import ipopt as direct_ipopt
-from grisaille.collocation.direct.mesh import RadauElements
-from grisaille.collocation.direct.newton import place, solve_newton
-from grisaille.collocation.direct.start import first_points
-from grisaille.collocation.options import SplineOptions
-from grisaille.estimators.collocation.posing import build_spline_program
-from grisaille.estimators.collocation.splines import Splines
+from grisaille.collocation.direct.element_mesh import RadauElements
+from grisaille.collocation.direct.initial_path import first_points
+from grisaille.collocation.direct.path_newton import place, solve_newton
+from grisaille.collocation.spline_options import SplineOptions
+from grisaille.estimators.collocation.collocation_posing import build_spline_program
+from grisaille.estimators.collocation.spline_trajectories import Splines
 from grisaille.estimators.fitting import build_problem
 from grisaille_reproductions import varziri_nylon as nylon
 from grisaille_reproductions.varziri_nylon_fits import STARTS, document_knots
@@ -120,9 +120,9 @@ def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], R
     program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).trajectories.program
     transcribed = program.transcribe(RadauElements())
     point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
-    usual, direct_element.WORTH = direct_element.WORTH, 0
+    usual, direct_element.COMPILE_AFTER_ELEMENTS = direct_element.COMPILE_AFTER_ELEMENTS, 0
     solve_newton(place(transcribed, point), program.bounds)
-    direct_element.WORTH = usual
+    direct_element.COMPILE_AFTER_ELEMENTS = usual
 
     def once() -> Row:
         begin = time.process_time()

@@ -20,10 +20,10 @@ from functools import partial
 
 import numpy as np
 
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.disturbance import build_process, sample_path
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
-from grisaille.simulation.ensembles.runner import EnsembleRunner
-from grisaille.trial import Movement, Trial
+from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 from grisaille_reproductions.abdalmoaty import PROGRAM, SHAPE, SPACING, times
 
 SAMPLES, REALIZATIONS = 5000, 100
@@ -38,8 +38,10 @@ class Ours:
 
     def __init__(self, samples: int = SAMPLES, realizations: int = REALIZATIONS) -> None:
         options = EnsembleOptions(realizations, seed=1, step=SPACING, rtol=1e-4)
-        moves = Movement.named(["k"])
-        trial = Trial(PROGRAM.model(), times(samples), moves=moves, inputs=PROGRAM.inputs(samples), hold="foh")
+        moves = EstimatedQuantities.named(["k"])
+        trial = BoundExperiment(
+            PROGRAM.model(), times(samples), moves=moves, inputs=PROGRAM.inputs(samples), hold="foh"
+        )
         runner = EnsembleRunner(trial, ["phi"], options)
         self.runner = runner.on(runner.discretise(np.array([K])))
         self.y = np.zeros(samples + 1)

@@ -23,9 +23,9 @@ import casadi as ca
 import numpy as np
 
 import grisaille as gr
-from grisaille.simulation import runs as simulated
-from grisaille.simulation.posing import Setting
-from grisaille.simulation.runs import Prepared
+from grisaille.simulation import simulation_runs as simulated
+from grisaille.simulation.posing import SimulationSetup
+from grisaille.simulation.simulation_runs import PreparedRun
 from grisaille.structure.equations import lower_equations
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -86,12 +86,14 @@ class Case:
         given, factor = self.problem.atol, rtol / RTOL
         return {n: v * factor for n, v in given.items()} if isinstance(given, dict) else given * factor
 
-    def prepare(self, rtol: float = RTOL) -> Prepared:
-        solver = simulated.Solver(rtol, self.atol(rtol), max_steps=10_000_000)
-        return simulated.Runs(Setting(self.model, [0.0, self.problem.end], None, hold=None), solver).prepare(None, None)
+    def prepare(self, rtol: float = RTOL) -> PreparedRun:
+        solver = simulated.IntegratorOptions(rtol, self.atol(rtol), max_steps=10_000_000)
+        return simulated.SimulationRuns(
+            SimulationSetup(self.model, [0.0, self.problem.end], None, hold=None), solver
+        ).prepare(None, None)
 
     @cached_property
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PreparedRun:
         return self.prepare()
 
     @cached_property

@@ -20,10 +20,10 @@ from rich.table import Table
 from timing import best_of
 
 import grisaille as gr
-from grisaille.compilation.frozen import build_step
+from grisaille.compilation.fused_step import build_step
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.structure_cache import structure_of
 
 EPILOG = """
 An index-3 pendulum under a known force and a disturbance, 100 s, both linear between the points of a grid of 0.01 s.

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 from reference_problems import RTOL, Case, Solver
 
+from grisaille.compilation.casadi_evaluation import numpy_matrix, numpy_vector
 from grisaille.compilation.derivatives import as_function
-from grisaille.compilation.evaluation import numpy_matrix, numpy_vector
 
 GAVE_UP = np.zeros(0)
 

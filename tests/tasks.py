@@ -8,7 +8,7 @@ import numpy as np
 
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Task
-from grisaille.experiment.interpolation import SignalTable
+from grisaille.experiment.piecewise_polynomials import SignalTable
 
 
 def task_of(

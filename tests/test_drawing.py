@@ -13,7 +13,7 @@ from reporting.fits import tank_fit
 import grisaille as gr
 from grisaille.errors import DataError
 from grisaille.reporting.plots import trajectories
-from grisaille.reporting.spectra import plot_spectrum
+from grisaille.reporting.spectrum_plots import plot_spectrum
 
 
 def study():

@@ -22,7 +22,7 @@ from grisaille.results.log_density import DensityFunction, UnboundedDensity
 from grisaille.results.monte_carlo import MonteCarlo
 from grisaille.results.multistart import Multistart
 from grisaille.results.validation import Validation
-from grisaille.simulation.options import SimulationOptions
+from grisaille.simulation.simulation_options import SimulationOptions
 
 ANSWERS = (gr.Fit, gr.Analysis, gr.WellPosedness)
 """Classes of which nobody makes one."""

@@ -14,7 +14,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import interrupts
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import EstimationProblem
 
 
 def swallow() -> None:
@@ -64,15 +64,15 @@ def test_a_fit_is_interrupted_although_its_evaluation_swallowed_the_signal(monke
         y = gr.Output(x, noise=0.1)
         equations = [gr.der(x) == -k * x]
 
-    evaluate, calls = Problem.evaluate, []
+    evaluate, calls = EstimationProblem.evaluate, []
 
-    def evaluated(self: Problem, *arguments: Any, **named: Any) -> Any:
+    def evaluated(self: EstimationProblem, *arguments: Any, **named: Any) -> Any:
         calls.append(1)
         if len(calls) == 3:
             swallow()
         return evaluate(self, *arguments, **named)
 
-    monkeypatch.setattr(Problem, "evaluate", evaluated)
+    monkeypatch.setattr(EstimationProblem, "evaluate", evaluated)
     t = np.linspace(0.0, 4.0, 21)
     fit = gr.fit(Decay(), gr.Experiment(t, {}, {"y": np.exp(-0.7 * t)}), method=gr.OutputError())
     assert fit.status.startswith("INTERRUPTED") and not fit.converged

@@ -10,7 +10,8 @@ import grisaille
 
 PACKAGE = Path(grisaille.__file__).parent
 ORDER = """
-    numerics laws model components modelica structure compilation disturbance experiment trial simulation filtering
+    numerics laws model components modelica structure compilation disturbance experiment bound_experiment simulation
+    filtering
     collocation optimization
     estimation estimators assessment study reporting results problem cli
 """.split()

@@ -77,19 +77,19 @@ except Exception as error:
 
 
 def test_the_passing_folder_is_found_again(tmp_path, monkeypatch) -> None:
-    from grisaille.compilation import cache
+    from grisaille.compilation import build_cache
 
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
-    full, written = cache.folder(), cache.write
+    full, written = build_cache.folder(), build_cache.write
 
     def write(place: Path, name: str, library: bytes) -> Path:
         if place == full:
             raise OSError(28, "No space left on device")
         return written(place, name, library)
 
-    monkeypatch.setattr(cache, "write", write)
-    kept = cache.install("c" * 40, "d" * 16, b"a library")
-    assert kept.parent != full and cache.find("c" * 40, "d" * 16) == kept
+    monkeypatch.setattr(build_cache, "write", write)
+    kept = build_cache.store_library("c" * 40, "d" * 16, b"a library")
+    assert kept.parent != full and build_cache.find("c" * 40, "d" * 16) == kept
 
 
 def test_what_was_there_stays(tmp_path: Path, monkeypatch) -> None:
@@ -118,7 +118,7 @@ def test_commands_leave_nothing_unfinished(tmp_path: Path) -> None:
     begin = (
         "import resource, matplotlib\n"
         "from grisaille.cli import main\n"
-        "import grisaille.estimation.keeping.netcdf, grisaille.reporting.plots\n"
+        "import grisaille.estimation.persistence.netcdf, grisaille.reporting.plots\n"
         "matplotlib.use('Agg')\n"
         "main(['simulate', 'decay.py:Decay', '--times', '0:1:0.01', '--quiet'])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))\n"

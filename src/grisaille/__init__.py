@@ -65,7 +65,7 @@ from grisaille.model.functions import (
     time,
     where,
 )
-from grisaille.model.tables import table, table2
+from grisaille.model.table_functions import table, table2
 from grisaille.model.whens import clock, pre, reinit, when
 
 if TYPE_CHECKING:

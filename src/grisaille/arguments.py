@@ -22,7 +22,7 @@ from grisaille.kinds import (
     EXPERIMENT,
     FIT,
     FRACTION,
-    LARGEST,
+    MAX_COUNT,
     MODEL,
     NAMES,
     NOTHING,
@@ -48,7 +48,7 @@ from grisaille.kinds import (
     whole,
 )
 
-EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "Record"))
+EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "ExperimentContent"))
 ONE_PRIOR = ("Law", "Smoothness", "JointLaw")
 PRIORS = (
     by_name("priors by name, such as gr.Normal", lambda value: value is None or is_ours(value, *ONE_PRIOR))
@@ -63,7 +63,7 @@ PAIRS = listed(
 RUNS = listed("the numbers of runs, such as left_out=[3, 17]", lambda value: is_number(value) or value is None)
 COLUMNS = NAMES | DICT
 CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: True)
-WHOLE = whole(-LARGEST, "a whole number")
+WHOLE = whole(-MAX_COUNT, "a whole number")
 LISTED = listed("a list of names", is_name, generated=False)
 HORIZON = (
     number("a number above zero", lambda value: value > 0)
@@ -250,7 +250,7 @@ def _hint(name: str, value: Any, who: str) -> str:
     held = value[0] if isinstance(value, list | tuple) and value else value
     if (is_table(held) or isinstance(held, dict)) and name in ("experiment", "experiments", "plan"):
         return " gr.Experiment.from_frame(…) makes one of a table."
-    if name == "level" and is_ours(value, "Record") and who.endswith("diagnose"):
+    if name == "level" and is_ours(value, "ExperimentContent") and who.endswith("diagnose"):
         return " fit.validate(experiment) tests a record that was not fitted."
     if name == "experiment" and hasattr(value, "__array__"):
         return " For other times and inputs use fit.simulate(times, inputs)."

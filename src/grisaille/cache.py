@@ -1,7 +1,8 @@
 """The one way to keep what is costly to make: by key, made once, bounded, safe in threads.
 
 A key says by content what a value depends on (texts, numbers, a digest), or names an object that does not change
-(``Same``). While one thread makes a value, others that ask for the same key wait for it; other keys are not held up.
+(``IdentityKey``). While one thread makes a value, others that ask for the same key wait for it; other keys are not
+held up.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ Value = TypeVar("Value")
 T = TypeVar("T")
 
 
-class Same:
+class IdentityKey:
     """An object as a key: equal to itself only, and alive as long as the key is."""
 
     def __init__(self, thing: object) -> None:
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.thing is self.thing
+        return isinstance(other, IdentityKey) and other.thing is self.thing
 
     def __hash__(self) -> int:
         return id(self.thing)

@@ -26,9 +26,9 @@ except ImportError:  # Windows, where two processes may build the same thing at 
 
 from grisaille.errors import CompilationError
 
-FLAT = ".flat"
+FLAT_SUFFIX = ".flat"
 """The suffix of flattened Modelica."""
-UNFINISHED = ".unfinished-"
+UNFINISHED_PREFIX = ".unfinished-"
 """How the names of files begin that are being written."""
 LOCK = ".building-"
 """How the names of files begin that processes lock while they build; there are 256 at most, and they are empty."""
@@ -61,7 +61,7 @@ def passing_folder() -> Path:
     return Path(_temporary().name)
 
 
-def places() -> list[Path]:
+def cache_locations() -> list[Path]:
     """The folders in which something may have been kept."""
     return [folder(), *([passing_folder()] if _temporary.cache_info().currsize else [])]
 
@@ -174,7 +174,7 @@ def _locked(key: str) -> int | None:
     return None
 
 
-def named(key: str, content: bytes, suffix: str) -> str:
+def cache_name(key: str, content: bytes, suffix: str) -> str:
     """The name under which a content is kept."""
     return f"{key}-{hashlib.sha256(content).hexdigest()[:32]}{suffix}"
 
@@ -182,7 +182,7 @@ def named(key: str, content: bytes, suffix: str) -> str:
 def write(place: Path, name: str, content: bytes) -> Path:
     """Write a file under its name in one step; nothing unfinished stays where there is no room for it."""
     target = place / name
-    handle, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=place)
+    handle, temporary = tempfile.mkstemp(prefix=UNFINISHED_PREFIX, dir=place)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-LARGEST = 2**53
+MAX_COUNT = 2**53
 """Whole numbers above it are no counts."""
 
 
@@ -37,7 +37,7 @@ def number(words: str, holds: Callable[[float], bool]) -> Kind:
 def whole(least: int, words: str = "") -> Kind:
     """Whole numbers from a least one."""
     said = words or ("a whole number above zero" if least == 1 else f"a whole number from {least}")
-    return Kind(said, lambda value: is_whole(value) and least <= value <= LARGEST)
+    return Kind(said, lambda value: is_whole(value) and least <= value <= MAX_COUNT)
 
 
 def one_of(*choices: str) -> Kind:
@@ -60,7 +60,7 @@ def listed(words: str, item: Callable[[Any], bool], *, generated: bool = True) -
     def accepts(value: Any) -> bool:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable) or is_table(value):
             return False
-        if is_ours(value, "Fitted", "Record", "Expression", "Model"):
+        if is_ours(value, "Fitted", "ExperimentContent", "Expression", "Model"):
             return False
         if hasattr(value, "__len__"):
             return getattr(value, "ndim", 1) == 1 and all(item(one) for one in value)
@@ -146,7 +146,7 @@ VALUES = by_name("a dict of numbers by name", is_values)
 DICT = by_name("a dict by name")
 MODEL = of_ours("an instance of a gr.Model subclass", "Model")
 FIT = of_ours("a fit, as gr.fit gives it", "Fitted")
-EXPERIMENT = of_ours("a gr.Experiment", "Record")
+EXPERIMENT = of_ours("a gr.Experiment", "ExperimentContent")
 
 
 def shown(value: Any) -> str:

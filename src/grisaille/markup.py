@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
+VOID_ELEMENTS = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
 class Html(str):
@@ -38,7 +38,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
         key = key.rstrip("_").replace("_", "-")
         words.append(key if value is True else f'{key}="{escape(str(value))}"')
     opening = f"<{' '.join(words)}>"
-    return Html(opening if name in VOID else f"{opening}{joined(children)}</{name}>")
+    return Html(opening if name in VOID_ELEMENTS else f"{opening}{joined(children)}</{name}>")
 
 
 def table(

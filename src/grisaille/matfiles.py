@@ -19,17 +19,17 @@ import numpy as np
 
 Matrix = np.ndarray[Any, Any]
 
-LARGEST_FILE = 2**33
+MAX_FILE = 2**33
 """Bytes of the largest file that is opened."""
-LARGEST_MATRIX = 2**27
+MAX_MATRIX = 2**27
 """Entries of all matrices that are read from a file: a gibibyte."""
-MOST_MATRICES = 10_000
+MAX_MATRICES = 10_000
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _NUMBERS = {0: "f8", 1: "f4", 2: "i4", 3: "i2", 4: "u2", 5: "u1"}
 _LONGEST_NAME = 1024
 
 
-class Unreadable(Exception):
+class UnreadableMatFile(Exception):
     """A file that is no MATLAB file, is damaged or too large; the message is the end of "FILE …"."""
 
 
@@ -53,7 +53,7 @@ class _Header:
         return self.rows * self.columns * np.dtype(self.number).itemsize * (1 + self.is_complex)
 
 
-def read_matrices(path: Path, names: Collection[str] | None = None, largest: int = LARGEST_FILE) -> dict[str, Matrix]:
+def read_matrices(path: Path, names: Collection[str] | None = None, largest: int = MAX_FILE) -> dict[str, Matrix]:
     """Return the real matrices of a MATLAB file by name; texts come as matrices of their characters' codes.
 
     Those of version 4 stay in the file until their entries are asked for.
@@ -64,7 +64,9 @@ def read_matrices(path: Path, names: Collection[str] | None = None, largest: int
     try:
         size = path.stat().st_size
         if size > largest:
-            raise Unreadable(f"has {size / 2**20:.0f} MiB, more than the {largest / 2**20:.0f} MiB that are read")
+            raise UnreadableMatFile(
+                f"has {size / 2**20:.0f} MiB, more than the {largest / 2**20:.0f} MiB that are read"
+            )
         with path.open("rb") as file:
             begin = file.read(520)
             if _HDF5 in (begin[:8], begin[512:]):
@@ -74,8 +76,8 @@ def read_matrices(path: Path, names: Collection[str] | None = None, largest: int
         if begin[:6] == b"MATLAB" and begin[126:128] in (b"IM", b"MI"):
             return _version_5(path, names)
     except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror or error}") from None
-    raise Unreadable("is no MATLAB file")
+        raise UnreadableMatFile(f"cannot be read: {error.strerror or error}") from None
+    raise UnreadableMatFile("is no MATLAB file")
 
 
 def _order_of(mopt: bytes) -> str | None:
@@ -99,7 +101,7 @@ def _version_4(file: BinaryIO, size: int, names: Collection[str] | None) -> dict
             continue
         if not header.is_full or header.is_complex:
             if names is not None:
-                raise Unreadable(f"holds '{header.name}' as a sparse or complex matrix, which is not supported")
+                raise UnreadableMatFile(f"holds '{header.name}' as a sparse or complex matrix, which is not supported")
             continue
         shape = header.rows, header.columns
         if not header.size:
@@ -111,17 +113,17 @@ def _version_4(file: BinaryIO, size: int, names: Collection[str] | None) -> dict
 
 def _headers(file: BinaryIO, size: int) -> Iterator[_Header]:
     at = 0
-    for _ in range(MOST_MATRICES):
+    for _ in range(MAX_MATRICES):
         if at == size:
             return
         header = _header(file, at)
         if header.at + header.size > size:
-            raise Unreadable(
+            raise UnreadableMatFile(
                 f"is cut off or damaged: '{header.name}' ({header.rows} x {header.columns}) goes beyond its end"
             )
         yield header
         at = header.at + header.size
-    raise Unreadable(f"holds more than {MOST_MATRICES} matrices")
+    raise UnreadableMatFile(f"holds more than {MAX_MATRICES} matrices")
 
 
 def _header(file: BinaryIO, at: int) -> _Header:
@@ -129,10 +131,10 @@ def _header(file: BinaryIO, at: int) -> _Header:
     raw = file.read(20)
     order = _order_of(raw[:4])
     if len(raw) < 20 or order is None:
-        raise Unreadable(f"is cut off or damaged: no matrix begins at byte {at}")
+        raise UnreadableMatFile(f"is cut off or damaged: no matrix begins at byte {at}")
     mopt, rows, columns, imaginary, length = struct.unpack(f"{order}5i", raw)
     if rows < 0 or columns < 0 or imaginary not in (0, 1) or not 0 < length <= _LONGEST_NAME:
-        raise Unreadable(f"is damaged: the matrix at byte {at} has a header that cannot be")
+        raise UnreadableMatFile(f"is damaged: the matrix at byte {at} has a header that cannot be")
     name = file.read(length).split(b"\0")[0].decode("utf-8", errors="replace")
     number, kind = order + _NUMBERS[mopt // 10 % 10], mopt % 10
     return _Header(name, rows, columns, number, kind == 1, kind != 2, imaginary == 1, at + 20 + length)
@@ -152,10 +154,10 @@ def _version_5(path: Path, names: Collection[str] | None) -> dict[str, Matrix]:
         wanted = [n for n in wanted if held[n][1] in _NUMERIC]
         _check_entries(sum(int(np.prod([float(k) for k in held[n][0]])) for n in wanted))
         read = loadmat(str(path), variable_names=wanted) if wanted else {}
-    except Unreadable:
+    except UnreadableMatFile:
         raise
     except Exception as error:  # whatever SciPy meets in a damaged file
-        raise Unreadable(f"is damaged: {_brief(error)}") from None
+        raise UnreadableMatFile(f"is damaged: {_brief(error)}") from None
     return {n: np.asarray(read[n]) for n in wanted if n in read and np.isrealobj(read[n])}
 
 
@@ -172,16 +174,16 @@ def _hdf5(path: Path, names: Collection[str] | None) -> dict[str, Matrix]:
                     entries += held.size
                     _check_entries(entries)
                     found[name] = np.asarray(held[()]).T
-    except Unreadable:
+    except UnreadableMatFile:
         raise
     except Exception as error:  # whatever HDF5 meets in a damaged file
-        raise Unreadable(f"is damaged: {_brief(error)}") from None
+        raise UnreadableMatFile(f"is damaged: {_brief(error)}") from None
     return found
 
 
 def _check_entries(count: int) -> None:
-    if count > LARGEST_MATRIX:
-        raise Unreadable(f"asks for matrices of {count} numbers, more than the {LARGEST_MATRIX} that are read")
+    if count > MAX_MATRIX:
+        raise UnreadableMatFile(f"asks for matrices of {count} numbers, more than the {MAX_MATRIX} that are read")
 
 
 def _brief(error: Exception) -> str:

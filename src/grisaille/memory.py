@@ -9,7 +9,7 @@ machine, the control groups that the process is in (containers, batch systems) a
     process         RLIMIT_AS less the address space in use, RLIMIT_DATA less the data segment in use
     worker          the share that a study leaves to each of its processes, less what this one holds already
 
-Sizes below ``UNASKED`` are not looked at, so that small calls cost nothing.
+Sizes below ``SMALL_BYTES`` are not looked at, so that small calls cost nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pathlib import Path
 
 from grisaille.errors import InsufficientMemoryError
 
-UNASKED = 100 << 20
+SMALL_BYTES = 100 << 20
 """Bytes up to which nothing is asked."""
-UNLIMITED = 1 << 60
+UNLIMITED_BYTES = 1 << 60
 """Limits from here on are none."""
-DOUBLE = 8
+BYTES_PER_DOUBLE = 8
 """Bytes of a number."""
 
 _PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
@@ -55,7 +55,7 @@ def require_memory(size: float, work: str, remedy: str | Callable[[int], str]) -
     work : what needs them, the beginning of a sentence
     remedy : what to do instead; a function is given the bytes that are available
     """
-    if size <= UNASKED:
+    if size <= SMALL_BYTES:
         return
     found = available_memory()
     if found is None or size <= found.bytes:
@@ -136,7 +136,7 @@ def _groups_above(root: Path, path: str, files: tuple[str, str]) -> Iterator[int
     here = root / path.lstrip("/")
     while True:
         limit, used = (_number(here / name) for name in files)
-        if limit is not None and used is not None and limit < UNLIMITED:
+        if limit is not None and used is not None and limit < UNLIMITED_BYTES:
             pages = _table(here / "memory.stat")
             droppable = ("total_inactive_file", "total_active_file") if "total_inactive_file" in pages else (
                 "inactive_file", "active_file", "slab_reclaimable")  # fmt: skip
@@ -157,7 +157,7 @@ def _process_limits() -> Iterator[tuple[int, str]]:
     names = {"RLIMIT_AS": "limit of address space (ulimit -v)", "RLIMIT_DATA": "limit of data (ulimit -d)"}
     for name, place in used.items():
         limit = resource.getrlimit(getattr(resource, name))[0]
-        if limit != resource.RLIM_INFINITY and limit < UNLIMITED:
+        if limit != resource.RLIM_INFINITY and limit < UNLIMITED_BYTES:
             yield limit - (page * int(sizes[place]) if len(sizes) > place else 0), names[name]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from grisaille.errors import DataError
 
-DEVICES = Path("/dev")
+DEVICE_FOLDER = Path("/dev")
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes, what: str) -> Path:
@@ -31,7 +31,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes, what: str) -> Path
         raise DataError(f"{what} cannot be written as {str(target)!r}: there is no folder {str(target.parent)!r}.")
     if target.is_dir():
         raise DataError(f"{what} cannot be written as {str(target)!r}: that is a folder.")
-    if target.exists() and (target.is_fifo() or target.absolute().parent == DEVICES):
+    if target.exists() and (target.is_fifo() or target.absolute().parent == DEVICE_FOLDER):
         target.write_bytes(content)  # --output /dev/stdout
         return target
     name = None

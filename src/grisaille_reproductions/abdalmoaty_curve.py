@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
-from grisaille.simulation.ensembles.runner import EnsembleRunner
-from grisaille.trial import Movement, Trial
+from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 from grisaille_reproductions.abdalmoaty import SPACING, Settings, times
 
 RTOL = 1e-4
@@ -101,8 +101,9 @@ def simulate_at(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of φ after the start, with the random numbers of ``gr.SimulatedPEM(seed=…)``."""
     options = EnsembleOptions(realizations, seed=seed, step=SPACING, rtol=RTOL)
-    trial = Trial(
-        settings.model(), times(samples), moves=Movement.named([settings.unknown]), inputs=settings.inputs(samples),
+    trial = BoundExperiment(
+        settings.model(), times(samples), moves=EstimatedQuantities.named([settings.unknown]),
+        inputs=settings.inputs(samples),
         hold="foh",
     )  # fmt: skip
     runner = EnsembleRunner(trial, ["phi"], options)

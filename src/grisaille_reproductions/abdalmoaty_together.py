@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 import grisaille as gr
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.disturbance import Purpose
 from grisaille.simulation.ensembles.disturbances import Disturbances
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, discretise, failure_sentence, run_ensembles
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.posing import pose
-from grisaille.trial import Movement, Trial
 from grisaille_reproductions.abdalmoaty import SPACING, Settings, times
 
 BATCH = 50
@@ -23,11 +23,12 @@ def simulate_together(
     settings: Settings, samples: int, thetas: np.ndarray, count: int, device: str, purpose: Purpose, rtol: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of φ after the start, (values, samples)."""
-    trial = Trial(
-        settings.model(), times(samples), moves=Movement.named([settings.unknown]), inputs=settings.inputs(samples),
+    trial = BoundExperiment(
+        settings.model(), times(samples), moves=EstimatedQuantities.named([settings.unknown]),
+        inputs=settings.inputs(samples),
         hold="foh",
     )  # fmt: skip
-    points = [trial.at(np.array([theta])).still() for theta in thetas]
+    points = [trial.at(np.array([theta])).without_derivatives() for theta in thetas]
     disturbances = Disturbances(points[0].structure.model, points[0].structure.system)
     options = EnsembleOptions(
         count, seed=1, purpose=purpose, step=SPACING, rtol=rtol, observed=("phi",), reduce=["mean", "variance"],

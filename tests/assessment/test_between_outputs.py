@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.assessment.between_outputs import _pairs
-from grisaille.assessment.diagnosis import BETWEEN
+from grisaille.assessment.diagnosis import BETWEEN_OUTPUTS
 
 T = np.arange(0.0, 24.0, 0.2)
 U = np.where(T % 10 < 5, 1.0, 0.0)
@@ -69,7 +69,7 @@ def record(common: float, scale: float = 0.0, seed: int = 1, bend: float = 0.0) 
 
 
 def between(fit: gr.Fit) -> list[bool]:
-    return [v.healthy for v in fit.diagnose().verdicts if v.test == BETWEEN]
+    return [v.healthy for v in fit.diagnose().verdicts if v.test == BETWEEN_OUTPUTS]
 
 
 def test_noise_that_outputs_share_is_found_and_said() -> None:

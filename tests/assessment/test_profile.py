@@ -12,10 +12,10 @@ from scipy.stats import chi2, norm
 
 import grisaille as gr
 from grisaille.assessment.deviances import deviances_of
-from grisaille.assessment.points import Point
-from grisaille.assessment.profile import _Walk
+from grisaille.assessment.profile import _ProfileSide
+from grisaille.assessment.profile_points import ProfilePoint
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.trial.unknown import Unknown
 
 
 @pytest.mark.parametrize("level", [0.68, 0.95, 0.999])
@@ -199,9 +199,9 @@ class _Steep:
         self.unknowns = (Unknown("k", "parameter", "k", None, 1.0),)
         self.bounds = np.array([-np.inf]), np.array([np.inf])
 
-    def minimize(self, held: dict[int, float], start: np.ndarray) -> Point:
+    def minimize(self, held: dict[int, float], start: np.ndarray) -> ProfilePoint:
         value = self.formula(held[0])
-        return Point(
+        return ProfilePoint(
             np.array([held[0]]), value if np.isfinite(value) else np.inf, "" if np.isfinite(value) else "lost."
         )
 
@@ -209,7 +209,7 @@ class _Steep:
 @pytest.mark.parametrize("points", [2, 12])
 def test_a_criterion_that_jumps_has_its_limit_at_the_jump(points: int) -> None:
     """The deviance is that of a standard error of 0.1 up to 1.05, and by thirty more beyond."""
-    walk = _Walk(_Steep(lambda v: ((v - 1) / 0.1) ** 2 + 30.0 * (v > 1.05)), 0, 0.1, 3.84, points, 1)
+    walk = _ProfileSide(_Steep(lambda v: ((v - 1) / 0.1) ** 2 + 30.0 * (v > 1.05)), 0, 0.1, 3.84, points, 1)
     walk.run()
     assert walk.crossing == pytest.approx(1.05, abs=0.01) and walk.jump is not None
     assert walk.jump == (walk.crossing, pytest.approx(30.0, rel=0.05))
@@ -217,6 +217,6 @@ def test_a_criterion_that_jumps_has_its_limit_at_the_jump(points: int) -> None:
 
 @pytest.mark.parametrize("points", [2, 12])
 def test_where_nothing_can_be_computed_the_data_are_not_blamed(points: int) -> None:
-    walk = _Walk(_Steep(lambda v: ((v - 1) / 0.1) ** 2 if v > 0.97 else np.nan), 0, 0.1, 3.84, points, -1)
+    walk = _ProfileSide(_Steep(lambda v: ((v - 1) / 0.1) ** 2 if v > 0.97 else np.nan), 0, 0.1, 3.84, points, -1)
     walk.run()
     assert walk.crossing is None and walk.ended == "lost."

@@ -7,10 +7,15 @@ import numpy as np
 import grisaille as gr
 from grisaille import atan2, der
 from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
-from grisaille.collocation.direct.summary import curvature_at, inside_bounds, seen, theta_covariance
-from grisaille.estimation.question import Question
+from grisaille.collocation.direct.solution_statistics import (
+    curvature_at,
+    inside_bounds,
+    quantities_along,
+    theta_covariance,
+)
+from grisaille.estimation.fit_request import FitRequest
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 
 class Oscillator(gr.Model):
@@ -105,7 +110,7 @@ def posed(model, data, estimate, guess=None):
     data = [e if e.name else e.replace(name=f"experiment {k + 1}") for k, e in enumerate(data)]
     structure = structure_of(model)
     unknowns = resolve_unknowns(structure, data, estimate, guess=guess)
-    return Question(model, structure, data, parameter_guesses(structure.model, unknowns)).with_starts()
+    return FitRequest(model, structure, data, parameter_guesses(structure.model, unknowns)).with_starts()
 
 
 class Path:
@@ -118,7 +123,7 @@ class Path:
         self.values = solution.program.look("observed", solution.point, r)[0]
         curvature = curvature_at(solution.at, np.isfinite(np.diag(solution.covariance)))
         covariance = np.nan_to_num(solution.covariance)
-        self.deviations = seen(solution.at, curvature, r, covariance, model.X)[1]
+        self.deviations = quantities_along(solution.at, curvature, r, covariance, model.X)[1]
 
     def __getitem__(self, name):
         return self.values[:, self.names.index(name)]

@@ -8,7 +8,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, exp
-from grisaille.collocation.assembly import Part, Points, Sums
+from grisaille.collocation.normal_equations import CollocationPoints, NormalEquations, ResidualBlock
 from grisaille.collocation.vectorised import Vectorised
 from grisaille.estimators.fitting import build_problem
 
@@ -33,11 +33,13 @@ def program():
     return problem.trajectories.programs[0], problem
 
 
-def added(self: Sums, points: Points, U, r, by_state, by_theta, X, *, moving, curved=None) -> Part:
+def added(
+    self: NormalEquations, points: CollocationPoints, U, r, by_state, by_theta, X, *, moving, curved=None
+) -> ResidualBlock:
     """The sums in whole matrices, group after group."""
     local, m, n = points.local, points.local.index.shape[1], points.local.phi.shape[1]
     by_beta = (local.slope if moving else 0.0) - by_state @ local.phi
-    part = Part((U @ r[:, :, None])[:, :, 0], U, U @ by_beta, -U @ by_theta, X)
+    part = ResidualBlock((U @ r[:, :, None])[:, :, 0], U, U @ by_beta, -U @ by_theta, X)
     for k, index in enumerate(local.index):
         J = np.concatenate([part.by_beta[k], part.by_theta[k]], axis=1)
         A, g = J.T @ J, part.residuals[k] @ J
@@ -64,7 +66,7 @@ def test_compiled_sums_are_those_of_numpy(program, exact: bool, monkeypatch: pyt
     given = spline.record.at([0.6, 1.2, 0.5])
     beta = problem.trajectories.first_betas[0] + 0.1 * np.sin(np.arange(spline.mesh.count))
     compiled = spline.linearised(beta, given, exact=exact)
-    monkeypatch.setattr(Sums, "add", added)
+    monkeypatch.setattr(NormalEquations, "add", added)
     plain = spline.linearised(beta, given, exact=exact)
     for name in ("gradient", "slope", "band", "border", "corner"):
         np.testing.assert_allclose(getattr(compiled, name), getattr(plain, name), rtol=1e-10, atol=1e-9, err_msg=name)
@@ -106,7 +108,7 @@ def test_gradient_and_exact_curvature_are_those_of_the_criterion(program) -> Non
 
 
 def test_empty_sums_are_zero() -> None:
-    sums = Sums(5, 2, 3)
+    sums = NormalEquations(5, 2, 3)
     assert not sums.band.any() and sums.band.shape == (3, 5) and sums.border.shape == (5, 3)
 
 

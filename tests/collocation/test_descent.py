@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation import descent
+from grisaille.collocation import arrow_descent
 from grisaille.estimators.fitting import build_problem
 
 
@@ -56,7 +56,7 @@ def test_reduced_system_is_the_schur_complement_of_the_whole(problem, left_out: 
 
 
 def test_minimum_has_no_slope_left(problem) -> None:
-    found = descent.minimize(
+    found = arrow_descent.minimize(
         problem.trajectories.task(problem), problem.inner(problem.guess), problem.trajectories.first_betas
     )
     assert found.converged

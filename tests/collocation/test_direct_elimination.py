@@ -5,21 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct.element import Derivatives, Sizes
-from grisaille.collocation.direct.elimination import IndefiniteError, condense, multipliers, scatter, substitute, sweep
+from grisaille.collocation.direct.element import ElementDerivatives, ElementSizes
+from grisaille.collocation.direct.element_elimination import (
+    IndefiniteError,
+    condense,
+    multipliers,
+    scatter,
+    substitute,
+    sweep,
+)
 
 N, NZ, POINTS, SLOTS = 2, 1, 2, 2
-FIRST = Sizes(0, N + NZ, 1, SLOTS)
-INNER = Sizes(N, POINTS * (N + NZ), POINTS * 1, SLOTS)
+FIRST = ElementSizes(0, N + NZ, 1, SLOTS)
+INNER = ElementSizes(N, POINTS * (N + NZ), POINTS * 1, SLOTS)
 COUNT = 3
 
 
-def random_derivatives(sizes: Sizes, count: int, rng: np.random.Generator) -> Derivatives:
+def random_derivatives(sizes: ElementSizes, count: int, rng: np.random.Generator) -> ElementDerivatives:
     root = rng.normal(size=(count, sizes.total, sizes.total))
     hessian = root @ root.swapaxes(1, 2) + 0.5 * np.eye(sizes.total)
     jacobian = rng.normal(size=(count, sizes.inner, sizes.total))
     jacobian[:, :, sizes.parts[1]] += 4.0 * np.eye(sizes.inner)
-    return Derivatives(
+    return ElementDerivatives(
         np.zeros((count, 3)),
         rng.normal(size=(count, sizes.inner)),
         rng.normal(size=(count, sizes.total)),
@@ -43,7 +50,9 @@ def places() -> tuple[list[np.ndarray], int]:
     return found, total
 
 
-def dense(first: Derivatives, inner: Derivatives) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def dense(
+    first: ElementDerivatives, inner: ElementDerivatives
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     at, total = places()
     rows = FIRST.inner + COUNT * INNER.inner
     H, g, J, c = np.zeros((total, total)), np.zeros(total), np.zeros((rows, total)), np.zeros(rows)
@@ -108,7 +117,9 @@ def test_determinant_and_covariances_are_those_of_the_reduced_hessian(problem) -
 
 def test_wrong_curvature_is_noticed(problem) -> None:
     _, inner, start, _, _ = problem
-    bent = Derivatives(inner.cost, inner.c, inner.gradient, inner.jacobian, inner.hessian - 200.0 * np.eye(INNER.total))
+    bent = ElementDerivatives(
+        inner.cost, inner.c, inner.gradient, inner.jacobian, inner.hessian - 200.0 * np.eye(INNER.total)
+    )
     with pytest.raises(IndefiniteError):
         sweep(start, condense(bent, INNER, N, NZ))
 

@@ -7,8 +7,8 @@ import pytest
 from collocation.direct_problems import Buffer, buffered, program
 
 from grisaille.collocation.direct import element as direct_element
-from grisaille.collocation.direct.mesh import RadauElements
-from grisaille.collocation.direct.start import simulated_point
+from grisaille.collocation.direct.element_mesh import RadauElements
+from grisaille.collocation.direct.initial_path import simulated_point
 
 TIMES = np.linspace(0.0, 1.0, 9)
 
@@ -26,7 +26,7 @@ def test_kernel_gives_the_same_bits(posed, monkeypatch: pytest.MonkeyPatch) -> N
     _, elements = mesh.arguments(simulated_point(mesh, problem.guess, problem.starts))
     function = mesh.functions.element
     plain = function.values(elements, mesh.element_data)
-    monkeypatch.setattr(direct_element, "WORTH", 0)
+    monkeypatch.setattr(direct_element, "COMPILE_AFTER_ELEMENTS", 0)
     again = [function.values(elements, mesh.element_data) for _ in range(2)]
     assert function._kernels["values"] is not None
     for found in again:

@@ -7,9 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS, DirectRecord, RadauElements, make_mesh
+from grisaille.collocation.direct.element_mesh import (
+    RADAU_MATRIX,
+    RADAU_NODES,
+    RADAU_POINTS,
+    DirectRecord,
+    RadauElements,
+    make_mesh,
+)
 from grisaille.errors import EstimationError
-from grisaille.experiment.interpolation import make_table
+from grisaille.experiment.piecewise_polynomials import make_table
 from grisaille.structure.system import Signal
 
 
@@ -20,10 +27,10 @@ def record(times, u, hold="zoh"):
 
 def test_collocation_integrates_polynomials() -> None:
     """Stages exactly up to degree s − 1, the end up to 2s − 2."""
-    c, A = NODES, MATRIX
-    for k in range(POINTS):
+    c, A = RADAU_NODES, RADAU_MATRIX
+    for k in range(RADAU_POINTS):
         np.testing.assert_allclose(A @ c**k, c ** (k + 1) / (k + 1), rtol=1e-13)
-    for k in range(2 * POINTS - 1):
+    for k in range(2 * RADAU_POINTS - 1):
         assert A[-1] @ c**k == pytest.approx(1 / (k + 1), rel=1e-13)
 
 

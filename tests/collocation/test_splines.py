@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
-from grisaille.collocation.knots import SAME, merged
-from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.knots import SAME_KNOT, merge_knots
 from grisaille.collocation.quadrature import make_quadrature
+from grisaille.collocation.spline_mesh import SplineMesh
 from grisaille.collocation.splines import make_spline
 from grisaille.errors import EstimationError
 
@@ -31,7 +31,7 @@ def test_basis_and_slopes_are_those_of_scipy(order: int) -> None:
 
 
 def test_coincident_knots_let_the_slope_jump_and_nothing_else() -> None:
-    mesh = Mesh((make_spline(4, BREAKS, np.array([1.0])),))
+    mesh = SplineMesh((make_spline(4, BREAKS, np.array([1.0])),))
     beta = np.random.default_rng(1).normal(size=mesh.count)
     left, right = mesh.local(np.array([0.9]), np.array([1.0])), mesh.local(np.array([1.1]), np.array([1.0]))
     assert abs(left.values(beta) - right.values(beta)).max() < 1e-14
@@ -41,7 +41,7 @@ def test_coincident_knots_let_the_slope_jump_and_nothing_else() -> None:
 
 
 def test_states_with_other_orders_and_knots_keep_their_own_coefficients() -> None:
-    mesh = Mesh((make_spline(4, BREAKS, np.zeros(0)), make_spline(2, BREAKS[::5], np.zeros(0))))
+    mesh = SplineMesh((make_spline(4, BREAKS, np.zeros(0)), make_spline(2, BREAKS[::5], np.zeros(0))))
     beta = mesh.interpolated([s.averages for s in mesh.splines])
     t = np.linspace(0.0, 3.0, 13)
     np.testing.assert_allclose(mesh.at(t).values(beta), np.column_stack([t, t]), atol=1e-13)
@@ -49,9 +49,9 @@ def test_states_with_other_orders_and_knots_keep_their_own_coefficients() -> Non
 
 
 def test_a_trajectory_moves_to_finer_knots_unchanged() -> None:
-    coarse = Mesh((make_spline(4, BREAKS, np.array([1.0])), make_spline(3, BREAKS, np.zeros(0))))
+    coarse = SplineMesh((make_spline(4, BREAKS, np.array([1.0])), make_spline(3, BREAKS, np.zeros(0))))
     fine = np.union1d(BREAKS, np.linspace(0, 3, 12))
-    finer = Mesh((make_spline(4, fine, np.array([1.0])), make_spline(3, fine, np.zeros(0))))
+    finer = SplineMesh((make_spline(4, fine, np.array([1.0])), make_spline(3, fine, np.zeros(0))))
     beta = np.random.default_rng(2).normal(size=coarse.count)
     moved = coarse.moved_to(finer, beta)
     t = np.linspace(0, 3, 50)
@@ -88,15 +88,15 @@ def test_knots_of_two_sources_are_merged_as_by_all_distances(scale: float) -> No
     first, second = scale * random.uniform(0, 1, 40), scale * random.uniform(-0.2, 1.2, 30)
     second[:5] = first[:5] + 1e-14 * scale
     distances = np.abs(second[:, None] - first[None, :]).min(axis=1)
-    expected = np.union1d(first, second[distances > SAME * scale])
-    np.testing.assert_array_equal(merged(first, second, (0.0, scale)), expected)
-    assert merged(first, np.zeros(0), (0.0, scale)).size == 40
+    expected = np.union1d(first, second[distances > SAME_KNOT * scale])
+    np.testing.assert_array_equal(merge_knots(first, second, (0.0, scale)), expected)
+    assert merge_knots(first, np.zeros(0), (0.0, scale)).size == 40
 
 
 def test_merging_many_knots_takes_little_memory() -> None:
     times = np.arange(20_000.0)
     tracemalloc.start()
-    assert len(merged(times, times + 0.25, (0.0, 20_000.0))) == 40_000
+    assert len(merge_knots(times, times + 0.25, (0.0, 20_000.0))) == 40_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20e6

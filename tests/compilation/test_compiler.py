@@ -23,7 +23,7 @@ long answer(void) { return 42; }
 
 
 def runs(library: bytes, folder) -> bool:
-    path = folder / f"answer{compiler.SUFFIX}"
+    path = folder / f"answer{compiler.LIBRARY_SUFFIX}"
     path.write_bytes(library)
     return ctypes.CDLL(str(path)).answer() == 42
 

@@ -19,19 +19,19 @@ import grisaille as gr
 from grisaille import der
 from grisaille.cache import Cache
 from grisaille.cache_folder import folder
-from grisaille.compilation import cache, kernel
+from grisaille.compilation import build_cache, kernel
 from grisaille.compilation.compiler import find_compiler
-from grisaille.compilation.debugging import comment
-from grisaille.compilation.debugging.shown import shown_files
+from grisaille.compilation.debugging import c_comment
+from grisaille.compilation.debugging.readable_source import readable_files
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.kernel_source import c_source, linked_sources
-from grisaille.compilation.library import Source
 from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, all_schemes
+from grisaille.compilation.shared_library import CSource
 from grisaille.compilation.task import Status, Task
 from grisaille.demo import Pendulum
 from grisaille.errors import CompilationError
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 from .systems import HANGING, PENDULUM, implicit_decay, pendulum
 
@@ -58,7 +58,7 @@ def random_texts(count: int) -> list[str]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_ends_its_comment(text: str) -> None:
-    found = comment(text)
+    found = c_comment(text)
     assert found.isprintable() and "\\" not in found and "??" not in found
     assert found.index("*/") == len(found) - 2 and found.rindex("/*") == 0 and len(found) < 400
     assert without_comments(f"{found}\nint kept;") == "\nint kept;"
@@ -68,7 +68,7 @@ def test_no_text_ends_its_comment(text: str) -> None:
 def test_compilers_leave_what_stands_between_comments_of_random_texts(tmp_path: Path) -> None:
     """With trigraphs, and warnings about comments in comments made errors."""
     texts = [*(t for t in HOSTILE if t != "\ud800"), *random_texts(400)]
-    lines = [f"{comment(t)} int kept_{k} = {k}; {comment(t)}" for k, t in enumerate(texts)]
+    lines = [f"{c_comment(t)} int kept_{k} = {k}; {c_comment(t)}" for k, t in enumerate(texts)]
     assert without_comments("\n".join(lines)).split() == without_comments(
         "\n".join(f"int kept_{k} = {k};" for k in range(len(texts)))
     ).split()  # fmt: skip
@@ -121,7 +121,7 @@ def test_nothing_but_comments_is_added(model: type[gr.Model]) -> None:
 
 
 def test_equations_stand_beside_what_they_became() -> None:
-    text = shown_files(structure_of(Pendulum()), None)["model.c"]
+    text = readable_files(structure_of(Pendulum()), None)["model.c"]
     assert "/* Pendulum: the functions of (t, x, z, u, p) */" in text
     assert re.search(r"const double a\d+ = x\[2\]; /\* vx \*/", text)
     assert "/* x[0] = x */" in text and "/* p[2] = L */" in text and "/* u[1] = gust */" in text
@@ -130,9 +130,9 @@ def test_equations_stand_beside_what_they_became() -> None:
     assert "der(vx), from 3 equations that are solved together */" in text
     assert "/* 0 = residual of d/dt [x**2 + y**2 == L**2] */" in text
     assert "out[10] = " in text and "/* d(der(vx))/d(vx) */" in text
-    both = shown_files(structure_of(Both()), None)["model.c"]
+    both = readable_files(structure_of(Both()), None)["model.c"]
     assert "/* drag, from drag == 0.1*v */" in both and "0 = residual of f" in both
-    ball = shown_files(structure_of(Ball()), None)["model.c"]
+    ball = readable_files(structure_of(Ball()), None)["model.c"]
     assert re.search(r"gr_W: conditions.*?/\* h < 0 \*/", ball, re.DOTALL) and "der(v), from der(v) == -g" in ball
 
 
@@ -152,7 +152,7 @@ def test_derivatives_of_sparse_matrices_are_named_where_they_stand(model: type[g
 
 
 def test_equations_that_repeat_are_one_loop_with_the_first_of_them() -> None:
-    text = shown_files(structure_of(Rod()), None)["model.c"]
+    text = readable_files(structure_of(Rod()), None)["model.c"]
     line = next(line for line in text.split("\n") if "for (long k = 0; k < 79" in line and "out[0 + 1 * k]" in line)
     assert line.endswith("/* der(T[0]), from der(T[0]) == flow[1] - flow[0]; and 78 more like it */")
     assert "out[80] = v4; } /* 0 = residual of flow[0] + 0.01*flow[0]**3 == T[0] */" in text
@@ -160,9 +160,9 @@ def test_equations_that_repeat_are_one_loop_with_the_first_of_them() -> None:
 
 def test_a_scheme_shows_everything_it_is_built_from() -> None:
     for scheme in all_schemes():
-        (text,) = shown_files(structure_of(Both()), scheme).values()
+        (text,) = readable_files(structure_of(Both()), scheme).values()
         assert f'#include "{scheme.header}.h"' in text and f"what the {scheme} method is built from" in text
-    assert list(shown_files(structure_of(Rod()), IMPLICIT)) == [
+    assert list(readable_files(structure_of(Rod()), IMPLICIT)) == [
         "integrator.c",
         "functions.c",
         "by_parameters.c",
@@ -196,10 +196,10 @@ def test_sources_are_kept_where_the_message_says_and_digits_stay(place: Path, mo
     (library,) = place.glob("*-*-*.so") if sys.platform.startswith("linux") else (None,)
     if library is not None:
         assert b".debug_info" in library.read_bytes() and str(kept).encode() in library.read_bytes()
-    assert cache.inspect().bytes > sum(f.stat().st_size for f in kept.iterdir())
+    assert build_cache.cache_contents().bytes > sum(f.stat().st_size for f in kept.iterdir())
     monkeypatch.delenv("GRISAILLE_DEBUG")
     assert np.array_equal(swing().y, looked_at.y)
-    cache.clear()
+    build_cache.clear()
     assert list(place.iterdir()) == []
 
 
@@ -226,7 +226,7 @@ def test_ordinary_builds_are_what_they_were(value: str | None, monkeypatch: pyte
         monkeypatch.setenv("GRISAILLE_DEBUG", value)
     system = pendulum()
     text = c_source(system, False, differentiate(system))
-    assert "tension" not in text and "-g" not in Source(text, 10).flags
+    assert "tension" not in text and "-g" not in CSource(text, 10).flags
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         swing()
@@ -236,17 +236,17 @@ def test_ordinary_builds_are_what_they_were(value: str | None, monkeypatch: pyte
 def test_sources_do_not_leave_the_cache_folder_through_a_link(place: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (folder() / cache.sources_folder("a" * 64).name).symlink_to(elsewhere)
+    (folder() / build_cache.sources_folder("a" * 64).name).symlink_to(elsewhere)
     with pytest.raises(CompilationError, match="is a link"):
-        cache.keep_sources("a" * 64, {"model.c": "int x;"})
+        build_cache.keep_sources("a" * 64, {"model.c": "int x;"})
     assert list(elsewhere.iterdir()) == []
-    cache.clear()
+    build_cache.clear()
     assert elsewhere.is_dir() and not list(place.glob("*.sources"))
 
 
 def test_kept_sources_count_and_go_when_there_is_no_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = cache.keep_sources("b" * 64, {"model.c": "x" * 1000})
+    old = build_cache.keep_sources("b" * 64, {"model.c": "x" * 1000})
     os.utime(old, (1e9, 1e9))
-    monkeypatch.setattr(cache, "LIMIT", 1500)
-    new = cache.keep_sources("c" * 64, {"model.c": "y" * 1000})
-    assert new.is_dir() and not old.exists() and cache.inspect().bytes == 1000
+    monkeypatch.setattr(build_cache, "MAX_CACHE_BYTES", 1500)
+    new = build_cache.keep_sources("c" * 64, {"model.c": "y" * 1000})
+    assert new.is_dir() and not old.exists() and build_cache.cache_contents().bytes == 1000

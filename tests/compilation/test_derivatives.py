@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from compilation.systems import PENDULUM, implicit_decay, pendulum
 
-from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate, jacobian
+from grisaille.compilation.derivatives import PARAMETER_DERIVATIVES, PLAIN_FUNCTIONS, differentiate, jacobian
 
 POINT = {
     "pendulum": (0.3, [0.4, -6.1, 0.7, 0.2], [], [0.5, 0.3], PENDULUM),
@@ -45,7 +45,7 @@ def test_jacobians_equal_finite_differences(which, name, of, by):
 def test_outputs_are_dense_and_parameter_derivatives_on_request():
     system = pendulum()
     plain, full = differentiate(system), differentiate(system, sensitive=True)
-    assert tuple(plain) == PLAIN and tuple(full) == (*PLAIN, *PARAMETRIC)
+    assert tuple(plain) == PLAIN_FUNCTIONS and tuple(full) == (*PLAIN_FUNCTIONS, *PARAMETER_DERIVATIVES)
     assert all(f.sparsity_out(0).is_dense() for f in full.values())
 
 

@@ -28,7 +28,7 @@ PENDULUM = {"k": 0.5, "L": 2.05, "scale(w)": 0.35, "noise(phi)": 0.025}
 @pytest.fixture(autouse=True)
 def _always_in_reverse(monkeypatch):
     """These records are too short for reverse mode to pay."""
-    monkeypatch.setattr("grisaille.filtering.passes.WORTH_REVERSE", 0.0)
+    monkeypatch.setattr("grisaille.filtering.passes.MIN_DIRECTIONS_FOR_REVERSE", 0.0)
 
 
 def pair(model, data, values, **options):

@@ -10,9 +10,17 @@ import pytest
 from compilation.systems import constrained
 from zoo.brownian import BrownianPath
 
-from grisaille.compilation.filters import HALF, MIXED, QUARTER, FilterLayout, Filters, Group, white_pairs
-from grisaille.compilation.frozen import build_step
-from grisaille.compilation.kalman.twin import FilterStates
+from grisaille.compilation.coloured_noise_source import (
+    HALF,
+    MIXED,
+    QUARTER,
+    ColouredNoise,
+    ColouredNoiseLayout,
+    NoiseFilterGroup,
+    white_noise_pairs,
+)
+from grisaille.compilation.fused_step import build_step
+from grisaille.compilation.kalman.coloured_noise_numpy import ColouredNoiseStates
 from grisaille.compilation.step import StepFormula
 from grisaille.disturbance import Stream
 from grisaille.errors import DataError
@@ -21,7 +29,7 @@ RNG = np.random.default_rng(8)
 CELLS, M, NS = 40, 37, 2
 GRID = np.cumsum(np.r_[0.0, RNG.choice([0.05, 0.02, 0.1], CELLS)])
 WHICH = np.unique(np.diff(GRID).round(6), return_inverse=True)[1]
-LAYOUT = FilterLayout(orders=(2, 3), outputs=((0, 0), (2, 0), (3, 1)), sensitive=True, chains=((0, 1),))
+LAYOUT = ColouredNoiseLayout(orders=(2, 3), outputs=((0, 0), (2, 0), (3, 1)), sensitive=True, chains=((0, 1),))
 
 
 def system():
@@ -31,17 +39,17 @@ def system():
     return constrained(x, ca.SX(0, 1), rhs=rhs, u=u, p=p, observed=ca.vertcat(x, u))
 
 
-def group(n: int, rows: int, number: int) -> Group:
+def group(n: int, rows: int, number: int) -> NoiseFilterGroup:
     random = np.random.default_rng(number)
     draw = lambda *shape: random.normal(size=shape) / (2 * n)  # noqa: E731
     lower = np.tril(np.ones((n, n)))
-    return Group(
+    return NoiseFilterGroup(
         Stream((number, 77), False), draw(3, n, n), draw(3, n, n) * lower, draw(n, n) * lower, draw(rows, n),
         draw(3, NS, n, n), draw(3, NS, n, n) * lower, draw(NS, n, n) * lower, draw(NS, rows, n),
     )  # fmt: skip
 
 
-FILTERS = Filters(WHICH, (group(2, 2, 1), group(3, 1, 2)), mix=RNG.normal(size=(3, 3, 8)))
+FILTERS = ColouredNoise(WHICH, (group(2, 2, 1), group(3, 1, 2)), mix=RNG.normal(size=(3, 3, 8)))
 GIVEN = {"filters": FILTERS, "dp": [[1.0], [0.0]], "substeps": 2, "hold": "foh", "realizations": M}
 TABLE = RNG.normal(size=CELLS + 1)
 
@@ -75,7 +83,7 @@ def test_signals_are_those_of_the_recursion():
 
 
 def test_filters_are_those_of_numpy_bit_by_bit():
-    found, states = run(), FilterStates(FILTERS, LAYOUT, np.arange(M), NS)
+    found, states = run(), ColouredNoiseStates(FILTERS, LAYOUT, np.arange(M), NS)
     for k in range(CELLS + 1):
         np.testing.assert_array_equal(found.y[:, k, [2, 4, 5]], states.signals)
         np.testing.assert_array_equal(found.sy[:, k, :, 2:][:, :, [0, 2, 3]], states.dsignals)
@@ -145,9 +153,9 @@ def test_white_noise_of_each_step_comes_from_its_stream():
     empty, p = ca.SX(0, 1), ca.SX.sym("p", 1)
     after = ca.vertcat(x[0] + p * v[0], x[1] + v[1] + 10 * v[2])
     formula = StepFormula(t, h, x, (empty, empty, empty), p, ca.SX.sym("n", 2), after, v)
-    step = build_step(plain, filters=FilterLayout(white=(1, 2)), formula=formula)
+    step = build_step(plain, filters=ColouredNoiseLayout(white=(1, 2)), formula=formula)
     streams = Stream((5, 6)), Stream((7, 8))
-    filters = Filters(np.zeros(4, dtype=np.int64), white=streams, first_point=3)
+    filters = ColouredNoise(np.zeros(4, dtype=np.int64), white=streams, first_point=3)
     one, two = (s.normals(np.arange(3)[:, None], np.arange(4, 8), n) for s, n in zip(streams, (1, 2), strict=True))
     for substeps in (1, 2, 8):
         found = step.run([0, 0], np.arange(5.0), [], [2.0], filters=filters, substeps=substeps, realizations=3)
@@ -166,7 +174,7 @@ def normals_of_steps(layout, substeps, count=4000):
         fresh = Stream((5, 6)).normals(members, 1, layout.white[0], (1 << level) + np.arange(1 << level))
         z, a = steps, fresh
         left, right = HALF * (z + a), HALF * (z - a)
-        for i, k in white_pairs(layout):
+        for i, k in white_noise_pairs(layout):
             if k is not None:
                 p, q = HALF * z[..., i], MIXED * z[..., k] + QUARTER * a[..., i]
                 r, s = QUARTER * z[..., k] - MIXED * a[..., i], HALF * a[..., k]
@@ -177,7 +185,7 @@ def normals_of_steps(layout, substeps, count=4000):
 
 def test_halving_the_steps_keeps_the_path():
     """Increments and integrals of 16 steps, joined two by two, are those of 8; all are independent standard normals."""
-    layout, found = FilterLayout(white=(4,), paired=True), {}
+    layout, found = ColouredNoiseLayout(white=(4,), paired=True), {}
     for n in (16, 8, 1):
         z, h = normals_of_steps(layout, n), 1 / n
         dW = np.sqrt(h) * z[..., :2]
@@ -199,8 +207,8 @@ def test_compiled_halvings_are_those_of_numpy(paired):
     empty = ca.SX(0, 1)
     after = ca.vertcat(0.5 * x[0] + v[0], 0.7 * x[1] + v[1])  # keeps the order of the steps
     formula = StepFormula(t, h, x, (empty, empty, empty), ca.SX.sym("p", 1), ca.SX.sym("n", 2), after, v)
-    layout = FilterLayout(white=(2,), paired=paired)
-    filters = Filters(np.zeros(1, dtype=np.int64), white=(Stream((5, 6)),))
+    layout = ColouredNoiseLayout(white=(2,), paired=paired)
+    filters = ColouredNoise(np.zeros(1, dtype=np.int64), white=(Stream((5, 6)),))
     step = build_step(plain, filters=layout, formula=formula)
     for n in (1, 4, 64):
         found = step.run([0, 0], [0.0, 1.0], [], [2.0], filters=filters, substeps=n, realizations=5).x

@@ -10,7 +10,7 @@ import pytest
 from compilation.systems import HANGING, PENDULUM, constrained, pendulum
 from scipy.integrate import solve_ivp
 
-from grisaille.compilation.frozen import build_step
+from grisaille.compilation.fused_step import build_step
 from grisaille.errors import DataError
 
 SYSTEM = pendulum()
@@ -85,7 +85,7 @@ def test_moments_are_those_of_the_rows():
 def test_digits_do_not_depend_on_threads_or_waves(monkeypatch):
     results = []
     for threads, wave in ((1, 8_000_000), (2, 8_000_000), (3, 1)):
-        monkeypatch.setattr("grisaille.compilation.batch_native.WAVE", wave)
+        monkeypatch.setattr("grisaille.compilation.batch_native.MAX_DOUBLES_OF_MOMENTS", wave)
         results.append(step().run(START, GRID, [U, W], PENDULUM, reduce=True, threads=threads).moments)
     for other in results[1:]:
         np.testing.assert_array_equal(other.mean, results[0].mean)

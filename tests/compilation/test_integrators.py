@@ -10,7 +10,7 @@ from tasks import task_of
 import grisaille as gr
 from grisaille import der
 from grisaille.cache import Cache
-from grisaille.compilation import compiler, kernel, library
+from grisaille.compilation import compiler, kernel, shared_library
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
 from grisaille.compilation.task import Status
@@ -74,7 +74,7 @@ def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch)
     monkeypatch.setattr(kernel, "_known", Cache())
     both = [build_kernel(pendulum())]
     monkeypatch.setattr(kernel, "_known", Cache())
-    monkeypatch.setattr(kernel, "FEW", 0)
+    monkeypatch.setattr(kernel, "MAX_INSTRUCTIONS_WITH_SENSITIVITIES", 0)
     both += [build_kernel(pendulum())]
     assert [has_derivatives(k) for k in both] == [True, False]
     for scheme, step in ((EXPLICIT, 0.0), (EXPLICIT, 0.01), (IMPLICIT, 0.0), (IMPLICIT, 0.05)):
@@ -87,7 +87,7 @@ def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch)
 
 def test_many_instructions_are_not_compiled_with_derivatives_unasked(monkeypatch):
     monkeypatch.setattr(kernel, "_known", Cache())
-    monkeypatch.setattr(kernel, "FEW", 1)
+    monkeypatch.setattr(kernel, "MAX_INSTRUCTIONS_WITH_SENSITIVITIES", 1)
     assert not has_derivatives(build_kernel(implicit_decay()))
     assert has_derivatives(build_kernel(implicit_decay(), sensitive=True))
 
@@ -98,7 +98,9 @@ def test_a_compiler_that_fails_is_told_where_it_is_needed(monkeypatch, tmp_path)
     k = build_kernel(pendulum())
     found = compiler.find_compiler()
     with monkeypatch.context() as broken:
-        broken.setattr(library, "find_compiler", lambda: compiler.Compiler((*found.command, "--absent"), "broken"))
+        broken.setattr(
+            shared_library, "find_compiler", lambda: compiler.Compiler((*found.command, "--absent"), "broken")
+        )
         with pytest.raises(CompilationError, match="Building generated code failed"):
             k.build(EXPLICIT, FROZEN_EXPLICIT)
         with pytest.raises(CompilationError, match="Building generated code failed"):

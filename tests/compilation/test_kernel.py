@@ -89,7 +89,7 @@ def test_kernels_are_remembered(monkeypatch):
 def test_without_a_compiler_only_what_must_be_built_is_an_error(monkeypatch, tmp_path, switch, words):
     monkeypatch.setattr(kernel, "_known", Cache())
     monkeypatch.setenv("GRISAILLE_COMPILER", switch)
-    monkeypatch.setattr("grisaille.compilation.library.find_compiler", lambda: None)
+    monkeypatch.setattr("grisaille.compilation.shared_library.find_compiler", lambda: None)
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "empty"))
     k = build_kernel(pendulum())
     assert k.F(*POINT).shape == (4,)

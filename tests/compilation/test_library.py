@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from grisaille.compilation import compiler, library
-from grisaille.compilation.library import Source, build_library, build_linked, headers_of
+from grisaille.compilation import compiler, shared_library
+from grisaille.compilation.shared_library import CSource, build_library, build_linked, headers_of
 from grisaille.errors import CompilationError
 
 TEXT = '#include "gr_task.h"\nGR_API long answer(void) { return 42; }\n'
@@ -51,13 +51,13 @@ def test_a_second_build_needs_no_compiler(place, no_compiler):
 @pytest.mark.compiled
 def test_the_key_covers_headers_flags_and_compiler(place, monkeypatch):
     paths = {build_library(TEXT, 0).path}
-    paths.add(build_library(TEXT, library.LONG + 1).path)
-    monkeypatch.setattr(library, "_header", lambda name: f"/* another {name} */\n#define GR_API\n")
+    paths.add(build_library(TEXT, shared_library.MIN_INSTRUCTIONS_FOR_O1 + 1).path)
+    monkeypatch.setattr(shared_library, "_header", lambda name: f"/* another {name} */\n#define GR_API\n")
     paths.add(build_library(TEXT.replace("GR_API", 'GR_API __attribute__((visibility("default")))'), 0).path)
     monkeypatch.undo()
     monkeypatch.setenv("GRISAILLE_CACHE", str(place))
     found = compiler.find_compiler()
-    monkeypatch.setattr(library, "find_compiler", lambda: compiler.Compiler(found.command, "the same, upgraded"))
+    monkeypatch.setattr(shared_library, "find_compiler", lambda: compiler.Compiler(found.command, "the same, upgraded"))
     paths.add(build_library(TEXT, 0).path)
     assert len(paths) == 4
 
@@ -80,21 +80,21 @@ def test_what_two_libraries_share_is_compiled_once(place, monkeypatch):
     monkeypatch.setattr(
         compiler.Compiler, "compile", lambda c, s, *more: compiled.append(s["model.c"]) or once(c, s, *more)
     )
-    shared = Source('#include "gr_task.h"\nextern const long of_it; GR_API long answer(void) { return of_it; }\n', 0)
-    parts = [Source(f"const long of_it = {number};\n", 0) for number in (1, 2)]
+    shared = CSource('#include "gr_task.h"\nextern const long of_it; GR_API long answer(void) { return of_it; }\n', 0)
+    parts = [CSource(f"const long of_it = {number};\n", 0) for number in (1, 2)]
     for number, part in enumerate(parts, 1):
         assert build_linked([shared, part]).function("answer")() == number
     assert sorted(compiled) == sorted(s.text for s in (shared, *parts))
     next(place.glob("*.o")).write_bytes(b"damaged")
     next(place.glob("*.o")).write_bytes(b"damaged")
-    again = build_linked([shared, parts[0], Source("const long more = 3;\n", 0)])
-    assert again.function("answer")() == 1 and library.cache.inspect().files == 3
+    again = build_linked([shared, parts[0], CSource("const long more = 3;\n", 0)])
+    assert again.function("answer")() == 1 and shared_library.build_cache.cache_contents().files == 3
 
 
 @pytest.mark.compiled
 def test_four_processes_may_build_at_once(place):
     code = (
-        "from grisaille.compilation.library import build_library\n"
+        "from grisaille.compilation.shared_library import build_library\n"
         f"assert build_library({TEXT + '/* together */'!r}, 0).function('answer')() == 42\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -113,8 +113,8 @@ def test_what_is_asked_for_at_once_is_built_once(place, monkeypatch):
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: build_library(TEXT, 0), range(4)))
     assert len(built) == 1 and len({library.path for library in found}) == 1
-    shared, own = Source(TEXT, 0, shared="-O1"), "GR_API long own_{}(void) {{ return 0; }}\n"
-    parts = [[shared, Source('#include "gr_task.h"\n' + own.format(k), 1)] for k in range(3)]
+    shared, own = CSource(TEXT, 0, shared="-O1"), "GR_API long own_{}(void) {{ return 0; }}\n"
+    parts = [[shared, CSource('#include "gr_task.h"\n' + own.format(k), 1)] for k in range(3)]
     built.clear()
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(build_linked, parts))

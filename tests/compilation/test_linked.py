@@ -11,10 +11,10 @@ from grisaille.cache import Cache
 from grisaille.compilation import compiler, integrators, kernel
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel_source import can_be_linked, linked_kind
-from grisaille.compilation.library import prepare
 from grisaille.compilation.schemes import all_schemes
+from grisaille.compilation.shared_library import build_shared_object
 from grisaille.compilation.warm_up import PROGRAMS, _sources, warm_up
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 pytestmark = pytest.mark.compiled
 
@@ -128,7 +128,7 @@ def fresh(monkeypatch):
 def forget(monkeypatch):
     """As in a new process."""
     monkeypatch.setattr(kernel, "_known", Cache())
-    monkeypatch.setattr("grisaille.simulation.settings._known", Cache(8))
+    monkeypatch.setattr("grisaille.simulation.plan_cache._known", Cache(8))
 
 
 def simulated(model, build, monkeypatch, **options):
@@ -233,7 +233,7 @@ def test_a_warm_up_builds_each_integrator_once(monkeypatch, tmp_path):
     count = len(few) + len(PROGRAMS)
     assert [warm_up().built, warm_up().built] == [count, 0]
     assert f"{count} integrators" in str(warm_up())
-    assert not prepare(few[0])
+    assert not build_shared_object(few[0])
     package = Path(gr.__file__).parent
     assert sorted(PROGRAMS) == sorted(file.relative_to(package).as_posix() for file in package.rglob("*.c"))
 
@@ -246,7 +246,7 @@ def test_models_beyond_the_room_of_linked_events_are_built_in_one_file(monkeypat
     sizes = (system.nx, system.nz, system.nu, system.np, 26, 0)
     for place, size in enumerate(sizes):
         most = tuple(size - (at == place) for at, size in enumerate(sizes))
-        monkeypatch.setattr("grisaille.compilation.kernel_source.MOST_LINKED", most)
+        monkeypatch.setattr("grisaille.compilation.kernel_source.MAX_LINKED_SIZES", most)
         assert not can_be_linked(system), (place, size)
     forget(monkeypatch)
     assert gr.simulate(Chain(), [0.0, 0.2]).identical(own)

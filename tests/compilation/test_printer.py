@@ -10,9 +10,9 @@ import pytest
 from scipy.special import erfinv
 
 from grisaille.compilation import printer
-from grisaille.compilation.dialect import SINGLE, WIDE, literal
-from grisaille.compilation.library import build_library
+from grisaille.compilation.dialect import PLAIN_DIALECT, WIDE_DIALECT, literal
 from grisaille.compilation.printer import print_function
+from grisaille.compilation.shared_library import build_library
 from grisaille.errors import CompilationError
 
 X = ca.SX.sym("x", 3)
@@ -66,10 +66,10 @@ def native():
     """The functions as built from C, and ``deep_slope`` once more, cut into many parts."""
     texts = [print_function(f, f"gr_{name}", ["x"]) for name, f in FUNCTIONS.items()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(printer, "PART", 50)
+        patch.setattr(printer, "INSTRUCTIONS_PER_FUNCTION", 50)
         cut = print_function(FUNCTIONS["deep_slope"], "gr_cut", ["x"])
     assert cut.count("GR_ALONE") > 5
-    wide = [print_function(f, f"gr_wide_{name}", ["x"], dialect=WIDE) for name, f in FUNCTIONS.items()]
+    wide = [print_function(f, f"gr_wide_{name}", ["x"], dialect=WIDE_DIALECT) for name, f in FUNCTIONS.items()]
     exports = [
         f"GR_API long call_{name}(const double *x, double *out) {{ gr_{name}(x, out); return 0; }}"
         for name in (*FUNCTIONS, "cut")
@@ -102,7 +102,7 @@ def test_the_list_of_operations_is_complete():
     function = FUNCTIONS["every"]
     used = {function.instruction_id(k) for k in range(function.n_instructions())}
     # ASSIGN and LIFT are not produced by formulas; the other two have tests of their own
-    assert set(SINGLE.operations) - used == {ca.OP_ASSIGN, ca.OP_LIFT, ca.OP_ERFINV, ca.OP_PRINTME}
+    assert set(PLAIN_DIALECT.operations) - used == {ca.OP_ASSIGN, ca.OP_LIFT, ca.OP_ERFINV, ca.OP_PRINTME}
 
 
 @pytest.mark.compiled

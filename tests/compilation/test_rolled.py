@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from grisaille.compilation import printer
+from grisaille.compilation.loop_printer import print_with_loops
 from grisaille.compilation.printer import PRELUDE, print_function
-from grisaille.compilation.rolled import print_rolled
 
 INPUTS = ("t", "x", "p")
 t, x, p = ca.SX.sym("t"), ca.SX.sym("x", 60), ca.SX.sym("p", 4)
@@ -69,8 +69,10 @@ SPARSE = ca.jacobian(rod(), x)
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    texts = [print_rolled(function(f()), f"gr_{f.__name__}", INPUTS) for f in FORMULAS]
-    texts += [print_rolled(function(SPARSE), f"gr_{name}", INPUTS, name == "entries") for name in ("entries", "spread")]
+    texts = [print_with_loops(function(f()), f"gr_{f.__name__}", INPUTS) for f in FORMULAS]
+    texts += [
+        print_with_loops(function(SPARSE), f"gr_{name}", INPUTS, name == "entries") for name in ("entries", "spread")
+    ]
     names = [*(f.__name__ for f in FORMULAS), "entries", "spread"]
     return compiled(texts, names, tmp_path_factory.mktemp("rolled"))
 
@@ -126,7 +128,7 @@ def test_matrices_as_their_entries_or_with_their_zeros(library: ctypes.CDLL) -> 
 
 
 def test_what_repeats_is_one_line() -> None:
-    text = print_rolled(function(rod()), "f", INPUTS)
+    text = print_with_loops(function(rod()), "f", INPUTS)
     assert text.count("\n") < 20
     assert "x[0 + 1 * k]" in text
 
@@ -140,9 +142,9 @@ def many(n: int) -> ca.SX:
 def test_many_values_are_no_burden_on_the_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More values than the stack of a thread has room for, in several threads at once."""
     owns = {"rolled": function(many(13_200)), "lines": function(many(120))}
-    texts = [print_rolled(owns["rolled"], "gr_rolled", INPUTS)]
+    texts = [print_with_loops(owns["rolled"], "gr_rolled", INPUTS)]
     monkeypatch.setattr(printer, "ON_STACK", 20)
-    monkeypatch.setattr(printer, "PART", 60)
+    monkeypatch.setattr(printer, "INSTRUCTIONS_PER_FUNCTION", 60)
     texts.append(print_function(owns["lines"], "gr_lines", INPUTS))
     assert all(text.count("GR_KEPT double w[") == 1 and "  double w[" not in text for text in texts)
     library = compiled(texts, list(owns), tmp_path)

@@ -13,7 +13,7 @@ from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, Scheme
 from grisaille.compilation.sparse.fronts import fronts
-from grisaille.compilation.sparse.pattern import Pattern
+from grisaille.compilation.sparse.pattern import SparsityPattern
 from grisaille.compilation.task import Status, Task
 from grisaille.structure.system import System
 
@@ -136,10 +136,10 @@ def test_contradicting_constraints_are_told_by_their_number() -> None:
 
 
 def test_fronts_of_a_chain_and_of_copies_grow_with_their_number() -> None:
-    def chain(n: int) -> Pattern:
+    def chain(n: int) -> SparsityPattern:
         """Constraint k of states k and k + 1."""
         row = np.array([r for i in range(n + 1) for r in (i - 1, i) if 0 <= r < n])
-        return Pattern((n, n + 1), np.concatenate(([0], np.cumsum([1, *[2] * (n - 1), 1]))), row)
+        return SparsityPattern((n, n + 1), np.concatenate(([0], np.cumsum([1, *[2] * (n - 1), 1]))), row)
 
     def sizes(n: int) -> tuple[int, int]:
         found = fronts(chain(n))

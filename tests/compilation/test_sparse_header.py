@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grisaille.compilation.sparse.pattern import Pattern, eliminate
+from grisaille.compilation.sparse.pattern import SparsityPattern, eliminate
 
 CODE = """
 #define GR_NX 1
@@ -100,7 +100,7 @@ class Equations:
         columns, rows = np.nonzero(a.T)
         begin = np.concatenate(([0], np.cumsum(np.bincount(columns, minlength=self.n))))
         self.at = rows, columns
-        found = eliminate(Pattern(a.shape, begin, rows))
+        found = eliminate(SparsityPattern(a.shape, begin, rows))
         assert found is not None
         self.blocks = len(set(found.block.tolist()))
         self.wanted = found.wanted.tolist()

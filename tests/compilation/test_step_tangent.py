@@ -8,12 +8,12 @@ import casadi as ca
 import numpy as np
 from compilation.systems import pendulum
 
-from grisaille.compilation.carried import EFFORTS, LINEAR
-from grisaille.compilation.carried_step import formulate_carried_step
-from grisaille.compilation.dialect import SINGLE
+from grisaille.compilation.dialect import PLAIN_DIALECT
+from grisaille.compilation.implicit_as_states import ALGEBRAIC_EFFORTS, LINEAR_EFFORT
+from grisaille.compilation.implicit_step import formulate_implicit_step
 from grisaille.compilation.printer import _soon, _statements
 from grisaille.compilation.step import project, step_sensitivity
-from grisaille.compilation.step_tangent import Moved, project_moved
+from grisaille.compilation.step_tangent import ValueWithTangent, project_moved
 from grisaille.structure.system import System
 
 RANDOM = np.random.default_rng(4)
@@ -36,8 +36,8 @@ def net() -> System:
 
 def test_linear_unknowns_are_moved_by_another_right_hand_side() -> None:
     system = net()
-    step, carried = formulate_carried_step(system, EFFORTS[0])
-    assert carried.effort is LINEAR
+    step, carried = formulate_implicit_step(system, ALGEBRAIC_EFFORTS[0])
+    assert carried.effort is LINEAR_EFFORT
     nx, kept = step.x.numel(), system.nx + system.nz
     sx, dp, du = ca.SX.sym("sx", nx, 3), ca.SX.sym("dp", system.np, 3), [ca.SX.sym(n, 1, 3) for n in "abc"]
     arguments = [*step.arguments, sx, dp, *du]
@@ -58,7 +58,9 @@ def test_projections_are_moved_as_their_derivative_says() -> None:
     t, x, u, p = ca.SX.sym("t"), *(ca.SX.sym(n, k) for n, k in (("x", system.nx), ("u", system.nu), ("p", system.np)))
     nominal, d = ca.SX.sym("n", system.nx), [ca.SX.sym(n, k, 2) for n, k in (("dx", system.nx), ("du", system.nu))]
     dp = ca.SX.sym("dp", system.np, 2)
-    found = project_moved(system, t, Moved(x, d[0]), Moved(u, d[1]), Moved(p, dp), nominal)
+    found = project_moved(
+        system, t, ValueWithTangent(x, d[0]), ValueWithTangent(u, d[1]), ValueWithTangent(p, dp), nominal
+    )
     after = project(system, t, x, u, p, nominal)
     expected = ca.jtimes(after, ca.vertcat(x, u, p), ca.vertcat(*d, dp))
     function = ca.Function("f", [t, x, u, p, nominal, *d, dp], [found.value, after, found.slopes, expected])
@@ -76,7 +78,7 @@ def test_what_the_first_output_does_not_need_follows_at_once() -> None:
     for _ in range(20):
         y = ca.sin(y) * ca.vertcat(y[1:], y[0])
     function = ca.Function("f", [x, d], [y, ca.jtimes(y, x, d)])
-    lines, results = _statements(function, ("x", "d"), ("out", "sout"), SINGLE)
+    lines, results = _statements(function, ("x", "d"), ("out", "sout"), PLAIN_DIALECT)
     ordered = _soon(lines, results, "out")
     assert sorted(s.target for s in ordered) == sorted(s.target for s in lines)
     seen: set[str] = set()

@@ -25,8 +25,8 @@ from grisaille.compilation.stochastic_step import (
 )
 from grisaille.errors import CompilationError
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.stochastic.diffusion import find_diffusion
+from grisaille.structure.structure_cache import structure_of
 from grisaille.structure.system import Signal
 
 W = gr.spectra.white

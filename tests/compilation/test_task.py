@@ -11,7 +11,7 @@ import pytest
 from tasks import task_of
 
 from grisaille.compilation.plan import Plan
-from grisaille.compilation.task import FIELDS, Status
+from grisaille.compilation.task import TASK_FIELDS, Status
 
 SIZES = SimpleNamespace(nx=2, nz=1, nu=1, np=3, ny=4)
 HEADER = (resources.files("grisaille.compilation") / "kernels" / "gr_task.h").read_text()
@@ -22,7 +22,7 @@ def test_fields_are_those_of_the_header_in_order():
     declared = [
         re.sub(r"[^\w]", "", name.split()[-1]) for part in body.split(";") for name in part.split(",") if name.split()
     ]
-    assert declared == [name for name, _ in FIELDS]
+    assert declared == [name for name, _ in TASK_FIELDS]
 
 
 def test_statuses_are_those_of_the_header():
@@ -75,7 +75,7 @@ def test_a_plan_stays_as_it_is_when_its_task_runs():
     task.x += 1.0
     task.p += 1.0
     task.dp += 1.0
-    again, still = plan.task(), plan.still().but(t0=0.5).task()
+    again, still = plan.task(), plan.without_derivatives().replace(t0=0.5).task()
     assert again.x.tolist() == [4.0, 5.0] and again.p.tolist() == [1.0, 2.0, 3.0] and (again.dp == np.eye(3)[:2]).all()
     assert again.times is times and again.atol is plan.atol, "what integrators only read is shared"
     assert (still.t0, still.t, still.ns, still.most_events, again.events.shape) == (0.5, 0.5, 0, 0, (4, 3))

@@ -17,10 +17,10 @@ sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 import grisaille as gr
 from grisaille.compilation import library, printer
-from grisaille.compilation.frozen import build_step
+from grisaille.compilation.fused_step import build_step
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.schemes import IMPLICIT
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 from zoo.filtered import Pendulum, Tanks, swing, tank_record
 from zoo.further_test_set import FlexibleCrank, Robot
 

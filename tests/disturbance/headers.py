@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import grisaille.compilation
-from grisaille.compilation.compiler import SUFFIX, Compiler, find_compiler, flags
+from grisaille.compilation.compiler import LIBRARY_SUFFIX, Compiler, find_compiler, flags
 
 KERNELS = Path(grisaille.compilation.__file__).parent / "kernels"
 
@@ -58,7 +58,7 @@ def build(name: str, folder: Path) -> ctypes.CDLL | None:
         if known == name:
             sources = {file.name: file.read_text("utf-8") for file in KERNELS.glob("*.h")} | {"driver.c": DRIVER}
             common = tuple(flag for flag in flags() if flag != "-O2")
-            target = folder / f"driver{SUFFIX}"
+            target = folder / f"driver{LIBRARY_SUFFIX}"
             target.write_bytes(compiler.build(sources, "driver.c", (*common, *options.split())))
             return ctypes.CDLL(str(target))
     return None

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from disturbance.headers import pointer
 
-from grisaille.disturbance.assembly import build_process
 from grisaille.disturbance.bridge import build_bridge, choose_depth
 from grisaille.disturbance.bridged_path import BridgedPath, sample_bridged_path
 from grisaille.disturbance.discretization import discretize
 from grisaille.disturbance.paths import sample_path
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.process_assembly import build_process
 from grisaille.errors import DataError
 from grisaille.model.catalogue import double_integrated, matern52, periodic
 from grisaille.model.spectra import Spectrum, integrated, lowpass, resonance

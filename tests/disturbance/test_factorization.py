@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.disturbance.factorization import factorize, factorize_symbolic, pivots
+from grisaille.disturbance.factorization import factorize, factorize_symbolic, nonzero_pivots
 from grisaille.errors import DataError
 
 
@@ -33,14 +33,14 @@ def test_zero_rows_stay_zero(zero: list[int]) -> None:
     X[zero] = 0
     L = factorize(X @ X.T)
     assert np.allclose(L @ L.T, X @ X.T, atol=1e-14) and not L[zero].any()
-    assert pivots(L) == tuple(i not in zero for i in range(3))
+    assert nonzero_pivots(L) == tuple(i not in zero for i in range(3))
 
 
 def test_rank_one() -> None:
     b = np.array([1.0, -2.0, 0.5])
     L = factorize(np.outer(b, b))
     assert np.allclose(L @ L.T, np.outer(b, b), atol=1e-15)
-    assert pivots(L) == (True, False, False)
+    assert nonzero_pivots(L) == (True, False, False)
 
 
 @pytest.mark.parametrize("Q", [[[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0], [0, 1.0]], [[np.nan]]])
@@ -58,7 +58,7 @@ def test_formulas_agree_with_numbers() -> None:
         x = np.array([[value, 0], [0, 0], [1, value**2], [2 * value, 0]])
         return x @ x.T
 
-    L = factorize_symbolic(X @ X.T, pivots(factorize(covariance(1.0))))
+    L = factorize_symbolic(X @ X.T, nonzero_pivots(factorize(covariance(1.0))))
     evaluate = ca.Function("L", [p], [L, ca.jacobian(L, p)])
     for value in (0.3, 1.0, 2.0):
         numbers, slope = (np.array(v) for v in evaluate(value))

@@ -11,7 +11,7 @@ import pytest
 from disturbance.headers import pointer
 from scipy import stats
 
-from grisaille.disturbance.normal import Stream, log_unit, normals, sine_cosine_turn
+from grisaille.disturbance.standard_normals import Stream, log_unit, normals, sine_cosine_turn
 from grisaille.errors import DataError
 from grisaille.numerics.philox import stream_key
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from disturbance.headers import pointer
 
-from grisaille.disturbance.assembly import build_process
-from grisaille.disturbance.normal import normals
 from grisaille.disturbance.paths import make_transitions, sample_increments, sample_path
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.process_assembly import build_process
+from grisaille.disturbance.standard_normals import normals
 from grisaille.errors import DataError, ModelError
 from grisaille.model.catalogue import double_integrated, matern12, matern32, matern52, periodic, quasi_periodic
 from grisaille.model.spectra import Spectrum, integrated, lowpass, rational, resonance, white

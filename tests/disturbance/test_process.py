@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from grisaille.disturbance.assembly import build_process, build_symbolic_process, correlation_matrix, group_correlated
 from grisaille.disturbance.factorization import factorize
-from grisaille.disturbance.formulas import start_root_symbolic, transition_symbolic
 from grisaille.disturbance.paths import make_transitions
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.process_assembly import (
+    build_process,
+    build_symbolic_process,
+    correlation_matrix,
+    group_correlated,
+)
+from grisaille.disturbance.process_formulas import start_root_symbolic, transition_symbolic
 from grisaille.errors import ModelError
 from grisaille.model.catalogue import matern12, matern32, matern52, quasi_periodic
 from grisaille.model.expression import Constant, Name

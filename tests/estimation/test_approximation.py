@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.estimation.approximation import ApproximationCheck, Optimum, Part
+from grisaille.estimation.approximation import ApproximationCheck, CriterionMinimum, CriterionTerm
 from grisaille.estimation.approximation import compare_slopes as compare_parts
 
 THETA = np.array([1.0, 2.0])
@@ -20,12 +20,12 @@ def optimum(**changes):
         "theta": THETA, "bounds": (np.array([-np.inf, 0.0]), np.array([np.inf, 9.0])), "gradient": np.zeros(2),
         "covariance": inverse, "inverse": inverse, "free": FREE, "is_curved": FREE,
     }  # fmt: skip
-    return Optimum(**{**usual, **changes})
+    return CriterionMinimum(**{**usual, **changes})
 
 
 def compare_slopes(at, value, first, other):
     """With one part that all unknowns move."""
-    return compare_parts(at, [Part((0, 1), value)], first, other)
+    return compare_parts(at, [CriterionTerm((0, 1), value)], first, other)
 
 
 def squares(centre):
@@ -49,7 +49,7 @@ def test_parts_are_asked_for_their_own_unknowns():
         asked.append(theta[1] != THETA[1])
         return 0.5 * (theta[0] - 1.0) ** 2
 
-    compare_parts(optimum(), [Part((0,), value), Part((1,), lambda theta: 0.0)], "this", "that")
+    compare_parts(optimum(), [CriterionTerm((0,), value), CriterionTerm((1,), lambda theta: 0.0)], "this", "that")
     assert len(asked) == 3 and not any(asked)
 
 

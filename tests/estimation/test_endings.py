@@ -12,7 +12,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.estimation.fitted import Fitted
-from grisaille.optimization.journal import Journal
+from grisaille.optimization.journal import SearchJournal
 
 TIMES = np.linspace(0.0, 8.0, 33)
 
@@ -122,15 +122,15 @@ def test_an_interruption_keeps_what_was_reached(name: str) -> None:
 )
 def test_a_signal_ends_steps_over_trajectories(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """In compiled code, too, from which no exception comes back."""
-    step, seen = Journal.step, []
+    step, seen = SearchJournal.step, []
 
-    def stop(self: Journal, theta: np.ndarray) -> None:
+    def stop(self: SearchJournal, theta: np.ndarray) -> None:
         step(self, theta)
         seen.append(theta)
         if len(seen) == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Journal, "step", stop)
+    monkeypatch.setattr(SearchJournal, "step", stop)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
     try:
         fit = gr.fit(Driven(), record(), ["a", "b"], gr.Collocation(criterion="amle", **options))
@@ -145,15 +145,15 @@ def test_direct_collocation_keeps_its_first_elements(monkeypatch: pytest.MonkeyP
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("grisaille.estimators.collocation.elements.Elements.judged", stopped)
+    monkeypatch.setattr("grisaille.estimators.collocation.element_trajectories.Elements.with_tested_residuals", stopped)
     fit = gr.fit(Pair(), record(), ["a", "b"], gr.Collocation())
     assert fit.status.startswith("INTERRUPTED") and float(fit["a"]) == pytest.approx(0.8, abs=0.2)
 
 
 def test_an_interruption_stops_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimation.problem import Problem
+    from grisaille.estimation.problem import EstimationProblem
 
-    evaluate, calls = Problem.evaluate, []
+    evaluate, calls = EstimationProblem.evaluate, []
 
     def stop(self, theta, **options):
         calls.append(theta)
@@ -161,7 +161,7 @@ def test_an_interruption_stops_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
         return evaluate(self, theta, **options)
 
-    monkeypatch.setattr(Problem, "evaluate", stop)
+    monkeypatch.setattr(EstimationProblem, "evaluate", stop)
     with pytest.raises(KeyboardInterrupt):
         gr.bootstrap(
             gr.fit(Pair(), record(), ["a", "b"], METHODS["trust-region"]), runs=50, executor="serial", progress=False
@@ -170,11 +170,11 @@ def test_an_interruption_stops_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interruption_before_anything_was_reached_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimation.problem import Problem
+    from grisaille.estimation.problem import EstimationProblem
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Problem, "evaluate", stop)
+    monkeypatch.setattr(EstimationProblem, "evaluate", stop)
     with pytest.raises(KeyboardInterrupt):
         gr.fit(Pair(), record(), ["a", "b"], gr.OutputError())

@@ -12,8 +12,8 @@ from old_files import questions
 import grisaille as gr
 from grisaille.estimation.findings.ensemble import EnsembleResult, ErrorSize, UnexplainedErrors
 from grisaille.estimation.findings.mesh import MeshResult
-from grisaille.estimation.hac.errors import RobustErrors
-from grisaille.estimation.keeping.findings import findings, restored_findings
+from grisaille.estimation.hac.robust_errors import RobustErrors
+from grisaille.estimation.persistence.findings import findings_as_data, restored_findings
 
 TABLE = {
     "criterion": 3.5, "penalty": 0.01, "explained_exactly": 1.0, "moved_by_start": 2.5, "limit(scale(w))": 0.3,
@@ -42,7 +42,7 @@ def test_a_table_by_name_becomes_fields() -> None:
 def test_fields_come_back_from_text(extra: dict[str, float]) -> None:
     fit = gr.load(questions.FILES / "output_error.nc")
     estimate = replace(fit.estimate, **restored_findings({"extra": extra, "why": {}}, fit.method))
-    again = restored_findings({"findings": json.loads(json.dumps(findings(estimate)))}, fit.method)
+    again = restored_findings({"findings": json.loads(json.dumps(findings_as_data(estimate)))}, fit.method)
     assert {name: getattr(estimate, name) for name in again} == again
 
 
@@ -54,4 +54,4 @@ def test_files_of_0_1_0_have_them(name: str, field: str, tmp_path) -> None:
     assert getattr(fit.estimate, field) is not None and not fit.estimate.details
     fit.save(tmp_path / "fit.nc")
     again = gr.load(tmp_path / "fit.nc")
-    assert findings(again.estimate) == findings(fit.estimate) and str(again) == str(fit)
+    assert findings_as_data(again.estimate) == findings_as_data(fit.estimate) and str(again) == str(fit)

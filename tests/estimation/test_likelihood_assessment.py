@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.assessment.boundary import mixture_p, mixture_weights
-from grisaille.assessment.law import Law
+from grisaille.assessment.deviance_law import DevianceLaw
 from grisaille.errors import EstimationError
 
 
@@ -80,9 +80,9 @@ def test_ratio_tests(fit):
 def test_mixture_of_chi_squares():
     from scipy.stats import chi2, f
 
-    assert mixture_p(2.7, 0, mixture_weights(np.eye(1)), Law()) == pytest.approx(0.5 * chi2.sf(2.7, 1))
-    assert mixture_p(0.0, 0, mixture_weights(np.eye(1)), Law()) == pytest.approx(1.0)
-    assert mixture_p(2.7, 1, [1.0], Law(7.0)) == pytest.approx(f.sf(2.7, 1, 7))
+    assert mixture_p(2.7, 0, mixture_weights(np.eye(1)), DevianceLaw()) == pytest.approx(0.5 * chi2.sf(2.7, 1))
+    assert mixture_p(0.0, 0, mixture_weights(np.eye(1)), DevianceLaw()) == pytest.approx(1.0)
+    assert mixture_p(2.7, 1, [1.0], DevianceLaw(7.0)) == pytest.approx(f.sf(2.7, 1, 7))
     assert np.allclose(mixture_weights(np.eye(2)), [0.25, 0.5, 0.25])
     drawn = mixture_weights(np.eye(3))
     assert np.allclose(drawn, [1 / 8, 3 / 8, 3 / 8, 1 / 8], atol=0.015)

@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.estimators.fitting import build_problem
-from grisaille.filtering.runner import FilterRunner
+from grisaille.filtering.filter_runner import FilterRunner
 
 TIMES = 0.3 * np.arange(12)
 
@@ -69,14 +69,18 @@ def test_passes_grow_with_the_number_of_experiments(model, local, count, passes)
 
 
 def test_what_was_computed_before_is_what_would_be_computed_now():
-    problem = build_problem(Linear(), records(3), ["k", "start(x)"], gr.KalmanML(), local=["start(x)"]).begun
+    problem = build_problem(
+        Linear(), records(3), ["k", "start(x)"], gr.KalmanML(), local=["start(x)"]
+    ).discretised_problem
     at = problem.guess
     problem.evaluate(at)
     for k, by in ((1, 0.1), (2, -0.2), (1, 0.0), (0, 0.05), (3, 0.3)):
         at = at.copy()
         at[k] += by
         value, slope = problem.gradient(at)
-        other = build_problem(Linear(), records(3), ["k", "start(x)"], gr.KalmanML(), local=["start(x)"]).begun
+        other = build_problem(
+            Linear(), records(3), ["k", "start(x)"], gr.KalmanML(), local=["start(x)"]
+        ).discretised_problem
         fresh = other.evaluate(at)
         assert value == fresh.objective
         np.testing.assert_array_equal(slope, fresh.gradient)

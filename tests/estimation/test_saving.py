@@ -16,11 +16,11 @@ import pytest
 import xarray as xr
 
 import grisaille as gr
+from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.errors import DataError
-from grisaille.estimation.keeping import netcdf, saving
-from grisaille.filtering.steps import FilterSteps
-from grisaille.simulation.discretisation import Steps
-from grisaille.trial.discretisation import Discretisation
+from grisaille.estimation.persistence import netcdf, saving
+from grisaille.filtering.filter_steps import FilterSteps
+from grisaille.simulation.simulation_steps import SimulationSteps
 
 METHOD = gr.OutputError(rtol=1e-6)
 T = np.linspace(0.0, 3.0, 16)
@@ -224,9 +224,9 @@ def test_steps_of_older_files_are_none_where_they_are_empty() -> None:
 def test_xarray_reads_what_it_would_have_written(fit: gr.Fit, path: Path, tmp_path: Path) -> None:
     """Every group, with dimensions and attributes; and a file that xarray wrote is loaded as well."""
     other = tmp_path / "by_xarray.nc"
-    for name, dataset in saving.groups(fit):
+    for name, dataset in saving.file_groups(fit):
         dataset.to_netcdf(other, mode="a" if other.exists() else "w", engine="h5netcdf", group=name or None)
-    for name, _ in saving.groups(fit):
+    for name, _ in saving.file_groups(fit):
         ours, theirs = (_plain(p, name) for p in (path, other))
         xr.testing.assert_identical(ours, theirs)
     pd.testing.assert_frame_equal(gr.load(other).parameters, fit.parameters, check_exact=True)
@@ -280,7 +280,7 @@ def test_discretisations_print_themselves_and_come_back_equal(method, words: str
 
 
 def test_discretisations_of_older_files() -> None:
-    assert Discretisation.of({"method": "implicit", "step": 0.25}) == Steps("implicit", 0.25)
+    assert Discretisation.of({"method": "implicit", "step": 0.25}) == SimulationSteps("implicit", 0.25)
     assert Discretisation.of({"filter": {"substeps": 4, "doublings": 7}}) == FilterSteps(4, doublings=7)
     with pytest.raises(DataError, match=r"Wavelets is no discretisation that is known here: .*Steps"):
         Discretisation.of({"kind": "Wavelets"})

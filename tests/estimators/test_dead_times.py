@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.estimation.question import Question
-from grisaille.filtering.runner import FilterOptions, FilterRunner
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.estimation.fit_request import FitRequest
+from grisaille.filtering.filter_runner import FilterOptions, FilterRunner
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
-from grisaille.simulation.ensembles.runner import EnsembleRunner
-from grisaille.trial import Movement, Trial
-from grisaille.trial.unknown import Unknown
+from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 
 TIMES = np.arange(0.0, 200.0)
 TRUTH = {"k": 2.0, "T": 5.0, "tau": 3.0}
@@ -85,7 +85,7 @@ def test_criteria_of_collocation_have_the_right_slope(criterion: str) -> None:
     """Signals are those of each dead time, on both sides of where a jump passes the end of an element."""
     data, model = _short("zoh"), Exchanger()
     unknowns = [Unknown(n, "parameter", n, None, g, 0.2, 9.0) for n, g in {"tau": 2.3, "T": 4.0}.items()]
-    problem = gr.Collocation(criterion=criterion).pose(Question.of(model, [data], unknowns))
+    problem = gr.Collocation(criterion=criterion).pose(FitRequest.of(model, [data], unknowns))
     for tau in (2.3, 2.999, 3.001):
         theta, h = np.array([tau, 4.0]), 1e-4
         ends = [problem.evaluate(theta + np.array([s * h, 0.0])).objective for s in (-1, 1)]
@@ -188,7 +188,7 @@ def test_a_minimum_in_a_corner_of_the_criterion(method: gr.KalmanML) -> None:
 @pytest.mark.parametrize("hold", ["zoh", "foh"])
 @pytest.mark.parametrize("options", [{}, {"filter": "extended"}, {"filter": "unscented", "propagation": "moments"}])
 def test_likelihoods_have_the_right_slope(hold: str, options: dict[str, str]) -> None:
-    trial = Trial.of(Exchanger(), _short(hold), Movement.named(["tau", "T", "s"]))
+    trial = BoundExperiment.of(Exchanger(), _short(hold), EstimatedQuantities.named(["tau", "T", "s"]))
     runner = FilterRunner(trial, FilterOptions(**options))
     theta = np.array([2.3, 4.0, 0.05])
     steps = runner.discretise(theta)
@@ -203,7 +203,7 @@ def test_likelihoods_have_the_right_slope(hold: str, options: dict[str, str]) ->
 @pytest.mark.parametrize("hold", ["zoh", "foh"])
 def test_ensembles_have_the_right_slope(hold: str) -> None:
     """By differences of what is computed; and near the derivative without disturbances."""
-    trial = Trial.of(Exchanger(), _short(hold), Movement.named(["tau", "T"]))
+    trial = BoundExperiment.of(Exchanger(), _short(hold), EstimatedQuantities.named(["tau", "T"]))
     runner = EnsembleRunner(trial, ["y"], EnsembleOptions(realizations=8))
     theta = np.array([2.3, 4.0])
     runner = runner.on(runner.discretise(theta))

@@ -122,7 +122,7 @@ def test_the_covariance_is_that_of_concentrated_maximum_likelihood() -> None:
 def test_a_filter_of_a_model_without_disturbances_has_the_same_likelihood() -> None:
     values = []
     for method in (gr.OutputError(rtol=1e-10), gr.KalmanML()):
-        problem = build_problem(Four(), four(), ["k"], method).begun
+        problem = build_problem(Four(), four(), ["k"], method).discretised_problem
         known = {"k": 0.5, **{f"noise({n})": 0.1 for n in NAMES}}
         theta = np.array([known.get(u.name, 0.9 - 0.01 * k) for k, u in enumerate(problem.unknowns)])
         found = problem.evaluate(theta)
@@ -227,7 +227,7 @@ def test_filters_have_exact_slopes_and_refuse_what_is_no_covariance(model: type[
     y[0, 3:6] = y[2, ::4] = np.nan
     data = gr.Experiment(times, outputs=dict(zip(NAMES[:3], y, strict=True)))
     method = gr.KalmanML(filter=kind)
-    problem = build_problem(model(), [data], ["k", "c", "scale(w)"], method).begun
+    problem = build_problem(model(), [data], ["k", "c", "scale(w)"], method).discretised_problem
     names = [u.name for u in problem.unknowns]
     theta = problem.guess.copy()
     theta[names.index("correlation(y1, y3)")], theta[names.index("noise(y1)")] = 0.25, 0.09

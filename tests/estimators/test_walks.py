@@ -14,10 +14,13 @@ from grisaille import der
 
 PACKAGE = Path(gr.__file__).parent
 ROOMS = (
-    "estimators/dead_times.py", "estimators/output_error/beside.py", "estimators/output_error/differences.py",
-    "estimators/output_error/event_order.py", "estimation/curves/smoothness.py", "experiment/schedule.py",
-    "experiment/switching.py", "filtering/jumps/near_switches.py", "simulation/events.py", "simulation/past.py",
-    "simulation/ensembles/rough_signals.py", "structure/delays/", "structure/schedule.py", "trial/dead_times.py",
+    "estimators/dead_time_scan.py", "estimators/output_error/kink_descent.py",
+    "estimators/output_error/difference_steps.py",
+    "estimators/output_error/event_order.py", "estimation/curves/curve_smoothness.py", "experiment/event_schedule.py",
+    "experiment/switching_times.py", "filtering/jumps/near_switches.py", "simulation/event_texts.py",
+    "simulation/delayed_unknowns.py",
+    "simulation/ensembles/rough_signals.py", "structure/delays/", "structure/time_schedule.py",
+    "bound_experiment/dead_times.py",
 )  # fmt: skip
 
 
@@ -45,5 +48,5 @@ def test_what_a_model_has_not_is_not_entered(method: gr.estimation.estimator.Est
         gr.fit(model, data, ["k", "q"], method)
     finally:
         sys.setprofile(None)
-    assert "trial/trial.py" in entered
+    assert "bound_experiment/bound_experiment.py" in entered
     assert not [file for file in sorted(entered) if file.startswith(ROOMS)]

@@ -11,7 +11,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.experiment import Experiment
-from grisaille.experiment.signals import Samples
+from grisaille.experiment.sampled_signals import SampledSignal
 
 T = np.linspace(0.0, 2.0, 5)
 
@@ -35,7 +35,7 @@ def rich():
 
 def test_signals_are_pairs_or_numbers():
     data = rich()
-    assert isinstance(data.inputs["u"], Samples) and data.inputs["g"] == 9.81
+    assert isinstance(data.inputs["u"], SampledSignal) and data.inputs["g"] == 9.81
     np.testing.assert_array_equal(data.inputs["v"].times, [0.0, 1.0])
     assert dict(data.hold) == {"u": "foh", "g": "zoh", "v": "zoh"}
     assert data.constants["T"] == 300.0 and data.start["v"] is None and data.start["w"] == gr.Normal(1.0, 0.2)

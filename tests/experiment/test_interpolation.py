@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from grisaille.errors import DataError
-from grisaille.experiment.interpolation import make_table
+from grisaille.experiment.piecewise_polynomials import make_table
 from grisaille.structure.system import Signal
 
 TIMES = np.linspace(0.0, 10.0, 101)

@@ -9,10 +9,10 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.bound_experiment import BoundExperiment
 from grisaille.model.whens import change, edge, initial, whenever
-from grisaille.structure.prepared import structure_of
-from grisaille.structure.schedule import why_not_scheduled
-from grisaille.trial import Trial
+from grisaille.structure.structure_cache import structure_of
+from grisaille.structure.time_schedule import why_not_scheduled
 
 
 class Scheduled(gr.Model):
@@ -102,7 +102,7 @@ def test_signals_are_what_a_run_shows(model: type[gr.Model], begin: float) -> No
     every = TIMES + min(begin, 0.0)
     times = every[every >= begin] + 0.003 * (every[every >= begin] > begin)  # beside located instants
     run = gr.simulate(model(), times, rtol=1e-10)
-    point = Trial(model(), times).scheduled().at()
+    point = BoundExperiment(model(), times).scheduled().at()
     for name in ("n", "m"):
         place = [s.name for s in point.structure.system.signals].index(name)
         known = [point.table.at(float(t))[place] for t in times]
@@ -110,7 +110,7 @@ def test_signals_are_what_a_run_shows(model: type[gr.Model], begin: float) -> No
 
 
 def test_ticks_show_what_holds_after_them() -> None:
-    point = Trial(Chained(), TIMES).scheduled().at()
+    point = BoundExperiment(Chained(), TIMES).scheduled().at()
     place = [s.name for s in point.structure.system.signals].index("n")
     np.testing.assert_array_equal([point.table.at(float(t))[place] for t in TIMES[::2]], np.arange(1, 32))
 
@@ -124,7 +124,7 @@ class Restless(Scheduled):
 
 def test_events_that_do_not_settle_are_told() -> None:
     with pytest.raises(gr.ModelError, match="fires again and again at t = 1 "):
-        Trial(Restless(), TIMES).scheduled().at().table  # noqa: B018
+        BoundExperiment(Restless(), TIMES).scheduled().at().table  # noqa: B018
 
 
 class OfState(Scheduled):
@@ -180,7 +180,7 @@ class Tied(Scheduled):
 
 def test_a_start_that_an_event_at_the_start_would_move_is_refused() -> None:
     with pytest.raises(gr.EstimationError, match=r"start of 'x' .*before it 1, after it 0"):
-        Trial(Tied(), TIMES).scheduled().at().start  # noqa: B018
+        BoundExperiment(Tied(), TIMES).scheduled().at().start  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def random_events(seed: int) -> tuple[type[gr.Model], tuple[str, ...]]:
 
 def _disagreements(model: gr.Model, names: tuple[str, ...], span: np.ndarray) -> list[tuple[str, float]]:
     """Instants that a run does not know, and discrete variables that differ between instants."""
-    point = Trial(model, span).scheduled().at()
+    point = BoundExperiment(model, span).scheduled().at()
     places = {n: [s.name for s in point.structure.system.signals].index(n) for n in names}
     table, found = point.table, list[tuple[str, float]]()
     listed = np.asarray(gr.simulate(model, span, method="explicit").attrs["event_times"], dtype=float)

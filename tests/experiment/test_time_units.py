@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.experiment.times.clock import UNSAID
+from grisaille.experiment.times.clock import UNSTATED_UNIT
 from grisaille.model.units import read_unit
 
 
@@ -33,7 +33,7 @@ class Conversion(House):
     equations = [3600 * House.C * gr.der(House.T) == (House.u - House.T) / House.R]
 
 
-def record(unit: str = UNSAID) -> gr.Experiment:
+def record(unit: str = UNSTATED_UNIT) -> gr.Experiment:
     t = np.arange(0.0, 24.0, 0.5)
     u = np.where(t % 8 < 4, 10.0, 0.0)
     x = np.zeros(t.size)

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.experiment.rounding import rounding_of
-from grisaille.experiment.turning import grid_with_turns
+from grisaille.experiment.turning_points import grid_with_turning_points
 
 
 def test_rounding_is_bounded() -> None:
@@ -26,11 +26,11 @@ def test_a_gap_of_rounding_needs_no_finer_grid() -> None:
     for _ in range(6):
         x = (x + a / x) / 2
     grid = np.linspace(0.0, 1.0, 1001)
-    assert grid_with_turns(ca.fabs(x * x - a) > 1e-12, t, grid).size == grid.size
+    assert grid_with_turning_points(ca.fabs(x * x - a) > 1e-12, t, grid).size == grid.size
 
 
 def test_a_short_change_is_still_found() -> None:
     t = ca.SX.sym("t")
     grid = np.linspace(0.0, 1.0, 101)
-    added = np.setdiff1d(grid_with_turns(ca.fabs(t - 0.505) < 1e-7, t, grid), grid)
+    added = np.setdiff1d(grid_with_turning_points(ca.fabs(t - 0.505) < 1e-7, t, grid), grid)
     assert np.abs(added - 0.505).min() < 1e-7

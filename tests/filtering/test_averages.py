@@ -10,10 +10,10 @@ from scipy.stats import norm
 import grisaille as gr
 from grisaille import der
 from grisaille.disturbance.stochastic_model import build_stochastic_model
-from grisaille.filtering.implicit import Closed
+from grisaille.filtering.algebraic_model import AlgebraicModel
 from grisaille.filtering.jumps.averages import average, truncated_moments
 from grisaille.filtering.sigma_points import SigmaPoints
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 
 def model_of(rate, output=None):
@@ -30,7 +30,7 @@ def model_of(rate, output=None):
 
 def averaged(model, formula, x, P):
     """E v, cov(X, v) and cov(v) as numbers."""
-    found = average(Closed(model), formula, ca.SX(1, 1), SigmaPoints())
+    found = average(AlgebraicModel(model), formula, ca.SX(1, 1), SigmaPoints())
     values = found.function(0.0, x, P, np.zeros(0), np.zeros(model.u.numel()), np.zeros(model.q.numel()))
     return [np.array(values[k]).squeeze() for k in (0, 2, 3)]
 
@@ -86,7 +86,7 @@ def test_several_relations_are_near():
 def test_derivatives_are_those_of_the_average():
     """Stein's identity: the slope of E f is cov(X, f)/P where sigma points alone have none."""
     model = model_of(lambda x: gr.where(x > 1, 0.5, 0.0) - 0.3 * x)
-    found = average(Closed(model), model.drift, ca.SX(1, 1), SigmaPoints())
+    found = average(AlgebraicModel(model), model.drift, ca.SX(1, 1), SigmaPoints())
     x, P = ca.SX.sym("x"), ca.SX.sym("P")
     mean, _, together, *_ = found(0, x, P, ca.SX(0, 1), ca.SX.zeros(model.u.numel()), ca.SX.zeros(model.q.numel()))
     slope = ca.Function("slope", [x, P], [ca.jacobian(mean, x), together / P])
@@ -111,9 +111,9 @@ def test_truncated_moments_add_up():
 def test_too_many_relations_are_refused():
     model = model_of(lambda x: sum(gr.where(x > k / 8, 1.0, 0.0) for k in range(7)))
     with pytest.raises(gr.EstimationError, match=r"jumps across 7 relations of its states.*at most 64"):
-        average(Closed(model), model.drift, ca.SX(1, 1), SigmaPoints())
+        average(AlgebraicModel(model), model.drift, ca.SX(1, 1), SigmaPoints())
 
 
 def test_bends_are_left_to_sigma_points():
     model = model_of(lambda x: -abs(x) + gr.where(x > 1, 2 * x - 1, x))
-    assert average(Closed(model), model.drift, ca.SX(1, 1), SigmaPoints()) is None
+    assert average(AlgebraicModel(model), model.drift, ca.SX(1, 1), SigmaPoints()) is None

@@ -91,7 +91,7 @@ def test_order_of_convergence():
         case, found = problem.cases[0], []
         for steps in (4, 8, 16):
             finer = replace(case, discretisation=replace(case.discretisation, substeps=steps))
-            found.append(problem.but(cases=(finer,)).evaluate(problem.guess, sensitive=False).log_likelihood)
+            found.append(problem.replace(cases=(finer,)).evaluate(problem.guess, sensitive=False).log_likelihood)
         assert (found[1] - found[0]) / (found[2] - found[1]) == pytest.approx(2**order, rel=0.2)
 
 

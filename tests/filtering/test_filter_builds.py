@@ -9,8 +9,8 @@ import grisaille as gr
 from grisaille import der
 from grisaille.compilation.kalman import builds, program
 from grisaille.compilation.kalman.builds import build_filter
-from grisaille.compilation.kalman.native import run_forward, run_reverse
-from grisaille.compilation.library import Source
+from grisaille.compilation.kalman.compiled_pass import run_forward, run_reverse
+from grisaille.compilation.shared_library import CSource
 from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
@@ -59,7 +59,7 @@ def require_equal(one, other):
 
 @pytest.mark.parametrize(("filter", "short"), [("extended", 10**9), ("extended", 0), ("unscented", 0)])
 def test_a_draft_has_the_digits_of_the_final_build(filter, short, monkeypatch):
-    monkeypatch.setattr(program, "SHORT", short)
+    monkeypatch.setattr(program, "MAX_UNROLLED_PRODUCTS", short)
     found, given, q, s, dq = passing(filter)
     of = found.program
     instructions, operations = 5 * of.text_length, of.instructions
@@ -70,7 +70,7 @@ def test_a_draft_has_the_digits_of_the_final_build(filter, short, monkeypatch):
         results = {}
         for build in ("linked", "whole"):
             monkeypatch.setenv("GRISAILLE_BUILD", build)
-            results[build] = build_filter(Source(source, instructions, often=True), operations)
+            results[build] = build_filter(CSource(source, instructions, often=True), operations)
         assert results["linked"].path != results["whole"].path
         require_equal(*(arrays_of(run(library)) for library in results.values()))
 
@@ -84,11 +84,11 @@ def test_a_filter_is_built_for_speed_where_passes_are_many(monkeypatch):
     monkeypatch.setattr(
         builds, "build_linked", lambda parts, build=builds.build_linked: made.append(parts) or build(parts)
     )
-    library = build_filter(Source(of.forward_source(), of.text_length, often=True), of.instructions)
+    library = build_filter(CSource(of.forward_source(), of.text_length, often=True), of.instructions)
     draft = library.path
     first = run_forward(library, given, q, s[0], s[1:], dq, True)
     assert [part.is_draft for (part,) in made] == [True, False]
     assert library.path != draft
     require_equal(arrays_of(first), arrays_of(run_forward(library, given, q, s[0], s[1:], dq, True)))
-    assert build_filter(Source(of.forward_source(), of.text_length, often=True), of.instructions).path == library.path
+    assert build_filter(CSource(of.forward_source(), of.text_length, often=True), of.instructions).path == library.path
     assert [part.is_draft for (part,) in made] == [True, False, False]

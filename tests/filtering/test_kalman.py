@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from zoo import textbook_kalman as textbook
 
-from grisaille.disturbance.duals import constant
-from grisaille.filtering.kalman import DiscreteModel, finish
-from grisaille.filtering.native import add_up, add_up_given, filter_moments, filter_states
+from grisaille.disturbance.duals import constant_dual
+from grisaille.filtering.compiled_sums import add_up, add_up_given, filter_moments, filter_states
+from grisaille.filtering.kalman import DiscreteModel, likelihood_of_sums
 from grisaille.filtering.smoother import smooth
 
 pytestmark = pytest.mark.compiled
@@ -22,10 +22,11 @@ def make(y, F, Q, H, R, x0, P0, c=None, d=None):
     N, n = len(y), len(x0)
     ones = np.zeros(N, dtype=np.int64)
     return DiscreteModel(
-        F=constant(F, 0)[None], F_of=ones[1:], c=np.zeros((N - 1, 1, n)) if c is None else c[:, None],
-        Q=constant(Q, 0)[None], Q_of=ones[1:], H=constant(H, 0)[None], H_of=ones,
-        d=np.zeros((N, 1, len(H))) if d is None else np.tile(d, (N, 1, 1)), R=constant(R, 0)[None], R_of=ones,
-        y=np.asarray(y, dtype=float), sample_at=np.arange(N), x0=np.asarray(x0, dtype=float)[None], P0=constant(P0, 0),
+        F=constant_dual(F, 0)[None], F_of=ones[1:], c=np.zeros((N - 1, 1, n)) if c is None else c[:, None],
+        Q=constant_dual(Q, 0)[None], Q_of=ones[1:], H=constant_dual(H, 0)[None], H_of=ones,
+        d=np.zeros((N, 1, len(H))) if d is None else np.tile(d, (N, 1, 1)), R=constant_dual(R, 0)[None], R_of=ones,
+        y=np.asarray(y, dtype=float), sample_at=np.arange(N), x0=np.asarray(x0, dtype=float)[None],
+        P0=constant_dual(P0, 0),
         X0=np.zeros((n, 0)),
     )  # fmt: skip
 
@@ -85,7 +86,7 @@ def as_textbook(m):
 
 def test_equals_the_textbook_and_the_joint_normal():
     model = example()
-    value = finish(add_up(model)).value
+    value = likelihood_of_sums(add_up(model)).value
     assert value == pytest.approx(textbook.kalman(*as_textbook(model))[0], rel=1e-12)
     assert value == pytest.approx(textbook.dense(*as_textbook(model))[0], rel=1e-10)
 
@@ -95,10 +96,10 @@ def test_equals_the_textbook_and_the_joint_normal():
 def test_gradient(robust, condition):
     """Also where P₀ is singular, a state has no noise, data are missing, and Huber's threshold is active."""
     model = example(directions=3)
-    found = finish(add_up(model, robust=robust, condition=condition))
+    found = likelihood_of_sums(add_up(model, robust=robust, condition=condition))
     for k in range(3):
         ends = [
-            finish(add_up(along(model, 1 + k, e), robust=robust, condition=condition)).value
+            likelihood_of_sums(add_up(along(model, 1 + k, e), robust=robust, condition=condition)).value
             for e in (2e-4, 1e-4, -1e-4, -2e-4)
         ]
         slope = (8 * (ends[1] - ends[2]) - (ends[0] - ends[3])) / 12e-4
@@ -133,24 +134,24 @@ def test_information_is_that_of_a_linear_regression():
     matrices = {n: still(getattr(model, n), -3) for n in ("F", "Q", "H", "R", "P0")}
     x0 = np.array([[0.1, -0.2, 1.0], [0.0, 0.0, 1.0]])
     wide = replace(model, **matrices, x0=x0, c=still(model.c, 1), d=still(model.d, 1))
-    here = finish(add_up(wide))
-    there = finish(add_up(replace(wide, x0=wide.x0 + np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]))))
+    here = likelihood_of_sums(add_up(wide))
+    there = likelihood_of_sums(add_up(replace(wide, x0=wide.x0 + np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]))))
     assert there.gradient[0] - here.gradient[0] == pytest.approx(-0.5 * here.information[0, 0], rel=1e-10)
 
 
 def test_diffuse_start_is_the_limit_of_a_wide_one():
     model = replace(example(), P0=np.zeros((1, 3, 3)))
-    flat = finish(add_up(replace(model, X0=np.eye(3)))).value
+    flat = likelihood_of_sums(add_up(replace(model, X0=np.eye(3)))).value
     k = 1e7
-    wide = finish(add_up(replace(model, P0=k * np.eye(3)[None]))).value
+    wide = likelihood_of_sums(add_up(replace(model, P0=k * np.eye(3)[None]))).value
     assert flat == pytest.approx(wide + 1.5 * np.log(2 * np.pi * k), abs=2e-5)
 
 
 def test_gradient_of_a_diffuse_start():
     model = replace(example(directions=3), X0=np.eye(3)[:, :2])
-    found = finish(add_up(model))
+    found = likelihood_of_sums(add_up(model))
     for k in range(3):
-        ends = [finish(add_up(along(model, 1 + k, e))).value for e in (1e-5, -1e-5)]
+        ends = [likelihood_of_sums(add_up(along(model, 1 + k, e))).value for e in (1e-5, -1e-5)]
         assert found.gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6)
 
 
@@ -177,13 +178,13 @@ def test_a_sensor_that_falls_silent_is_a_sensor_taken_away():
         first, sample_at=np.concatenate([[-1], np.arange(20, 40)]), x0=states.x_filt[-1:], P0=states.P_filt[-1:],
         c=first.c[19:], F_of=first.F_of[19:], Q_of=first.Q_of[19:],
     )  # fmt: skip
-    parts = finish(sums).value + finish(add_up(rest)).value
-    assert finish(add_up(gone)).value == pytest.approx(parts, rel=1e-12)
+    parts = likelihood_of_sums(sums).value + likelihood_of_sums(add_up(rest)).value
+    assert likelihood_of_sums(add_up(gone)).value == pytest.approx(parts, rel=1e-12)
 
 
 def test_vanishing_uncertainty_is_a_failure_with_its_sample():
     model = make(np.ones((4, 1)), np.eye(1), np.zeros((1, 1)), np.eye(1), np.zeros((1, 1)), [0.0], np.zeros((1, 1)))
-    found = finish(add_up(model))
+    found = likelihood_of_sums(add_up(model))
     assert found.failed == 0
     assert found.value == -np.inf
 
@@ -198,7 +199,9 @@ def test_losses(robust):
     v, c = (e**2 / S)[~np.isnan(e)], abs(robust)
     rho = 2 * c**2 * (np.sqrt(1 + v / c**2) - 1) if robust < 0 else np.where(v > c**2, c * (2 * np.sqrt(v) - c), v)
     assert (v > c**2).any()
-    assert finish(found).value == pytest.approx(-0.5 * (rho.sum() + np.nansum(np.log(2 * np.pi * S))), rel=1e-12)
+    assert likelihood_of_sums(found).value == pytest.approx(
+        -0.5 * (rho.sum() + np.nansum(np.log(2 * np.pi * S))), rel=1e-12
+    )
 
 
 def test_clark(reference_data):

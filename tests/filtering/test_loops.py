@@ -15,8 +15,8 @@ import grisaille as gr
 from grisaille import der, exp, log, sin
 from grisaille.compilation import tangent_printer
 from grisaille.compilation.kalman import program
-from grisaille.compilation.kalman.native import run_forward, run_reverse
-from grisaille.compilation.library import build_library
+from grisaille.compilation.kalman.compiled_pass import run_forward, run_reverse
+from grisaille.compilation.shared_library import build_library
 from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
@@ -100,8 +100,8 @@ CASES = [
 @pytest.mark.parametrize(("kind", "name", "propagation"), CASES)
 def test_loops_have_the_numbers_of_formulas(monkeypatch, kind, name, propagation):
     """Likelihood, gradient forward and in reverse, information and innovations, with every length of text as loops."""
-    monkeypatch.setattr(program, "SHORT", 0)
-    monkeypatch.setattr("grisaille.filtering.passes.WORTH_REVERSE", 0.0)
+    monkeypatch.setattr(program, "MAX_UNROLLED_PRODUCTS", 0)
+    monkeypatch.setattr("grisaille.filtering.passes.MIN_DIRECTIONS_FOR_REVERSE", 0.0)
     model, record, values = RECORDS[name]
     method = gr.KalmanML(filter=kind, propagation=propagation, substeps=2)
     problem = build_problem(model(), record or swing(), list(values), method, guess=values)
@@ -160,9 +160,9 @@ def test_directions_in_parts_are_the_same_bits(monkeypatch):
     model, record, values = RECORDS["gaps"]
     found = []
     for whole in (10**9, 100):
-        monkeypatch.setattr(tangent_printer, "WHOLE", whole)
-        monkeypatch.setattr(tangent_printer, "PART", 60)
-        monkeypatch.setattr("grisaille.compilation.printer.PART", 60)
+        monkeypatch.setattr(tangent_printer, "MAX_WHOLE_LINES", whole)
+        monkeypatch.setattr(tangent_printer, "INSTRUCTIONS_PER_FUNCTION", 60)
+        monkeypatch.setattr("grisaille.compilation.printer.INSTRUCTIONS_PER_FUNCTION", 60)
         method = gr.KalmanML(filter="extended", propagation="moments", substeps=2)
         problem = build_problem(model(), record, list(values), method, guess=values)
         program._programs.clear()

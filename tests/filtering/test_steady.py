@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grisaille.filtering.kalman import DiscreteModel, finish
-from grisaille.filtering.native import add_up
+from grisaille.filtering.compiled_sums import add_up
+from grisaille.filtering.kalman import DiscreteModel, likelihood_of_sums
 
 pytestmark = pytest.mark.compiled
 
@@ -45,7 +45,7 @@ def not_known_to_repeat(model: DiscreteModel) -> DiscreteModel:
 @pytest.mark.parametrize("robust", [np.inf, 2.0, -2.0])
 def test_the_shortcut_changes_nothing(gaps, robust):
     model = random_model(400, gaps)
-    short, full = (finish(add_up(m, robust=robust)) for m in (model, not_known_to_repeat(model)))
+    short, full = (likelihood_of_sums(add_up(m, robust=robust)) for m in (model, not_known_to_repeat(model)))
     assert short.value == pytest.approx(full.value, rel=1e-12)
     assert np.allclose(short.gradient, full.gradient, rtol=1e-10, atol=1e-9)
     assert np.allclose(short.information, full.information, rtol=1e-10, atol=1e-9)
@@ -57,7 +57,7 @@ def test_the_shortcut_changes_nothing(gaps, robust):
 @pytest.mark.parametrize("ny", [3, 4, 7])
 def test_more_outputs_than_states(ny):
     model = random_model(120, n=1, ny=ny)
-    short, full = (finish(add_up(m)) for m in (model, not_known_to_repeat(model)))
+    short, full = (likelihood_of_sums(add_up(m)) for m in (model, not_known_to_repeat(model)))
     assert short.value == pytest.approx(full.value, rel=1e-12)
     assert np.allclose(short.innovations, full.innovations, rtol=1e-10, atol=1e-11)
     assert np.allclose(short.gradient, full.gradient, rtol=1e-10, atol=1e-9)
@@ -76,5 +76,5 @@ def test_it_is_a_shortcut():
 
     regular = random_model(4000, n=12)
     other = not_known_to_repeat(regular)
-    assert finish(add_up(other)).value == pytest.approx(finish(add_up(regular)).value)
+    assert likelihood_of_sums(add_up(other)).value == pytest.approx(likelihood_of_sums(add_up(regular)).value)
     assert seconds(other) > 3 * seconds(regular)

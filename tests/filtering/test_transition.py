@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from grisaille.disturbance.duals import constant
+from grisaille.disturbance.duals import constant_dual
 from grisaille.filtering.exact import transition
 from grisaille.filtering.exact.transition import noise_covariance, polynomial_nodes, state_transition
 
@@ -23,7 +23,7 @@ def integral(function):
 
 @pytest.mark.parametrize("h", [0.01, 0.7, 12.0])
 def test_state_transition(h):
-    F, Psi = state_transition(constant(A, 0), h, 2)
+    F, Psi = state_transition(constant_dual(A, 0), h, 2)
     assert np.allclose(F[0], expm(A * h), rtol=1e-13, atol=1e-14)
     for j in range(3):
         exact = integral(lambda s, j=j: expm(A * h * (1 - s)) * s**j) * h
@@ -33,7 +33,7 @@ def test_state_transition(h):
 @pytest.mark.parametrize("h", [0.01, 0.7, 12.0])
 def test_noise_that_varies_inside_the_step(h):
     parts = np.stack([W, 0.3 * W, 0.1 * np.ones((3, 3))])
-    Q = noise_covariance(constant(A, 0), h, constant(parts, 0))[0]
+    Q = noise_covariance(constant_dual(A, 0), h, constant_dual(parts, 0))[0]
 
     def integrand(s):
         E = expm(A * h * (1 - s))
@@ -48,8 +48,8 @@ def test_derivatives_are_those_of_the_numbers():
     dW = dW + dW.T
 
     def at(eps):
-        return state_transition(constant(A + eps * dA, 0), 1.3, 1), noise_covariance(
-            constant(A + eps * dA, 0), 1.3, constant((W + eps * dW)[None], 0)
+        return state_transition(constant_dual(A + eps * dA, 0), 1.3, 1), noise_covariance(
+            constant_dual(A + eps * dA, 0), 1.3, constant_dual((W + eps * dW)[None], 0)
         )
 
     F, Psi = state_transition(np.stack([A, dA]), 1.3, 1)
@@ -63,8 +63,8 @@ def test_derivatives_are_those_of_the_numbers():
 
 def test_stiff_transitions_do_not_overflow():
     stiff = np.array([[-1e4, 1.0], [0.0, -1e-3]])
-    F, _ = state_transition(constant(stiff, 0), 10.0, 1)
-    Q = noise_covariance(constant(stiff, 0), 10.0, constant(np.eye(2)[None], 0))[0]
+    F, _ = state_transition(constant_dual(stiff, 0), 10.0, 1)
+    Q = noise_covariance(constant_dual(stiff, 0), 10.0, constant_dual(np.eye(2)[None], 0))[0]
     assert np.allclose(F[0], expm(stiff * 10.0), rtol=1e-10, atol=1e-14)
     assert Q[0, 0] == pytest.approx(0.5e-4 + 1e-8 * Q[1, 1], rel=1e-4)
     assert Q[1, 1] == pytest.approx((1 - np.exp(-0.02)) / 2e-3, rel=1e-12)

@@ -82,16 +82,16 @@ def _fits(several: bool, place: Path) -> None:
 
 
 def _stores(place: Path) -> None:
-    from grisaille.problem.study_file import Plan
+    from grisaille.problem.study_file import StudyPlan
     from grisaille.study.store import Store
-    from grisaille.study.task import Answer
+    from grisaille.study.study_task import RunAnswer
 
     header = {"kind": "multistart", "model": "0723fee4", "parameters": json.dumps({"k": "0.5"}), "seed": "1"}
     shelf = Store(place / "multistart.db", header, ["k", "std_error(k)", "objective"])
     row = {"converged": True, "failure": "", "objective": 12.25, "k": 0.5, "std_error(k)": 0.01}
-    shelf.write([Answer(run, 17 + run, 0.125 * run, {**row, "k": 0.5 + 1e-3 * run}) for run in range(12)])
+    shelf.write([RunAnswer(run, 17 + run, 0.125 * run, {**row, "k": 0.5 + 1e-3 * run}) for run in range(12)])
     shelf.close()
-    Plan("plant", "multistart", 12, 1, {"sampling": "sobol"}).write(place / "multistart.db")
+    StudyPlan("plant", "multistart", 12, 1, {"sampling": "sobol"}).write(place / "multistart.db")
 
 
 def _data(path: Path) -> None:

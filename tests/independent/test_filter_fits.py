@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 import grisaille as gr
 from grisaille import der
-from grisaille.study.bootstrap import bootstrap_task
+from grisaille.study.bootstrap_task import bootstrap_task
 
 N, STEP, SCALE, NOISE = 25, 0.2, 0.3, 0.1
 T = STEP * np.arange(N)

@@ -102,7 +102,7 @@ def test_a_law_from_outside_needs_a_formula_only(law: laws.Law, other) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_moments_by_quadrature_are_the_closed_ones(name: str) -> None:
-    from grisaille.laws.moments import deviation_of, mean_of
+    from grisaille.laws.law_moments import deviation_of, mean_of
 
     law = filled(name)
     np.testing.assert_allclose(mean_of(law), law.mean, rtol=1e-9)
@@ -177,14 +177,14 @@ PRIORS = [
 
 @pytest.mark.parametrize(("law", "said"), PRIORS, ids=lambda x: type(x).__name__)
 def test_what_can_be_no_prior_is_refused(law: laws.Law, said: str) -> None:
-    from grisaille.laws.content import refuse_no_prior
+    from grisaille.laws.law_content import refuse_no_prior
 
     with pytest.raises(gr.ModelError, match=said):
         refuse_no_prior("k", law)
 
 
 def test_laws_inside_laws_are_kept_as_data() -> None:
-    from grisaille.laws.content import call_text, from_data, to_data
+    from grisaille.laws.law_content import call_text, from_data, to_data
 
     law = laws.Censored(0.1, None, laws.Rounded(0.05, laws.Truncated(0.0, None, laws.Gamma(shape=2.0))))
     assert from_data(to_data(law)) == law

@@ -10,10 +10,10 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray
 from grisaille.model.expression import Condition, Equation
 from grisaille.model.flattening.flatten import flatten
 from grisaille.model.functions import array
+from grisaille.model.symbol_arrays import SymbolArray
 
 
 class Body(gr.Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.disturbance.assembly import build_process
+from grisaille.disturbance.process_assembly import build_process
 from grisaille.errors import ModelError
 from grisaille.model import catalogue
 from grisaille.model.catalogue import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 T = np.arange(0.0, 6.0, 0.5)
 

@@ -32,8 +32,8 @@ TIMES = np.linspace(0.0, 2.0, 9)
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is found that was flattened before."""
-    monkeypatch.setattr(keeping.Entry, "found", lambda entry: None)
-    monkeypatch.setattr(keeping.Entry, "keep", lambda entry, *made: None)
+    monkeypatch.setattr(keeping.CachedFlattening, "found", lambda entry: None)
+    monkeypatch.setattr(keeping.CachedFlattening, "keep", lambda entry, *made: None)
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import grisaille as gr
 from grisaille import cache_folder
 from grisaille.errors import ModelError
 from grisaille.modelica.full import rumoca
-from grisaille.modelica.full.conversions import Conversion, converted
-from grisaille.modelica.full.keeping import Entry
+from grisaille.modelica.full.conversions import Conversion, convert_text
+from grisaille.modelica.full.keeping import CachedFlattening
 from grisaille.modelica.full.libraries import libraries_in, needed
-from grisaille.modelica.full.mending import mended
+from grisaille.modelica.full.mending import mend_text
 from grisaille.modelica.full.remedies import Remedies
 
 
@@ -70,7 +70,7 @@ def test_copies_are_rewritten_and_lines_stay() -> None:
         "  Real T(start = 3, stateSelect = if b\n    then StateSelect.prefer else StateSelect.never, min = 0);\n"
         '  extends B(a.p = f(1, 2), final c.d.q = 3); // a(b.c = 1)\n  Real y = g(x == z.u, "(a.b = 1");\nend A;\n'
     )
-    assert mended(text) == (
+    assert mend_text(text) == (
         "model A\n  Real u annotation(__Unread = true);\n  parameter Boolean b annotation(Evaluate = true);\n"
         "  Real T(start = 3, stateSelect = StateSelect.default\n, min = 0);\n"
         '  extends B(a(p = f(1, 2)), c(d(final q = 3))); // a(b.c = 1)\n  Real y = g(x == z.u, "(a.b = 1");\nend A;\n'
@@ -80,7 +80,7 @@ def test_copies_are_rewritten_and_lines_stay() -> None:
 def test_classes_get_the_names_that_they_have_today() -> None:
     renamed = {"M.SIunits": "M.Units.SI", "M.SIunits.Conversions": "M.Units.Conversions"}
     text = "import SI = M.SIunits; SI.Mass m = SI.Conversions.from_t(1); x.M.SIunits.y; M.SIunits.Conversions.to_t(2);"
-    assert converted(text, Conversion(renamed)) == (
+    assert convert_text(text, Conversion(renamed)) == (
         "import SI = M.Units.SI; SI.Mass m = M.Units.Conversions.from_t(1); x.M.SIunits.y; M.Units.Conversions.to_t(2);"
     )
 
@@ -88,22 +88,22 @@ def test_classes_get_the_names_that_they_have_today() -> None:
 def test_elements_get_the_names_that_they_have_today() -> None:
     names = Conversion({"M.Old": "M.New"}, {"M.Old": {"freqHz": "f", "p": "plug"}, "M.Kept": {"y": "gamma"}})
     text = "M.Old s[2](V = g(freqHz = 1), freqHz = freqHz); M.Kept k; Real y = k.y + s[1].p.v + t.freqHz; M.Other t;"
-    assert converted(text, names) == (
+    assert convert_text(text, names) == (
         "M.New s[2](V = g(freqHz = 1), f = freqHz); M.Kept k; Real y = k.gamma + s[1].plug.v + t.freqHz; M.Other t;"
     )
 
 
 def test_modifiers_with_one_beginning_are_one_modifier() -> None:
     text = "A a(p.x = 1, q = 2, p.y(start = 3), r.s.t = 4, each p.z = f(5, {6}), r(u = 7));"
-    assert mended(text) == "A a(p(x = 1, y(start = 3), each z = f(5, {6})), q = 2, r(s(t = 4), u = 7));"
+    assert mend_text(text) == "A a(p(x = 1, y(start = 3), each z = f(5, {6})), q = 2, r(s(t = 4), u = 7));"
 
 
 def test_annotations_before_other_elements_are_left_out() -> None:
     text = 'package P model M annotation(Icon(x = ";")); A a annotation(y = 1);\nequation annotation(z = 2);'
     text += "\nx = 1; end M; end P;"
-    assert mended(text) == "package P model M  A a annotation(y = 1);\nequation \nx = 1; end M; end P;"
+    assert mend_text(text) == "package P model M  A a annotation(y = 1);\nequation \nx = 1; end M; end P;"
     last = "model M Real x; annotation(experiment(StopTime = 1)); end M;"
-    assert mended(last) == last
+    assert mend_text(last) == last
 
 
 def test_fields_of_records_of_a_package_become_constants() -> None:
@@ -134,8 +134,8 @@ def test_sizes_that_are_constants_of_packages_become_numbers() -> None:
 def test_connectors_that_extend_a_type_of_their_own_are_numbers() -> None:
     made = 'connector S "s" replaceable type T = Real annotation(x = ";"); extends T; annotation(y = "b"); end S; '
     used = "R v(redeclare type T = SI.Voltage), w(redeclare type T=A, start=2), u(start=2, redeclare type T=B);"
-    assert mended(made + used) == "connector S = Real; R v(), w( start=2), u(start=2);"
-    assert mended(used) == used  # another T
+    assert mend_text(made + used) == "connector S = Real; R v(), w( start=2), u(start=2);"
+    assert mend_text(used) == used  # another T
 
 
 def test_what_is_no_modelica_and_means_one_thing_is_told() -> None:
@@ -206,7 +206,7 @@ def test_what_was_flattened_is_kept_until_a_file_changes(place: Path, monkeypatc
     text = "model M Lib.Fill f; end M;"
     first, again = read(text, place), read(text, place)
     assert first.fingerprint == again.fingerprint and len(runs) == 1
-    (entry,) = cache_folder.folder().glob(f"*{cache_folder.FLAT}")
+    (entry,) = cache_folder.folder().glob(f"*{cache_folder.FLAT_SUFFIX}")
     entry.write_bytes(entry.read_bytes()[:-3])
     assert read(text, place).fingerprint == first.fingerprint and len(runs) == 2
     (place / "Lib" / "Fill.mo").write_text(FILL.replace("= 2", "= 3"))
@@ -217,8 +217,8 @@ def test_what_was_flattened_is_kept_until_a_file_changes(place: Path, monkeypatc
 
 
 def test_an_entry_of_another_is_not_found(place: Path) -> None:
-    Entry(["a"]).keep({"text": "x"}, [], {})
-    assert Entry(["b"]).found() is None and (Entry(["a"]).found() or {})["text"] == "x"
+    CachedFlattening(["a"]).keep({"text": "x"}, [], {})
+    assert CachedFlattening(["b"]).found() is None and (CachedFlattening(["a"]).found() or {})["text"] == "x"
 
 
 KINDS = "type Kind = enumeration(None, Given, Input); "
@@ -353,11 +353,11 @@ def test_flat_texts_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_construct_that_is_not_known_is_named_with_its_line() -> None:
-    from grisaille.modelica.full.flat_text import Unknown, flat_text
+    from grisaille.modelica.full.flat_text import UnknownNode, flat_text
 
     equation = {"residual": {"Lambda": {"body": 1}}, "span": {"source": 7, "start": 30, "end": 31}}
     empty: dict = {key: [] for key in ("structured_equations", "initial_equations", "when_chains", "algorithms")}
     tree = {**empty, "functions": {}, "variables": {}, "initial_algorithms": [], "equations": [equation]}
-    with pytest.raises(Unknown, match="'Lambda' is not supported") as found:
+    with pytest.raises(UnknownNode, match="'Lambda' is not supported") as found:
         flat_text(tree, "M")
     assert (found.value.origin.file, found.value.origin.start) == (7, 30)

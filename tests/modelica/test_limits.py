@@ -63,7 +63,7 @@ def test_what_is_neither_a_text_nor_a_path(source: str) -> None:
 
 @pytest.mark.parametrize("what", TEXTS)
 def test_refused_in_words(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_WORK", 500_000)
+    monkeypatch.setattr(limits, "MAX_WORK", 500_000)
     text, words = TEXTS[what]
     with pytest.raises(ModelError, match=words):
         gr.read_modelica(text)

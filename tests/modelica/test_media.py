@@ -10,17 +10,17 @@ from modelica.texts import model
 import grisaille as gr
 from grisaille.errors import ModelError, SimulationError
 from grisaille.modelica import tree
-from grisaille.modelica.library import Library
+from grisaille.modelica.library import FunctionLibrary
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import Record
+from grisaille.modelica.values import RecordValue
 
 WATER = "Modelica.Media.Water.IF97_Utilities."
 BASIC = WATER + "BaseIF97.Basic."
 AIR = "Modelica.Media.Air.ReferenceAir.Air_Utilities."
 
 
-def of_gibbs(g: Record) -> tuple[float, ...]:
+def of_gibbs(g: RecordValue) -> tuple[float, ...]:
     """v, h, s, cp and the speed of sound."""
     R, p, T, pi, tau = g["R_s"], g["p"], g["T"], g["pi"], g["tau"]
     mixed = (g["gpi"] - tau * g["gtaupi"]) ** 2 / (tau**2 * g["gtautau"])
@@ -30,7 +30,7 @@ def of_gibbs(g: Record) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def of_helmholtz(f: Record) -> tuple[float, ...]:
+def of_helmholtz(f: RecordValue) -> tuple[float, ...]:
     """p, h, cp and the speed of sound."""
     R, T, d, delta, tau = f["R_s"], f["T"], f["d"], f["delta"], f["tau"]
     cv = -R * tau**2 * f["ftautau"]
@@ -254,12 +254,12 @@ def test_mixtures_of_gases_are_known_by_their_molar_masses() -> None:
     computed = [(300.0, 302499.2070626019, 6898.317128785827), (500.0, 506796.354985627, 7419.588064899617)]
     for temperature, enthalpy, entropy in computed:
         given = {"X": air, "h": enthalpy} | {"exclEnthForm": True, "refChoice": 1, "h_off": 0.0}
-        library = Library(list(parse(MIXTURE)))
+        library = FunctionLibrary(list(parse(MIXTURE)))
         left = library.call(tree.Calling(0, "M.Medium.T_hX.f_nonlinear", [], {}), [temperature], given)
         assert left == pytest.approx(0.0, abs=1e-7)
         given = {"X": air, "p": 1e5, "s": entropy}
         left = library.call(tree.Calling(0, "M.Medium.T_psX.f_nonlinear", [], {}), [temperature], given)
         assert left == pytest.approx(0.0, abs=1e-8)
-    unknown = Library(list(parse(MIXTURE.replace("0.0319988, 0.018", "0.0319, 0.018"))))
+    unknown = FunctionLibrary(list(parse(MIXTURE.replace("0.0319988, 0.018", "0.0319, 0.018"))))
     with pytest.raises(Refused, match="not defined"):
         unknown.call(tree.Calling(0, "M.Medium.s_TX", [], {}), [300.0, air], {})

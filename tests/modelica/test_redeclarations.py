@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille.errors import ModelError
 from grisaille.modelica.full import keeping
-from grisaille.modelica.full.redeclarations import kept
+from grisaille.modelica.full.redeclarations import keep_redeclarations
 
 LOOP = """
 package P
@@ -94,8 +94,8 @@ model M Real y; Real z(start = 0, fixed = true); equation y = at(time, {{0, 0}, 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is found that was flattened before."""
-    monkeypatch.setattr(keeping.Entry, "found", lambda entry: None)
-    monkeypatch.setattr(keeping.Entry, "keep", lambda entry, *made: None)
+    monkeypatch.setattr(keeping.CachedFlattening, "found", lambda entry: None)
+    monkeypatch.setattr(keeping.CachedFlattening, "keep", lambda entry, *made: None)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_a_lost_redeclaration_is_refused_where_it_counts_only() -> None:
         "model V extends Base(redeclare B c); end V; model Free Real x = 1; end Free;\n"
         "model A end A; model B end B;"
     }
-    assert kept(texts, "Free") == texts
+    assert keep_redeclarations(texts, "Free") == texts
     with pytest.raises(ModelError, match="'V' redeclares 'c', which 'Base' redeclares"):
-        kept(texts, "V")
+        keep_redeclarations(texts, "V")
 
 
 def test_members_of_expandable_connectors_are_what_is_connected() -> None:

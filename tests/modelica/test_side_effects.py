@@ -13,7 +13,7 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Name
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.modelica import tree
-from grisaille.modelica.library import Library
+from grisaille.modelica.library import FunctionLibrary
 
 MOST = 2**64 - 1
 GENERATOR = "Modelica.Math.Random.Generators.Xorshift1024star.random"
@@ -21,7 +21,7 @@ FFT = "Modelica.Math.FastFourierTransform.Internal.rawRealFFT"
 
 
 def call(name: str, *arguments: object) -> object:
-    return Library([]).call(tree.Calling(0, name, [], {}), [*arguments], {})
+    return FunctionLibrary([]).call(tree.Calling(0, name, [], {}), [*arguments], {})
 
 
 def signed(half: int) -> int:

@@ -12,16 +12,16 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Name
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.modelica import tree
-from grisaille.modelica.library import Library
+from grisaille.modelica.library import FunctionLibrary
 from grisaille.modelica.parsing import parse
-from grisaille.modelica.values import Record
+from grisaille.modelica.values import RecordValue
 
 FLUID, SPICE = "Modelica.Fluid.Utilities.", "Modelica.Electrical.Spice3.Internal."
 
 
 def call(name: str, *arguments: object, text: str = "") -> object:
     plain = [float(a) if isinstance(a, np.floating) else a for a in arguments]
-    return Library(list(parse(text))).call(tree.Calling(0, name, [], {}), plain, {})
+    return FunctionLibrary(list(parse(text))).call(tree.Calling(0, name, [], {}), plain, {})
 
 
 # --- wall friction ---
@@ -129,15 +129,15 @@ def test_the_charge_of_a_junction_grows_with_its_capacitance() -> None:
 
 
 def test_a_mosfet_saturates_and_its_gate_is_continuous() -> None:
-    given = Record("Calc", {"m_tPhi": 0.6, "m_tVbi": 0.5, "m_Beta": 2e-3, "m_capOx": 3e-15})
+    given = RecordValue("Calc", {"m_tPhi": 0.6, "m_tVbi": 0.5, "m_Beta": 2e-3, "m_capOx": 3e-15})
     given |= dict.fromkeys(("m_von", "m_vdsat", "m_cdrain"), 0.0)
     fields = "".join(f"Real qm_{n};" for n in "capgs capgd capgb qgs qgb qgd vgs vgb vgd".split())
     text = f"record '{SPICE}Mos.DEVqmeyer' {fields} end '{SPICE}Mos.DEVqmeyer';"
     text += f"record '{SPICE}Mos1.Mos1Calc' {''.join(f'Real {n};' for n in given)} end '{SPICE}Mos1.Mos1Calc';"
-    line, variables = Record("P", {"m_lambda": 0.1}), Record("V", {"m_gamma": 0.4})
+    line, variables = RecordValue("P", {"m_lambda": 0.1}), RecordValue("V", {"m_gamma": 0.4})
 
-    def drain(vb: float, vg: float, vds: float) -> Record:
-        return call(SPICE + "Mos1.drainCur", vb, vg, vds, given, line, Record("C"), variables, 1, text=text)
+    def drain(vb: float, vg: float, vds: float) -> RecordValue:
+        return call(SPICE + "Mos1.drainCur", vb, vg, vds, given, line, RecordValue("C"), variables, 1, text=text)
 
     threshold = 0.5 + 0.4 * np.sqrt(0.6 + 1.0)
     assert drain(-1.0, 3.0, 5.0)["m_cdrain"] == pytest.approx(1e-3 * (3.0 - threshold) ** 2 * 1.5)
@@ -360,7 +360,7 @@ def test_ideal_gases_have_the_capacity_and_the_enthalpy_of_their_tables() -> Non
 
 
 def test_the_reference_of_enthalpies_that_no_text_brings_is_told() -> None:
-    library, told = Library([]), []
+    library, told = FunctionLibrary([]), []
     library.remark = lambda at, words: told.append(words)
     data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, *DATA, *DATA, 287.0)
     library.call(tree.Calling(0, "M.Medium.T_h.f_nonlinear", [], {}), [300.0, data, 0.0], {})

@@ -13,7 +13,7 @@ from scipy.io import savemat
 import grisaille as gr
 from grisaille.modelica.limits import Unfit
 from grisaille.modelica.tables.files import read_table
-from grisaille.modelica.tables.places import Places, files_of
+from grisaille.modelica.tables.places import ResourceFolders, files_of
 
 ROWS = np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 1.5], [2.5, -1.0, 2.0]])
 TEXT = """#1
@@ -44,14 +44,14 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["t.txt", "v4.mat", "v6.mat", "v7.mat", "v73.mat"])
 def test_every_format_gives_the_same_rows(folder: Path, name: str) -> None:
-    with files_of(Places(folder)):
+    with files_of(ResourceFolders(folder)):
         np.testing.assert_array_equal(read_table(name, "tab1"), ROWS)
         with pytest.raises(Unfit, match=r"has no table 'nothing'; it has .*tab1"):
             read_table(name, "nothing")
 
 
 def test_csv_with_titles(folder: Path) -> None:
-    with files_of(Places(folder)):
+    with files_of(ResourceFolders(folder)):
         np.testing.assert_array_equal(read_table("t.csv", "Values", ";", 2), ROWS)
         with pytest.raises(Unfit, match=r"'time' in line 1.*nHeaderLines"):
             read_table("t.csv", "Values", ";", 0)
@@ -72,14 +72,14 @@ def test_csv_with_titles(folder: Path) -> None:
 )
 def test_texts_that_are_no_tables(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "t.txt").write_text(text)
-    with files_of(Places(tmp_path)), pytest.raises(Unfit, match=words):
+    with files_of(ResourceFolders(tmp_path)), pytest.raises(Unfit, match=words):
         read_table("t.txt", "tab1")
 
 
 @pytest.mark.parametrize("name", ["v4.mat", "v6.mat", "v7.mat", "v73.mat"])
 def test_damaged_matlab_files_are_refused_in_words(folder: Path, name: str) -> None:
     whole, rng = (folder / name).read_bytes(), np.random.default_rng(8)
-    with files_of(Places(folder)):
+    with files_of(ResourceFolders(folder)):
         for k in range(60):
             damaged = bytearray(whole[: rng.integers(1, len(whole))] if k % 3 == 0 else whole)
             for place in rng.integers(0, len(damaged), 4):
@@ -98,7 +98,7 @@ def test_only_files_beside_the_text_and_in_packages_are_opened(folder: Path) -> 
         (inside / "a.txt").write_text(TEXT)
     (package / "package.mo").write_text("package Lib end Lib;")
     (package / "link.txt").symlink_to(outside / "a.txt")
-    with files_of(Places(package, (package,))):
+    with files_of(ResourceFolders(package, (package,))):
         for name in (
             "modelica://Lib/Resources/Data/a.txt",
             "Resources/Data/a.txt",
@@ -114,7 +114,7 @@ def test_only_files_beside_the_text_and_in_packages_are_opened(folder: Path) -> 
         ):
             with pytest.raises(Unfit, match="files are never opened"):
                 read_table(name, "tab1")
-    with files_of(Places(None, (folder,))):
+    with files_of(ResourceFolders(None, (folder,))):
         assert len(read_table("modelica://Lib/Resources/Data/a.txt", "tab1")) == 3
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
+from grisaille.numerics.quadratic import OWN_UNITS, HessianQuadratic, bounded_step, is_definite
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -19,7 +19,7 @@ def test_a_step_between_bounds_goes_down_and_is_the_least_where_no_bound_holds(s
     lower[random.random(n) < 0.3], upper[random.random(n) < 0.3] = -np.inf, np.inf
     fixed = random.random(n) < 0.1
     lower[fixed], upper[fixed] = 0.0, 0.0
-    model = Curved(J.T @ r, J.T @ J, UNITS)
+    model = HessianQuadratic(J.T @ r, J.T @ J, OWN_UNITS)
     found = bounded_step(model, lower, upper, 0.0)
     assert np.all((found >= lower) & (found <= upper))
     assert not found.any() or model.slope @ found + 0.5 * model.bend(found) < 0
@@ -45,6 +45,6 @@ def test_matrices_that_are_not_positive_definite_are_seen_without_a_warning(S: l
 
 def test_units_do_not_matter_to_a_step() -> None:
     S, units = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([1e-150, 1e140])
-    model = Curved(np.array([-1.0, 2.0]) * units, S * np.outer(units, units), UNITS)
+    model = HessianQuadratic(np.array([-1.0, 2.0]) * units, S * np.outer(units, units), OWN_UNITS)
     found = bounded_step(model, np.full(2, -np.inf), np.full(2, np.inf), 0.0)
     np.testing.assert_allclose(found * units, np.linalg.solve(S, [1.0, -2.0]), rtol=1e-12)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.problem import Evaluation
-from grisaille.optimization.convergence import OFFSET, polish, relative_offset
+from grisaille.optimization.convergence import OFFSET_TOLERANCE, polish, relative_offset
 from grisaille.optimization.scaled import Scaled
 from grisaille.optimization.search import Search
-from grisaille.trial.unknown import Unknown
 
 
 class Scattering(Scaled):
@@ -40,7 +40,7 @@ def nearly(rise: float) -> tuple[Search, Evaluation]:
 
 def test_steps_that_bring_the_minimum_nearer_are_taken_although_the_objective_scatters() -> None:
     search, begin = nearly(rise=5e-9)
-    assert relative_offset(search, begin) > OFFSET
+    assert relative_offset(search, begin) > OFFSET_TOLERANCE
     end = polish(search, begin)
     assert end.objective > begin.objective
     assert relative_offset(search, end) < 1e-9

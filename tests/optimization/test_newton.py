@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, rosen
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.problem import Evaluation
-from grisaille.numerics.quadratic import Curved, Squares, bounded_step
-from grisaille.optimization import nelder_mead, newton, trust_region
-from grisaille.optimization.journal import Journal
+from grisaille.numerics.quadratic import HessianQuadratic, SquaresQuadratic, bounded_step
+from grisaille.optimization import damped_newton, nelder_mead, trust_region
+from grisaille.optimization.journal import SearchJournal
 from grisaille.optimization.scaled import Scaled
-from grisaille.optimization.search import Outcome, Search
-from grisaille.trial.unknown import Unknown
+from grisaille.optimization.search import Search, SearchOutcome
 
 Formula = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -38,9 +38,11 @@ class Residuals(Scaled):
         return found.objective, found.gradient
 
 
-METHODS: dict[str, Callable[[Search], Outcome]] = {
-    "gauss-newton": lambda search: newton.minimize(search, newton.Shortened(), tolerance=1e-12),
-    "levenberg-marquardt": lambda search: newton.minimize(search, newton.Marquardt(), tolerance=1e-12),
+METHODS: dict[str, Callable[[Search], SearchOutcome]] = {
+    "gauss-newton": lambda search: damped_newton.minimize(search, damped_newton.BacktrackingDamping(), tolerance=1e-12),
+    "levenberg-marquardt": lambda search: damped_newton.minimize(
+        search, damped_newton.MarquardtDamping(), tolerance=1e-12
+    ),
     "trust-region": lambda search: trust_region.minimize(search, 1e-12),
     "nelder-mead": lambda search: nelder_mead.minimize(search, tolerance=1e-12),
 }
@@ -52,10 +54,12 @@ def test_a_step_minimises_the_model_inside_its_bounds(seed: int) -> None:
     J, r = rng.standard_normal((12, 4)) * [1.0, 1e6, 1e-6, 1.0], rng.standard_normal(12)
     size = np.linalg.norm(J, axis=0)
     whole = np.linalg.lstsq(J, -r, rcond=None)[0]
-    assert bounded_step(Squares(J, r, size), -np.full(4, np.inf), np.full(4, np.inf), 0.0) == pytest.approx(whole)
+    assert bounded_step(SquaresQuadratic(J, r, size), -np.full(4, np.inf), np.full(4, np.inf), 0.0) == pytest.approx(
+        whole
+    )
     low, high = -rng.random(4) * np.abs(whole), rng.random(4) * np.abs(whole)
     best = lsq_linear(J * np.abs(whole), -r, (low / np.abs(whole), high / np.abs(whole)), method="bvls").x
-    for model in (Squares(J, r, size), Curved(J.T @ r, J.T @ J)):
+    for model in (SquaresQuadratic(J, r, size), HessianQuadratic(J.T @ r, J.T @ J)):
         step = bounded_step(model, low, high, 1e-13)
         assert ((step >= low) & (step <= high)).all()
         lost = np.sum((J @ step + r) ** 2) - np.sum((J @ (best * np.abs(whole)) + r) ** 2)
@@ -67,7 +71,7 @@ def test_damping_turns_a_step_towards_the_gradient() -> None:
     for damping in (0.0, 0.3, 50.0):
         expected = -np.linalg.solve(H + damping * np.diag(np.diag(H)), g)
         free = np.full(2, np.inf)
-        assert bounded_step(Curved(g, H), -free, free, damping) == pytest.approx(expected)
+        assert bounded_step(HessianQuadratic(g, H), -free, free, damping) == pytest.approx(expected)
 
 
 def rosenbrock(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,9 +145,9 @@ def test_an_unknown_that_comes_alive_is_let_go(name: str) -> None:
 
 def test_a_search_reports_better_points_and_remembers_the_best() -> None:
     seen: list[tuple[int, float]] = []
-    journal = Journal(lambda evaluations, objective: seen.append((evaluations, objective)))
+    journal = SearchJournal(lambda evaluations, objective: seen.append((evaluations, objective)))
     outcome = METHODS["gauss-newton"](Search(Residuals(rosenbrock, [-1.2, 1.0]), journal))
     objectives = [objective for _, objective in seen]
     assert objectives == sorted(objectives, reverse=True) and [row["objective"] for row in journal.trace] == objectives
     assert journal.reached is not None and np.array_equal(journal.reached, outcome.evaluation.theta)
-    assert Journal.of(journal) is journal
+    assert SearchJournal.of(journal) is journal

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.optimization import hessian, scoring
 from grisaille.optimization.scaled import Scaled
 from grisaille.optimization.search import Search
-from grisaille.trial.unknown import Unknown
 
 Formula = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grisaille.problem.document import Unreadable, find_lines, read_document, show_place
+from grisaille.problem.document import UnreadableDocument, find_lines, read_document, show_place
 
 TEXT = '''# a comment with [brackets] and key = value
 title = "[not] a = header"
@@ -62,7 +62,7 @@ def test_windows_files(tmp_path: Path) -> None:
 def test_files_that_are_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "problem.toml"
     path.write_bytes("title = 'ok'\n# Füllstand\n".encode("latin-1"))
-    with pytest.raises(Unreadable, match="save it as UTF-8") as refusal:
+    with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refusal:
         read_document(path)
     assert refusal.value.line == 2
 

@@ -10,7 +10,7 @@ from problem.folders import changed, write
 
 import grisaille as gr
 from grisaille.problem.creating import create, templates
-from grisaille.problem.methods import make_method
+from grisaille.problem.folder_methods import make_method
 from grisaille.problem.studies import at_values
 
 

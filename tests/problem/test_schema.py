@@ -10,7 +10,7 @@ import pytest
 
 from grisaille.problem.estimators import estimators
 from grisaille.problem.schema import problem_schema
-from grisaille.problem.shape import deviations
+from grisaille.problem.schema_deviations import deviations
 
 
 def said(value: Any, schema: dict[str, Any]) -> list[str]:

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.encoding import encode, thin
+from grisaille.reporting.chart_encoding import encode, thin
+from grisaille.reporting.charts import Album, Chart, ChartSeries
 
 
 def chart(x: np.ndarray, y: np.ndarray, **options) -> Chart:
-    return Chart("title", "words", "x", "y", [Series("s", "line", x, y)], **options)
+    return Chart("title", "words", "x", "y", [ChartSeries("s", "line", x, y)], **options)
 
 
 def decoded(*charts: Chart, **options) -> list[dict]:

@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.reporting.encoding import thin
-from grisaille.reporting.paths import broken, drawn_path
+from grisaille.reporting.chart_encoding import thin
+from grisaille.reporting.drawn_paths import break_at_gaps, drawn_path
 
 T = np.concatenate([np.arange(0.0, 10.0, 0.5), np.arange(25.0, 30.0, 0.5)])
 U = np.sin(0.8 * np.arange(0.0, 30.5, 0.5))
@@ -72,11 +72,11 @@ def test_what_cannot_be_predicted_is_not_drawn() -> None:
 
 
 def test_lines_are_broken_where_no_instants_are() -> None:
-    t, y = broken(T, np.sin(T))
+    t, y = break_at_gaps(T, np.sin(T))
     assert np.isnan(y).sum() == 1 and t[np.isnan(y)] == [(9.5 + 25.0) / 2] and (np.diff(t) > 0).all()
     assert np.array_equal(y[np.isfinite(y)], np.sin(T))
     even = np.arange(40.0)
-    assert np.array_equal(broken(even, even)[1], even)
+    assert np.array_equal(break_at_gaps(even, even)[1], even)
 
 
 def test_thinned_series_keep_their_gaps() -> None:

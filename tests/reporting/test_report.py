@@ -15,7 +15,7 @@ from reporting.fits import METHOD, NASTY, Tank, nasty_fit, tank_experiment, tank
 import grisaille as gr
 from grisaille.errors import DataError
 from grisaille.reporting.charts import Album
-from grisaille.reporting.labels import as_exact, short
+from grisaille.reporting.labels import as_exact, short_number
 from grisaille.reporting.report import fit_page
 from grisaille.reporting.report_computation import repeat_code
 from grisaille.reporting.report_outputs import outputs
@@ -32,7 +32,7 @@ def test_estimates_intervals_guesses_and_bounds_are_told() -> None:
         assert f"{lower} … {upper}" in TEXT, name
         assert as_exact(row.estimate, row.std_error) in TEXT
     assert "0.05 … 5" in TEXT and "estimated from residuals" in TEXT
-    assert fit.status in TEXT and short(fit.aic, 6) in TEXT
+    assert fit.status in TEXT and short_number(fit.aic, 6) in TEXT
 
 
 def test_curves_and_the_verdict_stand_above_the_table() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from assessment.lines import METHOD, Line, line_experiment, line_fit
 
 import grisaille as gr
-from grisaille.reporting.labels import short
+from grisaille.reporting.labels import short_number
 from grisaille.reporting.report_comparison import comparison_page
 from grisaille.reporting.report_study import study_page
 
@@ -27,7 +27,7 @@ def test_monte_carlo(tmp_path: Path) -> None:
     )
     said = text(study_page(study))
     for _, row in study.summary().table.iterrows():
-        assert short(row["mean"]) in said and f"{100 * row.coverage:.1f} %" in said and row.verdict in said
+        assert short_number(row["mean"]) in said and f"{100 * row.coverage:.1f} %" in said and row.verdict in said
     assert "30 of 30 converged" in said and "intervals cover as claimed" in said
     assert study.report(tmp_path / "study.html").is_file()
 
@@ -36,7 +36,7 @@ def test_bootstrap_has_percentile_intervals() -> None:
     study = gr.bootstrap(line_fit(), 30, **SERIAL)
     said = text(study_page(study, title="<b>"))
     for _, row in study.intervals().iterrows():
-        assert short(row.lower) in said and short(row.upper) in said
+        assert short_number(row.lower) in said and short_number(row.upper) in said
     assert "<b>" in said
 
 
@@ -53,7 +53,7 @@ def test_multistart_lists_its_minima() -> None:
     said = text(study_page(study))
     assert f"{len(study.basins)} distinct minima" in said
     for _, row in study.basins.iterrows():
-        assert short(row["f"], 6) in said
+        assert short_number(row["f"], 6) in said
 
 
 def test_failed_runs_are_listed() -> None:
@@ -70,6 +70,6 @@ def test_comparison(tmp_path: Path) -> None:
     page = comparison_page(both)
     assert "<line>" not in page
     said = text(page)
-    assert "least AIC: <line>" in said and short(both.table.loc["flat", "aic"], 6) in said
+    assert "least AIC: <line>" in said and short_number(both.table.loc["flat", "aic"], 6) in said
     assert "the larger fits better" in said
     assert both.report(tmp_path / "both.html").is_file()

@@ -14,7 +14,7 @@ from grisaille.estimation.effort import cost as costs
 from grisaille.estimation.effort.cost import Cost
 from grisaille.estimators.fitting import build_problem
 from grisaille.results import progress
-from grisaille.results.progress import Shown, duration, is_read, shown
+from grisaille.results.progress import ProgressLine, format_duration, is_read, progress_reporter
 
 
 class Clock:
@@ -30,7 +30,7 @@ class Clock:
 def listen(seconds, count, cost=None, **options):
     """What is written by so many evaluations of so many seconds each."""
     clock, stream = Clock(), io.StringIO()
-    heard = Shown(lambda: cost or Cost(60), stream, clock=clock, **({"live": True} | options))
+    heard = ProgressLine(lambda: cost or Cost(60), stream, clock=clock, **({"live": True} | options))
     for k in range(count):
         clock.now += seconds
         heard.counted(k + 1)
@@ -59,7 +59,7 @@ def test_a_long_fit_says_so_after_the_first_evaluations_and_what_would_be_faster
 def test_it_is_said_once_and_as_soon_as_evaluations_turn_out_long():
     """A search that begins with evaluations without derivatives, 0.1 s, goes on with 2 s each."""
     clock, stream = Clock(), io.StringIO()
-    heard = Shown(lambda: Cost(60), stream, live=False, lines=False, clock=clock)
+    heard = ProgressLine(lambda: Cost(60), stream, live=False, lines=False, clock=clock)
     for k in range(9):
         clock.now += 0.1
         heard.counted(k + 1)
@@ -74,7 +74,7 @@ def test_it_is_said_once_and_as_soon_as_evaluations_turn_out_long():
 def test_preparation_is_not_taken_for_an_evaluation():
     """A compiler that takes 20 s makes no long fit of 60 evaluations that take a tenth of a second."""
     clock, stream = Clock(), io.StringIO()
-    heard = Shown(lambda: Cost(60), stream, live=True, lines=False, clock=clock)
+    heard = ProgressLine(lambda: Cost(60), stream, live=True, lines=False, clock=clock)
     clock.now += 20.0
     for k in range(60):
         heard.counted(k + 1)
@@ -106,7 +106,7 @@ def test_lines_that_cannot_be_written_over_come_seldom():
     "seconds, words", [(0.034, "0.03 s"), (4.2, "4 s"), (42.4, "42 s"), (150.0, "2.5 min"), (9000.0, "2.5 h")]
 )
 def test_durations(seconds, words):
-    assert duration(seconds) == words
+    assert format_duration(seconds) == words
 
 
 class Terminal(io.StringIO):
@@ -120,7 +120,7 @@ def test_who_is_shown_what(monkeypatch):
     def how(wanted):
         if not is_read(wanted):
             return None
-        found = shown(lambda: Cost(1), wanted)
+        found = progress_reporter(lambda: Cost(1), wanted)
         return found.live, found.lines
 
     monkeypatch.setattr(sys, "stderr", Terminal())
@@ -152,7 +152,7 @@ METHODS = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_estimator_says_what_makes_it_long(name, monkeypatch):
-    monkeypatch.setattr(costs, "MANY", 20)
+    monkeypatch.setattr(costs, "MANY_SAMPLES", 20)
     times = np.linspace(0.0, 30.0, 31)
     data = gr.Experiment(times, {}, {"y": np.full(31, 2.0)})
     cost = METHODS[name].effort.cost(build_problem(Tank(), data, ["k", "q"], METHODS[name]))
@@ -191,7 +191,7 @@ def test_a_fit_on_a_terminal_that_takes_long(monkeypatch):
         return clock.now
 
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(Shown.__init__, "__kwdefaults__", Shown.__init__.__kwdefaults__ | {"clock": tick})
+    monkeypatch.setattr(ProgressLine.__init__, "__kwdefaults__", ProgressLine.__init__.__kwdefaults__ | {"clock": tick})
     times = np.linspace(0.0, 10.0, 21)
     data = gr.Experiment(times, {}, {"y": 2.0 + 0.1 * np.sin(times)})
     gr.fit(Tank(), data, ["k"], gr.OutputError())
@@ -240,14 +240,14 @@ def test_one_slow_evaluation_is_enough_to_tell():
 
 
 def test_whoever_asks_for_progress_is_told_what_short_fits_cost_too():
-    _heard, stream = listen(0.2, 5, Cost(60, ("300 samples",)), long=progress.SOON)
+    _heard, stream = listen(0.2, 5, Cost(60, ("300 samples",)), long=progress.FIRST_LINE_SECONDS)
     assert "This fit will take about 12 s: about 60 evaluations of 0.2 s each (300 samples)." in stream.getvalue()
 
 
 def test_a_long_fit_says_what_it_was_spent_on():
     cost = Cost(60, ("6003 samples", "1.2e+05 steps with derivatives"), ("fewer samples",))
-    assert costs.spent(cost, 60, 30.0) == ""
-    assert costs.spent(cost, 60, 240.0) == (
+    assert costs.duration_note(cost, 60, 30.0) == ""
+    assert costs.duration_note(cost, 60, 240.0) == (
         "cost: the search took 4 min: 60 evaluations of 4 s each (6003 samples, 1.2e+05 steps with derivatives). "
         "Faster: fewer samples."
     )

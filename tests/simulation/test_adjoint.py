@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation import adjoint as compiled
-from grisaille.simulation import adjoint
+from grisaille.compilation import adjoint_kernel as compiled
+from grisaille.simulation import adjoint_gradient
 
 TIMES = np.linspace(0.0, 2.0, 11)
 HELD = np.sign(np.sin(4 * TIMES))
@@ -87,7 +87,7 @@ def test_the_adjoint_is_the_transpose_of_forward_sensitivities(
     assert list(found) == names
     assert list(found.values()) == pytest.approx(expected, rel=1e-10)
     # with room for a few steps the record is cut into stretches
-    monkeypatch.setattr(adjoint.gradient, "__defaults__", (100,))
+    monkeypatch.setattr(adjoint_gradient.gradient, "__defaults__", (100,))
     assert list(simulator.gradient(weights, by=names).values()) == pytest.approx(expected, rel=1e-10)
 
 

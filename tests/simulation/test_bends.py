@@ -20,7 +20,7 @@ from tasks import task_of
 import grisaille as gr
 from grisaille import der
 from grisaille.compilation.kernel import Kernel
-from grisaille.compilation.schemes import among
+from grisaille.compilation.schemes import schemes_of
 from grisaille.compilation.task import Status
 from grisaille.numerics.sides import reach
 from grisaille.simulation.integration import integrate
@@ -137,7 +137,7 @@ def test_runs_pass_bends_of_any_ratio(method: str) -> None:
             kernel, 0.0, 4.0, p=net.p, x=x0, z=net.driven(0.0, x0) * net.C, times=times, rtol=1e-8,
             atol=np.append([1e-9] * 2, 1e-9 * net.C), breaks=np.array([0.0, 4.0]), coef=np.zeros((1, 3, 1)),
         )  # fmt: skip
-        integrate(kernel, task, among(method))
+        integrate(kernel, task, schemes_of(method))
         assert task.status == Status.DONE
         y = np.array([net.driven(t, x) for t, x in zip(times, exact, strict=True)])
         assert np.abs(task.y[:, :2] - exact).max() < 1e-5 * np.abs(exact).max()

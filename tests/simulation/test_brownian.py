@@ -10,7 +10,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.errors import DataError
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 GRID = np.array([0.0, 0.1, 0.4, 0.5, 1.0])
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import grisaille as gr
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.simulation.runner import Runner
-from grisaille.trial import Movement, Trial
 
 T = np.arange(0.0, 20.0)
 U = np.random.default_rng(0).normal(size=T.size).round(2)
@@ -74,7 +74,7 @@ def test_values_and_derivatives_are_those_of_the_convolution(hold: str, tau: flo
 
 def test_frozen_runs_are_smooth_in_the_dead_time() -> None:
     """The derivative is that of what is computed, also with few steps."""
-    trial = Trial(Lag(), T, inputs={"u": U}, hold="zoh", moves=Movement.named(["tau"]))
+    trial = BoundExperiment(Lag(), T, inputs={"u": U}, hold="zoh", moves=EstimatedQuantities.named(["tau"]))
     runner = Runner(trial, ["y"], rtol=1e-3)
     steps = runner.discretise(np.array([2.3]))
     h = 1e-4

@@ -22,9 +22,9 @@ import grisaille as gr
 from grisaille.cli import main
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.cuda import batch_cuda, device, launch
-from grisaille.compilation.cuda.source import one_text
+from grisaille.compilation.cuda.cuda_source import one_text
 from grisaille.compilation.cuda.tasks import task_source
-from grisaille.compilation.library import build_library
+from grisaille.compilation.shared_library import build_library
 from grisaille.simulation.ensembles import devices, graphics_engine, graphics_tasks
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
@@ -97,11 +97,11 @@ class HostTasks:
 
 
 @pytest.fixture
-def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[launch.Job]]:
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[launch.DeviceJob]]:
     """A device that runs its threads one after the other; the jobs it was given."""
-    jobs: list[launch.Job] = []
+    jobs: list[launch.DeviceJob] = []
 
-    def machine(source: str, job: launch.Job, single: bool = False) -> launch.Host:
+    def machine(source: str, job: launch.DeviceJob, single: bool = False) -> launch.Host:
         jobs.append(job)
         library = build_library(one_text(source), 1000)
         assert library is not None
@@ -112,8 +112,8 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[launch.Job]]:
         graphics_tasks, "machine_for_tasks", lambda system, sensitive: HostTasks(task_source(system, sensitive))
     )
     here = device.Availability("emulated", "")
-    monkeypatch.setattr(devices, "look", lambda: here)
-    monkeypatch.setattr(devices, "require", lambda: here.name)
+    monkeypatch.setattr(devices, "find_device", lambda: here)
+    monkeypatch.setattr(devices, "require_graphics_device", lambda: here.name)
     yield jobs
 
 
@@ -132,7 +132,7 @@ def equal(a: xr.Dataset, b: xr.Dataset) -> bool:
     ids=["tank", "derivative", "index 3", "white"],
 )
 def test_every_digit_is_that_of_the_processor(emulated, monkeypatch, model, inputs, names) -> None:
-    monkeypatch.setattr(launch, "WINDOW", 4000)
+    monkeypatch.setattr(launch, "MAX_WINDOW_BYTES", 4000)
     monkeypatch.setitem(launch.run.__kwdefaults__, "most", 4000)
     options = {"realizations": 37, "seed": 5, "sensitivities": names, "reduce": ["mean", "variance"], "hold": "foh"}
     here = gr.simulate(model, TIMES, inputs, **options)
@@ -184,7 +184,7 @@ def test_without_a_device_it_is_refused_or_said(monkeypatch) -> None:
     had = "cupy" in sys.modules
     data = gr.Experiment(TIMES, FORCE, {"y": np.zeros(len(TIMES))})
     monkeypatch.setattr(device.importlib.util, "find_spec", lambda name: None)
-    device.look.cache_clear()
+    device.find_device.cache_clear()
     try:
         with pytest.raises(gr.SimulationError, match=r'CuPy is not installed: pip install "grisaille\[gpu\]"'):
             gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="cuda")
@@ -192,7 +192,7 @@ def test_without_a_device_it_is_refused_or_said(monkeypatch) -> None:
             gr.fit(Tank(), data, ["k"], gr.SimulatedPEM(realizations=3, device="cuda"))
         run = gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="auto")
     finally:
-        device.look.cache_clear()
+        device.find_device.cache_clear()
     assert run.attrs["device"].startswith("cpu: CuPy is not installed") and ("cupy" in sys.modules) == had
     assert equal(run, gr.simulate(Tank(), TIMES, FORCE, realizations=3))
 
@@ -215,7 +215,7 @@ def test_what_does_not_fit_is_refused_with_a_reason_and_runs_here_under_auto(emu
     ):
         run = gr.simulate(model, TIMES, realizations=3, device="auto", **options)
         assert "sampled on the processor" in run.attrs["device"]
-    monkeypatch.setattr(devices, "LONGEST", 20)
+    monkeypatch.setattr(devices, "MAX_DEVICE_INSTRUCTIONS", 20)
     reason = r"the equations and their derivatives have \d+ instructions, and kernels are compiled up to 20"
     implicit = {"realizations": 3, "method": "frozen-implicit"}
     with pytest.raises(gr.SimulationError, match=reason):
@@ -251,8 +251,8 @@ class Stiff(gr.Model):
 )
 def test_what_is_sampled_beforehand_has_the_processors_digits(emulated, monkeypatch, model, options) -> None:
     # two runs of the device for 70 realizations
-    monkeypatch.setattr(graphics_engine, "SAMPLED", 1)
-    monkeypatch.setattr(graphics_tasks, "HELD", 1)
+    monkeypatch.setattr(graphics_engine, "MAX_SAMPLED_BYTES", 1)
+    monkeypatch.setattr(graphics_tasks, "MAX_TASK_BYTES", 1)
     shared = {"realizations": 70, "reduce": ["mean", "variance"], "seed": 3, "times": TIMES[:6]}
     here, there = (gr.simulate(model, **shared, **options, device=d) for d in ("cpu", "cuda"))
     assert equal(here, there) and there.attrs["device"] == "cuda: emulated" and "on cuda" in there.attrs["solver"]
@@ -271,9 +271,9 @@ def test_implicit_unknowns_are_solved_inside_the_steps_there(emulated) -> None:
 
 def test_small_runs_stay_here_under_auto(emulated, monkeypatch) -> None:
     assert "too few" in gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="auto").attrs["device"]
-    monkeypatch.setattr(devices, "ABREAST", 0)
+    monkeypatch.setattr(devices, "MIN_REALIZATIONS_PER_CORE", 0)
     assert "to compile" in gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="auto").attrs["device"]
-    monkeypatch.setattr(devices, "COMPILES", 0.0)
+    monkeypatch.setattr(devices, "MIN_PROCESSOR_SECONDS", 0.0)
     assert gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="auto").attrs["device"] == "cuda: emulated"
 
 
@@ -319,7 +319,7 @@ def test_directions_of_a_thread_fill_the_device() -> None:
 def test_windows_hold_every_row_once() -> None:
     kept = np.array([0, 0, 3, 5, 5, 9, 12])
     for most in (1 << 20, 16, 1):
-        found = launch.windows(kept, 12, 1, 8, most)
+        found = launch.cut_into_windows(kept, 12, 1, 8, most)
         assert [w.first for w in found] == [0, *(w.last for w in found[:-1])] and found[-1].last == kept.size
         assert [w.begin for w in found] == [0, *(w.end for w in found[:-1])] and found[-1].end == 12
         for w in found:

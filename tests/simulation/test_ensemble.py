@@ -102,7 +102,7 @@ def test_statistics_are_those_of_the_trajectories():
 def test_quantiles_in_slabs_are_the_same(monkeypatch):
     given = {"realizations": 20, "reduce": ["variance", "quantiles"]}
     whole = pendulum(**given)
-    monkeypatch.setattr("grisaille.simulation.ensembles.ensemble.HELD", 20 * 8 * 3)
+    monkeypatch.setattr("grisaille.simulation.ensembles.ensemble.MAX_NUMBERS_IN_MEMORY", 20 * 8 * 3)
     for between in ("linear", "spline"):
         slabs = pendulum(**given, between=between)
         expected = whole if between == "linear" else None

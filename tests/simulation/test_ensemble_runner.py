@@ -10,16 +10,16 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
-from grisaille.simulation.ensembles.runner import EnsembleRunner
-from grisaille.trial import Movement, Trial
+from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 
 TIMES = np.linspace(0.0, 1.0, 6)
 
 
 def runner(model: gr.Model, outputs: list[str], names: list[str], **options: Any) -> EnsembleRunner:
     chosen = EnsembleOptions(4, **options)
-    return EnsembleRunner(Trial(model, TIMES, moves=Movement.named(names)), outputs, chosen)
+    return EnsembleRunner(BoundExperiment(model, TIMES, moves=EstimatedQuantities.named(names)), outputs, chosen)
 
 
 class Differentiated(gr.Model):

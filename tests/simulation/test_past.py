@@ -10,7 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import InsufficientMemoryError
-from grisaille.simulation.past import _require_points
+from grisaille.simulation.delayed_unknowns import _require_points
 
 ROWS = np.linspace(0.0, 5.0, 14)
 

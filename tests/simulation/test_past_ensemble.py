@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import grisaille as gr
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 from grisaille.simulation.ensembles.past_weights import delayed_weights
-from grisaille.simulation.ensembles.runner import EnsembleRunner
-from grisaille.trial import Movement, Trial
 
 ROWS = np.linspace(0.0, 6.0, 61)
 
@@ -124,7 +124,9 @@ def test_means_and_variances_have_the_right_slope(
 ) -> None:
     data = gr.Experiment(ROWS, outputs={"y": ROWS}, inputs=inputs)
     runner = EnsembleRunner(
-        Trial.of(model, data, Movement.named(list(values))), ["y"], EnsembleOptions(realizations=10)
+        BoundExperiment.of(model, data, EstimatedQuantities.named(list(values))),
+        ["y"],
+        EnsembleOptions(realizations=10),
     )
     theta = np.array(list(values.values()))
     runner = runner.on(runner.discretise(theta))

@@ -7,17 +7,24 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.moments import Moments
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.errors import DataError
-from grisaille.simulation.ensembles.reducers import Block, Mean, Quantiles, Statistic, Variance, make_reducers
+from grisaille.simulation.ensembles.reducers import (
+    Mean,
+    Quantiles,
+    RealizationBlock,
+    Statistic,
+    Variance,
+    make_reducers,
+)
 
 RNG = np.random.default_rng(4)
 Y, SY = RNG.normal(size=(50, 6, 2)), RNG.normal(size=(50, 6, 3, 2))
 
 
 def blocks(slab: slice):
-    moments = Moments.of(Y[:32, slab], SY[:32, slab]).joined(Moments.of(Y[32:, slab], SY[32:, slab]))
-    return [Block(slab, None, Y[:32, slab], False), Block(slab, moments, Y[32:, slab], True)]
+    moments = SampleMoments.of(Y[:32, slab], SY[:32, slab]).joined(SampleMoments.of(Y[32:, slab], SY[32:, slab]))
+    return [RealizationBlock(slab, None, Y[:32, slab], False), RealizationBlock(slab, moments, Y[32:, slab], True)]
 
 
 def reduced(reducer):
@@ -45,7 +52,7 @@ def test_quantiles_are_exact():
 
 def test_a_variance_of_one_is_refused():
     single = Variance()
-    single.update(Block(slice(0, 6), Moments.of(Y[:1], SY[:1]), None))
+    single.update(RealizationBlock(slice(0, 6), SampleMoments.of(Y[:1], SY[:1]), None))
     with pytest.raises(DataError, match="at least two realizations"):
         single.result()
 
@@ -73,7 +80,7 @@ class Largest:
     def __init__(self) -> None:
         self.parts: dict[int, np.ndarray] = {}
 
-    def update(self, block: Block) -> None:
+    def update(self, block: RealizationBlock) -> None:
         now = block.y.max(axis=0)
         self.parts[block.instants.start] = np.maximum(now, self.parts.get(block.instants.start, -np.inf))
 

@@ -15,11 +15,11 @@ from scipy.optimize import brentq
 import grisaille as gr
 import grisaille.components.electrical as el
 from grisaille import der
-from grisaille.compilation.schemes import AUTO, FROZEN_EXPLICIT, among
-from grisaille.simulation import frozen
+from grisaille.compilation.schemes import AUTO, FROZEN_EXPLICIT, schemes_of
+from grisaille.simulation import fixed_steps
 from grisaille.simulation.integration import run
-from grisaille.simulation.posing import Setting
-from grisaille.simulation.runs import Runs, Solver
+from grisaille.simulation.posing import SimulationSetup
+from grisaille.simulation.simulation_runs import IntegratorOptions, SimulationRuns
 
 METHODS = ("explicit", "implicit", "frozen-explicit", "frozen-implicit")
 times = np.linspace(0.0, 6.0, 13)
@@ -223,7 +223,7 @@ def test_a_frozen_step_that_is_too_long_is_refused() -> None:
 
 def test_a_failure_that_no_step_avoids_ends_the_search_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
-    monkeypatch.setattr(frozen, "run", lambda plan, *a: runs.append(plan.among) or run(plan, *a))
+    monkeypatch.setattr(fixed_steps, "run", lambda plan, *a: runs.append(plan.among) or run(plan, *a))
     with pytest.raises(gr.SimulationError, match="could not be followed"):
         gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method="frozen")
     assert runs == [(FROZEN_EXPLICIT,), AUTO]
@@ -231,9 +231,12 @@ def test_a_failure_that_no_step_avoids_ends_the_search_for_one(monkeypatch: pyte
 
 @pytest.mark.parametrize("method", METHODS)
 def test_runs_over_jumps_are_rescued(method: str) -> None:
-    setting = Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
-    plan, step = Runs(setting, Solver()).prepare(None, None).plan, 0.25 if method.startswith("frozen") else 0.0
-    assert run(plan.but(fixed_step=step, among=among(method))).task.rescues > 0
+    setting = SimulationSetup(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
+    plan, step = (
+        SimulationRuns(setting, IntegratorOptions()).prepare(None, None).plan,
+        0.25 if method.startswith("frozen") else 0.0,
+    )
+    assert run(plan.replace(fixed_step=step, among=schemes_of(method))).task.rescues > 0
 
 
 # rows of static fits

@@ -11,10 +11,10 @@ from zoo.brownian import draw_brownian, noise_root, simulate_sde
 import grisaille as gr
 from grisaille import der
 from grisaille.compilation.step import formulate_step
-from grisaille.compilation.stochastic_step import Point, WhiteNoiseInfo, white_step
+from grisaille.compilation.stochastic_step import ChartPoint, WhiteNoiseInfo, white_step
 from grisaille.disturbance import build_process, sample_path
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 W = gr.spectra.white
 DEVIATIONS = 4.0
@@ -27,7 +27,7 @@ def run(model: gr.Model, x0: Any, grid: np.ndarray, realizations: int, seed: int
     names = [n for n, d in structure.model.disturbances.items() if d.spectrum.is_white]
     D, _ = noise_root(structure.model, names, values)
     u = np.zeros(structure.system.nu)
-    step, info = white_step(structure, point=Point(0.0, np.asarray(x0, dtype=float), u, values.values, D))
+    step, info = white_step(structure, point=ChartPoint(0.0, np.asarray(x0, dtype=float), u, values.values, D))
     normals = draw_brownian(grid, len(names), seed, realizations).normals()
     p = np.concatenate([values.values, D.ravel(order="F")])
     return simulate_sde(step, x0, grid, normals, p), info

@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.simulation import settings
+from grisaille.simulation import plan_cache
 
 TIMES = np.linspace(0.0, 4.0, 9)
 WAVE = np.sin(TIMES)
@@ -39,9 +39,9 @@ class Pair(gr.Model):
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """Each test begins with nothing remembered."""
-    settings._known.clear()
+    plan_cache._known.clear()
     yield
-    settings._known.clear()
+    plan_cache._known.clear()
 
 
 @pytest.mark.parametrize("model", [Tank(), Pair()], ids=lambda m: type(m).__name__)
@@ -53,7 +53,7 @@ def test_calls_in_any_order_give_what_simulate_gives(model: gr.Model, method: st
     calls = [({name: 0.3}, None), ({}, None), ({name: 0.6}, {variable: 0.7}), ({name: 0.3}, None)]
     answers = [simulator(values, start) for values, start in calls]
     for (values, start), answer in zip(calls, answers, strict=True):
-        settings._known.clear()
+        plan_cache._known.clear()
         alone = gr.simulate(model, TIMES, None, values, start, sensitivities=[name], method=method)
         assert answer.identical(alone)
         numbers = simulator.values(values, start)
@@ -92,7 +92,7 @@ def test_simulate_remembers_numbers_but_not_arrays_or_functions() -> None:
     wave += 1.0
     level[0] = 2.0
     second = [gr.simulate(model, TIMES, {"u": u})["h"].values for u in (wave, held)]
-    settings._known.clear()
+    plan_cache._known.clear()
     fresh = [gr.simulate(Tank(), TIMES, {"u": u})["h"].values for u in (WAVE + 1.0, 2.0)]
     assert np.array_equal(second[0], fresh[0])
     assert second[1] == pytest.approx(fresh[1], rel=1e-6)

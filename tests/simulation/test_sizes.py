@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.simulation import integration, sizes
+from grisaille.simulation import integration, nominal_sizes
 
 
 @pytest.mark.compiled
@@ -60,7 +60,7 @@ def test_runs_are_looked_at_after_the_same_steps_however_long_these_take(monkeyp
         monkeypatch.setattr(integration, "SLICE_TIME", share)
         seen: list[tuple[int, float]] = []
         monkeypatch.setattr(
-            sizes.Sizes, "other", lambda self, kernel, task, seen=seen: seen.append((task.tried, task.t))
+            nominal_sizes.NominalSizes, "other", lambda self, kernel, task, seen=seen: seen.append((task.tried, task.t))
         )
         gr.simulate(Swing(), [0.0, 20_000.0], rtol=1e-8, method="explicit")
         looks.append(seen)

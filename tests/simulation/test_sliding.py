@@ -8,7 +8,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure import events
+from grisaille.structure import held_events
 
 
 class Thermostat(gr.Model):
@@ -25,7 +25,7 @@ class Friction(gr.Model):
 def test_sliding_is_named(
     model: gr.Model, inputs: dict[str, float], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "MOST", 0)
+    monkeypatch.setattr(held_events, "MAX_RELATIONS_HELD", 0)
     with (
         pytest.warns(UserWarning, match="at most 0 are located"),
         pytest.raises(gr.SimulationError, match=f"slides along the switch of a relation of {name}: both sides"),

@@ -10,7 +10,7 @@ from grisaille import der
 from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles import white_pilot
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
-from grisaille.simulation.ensembles.white_pilot import Scale, choose_halvings, compare
+from grisaille.simulation.ensembles.white_pilot import ComparisonScale, choose_halvings, compare
 from grisaille.simulation.posing import pose
 
 WHITE = gr.spectra.white
@@ -43,8 +43,8 @@ def test_a_shorter_step_refines_the_same_path():
 
 
 def test_steps_that_cannot_be_short_enough_are_refused(monkeypatch):
-    monkeypatch.setattr(white_pilot, "LEAST", 4)
-    monkeypatch.setattr(white_pilot, "WORK", 1)
+    monkeypatch.setattr(white_pilot, "MIN_STEPS_PER_CELL", 4)
+    monkeypatch.setattr(white_pilot, "MAX_PILOT_STEPS", 1)
     words = r"Saturated: under white noise, steps of 1 \(2 in a cell, the limit of work\) are .* times the tolerance"
     with pytest.raises(SimulationError, match=words):
         gr.simulate(Saturated(), TIMES, realizations=2)
@@ -64,7 +64,7 @@ def test_realizations_that_explode_by_themselves_do_not_stop_the_others():
     assert 0 < len(run.attrs["failed_realizations"]) < 30 and run.attrs["error_estimate"] <= 1
 
 
-SCALE = Scale(("x",), np.ones(1), np.linspace(0, 10, 101), 1e-6, 2, 1.5)
+SCALE = ComparisonScale(("x",), np.ones(1), np.linspace(0, 10, 101), 1e-6, 2, 1.5)
 
 
 def rows(n: int, louder: float = 1.0, growth: float = 0.0, error: float = 1.0) -> np.ndarray:

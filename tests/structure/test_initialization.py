@@ -10,8 +10,8 @@ import grisaille as gr
 from grisaille import der, exp
 from grisaille.errors import StructureError
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.structure_cache import structure_of
 
 STILL = np.zeros(2)
 
@@ -26,7 +26,7 @@ def start_of(model: gr.Model, demands=None, u=STILL, **options):
 
 def test_wishes_that_can_be_met_are_met() -> None:
     values, found = start_of(Pendulum())
-    assert (values["x"], values["y"]) == (0.0, -6.25) and not found.wishes_missed
+    assert (values["x"], values["y"]) == (0.0, -6.25) and not found.guesses_missed
 
 
 def test_wishes_are_met_as_nearly_as_possible() -> None:
@@ -34,7 +34,7 @@ def test_wishes_are_met_as_nearly_as_possible() -> None:
     values, found = start_of(Pendulum(start={"x": 3.0, "y": -4.0}))
     assert values["x"] == pytest.approx(6.25 * 0.6, abs=1e-10)
     assert values["y"] == pytest.approx(-6.25 * 0.8, abs=1e-10)
-    assert set(found.wishes_missed) == {"x", "y"}
+    assert set(found.guesses_missed) == {"x", "y"}
 
 
 def test_demands_win_over_wishes() -> None:

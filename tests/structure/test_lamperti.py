@@ -10,9 +10,15 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.stochastic.diffusion import Diffusion, find_diffusion
-from grisaille.structure.stochastic.lamperti import Chart, Point, boundary_dimension, find_charts, stays_inside
+from grisaille.structure.stochastic.lamperti import (
+    ChartPoint,
+    LampertiChart,
+    boundary_dimension,
+    find_charts,
+    stays_inside,
+)
+from grisaille.structure.structure_cache import structure_of
 
 
 def scalar(drift: Any, factor: Any, start: float = 1.0) -> Diffusion:
@@ -26,7 +32,7 @@ def scalar(drift: Any, factor: Any, start: float = 1.0) -> Diffusion:
     return find_diffusion(structure_of(Scalar()))
 
 
-def chart_of(factor: Any) -> Chart | None:
+def chart_of(factor: Any) -> LampertiChart | None:
     found = find_charts(scalar(lambda x, k, s, u: -x, factor))
     return found[0] if found else None
 
@@ -94,11 +100,11 @@ def test_states_are_transformed_one_by_one():
     assert find_charts(find_diffusion(structure_of(Crossed()))) is None
 
 
-def at(x: float, k: float = 0.8, s: float = 0.3) -> Point:
-    return Point(0.0, np.array([x]), np.zeros(2), np.array([k, s]), np.eye(1))
+def at(x: float, k: float = 0.8, s: float = 0.3) -> ChartPoint:
+    return ChartPoint(0.0, np.array([x]), np.zeros(2), np.array([k, s]), np.eye(1))
 
 
-def inside(drift: Any, factor: Any, point: Point | None) -> bool:
+def inside(drift: Any, factor: Any, point: ChartPoint | None) -> bool:
     d = scalar(drift, factor)
     return stays_inside(d, find_charts(d)[0], point)
 

@@ -10,16 +10,16 @@ from scipy.sparse import csc_array, csr_array, eye_array, vstack
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure import blocks, elimination
+from grisaille.structure import blocks, explicit_elimination
 from grisaille.structure.blocks import tear
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.singular.scaling import is_clearly_regular, is_regular
 from grisaille.structure.starts import large_hierarchy
 from grisaille.structure.starts import problem as start_problem
 from grisaille.structure.starts.hierarchy import solve_levels
-from grisaille.structure.starts.initialization import Initializer, Start
+from grisaille.structure.starts.initialization import ConsistentStart, Initializer
 from grisaille.structure.starts.large_hierarchy import least_squares, solve_large_levels
+from grisaille.structure.structure_cache import structure_of
 
 
 def chain(random: np.random.Generator, n: int, demands: int, redundant: bool) -> list[tuple[csr_array, np.ndarray]]:
@@ -148,10 +148,10 @@ def test_formulas_of_large_networks_stay_short(monkeypatch: pytest.MonkeyPatch) 
     given = {"c": 1.0 + times}
     long = structure_of(pipes(5)).system
     expected = gr.simulate(pipes(5), times, given, hold="spline", rtol=1e-8, atol=1e-10)
-    for module in (elimination, blocks):
-        monkeypatch.setattr(module, "LARGE", 10)
+    for module in (explicit_elimination, blocks):
+        monkeypatch.setattr(module, "MIN_LARGE_SIZE", 10)
         monkeypatch.setattr(module, "MANY_UNKNOWNS", 2)
-        monkeypatch.setattr(module, "MOST_UNKNOWNS", 4)
+        monkeypatch.setattr(module, "MAX_UNKNOWNS", 4)
 
     class Other(type(pipes(5))):  # type: ignore[misc]
         more = gr.Parameter(1.0)
@@ -199,20 +199,20 @@ def test_starts_of_ropes_and_their_derivatives(demands: dict[str, float], monkey
     values = evaluate_parameters(structure.model).values
     k = list(structure.system.parameter_names).index("L")
 
-    def at(length: float) -> tuple[Initializer, np.ndarray, Start]:
+    def at(length: float) -> tuple[Initializer, np.ndarray, ConsistentStart]:
         p = values.copy()
         p[k] = length
         initializer = Initializer(structure)
         return initializer, p, initializer.solve(0.0, np.zeros(0), p, demands)
 
     initializer, p, start = at(1.0 / 22)
-    assert start_problem.LARGE <= len(start.x) + len(start.z) and len(start.wishes_missed) >= 44
+    assert start_problem.MIN_LARGE_SIZE <= len(start.x) + len(start.z) and len(start.guesses_missed) >= 44
     found = initializer.sensitivity(0.0, np.zeros(0), p, start, np.eye(len(p))[k : k + 1], demands).sx[0]
     e = 1e-4 / 22
     one, two = ((at(1.0 / 22 + s * e)[2].x - at(1.0 / 22 - s * e)[2].x) / (2 * s * e) for s in (1, 2))
     assert np.abs(found - (4 * one - two) / 3).max() < 1e-6 * np.abs(found).max()
     if demands:
         return
-    monkeypatch.setattr(start_problem, "LARGE", 10**9)
+    monkeypatch.setattr(start_problem, "MIN_LARGE_SIZE", 10**9)
     full = at(1.0 / 22)[2]
     assert start.x == pytest.approx(full.x, abs=1e-9) and start.z == pytest.approx(full.z, rel=1e-7)

@@ -9,12 +9,12 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.model.flattening.flatten import flatten
-from grisaille.structure.descriptor.linearization import Linearizer
+from grisaille.structure.descriptor.descriptor_linearization import Linearizer
 from grisaille.structure.descriptor.operating_point import jet_values, locate, start_point
 from grisaille.structure.descriptor.pencil import build_staircase
 from grisaille.structure.equations import lower_equations
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 
 class TwoBodies(gr.Model):

@@ -5,8 +5,15 @@ from __future__ import annotations
 import casadi as ca
 import pytest
 
-from grisaille.model.lowering.interpolation import lower_table
-from grisaille.structure.pieces import certain_jumps_of, is_affine, jumps_of, relations_of, separate, separate_jumps
+from grisaille.model.lowering.table_lowering import lower_table
+from grisaille.structure.switching_pieces import (
+    certain_jumps_of,
+    is_affine,
+    jumps_of,
+    relations_of,
+    separate_jumps,
+    separate_relations,
+)
 
 x, y, p = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("p")
 SMOOTH = {"affine": 2 * x + y, "parameter": ca.if_else(p > 1, 2 * x, x), "of another": x + ca.sign(y)}
@@ -66,14 +73,14 @@ def test_a_jump_on_a_part_of_a_switch_is_not_certain() -> None:
 
 
 def test_pieces_share_a_symbol_where_the_relation_is_the_same() -> None:
-    formulas, pieces = separate([ca.if_else(x > 1, y, 0), 3 * ca.if_else(x > 1, 1, p)], x)
+    formulas, pieces = separate_relations([ca.if_else(x > 1, y, 0), 3 * ca.if_else(x > 1, 1, p)], x)
     assert len(formulas) == 2 and len(pieces) == 1
     assert pieces[0].relation.kind == "lt"
 
 
 def test_vectors_keep_their_shape() -> None:
     matrix = ca.vertcat(ca.horzcat(x, ca.sign(x)), ca.horzcat(1, y))
-    (smooth,), pieces = separate([matrix], x)
+    (smooth,), pieces = separate_relations([matrix], x)
     assert smooth.shape == (2, 2) and len(pieces) == 1
     assert not is_affine(matrix, x) and is_affine(matrix, y)
 

@@ -12,7 +12,7 @@ from scipy.linalg import expm
 import grisaille as gr
 from grisaille import der
 from grisaille.model.flattening.flatten import flatten
-from grisaille.structure.blocks import Unknown
+from grisaille.structure.blocks import BlockUnknown
 from grisaille.structure.equations import lower_equations
 from grisaille.structure.singular.rounded_slopes import without_rounded_slopes
 
@@ -68,7 +68,7 @@ def test_rounding_beside_an_exponential_that_overflows_is_no_slope() -> None:
         equations = [0.1 * a + 0.2 * a - 0.3 * a + b + gr.exp(1e5 * c) == 3.0, a + b == 2.0, c == 1e-5 * b]
 
     equations = lower_equations(flatten(Beside()))
-    unknowns = [Unknown(equations.jets.symbol(name, 0), name) for name in "abc"]
+    unknowns = [BlockUnknown(equations.jets.symbol(name, 0), name) for name in "abc"]
     written = [row.residual for row in equations.rows]
     assert ca.depends_on(written[0], unknowns[0].symbol)
     found = without_rounded_slopes(equations, written, written, [], unknowns)

@@ -10,9 +10,9 @@ import grisaille as gr
 import grisaille.components.electrical as el
 from grisaille import der, exp
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
-from grisaille.structure.starts import problem, search
+from grisaille.structure.starts import problem, start_search
 from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.structure_cache import structure_of
 
 
 def start_of(model: gr.Model, u=(), demands=None, **options):
@@ -97,7 +97,7 @@ def test_declared_states_win_over_undeclared_ones() -> None:
 
     values, found = start_of(Circle())
     assert values["x"] == pytest.approx(0.6, abs=1e-12) and abs(values["y"]) == pytest.approx(0.8, abs=1e-12)
-    assert not found.wishes_missed and set(found.undeclared) == {"y"}
+    assert not found.guesses_missed and set(found.undeclared) == {"y"}
     assert "held off zero by the equations: y = " in gr.analyze(Circle()).start_note
 
 
@@ -112,7 +112,7 @@ def test_what_the_user_differentiates_wins_over_what_index_reduction_differentia
 
     values, found = start_of(Shared())
     assert (values["x"], values["w"]) == pytest.approx((0.5, 0.25), abs=1e-12)
-    assert found.wishes_missed == {"y": pytest.approx((2.0 * size, 0.75 * size))}
+    assert found.guesses_missed == {"y": pytest.approx((2.0 * size, 0.75 * size))}
     assert "y wished" in gr.analyze(Shared()).start_note
 
 
@@ -124,7 +124,7 @@ def test_what_index_reduction_differentiates_decides_where_the_user_declared_not
 
     values, found = start_of(Shared())
     assert values["y"] == pytest.approx(0.4, abs=1e-12) and values["x"] == pytest.approx(-0.2, abs=1e-12)
-    assert not found.wishes_missed
+    assert not found.guesses_missed
     assert derivative_error(Shared()) < 1e-8
 
 
@@ -138,7 +138,7 @@ def test_derivatives_where_the_second_level_of_wishes_is_missed() -> None:
         ]  # fmt: skip
 
     _, found = start_of(Shared())
-    assert set(found.wishes_missed) == {"y", "q"}
+    assert set(found.guesses_missed) == {"y", "q"}
     assert derivative_error(Shared()) < 1e-6
 
 
@@ -170,7 +170,7 @@ def test_derivatives_where_both_levels_of_wishes_are_missed() -> None:
         ]  # fmt: skip
 
     _, found = start_of(Two())
-    assert set(found.wishes_missed) == {"x", "y"} and set(found.undeclared) == {"v", "w"}
+    assert set(found.guesses_missed) == {"x", "y"} and set(found.undeclared) == {"v", "w"}
     assert derivative_error(Two()) < 1e-8
 
 
@@ -183,7 +183,7 @@ def test_merged_and_defined_away_names_declare_their_state() -> None:
 
     values, found = start_of(Named())
     assert (values["x"], values["v"], values["w"]) == (2.0, 5.0, -2.0)
-    assert not found.wishes_missed and not found.undeclared
+    assert not found.guesses_missed and not found.undeclared
     assert gr.analyze(Named()).start_note == "all declared starts are met"
 
 
@@ -261,13 +261,13 @@ def flows(n: int, bend: float, order: int = 1) -> gr.Model:
 @pytest.mark.parametrize(("order", "bend"), [(1, 0.4), (3, 0.0)])
 def test_many_implicit_unknowns_are_solved_with_the_entries_of_their_equations(monkeypatch, order, bend) -> None:
     """The same root as with full matrices; with q³ slopes vanish at the root, which is left to those."""
-    monkeypatch.setattr(problem, "LARGE", 10)
+    monkeypatch.setattr(problem, "MIN_LARGE_SIZE", 10)
     solved = []
-    once = search.solve_sparse
-    monkeypatch.setattr(search, "solve_sparse", lambda *a: solved.append(once(*a)) or solved[-1])
+    once = start_search.solve_sparse
+    monkeypatch.setattr(start_search, "solve_sparse", lambda *a: solved.append(once(*a)) or solved[-1])
     _, sparse = start_of(flows(12, bend, order))
     assert len(sparse.z) == 12 and sparse.residual < 1e-12
     assert solved and all((step is None) == (order == 3) for step in solved)
-    monkeypatch.setattr(problem, "LARGE", 10**9)
+    monkeypatch.setattr(problem, "MIN_LARGE_SIZE", 10**9)
     _, full = start_of(flows(12, bend, order))
     assert sparse.z == pytest.approx(full.z, rel=1e-9, abs=1e-9) and np.array_equal(sparse.x, full.x)

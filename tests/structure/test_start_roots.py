@@ -8,8 +8,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.structure_cache import structure_of
 
 
 class Battery(gr.Model):

@@ -8,7 +8,7 @@ from study.examples import METHOD, Line
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.study.bootstrap import _blocks
+from grisaille.study.bootstrap_task import _blocks
 
 N = 60
 X = np.linspace(-1.0, 2.0, N)

@@ -19,9 +19,9 @@ from study.examples import METHOD, PLAN, Line, line_study
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.study.engine import LARGEST_CHUNK, _Pace
+from grisaille.study.engine import MAX_CHUNK, _Pace
 from grisaille.study.processes import Pool
-from grisaille.study.task import Answer, Prepared
+from grisaille.study.study_task import PreparedTask, RunAnswer
 
 SCRIPT = """
 import numpy as np, grisaille as gr
@@ -107,13 +107,13 @@ def test_a_study_that_was_stopped_goes_on_bit_for_bit(how: signal.Signals, tmp_p
 
 def test_finished_runs_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    original = Prepared.do
+    original = PreparedTask.do
 
-    def counted(self: Prepared, run: int) -> Answer:
+    def counted(self: PreparedTask, run: int) -> RunAnswer:
         done.append(run)
         return original(self, run)
 
-    monkeypatch.setattr(Prepared, "do", counted)
+    monkeypatch.setattr(PreparedTask, "do", counted)
     first = line_study(8, store=tmp_path / "s.db")
     second = line_study(12, store=tmp_path / "s.db")
     third = line_study(8, store=tmp_path / "s.db", executor=2)
@@ -180,11 +180,11 @@ def test_progress_counts_failures(capsys: pytest.CaptureFixture[str]) -> None:
 def test_chunks_last_a_quarter_of_a_second() -> None:
     pace = _Pace()
     assert pace.chunk(1000, 2) == 1
-    pace.learn([Answer(0, 0, 0.01, {}), Answer(1, 0, 0.015, {})])
+    pace.learn([RunAnswer(0, 0, 0.01, {}), RunAnswer(1, 0, 0.015, {})])
     assert pace.chunk(1000, 2) == 20
     assert pace.chunk(6, 2) == 2
-    pace.learn([Answer(k, 0, 1e-6, {}) for k in range(10000)])
-    assert pace.chunk(10**6, 2) == LARGEST_CHUNK
+    pace.learn([RunAnswer(k, 0, 1e-6, {}) for k in range(10000)])
+    assert pace.chunk(10**6, 2) == MAX_CHUNK
 
 
 def test_the_engine_costs_less_than_two_milliseconds_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

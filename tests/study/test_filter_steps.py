@@ -31,7 +31,7 @@ def test_other_measurements_have_steps_of_their_own(options):
     method = gr.KalmanML(**options)
     planned, alone = (build_problem(Braked(), record(level), ["k"], method) for level in (0.1, 3.0))
     renewed = planned.renewed([record(3.0).outputs["y"].values])
-    steps, own, others = (p.begun.cases[0].discretisation for p in (planned, alone, renewed))
+    steps, own, others = (p.discretised_problem.cases[0].discretisation for p in (planned, alone, renewed))
     assert own != steps
     assert others == own
     assert renewed.evaluate(renewed.guess).log_likelihood == alone.evaluate(alone.guess).log_likelihood

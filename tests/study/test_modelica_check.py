@@ -10,7 +10,7 @@ import pytest
 
 from grisaille.cli import main
 from grisaille.errors import DataError
-from grisaille.study.modelica_check import ModelicaCheck, _tree, find_files, summary, told
+from grisaille.study.modelica_check import ModelicaCheck, _tree, find_files, outcome_text, summary
 
 DECAY = """package 'Decay'
   model 'Decay'
@@ -71,12 +71,12 @@ def test_a_file_that_has_changed_or_was_late_is_done_again(folder: Path, tmp_pat
         patch.setattr(ModelicaCheck, "_run", run)
         assert [*ModelicaCheck([file], 5.0, store=store).rows()] == [late] and done == []
         (row,) = ModelicaCheck([file], 6.0, store=store).rows()
-    assert done == ["again"] and "status 1: fell" in row["error"] and told(row).startswith("not read")
+    assert done == ["again"] and "status 1: fell" in row["error"] and outcome_text(row).startswith("not read")
 
 
 def test_a_file_that_takes_too_long_is_ended(folder: Path) -> None:
     (row,) = ModelicaCheck(find_files(folder, only="Right"), limit=0.01).rows()
-    assert row["late"] and row["stopped"] == "read" and "not done in 0.01 s" in told(row)
+    assert row["late"] and row["stopped"] == "read" and "not done in 0.01 s" in outcome_text(row)
 
 
 def test_nothing_beside_the_files_is_run_and_silence_is_no_success(
@@ -88,10 +88,10 @@ def test_nothing_beside_the_files_is_run_and_silence_is_no_success(
     monkeypatch.chdir(tmp_path)
     (row,) = ModelicaCheck(find_files(Path())).rows()
     assert not (tmp_path / "was_run").exists() and row["section"] == tmp_path.name
-    assert row["verified"] is False and "Right.csv has no signals" in told(row)
+    assert row["verified"] is False and "Right.csv has no signals" in outcome_text(row)
     monkeypatch.setattr(ModelicaCheck, "_run", lambda self, file: ("", False, 0, ""))
     (row,) = ModelicaCheck(find_files(Path())).rows()
-    assert row["stopped"] == "read" and "status 0" in told(row)
+    assert row["stopped"] == "read" and "status 0" in outcome_text(row)
 
 
 def test_a_library_that_has_changed_is_read_again(folder: Path, tmp_path: Path) -> None:

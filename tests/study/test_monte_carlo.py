@@ -9,7 +9,7 @@ from study.examples import METHOD, PLAN, SERIAL, Decay, Line, X, line_study
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.study.summary import _binomial, _verdict
+from grisaille.study.study_summary import _binomial, _verdict
 
 
 @pytest.fixture(scope="module")

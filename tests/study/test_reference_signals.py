@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from grisaille.errors import DataError
-from grisaille.study.reference_signals import Reference, read_reference
+from grisaille.study.reference_signals import ReferenceSignals, read_reference
 
 T = np.linspace(0.0, 1.0, 101)
 
 
-def reference(y: np.ndarray, times: np.ndarray = T) -> Reference:
-    return Reference(times, {"y": y})
+def reference(y: np.ndarray, times: np.ndarray = T) -> ReferenceSignals:
+    return ReferenceSignals(times, {"y": y})
 
 
 @pytest.mark.parametrize(("off", "agrees"), [(0.0099, True), (0.0103, False)])

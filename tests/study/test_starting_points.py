@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import grisaille as gr
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
 from grisaille.study.starting_points import make_starts
-from grisaille.trial.unknown import Unknown
 
 
 def unknown(name: str, lower: float = -np.inf, upper: float = np.inf, **more: object) -> Unknown:

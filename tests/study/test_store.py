@@ -14,13 +14,13 @@ from grisaille.errors import EstimationError
 from grisaille.problem.study_file import read_store
 from grisaille.study.header import _chosen
 from grisaille.study.store import Store
-from grisaille.study.task import Answer
+from grisaille.study.study_task import RunAnswer
 
 
 def test_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:
     row = {"a": 0.1 + 0.2, "b": math.nan, "c": -math.inf, "d": 5e-324, "n": 7, "ok": True, "text": "k̂ → 1"}
     store = Store(tmp_path / "s.db", {"seed": "1"}, ["a", "b", "c", "d"])
-    store.write([Answer(4, 2**64 - 1, 0.25, row)])
+    store.write([RunAnswer(4, 2**64 - 1, 0.25, row)])
     store.close()
     again = Store(tmp_path / "s.db", {"seed": "1"}, ["a", "b", "c", "d"])
     answer = again.read(5)[4]

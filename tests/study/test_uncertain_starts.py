@@ -9,9 +9,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.simulation.ensembles.starts import onto_constraints
+from grisaille.simulation.ensembles.ensemble_starts import onto_constraints
 from grisaille.simulation.posing import pose
-from grisaille.study.bootstrap import bootstrap_task
+from grisaille.study.bootstrap_task import bootstrap_task
 
 T = 0.2 * np.arange(20)
 COUNT = 200

@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.structure.starts.initialization import Initializer
-from grisaille.trial import Movement, Trial
 
 
 class Pendulum(gr.Model):
@@ -55,13 +55,13 @@ def test_a_start_is_solved_only_where_it_moves(model, names, values, idle, monke
 
         monkeypatch.setattr(Initializer, name, counted)
     theta = np.array(values)
-    trial = Trial(model(), TIMES, moves=Movement.named(names))
+    trial = BoundExperiment(model(), TIMES, moves=EstimatedQuantities.named(names))
     first = trial.at(theta)
     assert first.start.x.size and first.dstart.sx.shape[0] == len(names)
     for k in range(len(names)):
         moved, before = theta.copy(), len(solved)
         moved[k] *= 1.01
-        kept, fresh = trial.at(moved), Trial(model(), TIMES, moves=Movement.named(names)).at(moved)
+        kept, fresh = trial.at(moved), BoundExperiment(model(), TIMES, moves=EstimatedQuantities.named(names)).at(moved)
         found = kept.start, kept.dstart
         assert (len(solved) == before) == (k in idle), names[k]
         assert np.array_equal(found[0].x, fresh.start.x) and np.array_equal(found[0].z, fresh.start.z)
@@ -71,7 +71,7 @@ def test_a_start_is_solved_only_where_it_moves(model, names, values, idle, monke
 
 
 def test_points_without_derivatives_share_the_start_but_not_its_slopes() -> None:
-    trial = Trial(Valve(), TIMES, moves=Movement.named(["tau"]))
+    trial = BoundExperiment(Valve(), TIMES, moves=EstimatedQuantities.named(["tau"]))
     moving = trial.at([3.0])
-    assert moving.dstart.sx.shape == (1, 1) and moving.still().dstart.sx.shape == (0, 1)
-    assert trial.at([4.0]).still().dstart.sx.shape == (0, 1) and trial.at([5.0]).dstart.sx.shape == (1, 1)
+    assert moving.dstart.sx.shape == (1, 1) and moving.without_derivatives().dstart.sx.shape == (0, 1)
+    assert trial.at([4.0]).without_derivatives().dstart.sx.shape == (0, 1) and trial.at([5.0]).dstart.sx.shape == (1, 1)

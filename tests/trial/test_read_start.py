@@ -8,10 +8,10 @@ from zoo.mechanics import Pendulum
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.prepared import structure_of
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
+from grisaille.bound_experiment.explicit_start import start_is_explicit
 from grisaille.structure.starts.initialization import Initializer
-from grisaille.trial import Movement, Trial
-from grisaille.trial.read_start import can_be_read
+from grisaille.structure.structure_cache import structure_of
 
 TIMES = np.linspace(0.0, 1.0, 3)
 
@@ -46,7 +46,7 @@ class Undeclared(gr.Model):
     ],
 )
 def test_read_off_equals_solved(model, moves, values, demands) -> None:
-    trial = Trial(model, TIMES, moves=Movement.named(moves), demands=demands)
+    trial = BoundExperiment(model, TIMES, moves=EstimatedQuantities.named(moves), demands=demands)
     point = trial.at(values)
     initializer = point.initializer
     assert trial.encoding.reader(point.initializer) is not None
@@ -65,8 +65,8 @@ class Rate(gr.Model):
 
 @pytest.mark.parametrize("model", [Pendulum(), Rate()])
 def test_other_starts_are_solved_for(model: gr.Model) -> None:
-    assert not can_be_read(Initializer(structure_of(model)), frozenset())
+    assert not start_is_explicit(Initializer(structure_of(model)), frozenset())
 
 
 def test_demands_beside_the_states_are_solved_for() -> None:
-    assert not can_be_read(Initializer(structure_of(Chain())), frozenset({"z"}))
+    assert not start_is_explicit(Initializer(structure_of(Chain())), frozenset({"z"}))

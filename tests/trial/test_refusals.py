@@ -9,9 +9,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
+from grisaille.bound_experiment.shared_refusals import refuse_infinite_variance
 from grisaille.errors import EstimationError
-from grisaille.trial import Movement, Trial
-from grisaille.trial.refusals import refuse_infinite_variance
 
 TIMES = np.linspace(0.0, 2.0, 9)
 METHODS = [
@@ -108,7 +108,7 @@ class Doubtful(gr.Model):
 @pytest.mark.parametrize(("c", "finite"), [(1.0, True), (0.5, False), (1.0 + 1e-6, False)])
 def test_values_of_the_point_decide(c: float, finite: bool) -> None:
     data = gr.Experiment(TIMES, outputs={"y": np.zeros(len(TIMES))}, name="run")
-    point = Trial.of(Doubtful(), data, Movement.named(["c"])).at([c])
+    point = BoundExperiment.of(Doubtful(), data, EstimatedQuantities.named(["c"])).at([c])
     if finite:
         refuse_infinite_variance(point)
     else:
@@ -122,7 +122,7 @@ def test_counting_is_enough_where_it_shows_finite_variance(monkeypatch: pytest.M
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("grisaille.trial.refusals.examine", never)
+    monkeypatch.setattr("grisaille.bound_experiment.shared_refusals.examine", never)
     for model in (TwoBodies(), Differentiated()):
         data = gr.Experiment(TIMES, outputs={"speed": np.zeros(len(TIMES))}, name="run")
-        refuse_infinite_variance(Trial.of(model, data).at())
+        refuse_infinite_variance(BoundExperiment.of(model, data).at())

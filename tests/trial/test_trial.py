@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.errors import DataError, GrisailleError, ModelError
-from grisaille.trial import Movement, Trial
 
 TIMES = np.linspace(0.0, 2.0, 5)
 
@@ -35,8 +35,8 @@ class Rod(gr.Model):
 
 
 def test_q_holds_parameters_then_scales_then_noises_with_exact_derivatives() -> None:
-    moves = Movement.named(["noise(y)", "k", "start(h)", "scale(w)"])
-    point = Trial(Tank(), TIMES, moves=moves, constants={"area": 4.0}).at([0.2, 0.8, 7.0, 0.6])
+    moves = EstimatedQuantities.named(["noise(y)", "k", "start(h)", "scale(w)"])
+    point = BoundExperiment(Tank(), TIMES, moves=moves, constants={"area": 4.0}).at([0.2, 0.8, 7.0, 0.6])
     np.testing.assert_allclose(point.q, [0.8, 4.0, 0.2, 0.6, 0.2])
     np.testing.assert_allclose(point.dq, [[0, 0, 0, 0, 1], [1, 0, 0.25, 0, 0], np.zeros(5), [0, 0, 0, 1, 0]])
     assert point.scales == {"w": 0.6} and point.demands == {"h": 7.0}
@@ -46,9 +46,9 @@ def test_q_holds_parameters_then_scales_then_noises_with_exact_derivatives() -> 
 
 @pytest.mark.parametrize("model", [Tank(), Rod()])
 def test_derivatives_of_the_start_agree_with_differences(model: gr.Model) -> None:
-    names = [n for n in Trial(model, TIMES).formulas.names if n != "rate"]
-    trial = Trial(model, TIMES, moves=Movement.named(names))
-    theta = np.array([Trial(model, TIMES).at().known[n] for n in names])
+    names = [n for n in BoundExperiment(model, TIMES).formulas.names if n != "rate"]
+    trial = BoundExperiment(model, TIMES, moves=EstimatedQuantities.named(names))
+    theta = np.array([BoundExperiment(model, TIMES).at().known[n] for n in names])
     point, step = trial.at(theta), 1e-6
     for k in range(len(names)):
         moved = step * np.eye(len(names))[k]
@@ -66,7 +66,7 @@ class Divided(gr.Model):
 
 
 def test_another_form_where_a_divisor_vanishes() -> None:
-    trial = Trial(Divided(), TIMES, moves=Movement.named(["b"]))
+    trial = BoundExperiment(Divided(), TIMES, moves=EstimatedQuantities.named(["b"]))
     for b in (0.5, 0.0, 0.25):
         observed = trial.at([b]).observed()
         i1 = (1 - 0.5 * b) / (1 - b**2)
@@ -83,19 +83,19 @@ class Ramp(gr.Model):
 
 
 def test_signals_are_made_again_only_where_instants_move() -> None:
-    still = Trial(Ramp(), TIMES, moves=Movement.named(["jumps"]))
+    still = BoundExperiment(Ramp(), TIMES, moves=EstimatedQuantities.named(["jumps"]))
     assert still.at([0.0]).signals is still.at([0.0]).signals
-    moving = Trial(Ramp(), TIMES, moves=Movement.named(["tau"]))
+    moving = BoundExperiment(Ramp(), TIMES, moves=EstimatedQuantities.named(["tau"]))
     first = moving.at([1.0]).signals
     assert moving.at([1.0]).signals is first
     assert 1.3 in moving.at([1.3]).table.breaks and 1.3 not in first.table.breaks
 
 
 def test_a_jump_that_moves_is_refused_by_name() -> None:
-    trial = Trial(Ramp(), TIMES, moves=Movement.named(["tau"]), constants={"jumps": 2.0})
+    trial = BoundExperiment(Ramp(), TIMES, moves=EstimatedQuantities.named(["tau"]), constants={"jumps": 2.0})
     with pytest.raises(ModelError, match=r"derivative by 'tau' would be wrong.*t = 1"):
         trial.at([1.0]).refuse_moving_jumps()
-    Trial(Ramp(), TIMES, moves=Movement.named(["tau"])).at([1.0]).refuse_moving_jumps()
+    BoundExperiment(Ramp(), TIMES, moves=EstimatedQuantities.named(["tau"])).at([1.0]).refuse_moving_jumps()
 
 
 class Impulse(gr.Model):
@@ -124,21 +124,21 @@ def test_a_jump_that_would_be_differentiated_is_refused_alike(method) -> None:
 
 
 def test_a_formula_without_a_value_is_named() -> None:
-    trial = Trial(Tank(), TIMES, moves=Movement.named(["area"]))
+    trial = BoundExperiment(Tank(), TIMES, moves=EstimatedQuantities.named(["area"]))
     with pytest.raises(GrisailleError, match="formula of parameter 'rate' gives"):
         trial.at([0.0])
 
 
 def test_points_without_derivatives_keep_what_was_solved() -> None:
-    point = Trial(Rod(), TIMES, moves=Movement.named(["L"])).at([1.2])
+    point = BoundExperiment(Rod(), TIMES, moves=EstimatedQuantities.named(["L"])).at([1.2])
     start = point.start
-    still = point.still()
+    still = point.without_derivatives()
     assert still.start is start and still.names == () and still.dp.shape[0] == 0 and point.dstart.sx.shape[0] == 1
 
 
 def test_a_prepared_form_is_kept_or_refused() -> None:
     """What a filter was made for is not replaced by other equations on the way."""
-    trial = Trial(Divided(), TIMES, moves=Movement.named(["b"]))
+    trial = BoundExperiment(Divided(), TIMES, moves=EstimatedQuantities.named(["b"]))
     dividing = next(f for f in (trial.at([b]).form for b in (0.5, 0.0)) if f.structure.system.pivot_texts)
     assert trial.at([0.25], dividing).form is dividing
     with pytest.raises(ModelError, match="Divided is solved by dividing by something that vanishes"):

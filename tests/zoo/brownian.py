@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grisaille.compilation.step import StepFormula
-from grisaille.disturbance.assembly import build_symbolic_process, correlation_matrix, group_correlated
-from grisaille.disturbance.normal import Stream
+from grisaille.disturbance.process_assembly import build_symbolic_process, correlation_matrix, group_correlated
+from grisaille.disturbance.standard_normals import Stream
 from grisaille.errors import DataError
 from grisaille.model.flat import FlatModel
 from grisaille.numerics.philox import Purpose

@@ -24,15 +24,15 @@ import numpy as np
 
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.joint_innovations import joint_correlations
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.fitted import Fitted
 
-LAGS = 2
+MAX_LAGS = 2
 """Most samples by which one output may lead another."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class CorrelatedPair:
     """Two outputs of one experiment, where they are most alike."""
 
     first: str
@@ -51,21 +51,21 @@ class Pair:
 
 
 @dataclass(frozen=True, eq=False)
-class Between:
+class OutputCorrelations:
     """The pairs of one experiment."""
 
-    case: Case
-    pairs: tuple[Pair, ...]
+    case: ExperimentTerm
+    pairs: tuple[CorrelatedPair, ...]
     p: float
     """Of all pairs and lags together."""
 
     @property
-    def worst(self) -> Pair:
+    def worst(self) -> CorrelatedPair:
         """The pair that says most."""
         return min(self.pairs, key=lambda pair: pair.p)
 
 
-def between_outputs(fit: Fitted, taken: np.ndarray) -> Iterator[Between]:
+def between_outputs(fit: Fitted, taken: np.ndarray) -> Iterator[OutputCorrelations]:
     """Compare the outputs of every experiment that has several.
 
     taken : (samples, …) what the unknowns took from the residuals, Q
@@ -74,21 +74,23 @@ def between_outputs(fit: Fitted, taken: np.ndarray) -> Iterator[Between]:
     for case in fit.estimate.cases:
         part = slice(at, at + case.count)
         at = part.stop
-        outputs = [s.output for s in case.samples if len(s.values) >= tests.FEWEST]
-        if len(outputs) < 2 or not any(_common(case, a, b) >= tests.FEWEST for a, b in combinations(outputs, 2)):
+        outputs = [s.output for s in case.samples if len(s.values) >= tests.MIN_SAMPLES]
+        if len(outputs) < 2 or not any(_common(case, a, b) >= tests.MIN_SAMPLES for a, b in combinations(outputs, 2)):
             continue
         found = _compared(fit, case, outputs, residuals[part], taken[part])
         if found is not None:
             yield found
 
 
-def _common(case: Case, first: str, second: str) -> int:
+def _common(case: ExperimentTerm, first: str, second: str) -> int:
     """Instants where both were measured."""
     rows = {s.output: s.rows for s in case.samples}
     return len(np.intersect1d(rows[first], rows[second], assume_unique=True))
 
 
-def _compared(fit: Fitted, case: Case, outputs: list[str], r: np.ndarray, q: np.ndarray) -> Between | None:
+def _compared(
+    fit: Fitted, case: ExperimentTerm, outputs: list[str], r: np.ndarray, q: np.ndarray
+) -> OutputCorrelations | None:
     names, count = list(case.trial.data.outputs), len(case.grid)
     values, basis = np.full((count, len(names)), np.nan), np.zeros((count, len(names), q.shape[1]))
     at = 0
@@ -109,7 +111,7 @@ def _compared(fit: Fitted, case: Case, outputs: list[str], r: np.ndarray, q: np.
         return None
     p = min(min(pair.p for pair in pairs) * len(pairs), 1.0)
     strongest = {(pair.first, pair.second): pair for pair in sorted(pairs, key=lambda pair: -pair.p)}
-    return Between(case, tuple(strongest.values()), p)
+    return OutputCorrelations(case, tuple(strongest.values()), p)
 
 
 def _freed(values: np.ndarray, basis: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -128,19 +130,19 @@ def _freed(values: np.ndarray, basis: np.ndarray, C: np.ndarray) -> tuple[np.nda
     return values, basis
 
 
-def _pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> Iterator[Pair]:
+def _pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> Iterator[CorrelatedPair]:
     """One for each lag."""
     both = np.isfinite(values).all(axis=1)
     (a, b), (qa, qb) = values[both].T, basis[both].transpose(1, 0, 2)
     n = len(a)
     left = np.array([n - float(np.sum(q**2)) for q in (qa, qb)])
-    if n < tests.FEWEST or left.min() <= 3 or not (np.ptp(a) > 0 and np.ptp(b) > 0):
+    if n < tests.MIN_SAMPLES or left.min() <= 3 or not (np.ptp(a) > 0 and np.ptp(b) > 0):
         return
     a, b = (x * np.sqrt(v / float(x @ x)) for x, v in zip((a, b), left, strict=True))
     lags = tests.lag_count(n)
     alike = 1 + 2 * float(tests.autocorrelation(a, lags) @ tests.autocorrelation(b, lags))
-    for lag in range(-LAGS, LAGS + 1):
-        if n - abs(lag) < tests.FEWEST:
+    for lag in range(-MAX_LAGS, MAX_LAGS + 1):
+        if n - abs(lag) < tests.MIN_SAMPLES:
             continue
         later, earlier = slice(max(lag, 0), n + min(lag, 0)), slice(max(-lag, 0), n - max(lag, 0))
         mean, variance = _moments(qa[later], qb[earlier])
@@ -148,7 +150,7 @@ def _pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> It
             continue
         z = (float(a[later] @ b[earlier]) - mean) / np.sqrt(variance * max(alike, 1.0))
         found = float(a[later] @ b[earlier]) / np.sqrt(left.prod())
-        yield Pair(first, second, lag, float(np.clip(found, -1, 1)), _p(z, float(left.min())))
+        yield CorrelatedPair(first, second, lag, float(np.clip(found, -1, 1)), _p(z, float(left.min())))
 
 
 def _moments(qa: np.ndarray, qb: np.ndarray) -> tuple[float, float]:

@@ -17,15 +17,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.assessment.law import Law
-from grisaille.estimation.density.criterion import Criterion
+from grisaille.assessment.deviance_law import DevianceLaw
+from grisaille.estimation.density.profile_criterion import ProfileCriterion
 
-DRAWS = 20_000
-SMALL = 1e-3
+MONTE_CARLO_DRAWS = 20_000
+SMALL_LEVEL = 1e-3
 """Of a level's size: where the information about σ² near zero is taken."""
 
 
-def mixture_p(ratio: float, ordinary: int, weights: Sequence[float] | np.ndarray, law: Law) -> float:
+def mixture_p(ratio: float, ordinary: int, weights: Sequence[float] | np.ndarray, law: DevianceLaw) -> float:
     """The probability of a larger ratio; ``law``: of ratios away from the boundary."""
     return float(np.dot(weights, [law.p(ratio, ordinary + j) for j in range(len(weights))]))
 
@@ -51,16 +51,16 @@ def _drawn(rho: np.ndarray) -> np.ndarray:
 
     root = np.linalg.cholesky(np.linalg.inv(rho + 1e-12 * np.eye(len(rho)))).T
     random = np.random.default_rng(0)
-    Z = random.multivariate_normal(np.zeros(len(rho)), rho, DRAWS)
+    Z = random.multivariate_normal(np.zeros(len(rho)), rho, MONTE_CARLO_DRAWS)
     counts = [int(np.sum(nnls(root, root @ z)[0] > 0)) for z in Z]
-    return np.bincount(counts, minlength=len(rho) + 1) / DRAWS
+    return np.bincount(counts, minlength=len(rho) + 1) / MONTE_CARLO_DRAWS
 
 
-def variance_covariance(criterion: Criterion, theta: np.ndarray, levels: Sequence[int]) -> np.ndarray:
+def variance_covariance(criterion: ProfileCriterion, theta: np.ndarray, levels: Sequence[int]) -> np.ndarray:
     """V of the variances σ² of some levels at θ, where they are zero; other unknowns follow."""
     near = theta.copy()
     sizes = np.array([criterion.unknowns[k].size for k in levels])
-    near[list(levels)] = np.maximum(SMALL * sizes, near[list(levels)])
+    near[list(levels)] = np.maximum(SMALL_LEVEL * sizes, near[list(levels)])
     information = criterion.evaluate(near).information
     n = len(levels)
     if information is None:

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
-from grisaille.assessment.law import law_of
-from grisaille.assessment.ratio_test import ROUNDING
+from grisaille.assessment.deviance_law import law_of
+from grisaille.assessment.ratio_test import ROUNDING_OF_LOG_LIKELIHOOD
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.density.kinds import criterion_around
+from grisaille.estimation.density.criterion_kinds import criterion_around
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.declared import laws_of
+from grisaille.estimation.measurements.law_properties import laws_of
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
-from grisaille.trial.unknown import Unknown
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,8 @@ def _ratio(fits: Mapping[str, Fitted], small: str, large: str) -> tuple[float, i
         if not fits[label].estimate.is_likelihood:
             raise EstimationError(
                 f"'{label}' minimises a criterion that is not a likelihood ({type(fits[label].method).__name__} with "
-                f"{_said(fits[label].method)}): a likelihood-ratio test with it means nothing. Compare rms on other "
+                f"{_criterion_remark(fits[label].method)}): a likelihood-ratio test with it means nothing. Compare "
+                "rms on other "
                 f"data instead."
             )
         if _has_priors(fits[label]):
@@ -139,7 +140,7 @@ def _ratio(fits: Mapping[str, Fitted], small: str, large: str) -> tuple[float, i
             f"'{large}' fits worse than '{small}' ({ratio / 2:.4g} in log-likelihood): they are not nested, or the "
             f"larger is not at its best minimum; fit it again with guess= from the smaller."
         )
-    if ratio < ROUNDING * (1 + abs(fits[small].log_likelihood)):
+    if ratio < ROUNDING_OF_LOG_LIKELIHOOD * (1 + abs(fits[small].log_likelihood)):
         ratio = 0.0
     weights = mixture_weights(_variances(fits[small], fits[large], levels))
     law = law_of(fits[large], _added(fits[small], fits[large], more))
@@ -153,7 +154,7 @@ def _added(small: Fitted, large: Fitted, more: int) -> list[int] | None:
     return found if len(found) == more else None
 
 
-def _said(method: Estimator) -> str:
+def _criterion_remark(method: Estimator) -> str:
     """The option because of which a criterion is not a likelihood."""
     return method.density.because
 

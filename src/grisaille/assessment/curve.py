@@ -18,17 +18,17 @@ import numpy as np
 
 from grisaille.assessment.deviances import check_level
 from grisaille.errors import EstimationError
-from grisaille.estimation.curves.values import curve_values, unknowns_in
-from grisaille.estimation.determination.beliefs import data_information
+from grisaille.estimation.curves.curve_values import curve_values, unknowns_in
+from grisaille.estimation.determination.prior_information import data_information
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.uncertainty import half_width
-from grisaille.model.curves import CurveTable, find_curves
+from grisaille.model.curve_tables import CurveTable, find_curves
 from grisaille.model.expression import Expression
-from grisaille.model.lowering.interpolation import lower_table, lower_table2
+from grisaille.model.lowering.table_lowering import lower_table, lower_table2
 from grisaille.model.names import suggestion
 from grisaille.model.notation.text import render
-from grisaille.model.tables import table_arguments
-from grisaille.structure.prepared import structure_of
+from grisaille.model.table_functions import table_arguments
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-UNREACHED = 1e-8
+MIN_DATA_INFORMATION = 1e-8
 """Information of the data on a value, beside that of the prior, which is rounding."""
-POINTS = 200
+DRAWN_POINTS = 200
 """Of a curve that is drawn."""
 
 
@@ -146,7 +146,7 @@ class Curve:
     def drawn(self) -> pd.DataFrame:
         """Points close enough to be drawn as a line, knots among them."""
         knots = np.array(self.source.knots[0])
-        return self.at(np.union1d(knots, np.linspace(knots[0], knots[-1], POINTS)))
+        return self.at(np.union1d(knots, np.linspace(knots[0], knots[-1], DRAWN_POINTS)))
 
     def __str__(self) -> str:
         manner = f"{self.source.kind}, {' and '.join(self.source.outside)} outside"
@@ -190,7 +190,7 @@ def curve(fit: Fitted, name: str | Expression, level: float, experiment: str | N
         name=source.vector or wanted, unit=own[0].unit, arguments=arguments,
         units=tuple(known.get(a, "") for a in arguments), source=source, level=level,
         theta=fit.estimate.theta, covariance=fit.estimate.covariance, student=float(np.min(fit.student)),
-        **_told(fit, rows), formula=ca.Function("curve", [x, theta], [y, slopes]),
+        **_data_shares(fit, rows), formula=ca.Function("curve", [x, theta], [y, slopes]),
     )  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def _found(curves: list[CurveTable], wanted: str) -> CurveTable:
     raise EstimationError(f"No table has values called '{wanted}'. {suggestion(wanted, known)}")
 
 
-def _told(fit: Fitted, rows: np.ndarray) -> dict[str, np.ndarray]:
+def _data_shares(fit: Fitted, rows: np.ndarray) -> dict[str, np.ndarray]:
     """Of each value, the share of the data in what is known of it, and whether any data depend on it."""
     e = fit.estimate
     is_open = np.isinf(np.diag(e.covariance))
@@ -238,7 +238,7 @@ def _told(fit: Fitted, rows: np.ndarray) -> dict[str, np.ndarray]:
     found = data_information(e.unknowns, e.theta, e.evaluation.information, e.free)
     if found is None:
         return {"shares": np.where(lost, 0.0, 1.0), "reached": ~lost}
-    blind = np.diag(found.data) <= UNREACHED * np.diag(found.believed)
+    blind = np.diag(found.data) <= MIN_DATA_INFORMATION * np.diag(found.believed)
     moved = np.abs(rows) > 0
     unreached = moved.any(axis=1) & ~(moved & ~blind).any(axis=1)
     return {"shares": np.where(lost, 0.0, found.shares(rows)), "reached": ~(lost | unreached)}

@@ -14,14 +14,14 @@ import numpy as np
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
-TOUCHING = 1e-6
+BOUND_TOLERANCE = 1e-6
 """Of the size of a variable or its bound: nearer is at the bound, further out is beyond it."""
-MOST_VARIABLES = 4
+MAX_VARIABLES = 4
 
 
 def range_notes(fit: Fitted) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def range_notes(fit: Fitted) -> tuple[str, ...]:
         return ()
     courses = [(e.name or "", found) for e in fit.experiments if (found := _course(fit, e.name or "")) is not None]
     notes = [note for name, (low, high) in ranges.items() for note in _about(fit, name, low, high, courses)]
-    return tuple(notes[:MOST_VARIABLES])
+    return tuple(notes[:MAX_VARIABLES])
 
 
 def _course(fit: Fitted, experiment: str) -> xr.Dataset | None:
@@ -58,7 +58,7 @@ def _about(fit: Fitted, name: str, low: float, high: float, courses: list[tuple[
         return
     size = max(float(np.nanmax(np.abs(x), initial=0.0)) for _, _, x in parts)
     ends = [abs(b) for b in (low, high) if np.isfinite(b)]
-    tolerance = TOUCHING * max(size, *ends, 1e-300)
+    tolerance = BOUND_TOLERANCE * max(size, *ends, 1e-300)
     total = sum(len(x) for _, _, x in parts)
     beyond = sum(int(np.sum((x < low - tolerance) | (x > high + tolerance))) for _, _, x in parts)
     near = sum(int(np.sum((x <= low + tolerance) | (x >= high - tolerance))) for _, _, x in parts)

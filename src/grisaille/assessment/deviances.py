@@ -15,16 +15,16 @@ from typing import Literal
 
 import numpy as np
 
-from grisaille.assessment.law import Law, law_of
-from grisaille.assessment.points import Local, Point
+from grisaille.assessment.deviance_law import DevianceLaw, law_of
+from grisaille.assessment.profile_points import LocalQuadratic, ProfilePoint
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.density.criterion import Criterion
-from grisaille.estimation.density.kinds import criterion_around
-from grisaille.estimation.density.value import DensityValue
+from grisaille.estimation.density.criterion_kinds import criterion_around
+from grisaille.estimation.density.density_value import DensityValue
+from grisaille.estimation.density.profile_criterion import ProfileCriterion
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.uncertainty import inverse_information
 from grisaille.experiment.experiment import Experiment
-from grisaille.trial.unknown import Unknown
 
 Threshold = Literal["t", "chi2"]
 
@@ -37,7 +37,7 @@ def deviances_of(fit: Fitted, *held: str) -> Deviances:
 class Deviances:
     """Deviances of a criterion around the estimates of a fit."""
 
-    def __init__(self, fit: Fitted, criterion: Criterion) -> None:
+    def __init__(self, fit: Fitted, criterion: ProfileCriterion) -> None:
         self.theta, self.criterion = fit.estimate.theta, criterion
         self._law_of, self._law = partial(law_of, fit), law_of(fit)
         best = criterion.evaluate(self.theta, False)
@@ -65,24 +65,24 @@ class Deviances:
         found = self.criterion.evaluate(theta, False)
         return found, self.deviance(found.log_density)
 
-    def local(self, theta: np.ndarray) -> Local:
+    def local(self, theta: np.ndarray) -> LocalQuadratic:
         """Return half the statistic of the law around a point: for one output ½ (RSS − RSS at θ̂)/s².
 
         ½ D itself where all noise is known, and where levels are among the unknowns.
         """
         found = self.criterion.evaluate(theta)
         if found.failure:
-            return Local(np.inf, np.zeros(0), np.zeros((0, 0)), found.failure)
+            return LocalQuadratic(np.inf, np.zeros(0), np.zeros((0, 0)), found.failure)
         if found.gradient is None or found.information is None:
-            return Local(np.inf, np.zeros(0), np.zeros((0, 0)), "the criterion has no derivatives")
+            return LocalQuadratic(np.inf, np.zeros(0), np.zeros((0, 0)), "the criterion has no derivatives")
         deviance, law = self.deviance(found.log_density), self._law
         slope, curvature = -found.gradient, found.information
         if not law.bends:
-            return Local(0.5 * deviance, slope, curvature)
+            return LocalQuadratic(0.5 * deviance, slope, curvature)
         statistic, each = law.statistic(deviance), law.factor / law.freedom
         factor = law.factor * (1 + statistic / law.freedom)
         bent = factor * (curvature + 2 * each * np.outer(slope, slope))
-        return Local(0.5 * statistic, factor * slope, bent)
+        return LocalQuadratic(0.5 * statistic, factor * slope, bent)
 
     def scaled(self, deviance: float) -> float:
         """Return what of a deviance is compared with ``reached``."""
@@ -98,7 +98,7 @@ class Deviances:
         ``"t"``: by the law of the fit (``law``), which makes regions of linear models exact; ``"chi2"``: its limit for
         many data.
         """
-        law, dimension = Law() if kind == "chi2" else self._law_of(among), 1 if among is None else len(among)
+        law, dimension = DevianceLaw() if kind == "chi2" else self._law_of(among), 1 if among is None else len(among)
         return law.threshold(level, dimension)
 
     def radius(self, level: float, among: Sequence[int]) -> float:
@@ -111,17 +111,17 @@ class Deviances:
         The fit's covariance, unless levels of several outputs, or priors, have their own share in the law of each
         unknown.
         """
-        if not self.criterion.mixes:
+        if not self.criterion.couples_levels:
             return covariance
         told = np.isfinite(np.diag(covariance)) & (np.diag(covariance) > 0)
         return np.where(
             np.isfinite(covariance), inverse_information(self.local(self.theta).curvature, told)[0], covariance
         )
 
-    def minimize(self, held: Mapping[int, float], start: np.ndarray) -> Point:
+    def minimize(self, held: Mapping[int, float], start: np.ndarray) -> ProfilePoint:
         """Return the least deviance with the unknowns of some indices held at values, sought from ``start``."""
         found = self.criterion.maximize(held, start)
-        return Point(found.theta, self.deviance(found.log_density), found.failure)
+        return ProfilePoint(found.theta, self.deviance(found.log_density), found.failure)
 
 
 def index_of(fit: Fitted, name: str) -> int:

@@ -15,22 +15,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.assessment import residual_tests as tests
-from grisaille.assessment.between_outputs import LAGS, Between, between_outputs
+from grisaille.assessment.between_outputs import MAX_LAGS, OutputCorrelations, between_outputs
 from grisaille.assessment.deviances import check_level
+from grisaille.bound_experiment.data_matrix import OutputSamples
 from grisaille.calling import checked_methods
-from grisaille.estimation.cases import Case
 from grisaille.estimation.estimator import SIMULATION
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.declared import has_declared_size, heavier, laws_of, name_of, scatter_beside
-from grisaille.estimation.measurements.reseeding import reseeded
-from grisaille.estimation.predictions.horizons import told
-from grisaille.estimation.residuals.counted import counted
-from grisaille.experiment.signals import evaluate
-from grisaille.experiment.summary import unrecorded
+from grisaille.estimation.measurements.law_properties import (
+    has_declared_size,
+    heavier,
+    laws_of,
+    name_of,
+    scatter_beside,
+)
+from grisaille.estimation.measurements.reseeding import with_new_seed
+from grisaille.estimation.predictions.horizons import horizon_text
+from grisaille.estimation.residuals.robust_weights import weigh_robustly
+from grisaille.experiment.experiment_summary import unrecorded_inputs
+from grisaille.experiment.sampled_signals import evaluate
 from grisaille.experiment.times.clock import Clock
 from grisaille.experiment.times.dating import clock_of
 from grisaille.laws import Law
-from grisaille.trial.data_matrix import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,29 +44,30 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-MOST_NAMED = 5
-BETWEEN = "between outputs"
-LAGGED = 2 * LAGS + 1
+MAX_NAMED = 5
+BETWEEN_OUTPUTS = "between outputs"
+TESTS_PER_PAIR = 2 * MAX_LAGS + 1
 """Tests of one pair of outputs."""
-SUSPICIOUS = 10
+SCREENING_FACTOR = 10
 """Times the level: p values of a cheap test below which the right one is made."""
-FOLLOWING = (
+TRAJECTORIES_FOLLOW_DATA = (
     "not tested: trajectories that follow the data leave residuals that are correlated and smaller than the noise, "
     "even of a right model"
 )
-SMOOTHED = f"{FOLLOWING}; gr.KalmanML leaves innovations, which can be tested."
+SMOOTHED_TRAJECTORIES = f"{TRAJECTORIES_FOLLOW_DATA}; gr.KalmanML leaves innovations, which can be tested."
 SMOOTHED_BY_LAW = (
-    f"{FOLLOWING}; gr.monte_carlo(fit.model, fit.experiments, …) shows what such records look like if the model holds."
+    f"{TRAJECTORIES_FOLLOW_DATA}; gr.monte_carlo(fit.model, fit.experiments, …) shows what such "
+    "records look like if the model holds."
 )
 
 
-OUTLYING = 0.01
+OUTLIER_PROBABILITY = 0.01
 """Probability at which some of normal residuals stick out of the middle of them."""
 NOT_NORMAL = "not tested: a robust loss does not take residuals to be normal."
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ResidualVerdict:
     """One test of one series of residuals."""
 
     experiment: str
@@ -75,7 +82,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Series:
+class ResidualSeries:
     """The residuals of one output in one experiment, and what is drawn of them."""
 
     experiment: str
@@ -100,8 +107,8 @@ class Series:
 class Diagnosis:
     """The verdicts of all residual tests; true when every one is healthy."""
 
-    verdicts: tuple[Verdict, ...]
-    series: tuple[Series, ...]
+    verdicts: tuple[ResidualVerdict, ...]
+    series: tuple[ResidualSeries, ...]
     level: float
 
     def __bool__(self) -> bool:
@@ -132,7 +139,7 @@ class Diagnosis:
             )
             lines += [_line(v) for v in mine]
         for v in self.verdicts:
-            if v.test == BETWEEN:
+            if v.test == BETWEEN_OUTPUTS:
                 lines += [f"residuals of {v.output} in {v.experiment}, compared with each other", _line(v)]
         bad = sum(not v.healthy for v in self.verdicts)
         if all(np.isnan(v.p) for v in self.verdicts):
@@ -154,24 +161,24 @@ def diagnose(fit: Fitted, level: float = 0.01, seed: int = 0) -> Diagnosis:
     seed : of what is random in the residuals of counts and of values at limits
     """
     check_level(level)
-    estimate = reseeded(fit.estimate, seed)
+    estimate = with_new_seed(fit.estimate, seed)
     fit = fit if estimate is fit.estimate else Fitted(fit.initial_model, fit.experiments, fit.method, estimate, fit.why)
     parts = list(_parts(fit, level))
     verdicts = [v for part in parts for v in part.verdicts()]
     return Diagnosis((*verdicts, *_between(fit, level)), tuple(part.series() for part in parts), level)
 
 
-def screened_verdicts(fit: Fitted, level: float) -> tuple[Verdict, ...]:
+def screened_verdicts(fit: Fitted, level: float) -> tuple[ResidualVerdict, ...]:
     """The same verdicts at one level for all tests together (Bonferroni).
 
     What takes long, laws of short records by drawing, is computed for suspicious series only.
     """
-    found = [v for part in _parts(fit, level) for v in part.verdicts(screened=SUSPICIOUS * level)]
+    found = [v for part in _parts(fit, level) for v in part.verdicts(screened=SCREENING_FACTOR * level)]
     found = [v for v in (*found, *_between(fit, level)) if np.isfinite(v.p)]
     return tuple(replace(v, healthy=not v.p * len(found) < level) for v in found)
 
 
-def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
+def _parts(fit: Fitted, level: float) -> Iterator[_TestedSeries]:
     estimate, at = fit.estimate, 0
     q, laws = taken_by(estimate), laws_of(estimate)
     for case in estimate.cases:
@@ -181,8 +188,8 @@ def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
             known = has_declared_size(estimate, case, samples.output)
             r = estimate.evaluation.residuals[part]
             score = fit.method.score
-            shown = r if score is None else counted(r, score)
-            made = _Part(case, samples, shown, q[part], known and score is None, estimate, level)
+            shown = r if score is None else weigh_robustly(r, score)
+            made = _TestedSeries(case, samples, shown, q[part], known and score is None, estimate, level)
             made.smoothed = fit.method.states is not None and fit.method.states.follow_data
             made.robust = None if score is None else r
             made.is_declared = known
@@ -190,36 +197,36 @@ def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
             yield made
 
 
-def _between(fit: Fitted, level: float) -> Iterator[Verdict]:
+def _between(fit: Fitted, level: float) -> Iterator[ResidualVerdict]:
     """One for each experiment with several outputs that were measured at the same instants."""
     for found in compared_outputs(fit):
         healthy, worst = not found.p < level, found.worst
         paired = {name for pair in found.pairs for name in (pair.first, pair.second)}
         names = [s.output for s in found.case.samples if s.output in paired]
         listed = " and ".join(names) if len(names) == 2 else f"{', '.join(names[:-1])} and {names[-1]}"
-        alike = sum(pair.p * LAGGED * len(found.pairs) < level for pair in found.pairs)
+        alike = sum(pair.p * TESTS_PER_PAIR * len(found.pairs) < level for pair in found.pairs)
         others = f" (and {alike - 1} of {len(found.pairs) - 1} other pairs)" if alike > 1 else ""
-        yield Verdict(
-            found.case.name, listed, BETWEEN, abs(worst.correlation), np.nan, found.p, healthy,
+        yield ResidualVerdict(
+            found.case.name, listed, BETWEEN_OUTPUTS, abs(worst.correlation), np.nan, found.p, healthy,
             "no output knows of another." if healthy else f"{worst.words}{others}: noise that sensors share, or a "
             f"disturbance that is missing; standard errors are too small.",
         )  # fmt: skip
 
 
-def compared_outputs(fit: Fitted) -> list[Between]:
+def compared_outputs(fit: Fitted) -> list[OutputCorrelations]:
     """The outputs of each experiment against each other, compared once; none where residuals need not be white."""
-    known: list[Between] | None = vars(fit).get("_compared_outputs")
+    known: list[OutputCorrelations] | None = vars(fit).get("_compared_outputs")
     if known is None:
         known = vars(fit)["_compared_outputs"] = _compared_outputs(fit)
     return known
 
 
-def _compared_outputs(fit: Fitted) -> list[Between]:
+def _compared_outputs(fit: Fitted) -> list[OutputCorrelations]:
     estimate = fit.estimate
     if (
         fit.method.residual_tests != "all"
         or estimate.ensemble is not None
-        or fit.method.predictions_are not in (SIMULATION, told(1))
+        or fit.method.predictions_are not in (SIMULATION, horizon_text(1))
         or len(estimate.evaluation.residuals) < estimate.count
         or not any(len(case.samples) > 1 for case in estimate.cases)
     ):
@@ -237,7 +244,7 @@ def taken_by(estimate: Any) -> np.ndarray:
     return tests.taken_directions(J[:, estimate.free], information[np.ix_(estimate.free, estimate.free)])
 
 
-class _Part:
+class _TestedSeries:
     """One series under test."""
 
     screened = 1.0
@@ -251,33 +258,42 @@ class _Part:
     """Of which they are quantile residuals; None where they are errors over noise."""
 
     def __init__(
-        self, case: Case, samples: Samples, r: np.ndarray, q: np.ndarray, known: bool, estimate: Any, level: float
+        self,
+        case: ExperimentTerm,
+        samples: OutputSamples,
+        r: np.ndarray,
+        q: np.ndarray,
+        known: bool,
+        estimate: Any,
+        level: float,
     ) -> None:
         self.case, self.output, self.r, self.q, self.known, self.level = case, samples.output, r, q, known, level
         self.times = case.grid[samples.rows]
         self.is_static = bool(case.experiment.is_static)
-        self.disturbed: tests.Test | None = None
+        self.disturbed: tests.ResidualTest | None = None
         if estimate.ensemble is not None:
             size = estimate.ensemble.size_of(samples.output, case.name)
-            self.disturbed = tests.Test(size.ratio, size.p)
-        self.enough = len(r) >= tests.FEWEST and float(np.sum(q**2)) < len(r) - 3 and bool(np.ptp(r) > 0)
+            self.disturbed = tests.ResidualTest(size.ratio, size.p)
+        self.enough = len(r) >= tests.MIN_SAMPLES and float(np.sum(q**2)) < len(r) - 3 and bool(np.ptp(r) > 0)
         self.degrees_of_freedom = max(len(r) - round(float(np.sum(q**2))), 2)
         # the scale of an unknown level comes from all residuals of the output; here each series answers for itself
         self.own = r * np.sqrt(max(len(r) - float(np.sum(q**2)), 0.0) / max(float(r @ r), 1e-300))
         self.scaled = r if known else self.own
 
-    def verdicts(self, screened: float = 1.0) -> Iterator[Verdict]:
+    def verdicts(self, screened: float = 1.0) -> Iterator[ResidualVerdict]:
         """One for each test; p values above ``screened`` need not be those of short records."""
         self.screened = screened
         if self.disturbed is not None:
             yield self._spread(self.disturbed)
             return
         if self.smoothed:
-            why = SMOOTHED if self.law is None else SMOOTHED_BY_LAW
-            yield self._verdict("smoothed", tests.Test(len(self.r), np.nan), why, "")
+            why = SMOOTHED_TRAJECTORIES if self.law is None else SMOOTHED_BY_LAW
+            yield self._verdict("smoothed", tests.ResidualTest(len(self.r), np.nan), why, "")
             return
         if not self.enough:
-            yield self._verdict("too short", tests.Test(len(self.r), np.nan), "too few samples left to test.", "")
+            yield self._verdict(
+                "too short", tests.ResidualTest(len(self.r), np.nan), "too few samples left to test.", ""
+            )
             return
         yield self._whiteness()
         yield self._spectrum()
@@ -287,11 +303,11 @@ class _Part:
         if self.is_declared:
             yield self._size()
 
-    def series(self) -> Series:
+    def series(self) -> ResidualSeries:
         lags = tests.lag_count(len(self.r))
         found = self._sticking_out()[1] if self.enough else np.zeros(0)
         empty = tests.Periodogram(np.zeros(0), np.zeros(0), 0.0, np.nan)
-        return Series(
+        return ResidualSeries(
             self.case.name, self.output, self.times, self.r if self.robust is None else self.robust, self.is_static,
             tests.autocorrelation(self.r, lags) if self.enough else np.zeros(0),
             tests.cumulated_periodogram(self.r, self.q) if self.enough else empty,
@@ -299,14 +315,14 @@ class _Part:
             np.asarray(found, dtype=int), clock_of(self.case.experiment), self.law is not None,
         )  # fmt: skip
 
-    def _verdict(self, test: str, found: tests.Test, good: str, bad: str) -> Verdict:
+    def _verdict(self, test: str, found: tests.ResidualTest, good: str, bad: str) -> ResidualVerdict:
         healthy = not found.p < self.level
-        return Verdict(
+        return ResidualVerdict(
             self.case.name, self.output, test, found.statistic, found.degrees_of_freedom, found.p, healthy,
             good if healthy else bad,
         )  # fmt: skip
 
-    def _whiteness(self) -> Verdict:
+    def _whiteness(self) -> ResidualVerdict:
         found = tests.quick_ljung_box(self.r, self.q) if self.screened < 1 else None
         if found is None or not found.p > self.screened:
             found = tests.ljung_box(self.r, self.q)
@@ -319,7 +335,7 @@ class _Part:
             f"errors are too small.",
         )  # fmt: skip
 
-    def _spectrum(self) -> Verdict:
+    def _spectrum(self) -> ResidualVerdict:
         found = tests.cumulated_periodogram(self.r, self.q, quick=self.screened < 1)
         if self.screened < 1 and not found.p > self.screened:
             found = tests.cumulated_periodogram(self.r, self.q)
@@ -330,9 +346,9 @@ class _Part:
             if sign > 0
             else f"too much power faster than one period {where}: a fast oscillation is missing, or signs alternate."
         )
-        return self._verdict("periodogram", tests.Test(found.distance, found.p), "the spectrum is flat.", bad)
+        return self._verdict("periodogram", tests.ResidualTest(found.distance, found.p), "the spectrum is flat.", bad)
 
-    def _inputs(self) -> Iterator[Verdict]:
+    def _inputs(self) -> Iterator[ResidualVerdict]:
         for name, u in self._regressors():
             found = tests.input_dependence(self.scaled, self.q, u, known=self.known)
             if not found.degrees_of_freedom > 0:
@@ -347,9 +363,9 @@ class _Part:
             )
             yield self._verdict(f"input {name}", found, f"nothing of {name} is left in them.", bad)
 
-    def _normality(self) -> Verdict:
+    def _normality(self) -> ResidualVerdict:
         if self.robust is not None:
-            return self._verdict("normality", tests.Test(np.nan, np.nan), NOT_NORMAL, "")
+            return self._verdict("normality", tests.ResidualTest(np.nan, np.nan), NOT_NORMAL, "")
         if self.law is not None:
             return self._law_itself(self.law)
         tails = float(np.mean(((self.r - self.r.mean()) / self.r.std()) ** 4))
@@ -360,7 +376,7 @@ class _Part:
         )
         return self._verdict("normality", tests.normality(self.r), "they scatter like a normal distribution.", bad)
 
-    def _law_itself(self, law: Law) -> Verdict:
+    def _law_itself(self, law: Law) -> ResidualVerdict:
         """Of quantile residuals, which are normal if the law holds."""
         name, spread = name_of(law), (self.r - self.r.mean()) / self.r.std()
         bad = (
@@ -371,10 +387,10 @@ class _Part:
         )
         return self._verdict("normality", tests.normality(self.r), f"they scatter as the law {name} says.", bad)
 
-    def _outliers(self) -> Verdict:
+    def _outliers(self) -> ResidualVerdict:
         found, where = self._sticking_out()
         what = "row" if self.is_static else "t ="
-        named = ", ".join(f"{self.times[k]:g}" for k in where[:MOST_NAMED]) + (", …" if len(where) > MOST_NAMED else "")
+        named = ", ".join(f"{self.times[k]:g}" for k in where[:MAX_NAMED]) + (", …" if len(where) > MAX_NAMED else "")
         verb = "sticks" if len(where) == 1 else "stick"
         if self.robust is not None and len(where):
             less = "it" if len(where) == 1 else "them"
@@ -394,19 +410,19 @@ class _Part:
         bad = f"{len(where)} {verb} out, at {what} {named}: {look}"
         return self._verdict("outliers", found, "none sticks out.", bad)
 
-    def _sticking_out(self) -> tuple[tests.Test, np.ndarray]:
+    def _sticking_out(self) -> tuple[tests.ResidualTest, np.ndarray]:
         if self.robust is None:
             return tests.outliers(self.own, self.q, self.degrees_of_freedom, self.level)
         largest, where = tests.sticking_out(self.robust, self.level)
-        return tests.Test(largest, np.nan), where
+        return tests.ResidualTest(largest, np.nan), where
 
     def _unrecorded(self, times: np.ndarray) -> str:
         """Inputs that nobody recorded for long just before one of these times."""
-        gaps = unrecorded(self.case.experiment)
+        gaps = unrecorded_inputs(self.case.experiment)
         first = {name: [self.times[self.times >= end][:1] for _, end in found] for name, found in gaps.items()}
         return ", ".join(name for name, after in first.items() if np.isin(np.concatenate(after), times).any())
 
-    def _spread(self, found: tests.Test) -> Verdict:
+    def _spread(self, found: tests.ResidualTest) -> ResidualVerdict:
         """Errors of a mean against the realizations it is the mean of."""
         known = "they hold the disturbances, so they need be neither white nor normal"
         if np.isnan(found.p):
@@ -419,7 +435,7 @@ class _Part:
             f"{'larger' if found.statistic > 1 else 'smaller'} than declared, or the model is wrong.",
         )  # fmt: skip
 
-    def _size(self) -> Verdict:
+    def _size(self) -> ResidualVerdict:
         found, ratio = size_of(self.r if self.robust is None else self.robust, self.q, self.robust is not None)
         if self.law is not None:
             return self._verdict(
@@ -443,22 +459,22 @@ class _Part:
                 yield name, columns
 
 
-def size_of(r: np.ndarray, q: np.ndarray, is_robust: bool) -> tuple[tests.Test, float]:
+def size_of(r: np.ndarray, q: np.ndarray, is_robust: bool) -> tuple[tests.ResidualTest, float]:
     """Whether residuals are as large as the declared noise, and how large they are in units of it.
 
     is_robust : whether a robust loss counts those less that stick out, so that the middle of the others is what counts
     """
-    if is_robust and len(tests.sticking_out(r, OUTLYING)[1]):
+    if is_robust and len(tests.sticking_out(r, OUTLIER_PROBABILITY)[1]):
         return tests.middle_size(r, q)
     found = tests.size(r, q)
     return found, float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
 
 
-def _line(verdict: Verdict) -> str:
+def _line(verdict: ResidualVerdict) -> str:
     return f"  {_mark(verdict)} {verdict.test:<18}{_p(verdict.p):<12}{verdict.sentence}"
 
 
-def _mark(verdict: Verdict) -> str:
+def _mark(verdict: ResidualVerdict) -> str:
     """What was not tested is neither good nor bad."""
     return "–" if np.isnan(verdict.p) and verdict.healthy else "✓" if verdict.healthy else "✗"
 

@@ -19,41 +19,41 @@ import numpy as np
 
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.diagnosis import (
-    LAGGED,
-    MOST_NAMED,
-    SUSPICIOUS,
-    Verdict,
+    MAX_NAMED,
+    SCREENING_FACTOR,
+    TESTS_PER_PAIR,
+    ResidualVerdict,
     compared_outputs,
     screened_verdicts,
     size_of,
     taken_by,
 )
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.declared import (
+from grisaille.estimation.measurements.law_properties import (
     has_declared_size,
     heavier,
     laws_of,
     leaves_residuals,
     scatter_beside,
 )
-from grisaille.estimation.residuals.counted import counted
-from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
+from grisaille.estimation.residuals.explanation import UNEXPLAINED_NOTES, WRONG_START_NOTE
+from grisaille.estimation.residuals.robust_weights import weigh_robustly
 from grisaille.laws import Law
 
 LEVEL, RARE = 0.01, 0.001
 """Probability of a sentence on residuals of a right model: on correlation, and on size; on outputs, and on outliers."""
 TINY, ROUNDING = 0.1, 1e-9
 """Residuals in units of declared noise, and errors relative to measurements, below which nothing depends on them."""
-NOTABLE = 1.2
+NOTABLE_RATIO = 1.2
 """Ratio of sizes that is worth a sentence."""
-ALIKE = 0.1
+NOTABLE_CORRELATION = 0.1
 """Correlation of two outputs that is: it changes standard errors by a twentieth."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Series:
-    case: Case
+    case: ExperimentTerm
     output: str
     r: np.ndarray
     q: np.ndarray
@@ -96,12 +96,12 @@ def refuted_assumptions(fit: Fitted) -> tuple[str, ...]:
     """Sentences for the head of a fit's notes."""
     if fit.method.residual_tests == "none" or not fit.estimate.cases or not len(fit.names):
         return ()
-    said_before = [n for n in fit.estimate.notes if n.startswith(UNEXPLAINED)]
-    if any(n.startswith(UNEXPLAINED[0]) for n in said_before):
+    said_before = [n for n in fit.estimate.notes if n.startswith(UNEXPLAINED_NOTES)]
+    if any(n.startswith(UNEXPLAINED_NOTES[0]) for n in said_before):
         return ()  # the estimates themselves mean nothing
     if fit.method.residual_tests == "size" or fit.estimate.ensemble is not None:
         return tuple(_unlike_simulated(fit))
-    series = [s for s in _series(fit) if len(s.r) >= tests.FEWEST and s.left > 3 and np.ptp(s.r) > 0 and s.counts]
+    series = [s for s in _series(fit) if len(s.r) >= tests.MIN_SAMPLES and s.left > 3 and np.ptp(s.r) > 0 and s.counts]
     found = [] if fit.estimate.student is not None else list(_correlated(series))
     said = [_correlation_sentence(fit, found, len(series))] if found else []
     return (*said, *_shared(fit), *_outlying(fit, series), *(() if said_before else _unlike_declared(series)))
@@ -121,13 +121,13 @@ def residual_verdict(fit: Fitted) -> str:
     if not bad:
         return "the one test is healthy" if len(found) == 1 else f"all {len(found)} tests are healthy"
     several = len(fit.estimate.cases) > 1
-    named = ", ".join(dict.fromkeys(_named(v, several) for v in bad[:MOST_NAMED]))
-    more = ", …" if len(bad) > MOST_NAMED else ""
+    named = ", ".join(dict.fromkeys(_named(v, several) for v in bad[:MAX_NAMED]))
+    more = ", …" if len(bad) > MAX_NAMED else ""
     verb = "is" if len(bad) == 1 else "are"
     return f"{len(bad)} of {len(found)} tests {verb} unhealthy: {named}{more}; fit.diagnose() says more"
 
 
-def _named(verdict: Verdict, several: bool) -> str:
+def _named(verdict: ResidualVerdict, several: bool) -> str:
     where = f" in '{verdict.experiment}'" if several else ""
     return f"{verdict.test} of {verdict.output}{where}".replace("between outputs of", "correlation between")
 
@@ -144,14 +144,14 @@ def _series(fit: Fitted) -> Iterator[_Series]:
             relative = float(np.abs(e.evaluation.errors[part]).max(initial=0.0)) / max(largest, 1e-300)
             r, score = e.evaluation.residuals[part], fit.method.score
             yield _Series(
-                case, samples.output, r if score is None else counted(r, score), q[part], known, relative,
+                case, samples.output, r if score is None else weigh_robustly(r, score), q[part], known, relative,
                 case.grid[samples.rows], None if score is None else r, laws.get(samples.output),
             )  # fmt: skip
 
 
 def _correlated(series: list[_Series]) -> Iterator[_Correlated]:
     for s in series:
-        if tests.quick_ljung_box(s.r, s.q).p * len(series) > SUSPICIOUS * LEVEL:
+        if tests.quick_ljung_box(s.r, s.q).p * len(series) > SCREENING_FACTOR * LEVEL:
             continue
         p = tests.ljung_box(s.r, s.q).p
         if p * len(series) < LEVEL:
@@ -177,11 +177,11 @@ def _shared(fit: Fitted) -> Iterator[str]:
     if fit.estimate.student is not None:
         return
     compared = compared_outputs(fit)
-    found = [b for b in compared if b.p * len(compared) < RARE and abs(b.worst.correlation) > ALIKE]
+    found = [b for b in compared if b.p * len(compared) < RARE and abs(b.worst.correlation) > NOTABLE_CORRELATION]
     if not found:
         return
     worst = max(found, key=lambda b: abs(b.worst.correlation))
-    pairs = [pair for b in found for pair in b.pairs if pair.p * LAGGED * len(b.pairs) * len(compared) < RARE]
+    pairs = [pair for b in found for pair in b.pairs if pair.p * TESTS_PER_PAIR * len(b.pairs) * len(compared) < RARE]
     total = sum(len(b.pairs) for b in compared)
     others = f" (as {len(pairs)} of {total} pairs)" if len(pairs) > 1 else ""
     what = "residuals" if leaves_residuals(fit.estimate) else "innovations"
@@ -195,7 +195,7 @@ def _shared(fit: Fitted) -> Iterator[str]:
 
 def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
     """Samples that stick out, which a criterion without a robust loss follows."""
-    if any(n.startswith(DOES_NOT_BEGIN) for n in fit.estimate.notes):
+    if any(n.startswith(WRONG_START_NOTE) for n in fit.estimate.notes):
         return  # first samples stick out because of it
     way, by_law = fit.method.advice.against_outliers, bool(laws_of(fit.estimate))
     what = "residual" if leaves_residuals(fit.estimate) else "innovation"
@@ -205,7 +205,7 @@ def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
         if not found.p * len(series) < RARE or not len(where):
             continue
         times = s.times[where]
-        at = ", ".join(f"{t:g}" for t in times[:MOST_NAMED]) + (", …" if len(times) > MOST_NAMED else "")
+        at = ", ".join(f"{t:g}" for t in times[:MAX_NAMED]) + (", …" if len(times) > MAX_NAMED else "")
         rows = "row" if s.case.experiment.is_static else "t ="
         count = f"{len(times)} {what}s of {s.where} stick" if len(times) > 1 else f"1 {what} of {s.where} sticks"
         yield (
@@ -220,7 +220,7 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
     known = [s for s in series if s.known]
     for s in known:
         found, ratio = size_of(s.r if s.robust is None else s.robust, s.q, s.robust is not None)
-        if found.p * len(known) < LEVEL and ratio > NOTABLE:
+        if found.p * len(known) < LEVEL and ratio > NOTABLE_RATIO:
             yield _declared_sentence(s, ratio) if s.law is None else _law_sentence(s, s.law, ratio)
 
 
@@ -245,7 +245,7 @@ def _unlike_simulated(fit: Fitted) -> Iterator[str]:
     places = [(s.output, c.name) for c in fit.estimate.cases for s in c.samples]
     for output, name in places:
         size = None if ensemble is None else ensemble.size_of(output, name)
-        if size is not None and size.p * len(places) < LEVEL and not 1 / NOTABLE < size.ratio < NOTABLE:
+        if size is not None and size.p * len(places) < LEVEL and not 1 / NOTABLE_RATIO < size.ratio < NOTABLE_RATIO:
             yield (
                 f"errors of {output} in '{name}' are {size.ratio:.2g} times as large as in simulated records: standard "
                 f"errors, which take disturbances and noise as declared, are too "

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import GrisailleError
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import chosen
-from grisaille.filtering.runner import FilterRunner
+from grisaille.estimation.likelihood import own_theta_and_steps
+from grisaille.filtering.filter_runner import FilterRunner
 from grisaille.model.expression import Name
-from grisaille.model.measurement.shared_noise import covariance_formulas, level_name
+from grisaille.model.measurement.noise_covariances import covariance_formulas, level_name
 from grisaille.simulation.measurement_noise import evaluate_along
 
 
-def joint_correlations(fit: Fitted, case: Case) -> np.ndarray | None:
+def joint_correlations(fit: Fitted, case: ExperimentTerm) -> np.ndarray | None:
     """Return C, (times, outputs, outputs) in the order of ``case.trial.data.outputs``.
 
     None where outputs are independent of each other, or where it cannot be told what C is.
@@ -39,14 +39,14 @@ def joint_correlations(fit: Fitted, case: Case) -> np.ndarray | None:
     return np.asarray(covariance / size[:, :, None] / size[:, None, :])
 
 
-def _of_innovations(fit: Fitted, case: Case) -> np.ndarray | None:
+def _of_innovations(fit: Fitted, case: ExperimentTerm) -> np.ndarray | None:
     runner: FilterRunner = case.runner
-    theta, steps = chosen(case, fit.estimate.theta)
+    theta, steps = own_theta_and_steps(case, fit.estimate.theta)
     at = runner.posed(theta, False)
     return runner.filter_on(steps, theta).innovation_covariances(at)
 
 
-def _declared(fit: Fitted, case: Case) -> np.ndarray | None:
+def _declared(fit: Fitted, case: ExperimentTerm) -> np.ndarray | None:
     """R of a model that declares covariances between measured outputs; None where it declares none."""
     flat, outputs = case.trial.flat, case.trial.data.outputs
     levels = _levels(fit, case)
@@ -68,7 +68,7 @@ def _declared(fit: Fitted, case: Case) -> np.ndarray | None:
     return covariance
 
 
-def _levels(fit: Fitted, case: Case) -> dict[str, float]:
+def _levels(fit: Fitted, case: ExperimentTerm) -> dict[str, float]:
     """Return the levels of noise that were estimated, by name, as they are in an experiment."""
     found = {level_name(n): float(v) for n, v in fit.estimate.noise.items()}
     for u, value in zip(fit.estimate.unknowns, fit.estimate.theta.tolist(), strict=True):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 
 
-def log_scores(problem: Problem, at: Evaluation) -> dict[str, float]:
+def log_scores(problem: EstimationProblem, at: Evaluation) -> dict[str, float]:
     """Return the score of each output; empty of filters, whose predictions depend on samples before.
 
     at : of the problem at the values that are scored

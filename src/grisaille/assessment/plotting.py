@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.assessment.curve import Curve
-    from grisaille.assessment.diagnosis import Diagnosis, Series
+    from grisaille.assessment.diagnosis import Diagnosis, ResidualSeries
     from grisaille.assessment.profile import Profile
     from grisaille.assessment.sensitivity import Sensitivity
     from grisaille.assessment.surface import CostSurface
@@ -105,7 +105,7 @@ def draw_diagnosis(diagnosis: Diagnosis, ax: Canvas | None) -> Figure:
     return figure
 
 
-def _draw_series(axes: Any, series: Series) -> None:
+def _draw_series(axes: Any, series: ResidualSeries) -> None:
     axes.axhline(0.0, color="0.3", linewidth=0.8)
     times = abscissae(series.clock, series.times)
     axes.plot(times, series.residuals, ".", color="C0", markersize=3)
@@ -114,7 +114,7 @@ def _draw_series(axes: Any, series: Series) -> None:
     label_time(axes, series.clock)
 
 
-def _draw_autocorrelation(axes: Any, series: Series, level: float) -> None:
+def _draw_autocorrelation(axes: Any, series: ResidualSeries, level: float) -> None:
     from scipy.stats import norm
 
     lags = np.arange(1, len(series.autocorrelation) + 1)
@@ -129,7 +129,7 @@ def _draw_autocorrelation(axes: Any, series: Series, level: float) -> None:
     axes.set_xlabel("lag [samples]")
 
 
-def _draw_periodogram(axes: Any, series: Series, level: float) -> None:
+def _draw_periodogram(axes: Any, series: ResidualSeries, level: float) -> None:
     from scipy.stats import kstwo
 
     found = series.periodogram
@@ -142,7 +142,7 @@ def _draw_periodogram(axes: Any, series: Series, level: float) -> None:
     axes.set_xlabel("frequency [1/sample]")
 
 
-def _draw_quantiles(axes: Any, series: Series) -> None:
+def _draw_quantiles(axes: Any, series: ResidualSeries) -> None:
     from scipy.stats import norm
 
     n = len(series.residuals)

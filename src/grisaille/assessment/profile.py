@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.assessment.deviances import Deviances, Threshold, check_level, deviances_of, index_of
-from grisaille.assessment.points import Point
+from grisaille.assessment.profile_points import ProfilePoint
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-BEYOND = 1.5
+DRAWN_BEYOND_THRESHOLD = 1.5
 """How far above the threshold a profile is followed, for the picture."""
 REACH, LOG_REACH = 1e3, 30.0
 """How far it is followed at all, in scaled unknowns or logarithms."""
 NEAR_ZERO = 1e-3
 """Of an estimate that is followed by its logarithm: below, the lower bound itself is looked at."""
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 """On a side: each is a fit, and a picture shows no more."""
-NARROW = 0.2
+MIN_STEP_SHARE = 0.2
 """Of the first step: over less the deviance does not grow beyond the limit without a jump."""
 
 
@@ -91,12 +91,12 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     k = index_of(fit, name)
     if points < 2:
         raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
-    if points > MOST_POINTS:
-        raise EstimationError(f"points is {points!r}; each is a fit, so give at most {MOST_POINTS} on each side.")
+    if points > MAX_POINTS:
+        raise EstimationError(f"points is {points!r}; each is a fit, so give at most {MAX_POINTS} on each side.")
     deviances = deviances_of(fit, name)
     limit = deviances.threshold(level, threshold, (k,))
     error = float(fit.std_errors[k]) if fit.estimate.free[k] else 0.0
-    walks = [_Walk(deviances, k, error, limit, points, side) for side in (-1, 1)]
+    walks = [_ProfileSide(deviances, k, error, limit, points, side) for side in (-1, 1)]
     for walk in walks:
         walk.run()
     lower, upper = (walk.crossing for walk in walks)
@@ -104,12 +104,12 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     return Profile(
         name=name, unit=unknown.unit, estimate=float(fit.estimate.theta[k]), std_error=float(fit.std_errors[k]),
         level=level, threshold=limit, shape=_shape(lower, upper), interval=(lower, upper),
-        table=_table(fit, k, [*reversed(walks[0].points), Point(deviances.theta, 0.0), *walks[1].points]),
+        table=_table(fit, k, [*reversed(walks[0].points), ProfilePoint(deviances.theta, 0.0), *walks[1].points]),
         notes=tuple(_notes(fit, unknown, walks)),
     )  # fmt: skip
 
 
-class _Walk:
+class _ProfileSide:
     """One side of a profile."""
 
     def __init__(
@@ -124,13 +124,13 @@ class _Walk:
         self.deviances, self.k, self.limit, self.side = deviances, k, limit, side
         self.unknown: Unknown = deviances.unknowns[k]
         self.centre = self.unknown.inner(float(deviances.theta[k]))
-        self.aim = BEYOND * limit / points
+        self.aim = DRAWN_BEYOND_THRESHOLD * limit / points
         self.most = 4 * points
         scaled = std_error / self.unknown.slope(float(deviances.theta[k]))
         usual = 1.0 if self.unknown.logarithmic else max(abs(self.centre), 1.0)
         self.step = float(np.sqrt(self.aim)) * (min(scaled, usual) if 0 < scaled < np.inf else 0.01 * usual)
         self.reach = LOG_REACH if self.unknown.logarithmic else REACH * usual
-        self.points: list[Point] = []
+        self.points: list[ProfilePoint] = []
         self.crossing: float | None = None
         self.jump: tuple[float, float] | None = None
         """Where the deviance grows beyond the limit at once, as far as steps were shortened, and by how much."""
@@ -140,8 +140,8 @@ class _Walk:
 
     def run(self) -> None:
         """Step outwards until the deviance is well above the limit, or nothing more can be had."""
-        last, failures = Point(self.deviances.theta, 0.0), 0
-        rejected: Point | None = None
+        last, failures = ProfilePoint(self.deviances.theta, 0.0), 0
+        rejected: ProfilePoint | None = None
         longest = self.step
         for _ in range(self.most):
             value, at_bound = self._next(last)
@@ -167,7 +167,7 @@ class _Walk:
             self.points.append(point)
             if self.crossing is None and last.deviance < self.limit <= point.deviance:
                 self.crossing = self._cross(last, point)
-            if point.deviance >= BEYOND * self.limit:
+            if point.deviance >= DRAWN_BEYOND_THRESHOLD * self.limit:
                 return
             if at_bound or abs(self.unknown.inner(value) - self.centre) >= self.reach:
                 self.ended = "bound" if at_bound else "reach"
@@ -178,13 +178,13 @@ class _Walk:
         if rejected is None or self.crossing is not None or rejected.deviance < self.limit:
             return
         at, here = (self.unknown.inner(float(p.theta[self.k])) for p in (rejected, last))
-        if abs(at - here) < NARROW * longest:
+        if abs(at - here) < MIN_STEP_SHARE * longest:
             self.crossing = float(rejected.theta[self.k])
             self.jump = self.crossing, rejected.deviance - last.deviance
 
     def _ends_at_bound(self) -> bool:
         """Whether the deviance has not reached the limit at the lower bound; the point there is the last then."""
-        start = [Point(self.deviances.theta, 0.0), *self.points][-1].theta
+        start = [ProfilePoint(self.deviances.theta, 0.0), *self.points][-1].theta
         point = self.deviances.minimize({self.k: self.unknown.lower}, start)
         if point.failure or not point.deviance < self.limit:
             return False
@@ -207,7 +207,7 @@ class _Walk:
         near = [np.isclose(t, lower, rtol=1e-4) | np.isclose(t, upper, rtol=1e-4) for t in (self.deviances.theta, end)]
         return [u.name for u, before, after in zip(self.deviances.unknowns, *near, strict=True) if after and not before]
 
-    def _next(self, last: Point) -> tuple[float, bool]:
+    def _next(self, last: ProfilePoint) -> tuple[float, bool]:
         xi = self.unknown.inner(float(last.theta[self.k])) + self.side * self.step
         value = self.unknown.outer(xi)
         bound = self.unknown.lower if self.side < 0 else self.unknown.upper
@@ -215,7 +215,7 @@ class _Walk:
 
     def _start(self, value: float) -> np.ndarray:
         """The others on a line through the last two points."""
-        before = [Point(self.deviances.theta, 0.0), *self.points][-2:]
+        before = [ProfilePoint(self.deviances.theta, 0.0), *self.points][-2:]
         if len(before) < 2:
             return before[-1].theta
         a, b = before
@@ -225,7 +225,7 @@ class _Walk:
         keeps_sign = [not u.logarithmic or g > 0 for u, g in zip(self.deviances.unknowns, guess, strict=True)]
         return np.asarray(np.clip(np.where(keeps_sign, guess, b.theta), lower, upper))
 
-    def _cross(self, inside: Point, outside: Point) -> float:
+    def _cross(self, inside: ProfilePoint, outside: ProfilePoint) -> float:
         """Where the root of the deviance, which is nearly a straight line, reaches the root of the limit."""
         from scipy.optimize import brentq
 
@@ -247,7 +247,7 @@ def _shape(lower: float | None, upper: float | None) -> str:
     return "one-sided lower" if upper is None else "bounded"
 
 
-def _table(fit: Fitted, k: int, points: list[Point]) -> pd.DataFrame:
+def _table(fit: Fitted, k: int, points: list[ProfilePoint]) -> pd.DataFrame:
     import pandas as pd
 
     theta = np.array([p.theta for p in points])
@@ -257,14 +257,14 @@ def _table(fit: Fitted, k: int, points: list[Point]) -> pd.DataFrame:
     return pd.DataFrame({"value": theta[:, k], "deviance": deviance, "root": root, **others})
 
 
-def _notes(fit: Fitted, unknown: Unknown, walks: list[_Walk]) -> Iterator[str]:
+def _notes(fit: Fitted, unknown: Unknown, walks: list[_ProfileSide]) -> Iterator[str]:
     for walk, side in zip(walks, ("below", "above"), strict=True):
         if walk.crossing is not None:
             held = [n for n in walk.held_by_bounds() if n != unknown.name]
             if held:
                 yield f"the limit {side} is due to the bound of {', '.join(held)}, not to the data."
             continue
-        far = walk.points[-1] if walk.points else Point(fit.estimate.theta, 0.0)
+        far = walk.points[-1] if walk.points else ProfilePoint(fit.estimate.theta, 0.0)
         at, growth = float(far.theta[walk.k]), f"the deviance has grown by only {max(far.deviance, 0.0):.3g}"
         if walk.ended == "bound":
             yield f"open {side}: at the bound {at:g} {growth}; the bound, not the data, ends the interval there."

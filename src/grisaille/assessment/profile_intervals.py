@@ -18,20 +18,20 @@ import numpy as np
 
 from grisaille.assessment.deviances import deviances_of
 from grisaille.assessment.profile import profile
-from grisaille.assessment.profile_limits import Limit, Limits
+from grisaille.assessment.profile_limits import ProfileLimit, ProfileLimits
 from grisaille.assessment.slow_modes import slow_modes
 from grisaille.errors import EstimationError
-from grisaille.estimation.density.kinds import why_no_profiles
+from grisaille.estimation.density.criterion_kinds import why_no_profiles
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals, wald_intervals
 
 DISAGREE, SUSPECT = 0.1, 0.05
 """Of the width: differences between Wald's limits and the profile's that count, and that are worth a closer look."""
-EXACT = 1e-10
+EXACT_RELATIVE_ERROR = 1e-10
 """Relative standard errors that are rounding."""
-ALWAYS = 40
+FREE_EVALUATIONS = 40
 """Evaluations that are spent on the comparison in any case; more only where the fit itself took as many."""
-MANY_LOCAL = 20
+MAX_LOCAL_UNKNOWNS = 20
 """Unknowns of single experiments from which on theirs are not compared: each takes a pass over all experiments, where a
 fit itself passes over one."""
 
@@ -48,7 +48,7 @@ def _compared(fit: Fitted, level: float) -> Intervals:
     if reason:
         return replace(wald, said=reason)
     try:
-        return _Comparison(fit, level, wald).compared(always=False)
+        return _WaldComparison(fit, level, wald).compared(always=False)
     except EstimationError as error:
         return replace(wald, said=f"not compared with profiles: {_first(str(error))}")
 
@@ -57,7 +57,7 @@ def profile_intervals(fit: Fitted, level: float) -> Intervals:
     """Profiles of all unknowns; the bound or infinity on a side that the data leave open."""
     if fit.method.density.refits:
         return _walked(fit, level)
-    return _Comparison(fit, level, wald_intervals(fit, level)).compared(always=True)
+    return _WaldComparison(fit, level, wald_intervals(fit, level)).compared(always=True)
 
 
 def _walked(fit: Fitted, level: float) -> Intervals:
@@ -77,7 +77,7 @@ def _walked_limits(fit: Fitted, k: int, name: str, level: float) -> tuple[float,
     return u.lower if low is None else low, u.upper if high is None else high
 
 
-class _Comparison:
+class _WaldComparison:
     """Wald's limits beside the profile's."""
 
     def __init__(self, fit: Fitted, level: float, wald: Intervals) -> None:
@@ -87,7 +87,7 @@ class _Comparison:
         zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
         spread = self.deviances.spread(e.covariance)
         reaches = np.array([_reach(fit, wald, k) for k in range(len(zero))])
-        self.limits = Limits(self.deviances.local, e.unknowns, self.deviances.theta, spread, zero, reaches)
+        self.limits = ProfileLimits(self.deviances.local, e.unknowns, self.deviances.theta, spread, zero, reaches)
         if self.limits.failure:
             raise EstimationError(self.limits.failure)
         self.lower, self.upper = wald.lower.copy(), wald.upper.copy()
@@ -118,7 +118,7 @@ class _Comparison:
         if not always and not self._is_suspect(k, ends, SUSPECT * width):
             return
         found = [
-            self.limits.find(k, at, threshold) if end.is_foretold else end
+            self.limits.find(k, at, threshold) if end.is_extrapolated else end
             for end, at in zip(ends, (low, high), strict=True)
         ]
         failed = next((end.failure for end in found if end.failure), "")
@@ -146,7 +146,7 @@ class _Comparison:
         self.lower[k], self.upper[k] = _walked_limits(self.fit, k, name, self.level)
         self.kinds[k] = "profile"
 
-    def _is_suspect(self, k: int, ends: list[Limit], far: float) -> bool:
+    def _is_suspect(self, k: int, ends: list[ProfileLimit], far: float) -> bool:
         """Whether one of the limits is further than this from Wald's inside of the bounds; or unknown."""
         wald = self.lower[k], self.upper[k]
         return any(not abs(end.value - at) <= far for end, at in zip(ends, wald, strict=True))
@@ -169,7 +169,7 @@ class _Comparison:
 def _many_local(fit: Fitted) -> list[int]:
     """Return the places of unknowns that belong to one of many experiments alone, where there are many of them."""
     local = [k for k, u in enumerate(fit.estimate.unknowns) if u.experiment is not None]
-    return local if len(local) > MANY_LOCAL and len(fit.estimate.cases) > 1 else []
+    return local if len(local) > MAX_LOCAL_UNKNOWNS and len(fit.estimate.cases) > 1 else []
 
 
 def _is_lower(fit: Fitted, k: int) -> bool:
@@ -199,14 +199,14 @@ def _why_wald(fit: Fitted) -> str:
         return "not compared with profiles, because the fit has not converged"
     if e.caution:
         return "not compared with profiles, whose derivatives would lack the share of a jump"
-    if (e.free & (fit.std_errors <= EXACT * np.abs(e.theta))).any():
+    if (e.free & (fit.std_errors <= EXACT_RELATIVE_ERROR * np.abs(e.theta))).any():
         return "not compared with profiles: the fit is exact to rounding"
     if fit.method.density.refits:
         return "not compared with profiles, which fit again: fit.intervals(method='profile')"
     if fit.method.has_sandwich:
         kind = "robust" if fit.estimate.student is not None else "sandwich"
         return f"with {kind} errors, which profiles do not have"
-    if 2 * (len(e.unknowns) - len(_many_local(fit))) > max(ALWAYS, e.evaluations):
+    if 2 * (len(e.unknowns) - len(_many_local(fit))) > max(FREE_EVALUATIONS, e.evaluations):
         return (
             f"not compared with the profiles of {len(e.unknowns)} unknowns, which would take longer than the fit: "
             "fit.intervals(method='profile')"

@@ -20,30 +20,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from grisaille.assessment.points import Local
-from grisaille.trial.unknown import Unknown
+from grisaille.assessment.profile_points import LocalQuadratic
+from grisaille.bound_experiment.unknown import Unknown
 
-MOST = 60
+MAX_EVALUATIONS = 60
 """Evaluations of one limit."""
 CLOSE, ENOUGH = 3e-4, 0.02
 """Of the threshold: how closely the deviance and the others' share of it are met, or at least when time is up."""
 REACH, LOG_REACH = 1e3, 12.0
 """In sizes or logarithms: limits further away are none."""
-FARTHEST = 3.0
+MAX_STEP = 3.0
 """Of the distance to Wald's limit: the longest step."""
-SMALLEST = 1e-3
+SMALLEST_LEVEL = 1e-3
 """Of its limit: what a level that is zero begins with."""
-FAILURES = 6
-FAR = 0.1
+MAX_FAILURES = 6
+MAX_DEVIANCE_OF_OTHERS = 0.1
 """Of the threshold: where the others could lower the deviance by more, they are moved first."""
-NARROW = 1e-2
+MIN_BRACKET_WIDTH = 1e-2
 """Of the way: brackets no wider are given up where the model points beyond them."""
 LONGEST, HALVES = 2.0, 6
 """The longest move of others, in logarithms or sizes, and how often it is shortened."""
 
 
 @dataclass(frozen=True)
-class Coordinate:
+class ProfileCoordinate:
     """How one unknown is moved: by its logarithm, its square, or itself, in units of a size."""
 
     kind: str
@@ -54,7 +54,7 @@ class Coordinate:
     """Of the unknown itself: on the way back rounding may not leave them."""
 
     @classmethod
-    def of(cls, unknown: Unknown, value: float, error: float, limit: float, reach: float) -> Coordinate:
+    def of(cls, unknown: Unknown, value: float, error: float, limit: float, reach: float) -> ProfileCoordinate:
         """Choose the coordinate of an unknown whose estimate is ``value`` ± ``error``.
 
         limit : of a level that is zero
@@ -63,7 +63,7 @@ class Coordinate:
         """
         bounds = unknown.lower, unknown.upper
         if value == 0 and unknown.lower == 0 and limit > 0:
-            return cls("square", limit, SMALLEST**2, (unknown.upper / limit) ** 2, bounds)
+            return cls("square", limit, SMALLEST_LEVEL**2, (unknown.upper / limit) ** 2, bounds)
         if reach > 0:
             return cls("plain", reach, unknown.lower / reach, unknown.upper / reach, bounds)
         positive = value > 0 and unknown.lower >= 0
@@ -93,23 +93,23 @@ class Coordinate:
 
 
 @dataclass(frozen=True)
-class Limit:
+class ProfileLimit:
     """One end of an interval."""
 
     value: float
     """Infinite where the deviance does not reach the threshold; the bound where that comes first."""
     failure: str = ""
     """Why there is none."""
-    is_foretold: bool = False
+    is_extrapolated: bool = False
     """By one evaluation at Wald's limit, not followed."""
 
 
-class Limits:
+class ProfileLimits:
     """Limits around one estimate."""
 
     def __init__(
         self,
-        local: Callable[[np.ndarray], Local],
+        local: Callable[[np.ndarray], LocalQuadratic],
         unknowns: Sequence[Unknown],
         theta: np.ndarray,
         covariance: np.ndarray,
@@ -120,7 +120,7 @@ class Limits:
         reaches = np.full(len(theta), np.nan) if reaches is None else reaches
         errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
         self.coordinates = [
-            Coordinate.of(u, float(v), float(s), float(m), float(r))
+            ProfileCoordinate.of(u, float(v), float(s), float(m), float(r))
             for u, v, s, m, r in zip(unknowns, theta, errors, zero_limits, reaches, strict=True)
         ]
         self.lower = np.array([c.lower for c in self.coordinates])
@@ -139,22 +139,22 @@ class Limits:
             exact = np.linalg.pinv(self.covariance[part] / np.outer(size, size)) / np.outer(size, size)
             self.correction[part] = exact - here.curvature[part]
 
-    def find(self, k: int, wald: float, threshold: float, enough: float = 0.0) -> Limit:
+    def find(self, k: int, wald: float, threshold: float, enough: float = 0.0) -> ProfileLimit:
         """The limit of unknown k on the side of Wald's.
 
         threshold : q², the deviance there
         enough : a distance; where the first evaluation foretells a limit so close to Wald's, that is the answer
         """
-        return _Way(self, k, wald, float(np.sqrt(threshold)), enough).follow()
+        return _LimitSearch(self, k, wald, float(np.sqrt(threshold)), enough).follow()
 
     def follow_to(self, k: int, value: float) -> np.ndarray:
         """Return where the covariance predicts the other unknowns to be when unknown k has a value."""
-        way = _Way(self, k, value, 1.0, 0.0)
+        way = _LimitSearch(self, k, value, 1.0, 0.0)
         moved = self.outer(way._tangent(way._within(way._inner_of(value))))
         moved[k] = value
         return moved
 
-    def curved(self, local: Local, free: np.ndarray, correction: np.ndarray) -> np.ndarray:
+    def curved(self, local: LocalQuadratic, free: np.ndarray, correction: np.ndarray) -> np.ndarray:
         """H of the free unknowns: corrected, where that bends upwards."""
         part = np.ix_(free, free)
         for H in (local.curvature + correction, local.curvature + self.correction, local.curvature):
@@ -172,7 +172,7 @@ class Limits:
     def _slopes(self, theta: np.ndarray) -> np.ndarray:
         return np.array([c.slope(float(v)) for c, v in zip(self.coordinates, theta, strict=True)])
 
-    def at(self, xi: np.ndarray) -> Local:
+    def at(self, xi: np.ndarray) -> LocalQuadratic:
         theta = self.outer(xi)
         # others may be led to where the model overflows, which is an answer
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -182,13 +182,13 @@ class Limits:
         if found.failure:
             return found
         slopes = self._slopes(theta)
-        return Local(found.value, found.slope * slopes, found.curvature * np.outer(slopes, slopes))
+        return LocalQuadratic(found.value, found.slope * slopes, found.curvature * np.outer(slopes, slopes))
 
 
-class _Way:
+class _LimitSearch:
     """From Wald's limit to the profile's."""
 
-    def __init__(self, limits: Limits, k: int, wald: float, q: float, enough: float) -> None:
+    def __init__(self, limits: ProfileLimits, k: int, wald: float, q: float, enough: float) -> None:
         self.limits, self.k, self.q, self.enough = limits, k, q, enough
         self.coordinate = limits.coordinates[k]
         self.side = 1.0 if wald > limits.theta[k] else -1.0
@@ -202,49 +202,49 @@ class _Way:
         self.is_bound = self.end in ends
         self.evaluations = 0
         self.correction = limits.correction.copy()
-        self.before: tuple[np.ndarray, Local] | None = None
+        self.before: tuple[np.ndarray, LocalQuadratic] | None = None
         self.inside, self.outside = centre, np.nan
         """Coordinates with a deviance below and above the threshold, the others nearly at their best."""
 
-    def follow(self) -> Limit:
+    def follow(self) -> ProfileLimit:
         k, is_first, failures = self.k, True, 0
         last = self.limits.centre
         xi = self._tangent(self._within(self._inner_of(self.wald)))
-        longest = FARTHEST * max(abs(xi[k] - last[k]), 1e-12)
+        longest = MAX_STEP * max(abs(xi[k] - last[k]), 1e-12)
         found, share, zeta, target = self._evaluate(xi), np.inf, 0.0, 0.0
-        while self.evaluations < MOST:
+        while self.evaluations < MAX_EVALUATIONS:
             if found.failure:
                 failures += 1
-                if failures > FAILURES:
-                    return Limit(np.nan, found.failure)
+                if failures > MAX_FAILURES:
+                    return ProfileLimit(np.nan, found.failure)
                 xi = last + 0.5 * (xi - last)
                 found = self._evaluate(xi)
                 continue
             u, zeta, share = self._step(xi, found)
             target = float(xi[k] + np.clip(u, -longest, longest))
-            if is_first and share < FAR * self.q**2:
+            if is_first and share < MAX_DEVIANCE_OF_OTHERS * self.q**2:
                 foretold = self.coordinate.outer(self._within(target))
                 if abs(foretold - self.wald) <= self.enough:
-                    return Limit(foretold, is_foretold=True)
+                    return ProfileLimit(foretold, is_extrapolated=True)
             is_first = False
             if xi[k] == self.end and 2 * found.value < self.q**2:
-                return Limit(self._open())
-            if share > FAR * self.q**2:
+                return ProfileLimit(self._open())
+            if share > MAX_DEVIANCE_OF_OTHERS * self.q**2:
                 last = xi
                 xi, found = self._settled(xi, found)
                 continue
             settled = share < CLOSE * self.q**2
             if settled and abs(zeta / self.q - 1) < CLOSE:
-                return Limit(self.coordinate.outer(self._within(target)))
+                return ProfileLimit(self.coordinate.outer(self._within(target)))
             self._narrow(float(xi[k]), found, zeta, share)
             target = self._bracketed(float(xi[k]), target)
             last, xi = xi, self._moved(xi, found, target)
             found = self._evaluate(xi)
         if not found.failure and share < ENOUGH * self.q**2 and abs(zeta / self.q - 1) < ENOUGH:
-            return Limit(self.coordinate.outer(self._within(target)))
-        return Limit(np.nan, "the profile was not followed to its limit")
+            return ProfileLimit(self.coordinate.outer(self._within(target)))
+        return ProfileLimit(np.nan, "the profile was not followed to its limit")
 
-    def _evaluate(self, xi: np.ndarray) -> Local:
+    def _evaluate(self, xi: np.ndarray) -> LocalQuadratic:
         self.evaluations += 1
         found = self.limits.at(xi)
         if not found.failure:
@@ -252,7 +252,7 @@ class _Way:
             self.before = xi, found
         return found
 
-    def _learn(self, xi: np.ndarray, found: Local) -> None:
+    def _learn(self, xi: np.ndarray, found: LocalQuadratic) -> None:
         """Correct H so that it gives the change of the gradient that was seen (symmetric rank one)."""
         if self.before is None:
             return
@@ -263,7 +263,7 @@ class _Way:
         if abs(size) > 1e-4 * np.linalg.norm(rest / scale) * np.linalg.norm(s * scale):
             self.correction = self.correction + np.outer(rest, rest) / size
 
-    def _settled(self, xi: np.ndarray, found: Local) -> tuple[np.ndarray, Local]:
+    def _settled(self, xi: np.ndarray, found: LocalQuadratic) -> tuple[np.ndarray, LocalQuadratic]:
         """The others a step nearer to their best with the unknown held, shortened until f is lower."""
         whole = self._moved(xi, found, float(xi[self.k])) - xi
         longest = float(np.abs(whole).max())
@@ -274,14 +274,14 @@ class _Way:
             if not there.failure and there.value < found.value:
                 return trial, there
             share *= 0.3
-        self.evaluations = MOST
+        self.evaluations = MAX_EVALUATIONS
         return xi, found
 
-    def _step(self, xi: np.ndarray, found: Local) -> tuple[float, float, float]:
+    def _step(self, xi: np.ndarray, found: LocalQuadratic) -> tuple[float, float, float]:
         """To the limit as the model here has it; ζ here; and twice what the others could still lower f by."""
         k = self.k
         free = self._free(xi, found)
-        H = self.limits.curved(found, free | self._mine, self.correction)
+        H = self.limits.curved(found, free | self._other_unknowns, self.correction)
         solved, pull = self._eliminated(H, found, free)
         share = float(found.slope[free] @ solved) if free.any() else 0.0
         reduced = found.value - 0.5 * share
@@ -294,12 +294,12 @@ class _Way:
             u = self.side * (self.q - zeta) / np.sqrt(max(bend, 1e-12))
         return float(u), zeta, share
 
-    def _moved(self, xi: np.ndarray, found: Local, target: float) -> np.ndarray:
+    def _moved(self, xi: np.ndarray, found: LocalQuadratic, target: float) -> np.ndarray:
         """Another value of the unknown, the others following it."""
         u = target - xi[self.k]
         free = self._free(xi, found)
         for _ in range(len(xi)):
-            H = self.limits.curved(found, free | self._mine, self.correction)
+            H = self.limits.curved(found, free | self._other_unknowns, self.correction)
             solved, pull = self._eliminated(H, found, free)
             moved = xi.copy()
             moved[self.k] = target
@@ -312,7 +312,7 @@ class _Way:
             free = free & ~over
         return np.asarray(moved)
 
-    def _eliminated(self, H: np.ndarray, found: Local, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _eliminated(self, H: np.ndarray, found: LocalQuadratic, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """H_oo⁻¹ g_o and H_oo⁻¹ H_ok, with steps of others that hardly bend f no longer than ``LONGEST``."""
         if not free.any():
             return np.zeros(0), np.zeros(0)
@@ -324,10 +324,10 @@ class _Way:
         return solved[:, 0], solved[:, 1]
 
     @property
-    def _mine(self) -> np.ndarray:
+    def _other_unknowns(self) -> np.ndarray:
         return np.asarray(np.arange(len(self.others)) == self.k)
 
-    def _free(self, xi: np.ndarray, found: Local) -> np.ndarray:
+    def _free(self, xi: np.ndarray, found: LocalQuadratic) -> np.ndarray:
         """Others that no bound holds and something sees."""
         near = 1e-9 * (1 + np.abs(xi))
         low, high = xi <= self.limits.lower + near, xi >= self.limits.upper - near
@@ -358,7 +358,7 @@ class _Way:
     def _within(self, xi: float) -> float:
         return float(max(xi, self.end) if self.side < 0 else min(xi, self.end))
 
-    def _narrow(self, at: float, found: Local, zeta: float, share: float) -> None:
+    def _narrow(self, at: float, found: LocalQuadratic, zeta: float, share: float) -> None:
         """What lies inside for certain, whatever the others do; outside only where they hardly move any more."""
         if 2 * found.value < self.q**2:
             self.inside = at if self.side * (at - self.inside) > 0 else self.inside
@@ -372,7 +372,7 @@ class _Way:
             other = at if np.isnan(self.outside) else self.outside
             return float(self.inside + 0.5 * (other - self.inside))
         if not np.isnan(self.outside) and self.side * (self.outside - target) <= 0:
-            if abs(self.outside - at) < NARROW * abs(self.outside - self.limits.centre[self.k]):
+            if abs(self.outside - at) < MIN_BRACKET_WIDTH * abs(self.outside - self.limits.centre[self.k]):
                 self.outside = np.nan
                 return target
             return float(self.inside + 0.5 * (self.outside - self.inside))

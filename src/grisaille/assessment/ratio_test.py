@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
+from grisaille.assessment.deviance_law import law_of
 from grisaille.assessment.deviances import deviances_of, index_of
-from grisaille.assessment.law import law_of
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.density.kinds import why_no_ratio
+from grisaille.estimation.density.criterion_kinds import why_no_ratio
 from grisaille.estimation.fitted import Fitted
-from grisaille.trial.unknown import Unknown
 
-ROUNDING = 1e-10
+ROUNDING_OF_LOG_LIKELIHOOD = 1e-10
 """Of log L: smaller ratios are zero."""
 
 
@@ -50,7 +50,7 @@ class RatioTest:
     __repr__ = __str__
 
 
-def test(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
+def ratio_test(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
     """Likelihood-ratio test that some unknowns have given values; a name alone stands for zero."""
     held = _values(fit, hypothesis)
     refused = why_no_ratio(fit.method)
@@ -61,14 +61,16 @@ def test(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> 
     start = np.array(deviances.theta, dtype=float)
     point = deviances.minimize(at, start)
     if point.failure or not np.isfinite(point.deviance):
-        raise EstimationError(f"The fit with {_said(held)} held failed: {point.failure or 'no finite likelihood'}")
+        raise EstimationError(
+            f"The fit with {_hypothesis_text(held)} held failed: {point.failure or 'no finite likelihood'}"
+        )
     levels = [k for k, v in at.items() if v == 0 and _is_level(fit.estimate.unknowns[k])]
     V = np.zeros((0, 0))
     if levels and not deviances.criterion.concentrates:
         V = variance_covariance(deviances.criterion, point.theta, levels)
     weights = mixture_weights(V)
     ordinary = len(at) - len(V)
-    ratio = point.deviance if point.deviance > ROUNDING * (1 + abs(fit.log_likelihood)) else 0.0
+    ratio = point.deviance if point.deviance > ROUNDING_OF_LOG_LIKELIHOOD * (1 + abs(fit.log_likelihood)) else 0.0
     law = law_of(fit, list(at))
     return RatioTest(
         held, ratio, len(at), tuple(weights.tolist()), mixture_p(ratio, ordinary, weights, law),
@@ -94,5 +96,5 @@ def _is_level(unknown: Unknown) -> bool:
     return unknown.kind in ("scale", "noise") or (unknown.kind == "parameter" and unknown.lower == 0)
 
 
-def _said(held: Mapping[str, float]) -> str:
+def _hypothesis_text(held: Mapping[str, float]) -> str:
     return ", ".join(f"{n} = {v:g}" for n, v in held.items())

@@ -26,13 +26,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from grisaille.estimation.residuals.counted import middle_level
+from grisaille.estimation.residuals.robust_weights import middle_level
 
-FEWEST = 8
-MOST_LAGS = 20
+MIN_SAMPLES = 8
+MAX_LAGS = 20
 LONG, DRAWN = 4000, 400_000
 """Samples from which on the autocorrelations are independent enough for χ², and numbers drawn for fewer."""
-TAKEN = 0.9
+MAX_TAKEN_SHARE = 0.9
 """Frequencies of which the unknowns took more than this are left out of the periodogram."""
 
 
@@ -41,7 +41,7 @@ MEDIAN_SPREAD, OUTLYING = 1.167, 4.0
 
 
 @dataclass(frozen=True)
-class Test:
+class ResidualTest:
     """One statistic with its p value; ``degrees_of_freedom`` is NaN where it has none."""
 
     statistic: float
@@ -71,7 +71,7 @@ def taken_directions(jacobian: np.ndarray, information: np.ndarray) -> np.ndarra
 
 
 def lag_count(n: int) -> int:
-    return max(1, min(MOST_LAGS, n // 5))
+    return max(1, min(MAX_LAGS, n // 5))
 
 
 def autocorrelation(r: np.ndarray, lags: int) -> np.ndarray:
@@ -80,7 +80,7 @@ def autocorrelation(r: np.ndarray, lags: int) -> np.ndarray:
     return np.array([float(r[:-k] @ r[k:]) / total if total > 0 else 0.0 for k in range(1, lags + 1)])
 
 
-def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
+def ljung_box(r: np.ndarray, q: np.ndarray) -> ResidualTest:
     """Whether residuals can be predicted from earlier ones."""
     from scipy.stats import chi2, gamma
 
@@ -91,14 +91,14 @@ def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
     statistic = float(np.sum(weight * (autocorrelation(r, lags) - mean / left) ** 2))
     dof = float(np.sum(weight * variance)) / (left * (left + 2))
     if n > LONG:
-        return Test(statistic, float(chi2.sf(statistic, dof)), dof)
+        return ResidualTest(statistic, float(chi2.sf(statistic, dof)), dof)
     law = _drawn_law(np.ascontiguousarray(q).tobytes(), n)
     shape = 4 / law.skewness**2
     p = gamma.sf(shape + (statistic - law.centre) / law.spread * np.sqrt(shape), shape)
-    return Test(statistic, float(p), dof)
+    return ResidualTest(statistic, float(p), dof)
 
 
-def quick_ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
+def quick_ljung_box(r: np.ndarray, q: np.ndarray) -> ResidualTest:
     """The same with the law of long records."""
     from scipy.stats import chi2
 
@@ -106,7 +106,7 @@ def quick_ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
     left = n - float(np.sum(q**2))
     weight = left * (left + 2) / (n - np.arange(1, lags + 1))
     statistic = float(np.sum(weight * autocorrelation(r, lags) ** 2))
-    return Test(statistic, float(chi2.sf(statistic, lags)), lags)
+    return ResidualTest(statistic, float(chi2.sf(statistic, lags)), lags)
 
 
 def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
@@ -119,7 +119,7 @@ def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class DrawnLaw:
+class SimulatedLaw:
     """The simulated distribution of the statistics under r ~ N(0, I − QQᵀ)."""
 
     centre: float
@@ -132,7 +132,7 @@ class DrawnLaw:
 
 
 @lru_cache(maxsize=32)
-def _drawn_law(taken: bytes, n: int) -> DrawnLaw:
+def _drawn_law(taken: bytes, n: int) -> SimulatedLaw:
     q, lags = np.frombuffer(taken).reshape(n, -1), lag_count(n)
     left = n - float(np.sum(q**2))
     mean = np.array([_moments(q, n, k)[0] for k in range(1, lags + 1)])
@@ -143,9 +143,9 @@ def _drawn_law(taken: bytes, n: int) -> DrawnLaw:
     skewness = max(float(np.mean((drawn - centre) ** 3)) / spread**3, 0.1)
     taken_off, left_alone = _ordinates(r.T, q)[1].T, _ordinates(white.T, q, is_white=True)[1].T
     if taken_off.shape[1] < 3:
-        return DrawnLaw(centre, spread, skewness, (0.0, 1.0), (0.0, 1.0))
+        return SimulatedLaw(centre, spread, skewness, (0.0, 1.0), (0.0, 1.0))
     apart, known = _distances(taken_off), _distances(left_alone)
-    return DrawnLaw(
+    return SimulatedLaw(
         centre, spread, skewness, (float(apart.mean()), float(apart.std())), (float(known.mean()), float(known.std()))
     )  # fmt: skip
 
@@ -216,7 +216,7 @@ def _ordinates(r: np.ndarray, q: np.ndarray, is_white: bool = False) -> tuple[np
     inner = slice(1, (n - 1) // 2 + 1)
     power = np.abs(np.fft.rfft(r, axis=0)[inner]) ** 2 / n
     taken = np.sum(np.abs(np.fft.rfft(q, axis=0)[inner]) ** 2, axis=1) / n
-    kept = taken < TAKEN
+    kept = taken < MAX_TAKEN_SHARE
     left = 1.0 if is_white else 1 - taken[kept]
     return np.fft.rfftfreq(n)[inner][kept], (power[kept].T / left).T
 
@@ -245,7 +245,7 @@ def regressors(u: np.ndarray, n: int, *, is_static: bool) -> np.ndarray:
     return np.asarray(stacked - stacked.mean(axis=0))
 
 
-def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray, *, known: bool) -> Test:
+def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray, *, known: bool) -> ResidualTest:
     """Whether the residuals still contain the columns of ``u``, beyond what the unknowns can move.
 
     With ``known`` noise the statistic is χ²; otherwise r was scaled by itself, and its share of Σr² is a beta variable.
@@ -259,11 +259,11 @@ def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray, *, known: bool
     seen = values > 1e-6
     d, left = int(seen.sum()), len(r) - float(np.sum(q**2))
     if d == 0 or left - d < 1:
-        return Test(0.0, np.nan, 0.0)
+        return ResidualTest(0.0, np.nan, 0.0)
     c = (vectors[:, seen].T @ (basis.T @ r)) / np.sqrt(values[seen])
     statistic = float(c @ c)
     p = chi2.sf(statistic, d) if known else beta.sf(statistic / float(r @ r), d / 2, (left - d) / 2)
-    return Test(statistic, float(p), d)
+    return ResidualTest(statistic, float(p), d)
 
 
 def cross_correlation(r: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -272,17 +272,17 @@ def cross_correlation(r: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.asarray((u.T @ r) / np.where(norms > 0, norms, 1.0))
 
 
-def normality(r: np.ndarray) -> Test:
+def normality(r: np.ndarray) -> ResidualTest:
     """Whether the values scatter like a normal distribution."""
     from scipy.stats import jarque_bera, shapiro
 
     if np.ptp(r) == 0:
-        return Test(0.0, np.nan)
+        return ResidualTest(0.0, np.nan)
     found = shapiro(r) if len(r) <= 5000 else jarque_bera(r)
-    return Test(float(found.statistic), float(found.pvalue))
+    return ResidualTest(float(found.statistic), float(found.pvalue))
 
 
-def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float) -> tuple[Test, np.ndarray]:
+def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float) -> tuple[ResidualTest, np.ndarray]:
     """The largest externally studentized residual with Bonferroni's p value, and the indices of all that stick out."""
     from scipy.stats import t as student
 
@@ -292,10 +292,10 @@ def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float
     external = np.abs(internal) * np.sqrt(nu / room)
     p = np.minimum(2 * student.sf(external, nu) * len(r), 1.0)
     k = int(np.argmax(external))
-    return Test(float(external[k]), float(p[k]), float(nu)), np.flatnonzero(p < level)
+    return ResidualTest(float(external[k]), float(p[k]), float(nu)), np.flatnonzero(p < level)
 
 
-def middle_size(r: np.ndarray, q: np.ndarray) -> tuple[Test, float]:
+def middle_size(r: np.ndarray, q: np.ndarray) -> tuple[ResidualTest, float]:
     """Whether the middle of the residuals is as wide as known noise makes it, outliers left out; and how wide it is.
 
     The standard deviation of the level from the median of n normal values is 1.167/√n of it (Huber, Ronchetti 2009,
@@ -308,7 +308,7 @@ def middle_size(r: np.ndarray, q: np.ndarray) -> tuple[Test, float]:
     taken = float(np.sum(q**2)) * len(inner) / max(len(r), 1)
     width = middle_level(inner) * float(np.sqrt(len(inner) / max(len(inner) - taken, 1.0)))
     spread = MEDIAN_SPREAD / np.sqrt(max(len(inner), 1))
-    return Test(width, float(2 * norm.sf(abs(width - 1) / spread))), width
+    return ResidualTest(width, float(2 * norm.sf(abs(width - 1) / spread))), width
 
 
 def sticking_out(r: np.ndarray, level: float) -> tuple[float, np.ndarray]:
@@ -319,10 +319,10 @@ def sticking_out(r: np.ndarray, level: float) -> tuple[float, np.ndarray]:
     return float(size.max(initial=0.0)), np.flatnonzero(2 * norm.sf(size) * len(r) < level)
 
 
-def size(r: np.ndarray, q: np.ndarray) -> Test:
+def size(r: np.ndarray, q: np.ndarray) -> ResidualTest:
     """Whether residuals are as large as known noise makes them; two-sided."""
     from scipy.stats import chi2
 
     dof = len(r) - float(np.sum(q**2))
     total = float(r @ r)
-    return Test(total, float(2 * min(chi2.sf(total, dof), chi2.cdf(total, dof))), dof)
+    return ResidualTest(total, float(2 * min(chi2.sf(total, dof), chi2.cdf(total, dof))), dof)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.calling import checked, checked_methods
 from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import DataError, EstimationError
-from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of
+from grisaille.estimation.experiment_terms import ExperimentTerm, build_experiment_term, start_guesses, trial_of
 from grisaille.estimation.measurements.output_law import OutputLaw, output_laws
 from grisaille.estimation.noise import NoiseLevel, noise_levels
 from grisaille.estimation.unknowns import resolve_unknowns, wanted_names
@@ -31,9 +32,8 @@ from grisaille.model.expression import Constant
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
-from grisaille.trial.unknown import Unknown
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-DEAD = 1e-9
-COLLINEAR = 10.0
+MIN_SENSITIVITY = 1e-9
+COLLINEARITY_THRESHOLD = 10.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Sensitivity:
         return pd.DataFrame(values, index=names, columns=names)
 
     def _alive(self) -> list[str]:
-        return [str(n) for n in self.table.index[self.table["size"] > DEAD * self.table["size"].max()]]
+        return [str(n) for n in self.table.index[self.table["size"] > MIN_SENSITIVITY * self.table["size"].max()]]
 
     def __str__(self) -> str:
         shown = self.table.to_string(float_format=lambda v: f"{v:.4g}")
@@ -115,14 +115,18 @@ class Sensitivity:
             notes.append(f"• no output moves with {', '.join(unfelt)}.")
         if len(alive) > 1:
             gamma = self.collinearity()
-            poor = f"; above {COLLINEAR:g}: they cannot all be told apart" if gamma > COLLINEAR else ""
+            poor = (
+                f"; above {COLLINEARITY_THRESHOLD:g}: they cannot all be told apart"
+                if gamma > COLLINEARITY_THRESHOLD
+                else ""
+            )
             notes.append(
                 f"• collinearity index of {'the other' if dead else 'all'} {len(alive)}: {_shown(gamma)}{poor}."
             )
         pairs = self.pairs.to_numpy()
         for i in range(len(alive)):
             for j in range(i):
-                if pairs[i, j] > COLLINEAR:
+                if pairs[i, j] > COLLINEARITY_THRESHOLD:
                     notes.append(f"• {alive[j]} and {alive[i]} move the outputs alike (index {_shown(pairs[i, j])}).")
         return notes
 
@@ -171,7 +175,7 @@ def sensitivity(
     noise = noise_levels(structure.model, outputs)
     declared = {n: law for n, law in output_laws(structure.model, outputs).items() if _has_law(structure, n)}
     noise = {**noise, **{n: LocationScale(n, None, law) for n, law in declared.items()}}
-    case = build_case(experiment, *trial_of(model, experiment, unknowns), noise, rtol)
+    case = build_experiment_term(experiment, *trial_of(model, experiment, unknowns), noise, rtol)
     unknowns = _valued(structure, unknowns, case)
     theta = np.array([u.guess for u in unknowns])
     prediction = case.predict(theta, sensitive=True)
@@ -241,7 +245,7 @@ def _numbers(structure: Structure, experiment: Any) -> list[str]:
     return listed
 
 
-def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: Case) -> tuple[Unknown, ...]:
+def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: ExperimentTerm) -> tuple[Unknown, ...]:
     """Unknowns at the values of the model and of the consistent start."""
     values = evaluate_parameters(structure.model, case.experiment.constants)
     known = [replace(u, guess=values[u.target]) if u.kind == "parameter" else u for u in unknowns]
@@ -249,7 +253,13 @@ def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: Case) -> 
 
 
 def _output_scale(
-    structure: Structure, case: Case, prediction: Prediction, level: Any, name: str, theta: np.ndarray, unknowns: Any
+    structure: Structure,
+    case: ExperimentTerm,
+    prediction: Prediction,
+    level: Any,
+    name: str,
+    theta: np.ndarray,
+    unknowns: Any,
 ) -> np.ndarray:
     """Per row of the grid."""
     y = prediction.y[:, case.column(name)]
@@ -262,7 +272,7 @@ def _output_scale(
 
 def _assemble(
     structure: Structure,
-    case: Case,
+    case: ExperimentTerm,
     unknowns: tuple[Unknown, ...],
     size: np.ndarray,
     slopes: np.ndarray,

@@ -21,22 +21,22 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import chosen
-from grisaille.filtering.runner import FilterRunner
-from grisaille.trial.discretisation import Discretisation
+from grisaille.estimation.likelihood import own_theta_and_steps
+from grisaille.filtering.filter_runner import FilterRunner
 
-SHORT = 10.0
+MIN_TIME_CONSTANTS = 10.0
 """Time constants in a record below which intervals are not calibrated where the mean is estimated."""
 INSTANTS = 15
-STEP = 1e-4
+DIFFERENCE_STEP = 1e-4
 """Of differences, in standard errors."""
-MOVES = 1e-2
+MIN_EIGENVALUE_CHANGE = 1e-2
 """Change of λ by a standard error, times the length of the record, that counts."""
-OTHERWISE = 0.5
+MIN_NOISE_SHARE = 0.5
 """Of √(2|λ|/T), the error that noise alone leaves to λ: where it is smaller, inputs or starts tell λ, not noise."""
-SEEN = 1e-6
+MIN_RELATIVE_ENTRY = 1e-6
 """Of the largest entry: below it there is nothing."""
 
 
@@ -60,7 +60,7 @@ class SlowMode:
         which = ", ".join(self.rates)
         seen = f"{self.constants:.2g} time constants of {self.length:.3g}"
         if self.means:
-            perhaps = f" (perhaps {self.least:.2g})" if self.constants >= SHORT else ""
+            perhaps = f" (perhaps {self.least:.2g})" if self.constants >= MIN_TIME_CONSTANTS else ""
             why = f"the record lasts {seen}{perhaps} while the mean ({', '.join(self.means)}) is estimated too, where"
             held = "intervals of 95 % hold the truth in 70 to 91 % of all cases"
         else:
@@ -82,7 +82,7 @@ def slow_modes(fit: Fitted) -> list[SlowMode]:
             total = lasted[case.name] if any(own) else sum(lasted.values())
             covariance = np.where(np.outer(e.free, e.free), e.covariance, 0.0)[np.ix_(case.unknowns, case.unknowns)]
             names = [e.unknowns[k].name for k in case.unknowns]
-            modes = _Linearised(case.runner, *chosen(case, e.theta)).slow(total, names, covariance)
+            modes = _Linearised(case.runner, *own_theta_and_steps(case, e.theta)).slow(total, names, covariance)
             for mode in modes:
                 if mode.rates not in found or mode.constants < found[mode.rates].constants:
                     found[mode.rates] = mode
@@ -134,22 +134,26 @@ class _Linearised:
             return
         errors = np.sqrt(np.diag(covariance))
         known = np.flatnonzero((errors > 0) & np.isfinite(errors))
-        shifted = {int(j): self.matrices(self.q + STEP * errors[j] * self.dq[j]) for j in known}
+        shifted = {int(j): self.matrices(self.q + DIFFERENCE_STEP * errors[j] * self.dq[j]) for j in known}
         for rate in (v.real for v in np.linalg.eigvals(A) if abs(v.imag) < 1e-9 * (abs(v) + 1 / T)):
             here = _mode(A, H, c, d, rate, T)
             if here is None or not _is_driven(A, B, rate) or not (np.abs(here[1]) > 0).any():
                 continue
             there = {j: m for j, s in shifted.items() if (m := _mode(s[0], s[1], s[3], s[4], rate, T)) is not None}
-            moves = {j: (m[0] - here[0]) / STEP for j, m in there.items()}
+            moves = {j: (m[0] - here[0]) / DIFFERENCE_STEP for j, m in there.items()}
             slope = np.array([moves.get(j, 0.0) / errors[j] if j in moves else 0.0 for j in range(len(names))])
             finite = np.where(np.isfinite(covariance), covariance, 0.0)
             error = float(np.sqrt(max(slope @ finite @ slope, 0.0)))
-            if error < OTHERWISE * np.sqrt(2 * abs(rate) / T):
+            if error < MIN_NOISE_SHARE * np.sqrt(2 * abs(rate) / T):
                 continue
             least = max(abs(rate) - 1.96 * error, 0.0)
             most = max((abs(v) for v in moves.values()), default=0.0)
-            rates = [j for j, v in moves.items() if abs(v) * T > MOVES and abs(v) > 0.1 * most]
-            means = [j for j, m in there.items() if _is_mean(m[2] - here[2], here)] if least * T < SHORT else []
+            rates = [j for j, v in moves.items() if abs(v) * T > MIN_EIGENVALUE_CHANGE and abs(v) > 0.1 * most]
+            means = (
+                [j for j, m in there.items() if _is_mean(m[2] - here[2], here)]
+                if least * T < MIN_TIME_CONSTANTS
+                else []
+            )
             means = [j for j in means if j not in rates] or means
             if rates and (means or least == 0):
                 yield SlowMode(
@@ -173,19 +177,19 @@ def _mode(
     value = float(values[k].real)
     slow = min(value, -1e-3 / T) if value <= 0 else max(value, 1e-3 / T)
     gain = H @ r
-    gain = np.where(np.abs(gain) > SEEN * np.abs(gain).max(initial=0.0), gain, 0.0)
+    gain = np.where(np.abs(gain) > MIN_RELATIVE_ENTRY * np.abs(gain).max(initial=0.0), gain, 0.0)
     return value, gain, np.outer(c @ left_vector / (-slow * size), gain) + d
 
 
 def _is_driven(A: np.ndarray, B: np.ndarray, rate: float) -> bool:
     lefts, left = np.linalg.eig(A.T)
     vector = np.abs(left[:, int(np.argmin(np.abs(lefts - rate)))].real)
-    return bool(B.size and (vector @ B).max() > SEEN * vector.max() * B.max() > 0)
+    return bool(B.size and (vector @ B).max() > MIN_RELATIVE_ENTRY * vector.max() * B.max() > 0)
 
 
 def _is_mean(change: np.ndarray, here: tuple[float, np.ndarray, np.ndarray]) -> bool:
     """Whether the mean of an output that sees the mode moves, more by a constant than by what varies in time."""
-    size = np.abs(here[2]).max(initial=0.0) + np.abs(change).max(initial=0.0) / STEP
+    size = np.abs(here[2]).max(initial=0.0) + np.abs(change).max(initial=0.0) / DIFFERENCE_STEP
     seen = here[1] != 0
     middle, spread = np.abs(change.mean(axis=0))[seen], change.std(axis=0)[seen]
-    return bool(((middle > spread) & (middle > 1e-3 * STEP * size)).any())
+    return bool(((middle > spread) & (middle > 1e-3 * DIFFERENCE_STEP * size)).any())

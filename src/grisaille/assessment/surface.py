@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from grisaille.assessment.deviances import Deviances, check_level, deviances_of, index_of
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.memory import DOUBLE, require_memory
-from grisaille.trial.unknown import Unknown
+from grisaille.memory import BYTES_PER_DOUBLE, require_memory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-COPIES = 4
+COPIES_PER_POINT = 4
 """Numbers that are held for each point, at most."""
-WIDTH = 4.0
+WIDTH_IN_STANDARD_ERRORS = 4.0
 """Standard errors to each side, where no range is given."""
 
 
@@ -92,8 +92,9 @@ def surface(
     if others not in ("held", "profiled"):
         raise EstimationError(f"others is {others!r}; it must be 'held' or 'profiled'.")
     require_memory(
-        COPIES * DOUBLE * points**2, f"A surface of {points} by {points} points",
-        lambda available: f"{isqrt(available // (COPIES * DOUBLE))} by as many would fit: give fewer points=.",
+        COPIES_PER_POINT * BYTES_PER_DOUBLE * points**2, f"A surface of {points} by {points} points",
+        lambda available: f"{isqrt(available // (COPIES_PER_POINT * BYTES_PER_DOUBLE))} by as many would fit: give "
+        "fewer points=.",
     )  # fmt: skip
     k = (index_of(fit, first), index_of(fit, second))
     unknowns = [fit.estimate.unknowns[i] for i in k]
@@ -112,7 +113,7 @@ def _axis(fit: Fitted, unknown: Unknown, k: int, ranges: Mapping[str, tuple[floa
     for name in ranges:
         index_of(fit, name)
     value, error = float(fit.estimate.theta[k]), float(fit.std_errors[k])
-    half = WIDTH * error if error > 0 else 0.1 * unknown.size
+    half = WIDTH_IN_STANDARD_ERRORS * error if error > 0 else 0.1 * unknown.size
     low, high = ranges.get(unknown.name, (max(value - half, unknown.lower), min(value + half, unknown.upper)))
     if not low < high:
         raise EstimationError(

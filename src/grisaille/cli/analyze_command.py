@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.parsing import check_ending, model_of
 
 
@@ -14,8 +14,8 @@ from grisaille.cli.parsing import check_ending, model_of
 @click.argument("target", metavar="FILE.py:Class|FILE.bmo|FOLDER")
 @click.option("--equations", is_flag=True, help="Print the model as well.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the incidence: .png, .svg or .pdf.")
-@answering
-def command(output: Output, target: str, equations: bool, plot: Path | None) -> int:
+@with_output_options
+def command(output: CommandOutput, target: str, equations: bool, plot: Path | None) -> int:
     """Print the structure of a model: index, states, hidden constraints, consistent start."""
     import grisaille
 

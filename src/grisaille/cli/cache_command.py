@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 
 
 @click.command("cache")
 @click.argument("action", required=False, type=click.Choice(["show", "clear"]), default="show")
-@answering
-def command(output: Output, action: str) -> int:
+@with_output_options
+def command(output: CommandOutput, action: str) -> int:
     """Show the cache of compiled models, or clear it."""
-    from grisaille.compilation import cache
+    from grisaille.compilation import build_cache
 
-    found = cache.clear() if action == "clear" else cache.inspect()
+    found = build_cache.clear() if action == "clear" else build_cache.cache_contents()
     output.say(f"Removed from {found}" if action == "clear" else found)
     output.answer({
         "folder": str(found.folder), "files": found.files, "bytes": found.bytes, "limit": found.limit,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from grisaille.cli.output import Output, answering, frame
+from grisaille.cli.output import CommandOutput, frame_rows, with_output_options
 from grisaille.cli.parsing import check_ending
 from grisaille.cli.saved import label_of, saved_fit
 from grisaille.errors import DataError
@@ -17,8 +17,8 @@ from grisaille.errors import DataError
 @click.option("--nested", multiple=True, metavar="SMALLER:LARGER",
               help="Likelihood-ratio test of a fit that is a special case of another; may be repeated.")  # fmt: skip
 @click.option("--report", "page", type=click.Path(path_type=Path), metavar="FILE.html", help="Write a report as well.")
-@answering
-def command(output: Output, targets: tuple[str, ...], nested: tuple[str, ...], page: Path | None) -> int:
+@with_output_options
+def command(output: CommandOutput, targets: tuple[str, ...], nested: tuple[str, ...], page: Path | None) -> int:
     """Put saved fits side by side: likelihood, AIC, BIC, residuals. Executes nothing."""
     from grisaille.results.comparison import compare
 
@@ -37,7 +37,8 @@ def command(output: Output, targets: tuple[str, ...], nested: tuple[str, ...], p
         found.report(page)
         output.written(page)
     output.answer({
-        "fits": frame(found.table), "best": found.best, "tests": frame(found.tests), "notes": list(found.notes),
+        "fits": frame_rows(found.table), "best": found.best, "tests": frame_rows(found.tests),
+        "notes": list(found.notes),
     })  # fmt: skip
     return 0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.parsing import check_ending
 from grisaille.cli.saved import saved_fit
 from grisaille.writing import write_figure, write_table
@@ -19,8 +19,8 @@ from grisaille.writing import write_figure, write_table
               help="Probability of calling a healthy series unhealthy, for each test.")  # fmt: skip
 @click.option("--output", "file", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the table.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the tests: .png, .svg or .pdf.")
-@answering
-def command(output: Output, target: Path, level: float, file: Path | None, plot: Path | None) -> int:
+@with_output_options
+def command(output: CommandOutput, target: Path, level: float, file: Path | None, plot: Path | None) -> int:
     """Test the residuals of a saved fit: whiteness, spectrum, inputs, normality, outliers, size. Executes nothing.
 
     The status is 1 where a test is unhealthy, or the fit did not converge.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.parsing import assignments, model_of, numbers, signal_of, times_of
 from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import DataError
@@ -31,8 +31,8 @@ from grisaille.errors import DataError
 @click.option("--step", type=float, help="Longest cell of the grid of the disturbances.")
 @click.option("--rtol", type=float, default=1e-6, show_default=True, help="Of the steps in a cell.")
 @reading_options("Data: ", "found out, or refused, unless given")
-@answering
-def command(output: Output, target: str, folder: Path, times: str, values: str | None, **given: Any) -> int:
+@with_output_options
+def command(output: CommandOutput, target: str, folder: Path, times: str, values: str | None, **given: Any) -> int:
     """Write an ensemble as a folder that runs where there is a graphics processor and CuPy, and nothing else."""
     from grisaille.simulation.ensembles.ensemble import EnsembleOptions
     from grisaille.simulation.ensembles.export import export_ensembles

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grisaille.cli.output import Output, answering, frame
+from grisaille.cli.output import CommandOutput, frame_rows, with_output_options
 from grisaille.cli.parsing import numbers, values
 from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import GrisailleError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from grisaille.problem.folder import Problem
     from grisaille.results.fit import Fit
 
-SHOWN = 6
+MAX_SHOWN_TESTS = 6
 """Unhealthy residual tests that are printed."""
 
 
@@ -32,9 +32,9 @@ SHOWN = 6
               help="Where fit.nc and report.html go; the problem's folder unless given.")  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Write fit.nc only.")
 @reading_options("Data: ", "as problem.toml says unless given")
-@answering
+@with_output_options
 def command(
-    output: Output, folder: Path, method: str | None, options: tuple[str, ...], names: tuple[str, ...],
+    output: CommandOutput, folder: Path, method: str | None, options: tuple[str, ...], names: tuple[str, ...],
     guesses: tuple[str, ...], target: Path | None, no_report: bool, **reading: Any,
 ) -> int:  # fmt: skip
     """Fit the problem in a FOLDER: print the table, write fit.nc and report.html.
@@ -66,7 +66,7 @@ def command(
 
 def _method(problem: Problem, name: str | None, options: dict[str, Any]) -> Any:
     """The folder's estimator, or another one; options replace those of the folder."""
-    from grisaille.problem.methods import changed_method
+    from grisaille.problem.folder_methods import changed_method
 
     return changed_method(problem.method, name, options, problem.seed)
 
@@ -86,8 +86,8 @@ def _residuals(verdicts: list[Any]) -> str:
     bad = [v for v in verdicts if not v.healthy]
     if not bad:
         return f"Residuals: all {len(verdicts)} tests are healthy."
-    lines = [f"  ✗ {v.output} in {v.experiment}, {v.test}: {v.sentence}" for v in bad[:SHOWN]]
-    more = [f"  … and {len(bad) - SHOWN} more, in the report"] if len(bad) > SHOWN else []
+    lines = [f"  ✗ {v.output} in {v.experiment}, {v.test}: {v.sentence}" for v in bad[:MAX_SHOWN_TESTS]]
+    more = [f"  … and {len(bad) - MAX_SHOWN_TESTS} more, in the report"] if len(bad) > MAX_SHOWN_TESTS else []
     head = f"Residuals: {len(bad)} of {len(verdicts)} tests are unhealthy:"
     return "\n".join([head, *lines, *more])
 
@@ -98,7 +98,7 @@ def _among(names: tuple[str, ...], table: dict[str, Any]) -> dict[str, Any]:
     return {n: v for n, v in table.items() if n in names or n.partition("@")[0] in bases}
 
 
-def _write(fit: Fit, folder: Path, title: str, with_report: bool, output: Output) -> list[Path]:
+def _write(fit: Fit, folder: Path, title: str, with_report: bool, output: CommandOutput) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     try:
@@ -116,12 +116,12 @@ def _write(fit: Fit, folder: Path, title: str, with_report: bool, output: Output
 
 def content(fit: Fit) -> dict[str, Any]:
     """A fit for programs."""
-    parameters = frame(fit.parameters)
+    parameters = frame_rows(fit.parameters)
     for unknown in fit.estimate.unknowns:
         parameters[unknown.name]["unit"] = unknown.unit
     return {
         "model": fit.model_name, "method": type(fit.method).__name__, "converged": fit.converged, "status": fit.status,
-        "notes": [*fit.notes, *fit.limits().notes], "parameters": parameters, "quality": frame(fit.quality),
+        "notes": [*fit.notes, *fit.limits().notes], "parameters": parameters, "quality": frame_rows(fit.quality),
         "log_likelihood": fit.log_likelihood if fit.estimate.is_likelihood else None,
         "measurements": fit.estimate.count, "seconds": fit.estimate.seconds,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.reading import given_of, reading_options
 
 
@@ -16,8 +16,8 @@ from grisaille.cli.reading import given_of, reading_options
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
 @click.option("--strict", is_flag=True, help="Remarks count as mistakes.")
 @reading_options("Data: ", "as problem.toml says unless given")
-@answering
-def command(output: Output, folder: Path, strict: bool, **reading: Any) -> int:
+@with_output_options
+def command(output: CommandOutput, folder: Path, strict: bool, **reading: Any) -> int:
     """Find all mistakes in a problem FOLDER at once. Executes its model.py."""
     from grisaille.problem.linting import lint
 

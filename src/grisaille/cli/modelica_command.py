@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.errors import DataError
 
 PLACE = click.Path(path_type=Path)
@@ -25,9 +25,10 @@ def command() -> None:
 @click.option("-j", "jobs", default=1, show_default=True, metavar="N", help="Files at the same time.")
 @click.option("--path", multiple=True, type=PLACE, metavar="FOLDER", help="Of libraries, for .mo files; repeatable.")
 @click.option("--output", "store", type=PLACE, metavar="FILE.jsonl", help="A line for each file; goes on from there.")
-@answering
+@with_output_options
 def check(
-    output: Output, folder: Path, references: Path | None, only: str, limit: float, jobs: int, path: tuple[Path, ...],
+    output: CommandOutput, folder: Path, references: Path | None, only: str, limit: float, jobs: int,
+    path: tuple[Path, ...],
     store: Path | None,
 ) -> int:  # fmt: skip
     """Read, build and simulate every .bmo and .mo file below FOLDER, and compare it with its reference.
@@ -36,7 +37,7 @@ def check(
     Modelica name. A signal agrees when 98 % of its times lie within 1 % of its range. Each file runs in a process of
     its own, compiled without optimization. With --output a check that was stopped goes on where it was.
     """
-    from grisaille.study.modelica_check import ModelicaCheck, find_files, summary, told
+    from grisaille.study.modelica_check import ModelicaCheck, find_files, outcome_text, summary
 
     if jobs < 1 or not limit > 0:
         raise DataError("-j takes a whole number from 1, --limit a number of seconds above zero.")
@@ -45,7 +46,7 @@ def check(
     try:
         for row in ModelicaCheck(files, limit, jobs, store, path).rows():
             rows.append(row)
-            output.say(f"{row['seconds']:6.1f} s  {row['name']}: {told(row)}")
+            output.say(f"{row['seconds']:6.1f} s  {row['name']}: {outcome_text(row)}")
     except KeyboardInterrupt as stop:
         kept = f" They are kept in {store}; the same command goes on." if store is not None else ""
         stop.add_note(f"Stopped after {len(rows)} of {len(files)} files.{kept}")

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.reading import OPTIONS, given_of, reading_options
 from grisaille.errors import DataError
 
 FILE = click.Path(path_type=Path)
 _COMMA = re.compile(r",(?![^\[]*\])")
 """One that stands in no brackets."""
-OWN = ("csv", "time", "zone", *OPTIONS)
+OPTIONS_OF_DATA = ("csv", "time", "zone", *OPTIONS)
 """Options that only a file of data has."""
 
 
@@ -38,9 +38,9 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
 @click.option("--outputs", metavar="C,D", help="Columns, or variables of --modelica, that were measured.")
 @click.option("--zone", metavar="NAME", help="With --csv: the time zone of dates without one, as in Europe/Berlin.")
 @reading_options("With --csv: ", "found out, or refused, unless given")
-@answering
+@with_output_options
 def command(
-    output: Output, template: str | None, folder: Path | None, listing: bool, file: Path | None,
+    output: CommandOutput, template: str | None, folder: Path | None, listing: bool, file: Path | None,
     modelica: Path | None, name: str | None, path: tuple[Path, ...], **columns: Any,
 ) -> int:  # fmt: skip
     """Make a problem folder from a TEMPLATE, from your own data, or from a Modelica model, ready to fit and to change.
@@ -58,7 +58,9 @@ def command(
         output.answer({"templates": known})
         return 0
     if modelica is not None:
-        strange = next((n for n, value in (("csv", file), *columns.items()) if value is not None and n in OWN), None)
+        strange = next(
+            (n for n, value in (("csv", file), *columns.items()) if value is not None and n in OPTIONS_OF_DATA), None
+        )
         if strange is not None or folder is not None:
             said = f"--{strange} does not go with it" if strange else "give one FOLDER and no template"
             raise DataError(f"--modelica {modelica}: {said}.")
@@ -84,7 +86,7 @@ def command(
     return 0
 
 
-def _from_file(output: Output, file: Path, folder: Path, columns: dict[str, Any]) -> int:
+def _from_file(output: CommandOutput, file: Path, folder: Path, columns: dict[str, Any]) -> int:
     from grisaille.problem.first_model import create_from_csv, unknowns_of
 
     made = create_from_csv(
@@ -111,7 +113,12 @@ def _from_file(output: Output, file: Path, folder: Path, columns: dict[str, Any]
 
 
 def _from_modelica(
-    output: Output, file: Path, folder: Path, name: str | None, path: tuple[Path, ...], columns: dict[str, str | None]
+    output: CommandOutput,
+    file: Path,
+    folder: Path,
+    name: str | None,
+    path: tuple[Path, ...],
+    columns: dict[str, str | None],
 ) -> int:
     from grisaille.problem.modelica_folder import create_from_modelica
 

@@ -15,7 +15,7 @@ import click
 
 
 @dataclass(frozen=True)
-class Output:
+class CommandOutput:
     """How a command answers."""
 
     as_json: bool
@@ -28,9 +28,9 @@ class Output:
 
     def runs(self, target: Path | str) -> None:
         """Says, beside the answer, which file of a problem folder is about to be executed."""
-        from grisaille.problem.linting import FILE, file_to_run
+        from grisaille.problem.linting import PROBLEM_FILE, file_to_run
 
-        is_folder = Path(target).is_dir() or Path(target).name == FILE
+        is_folder = Path(target).is_dir() or Path(target).name == PROBLEM_FILE
         file = file_to_run(target) if is_folder else None
         if file is not None and not (self.as_json or self.quiet):
             click.echo(f"Runs {file}.", err=True)
@@ -41,7 +41,7 @@ class Output:
     def answer(self, content: Mapping[str, Any]) -> None:
         """Print the answer for programs; nothing is printed without ``--json``."""
         if self.as_json:
-            click.echo(json.dumps(plain(content), ensure_ascii=False, allow_nan=False, indent=2))
+            click.echo(json.dumps(plain_data(content), ensure_ascii=False, allow_nan=False, indent=2))
 
     @property
     def progress(self) -> bool:
@@ -49,32 +49,32 @@ class Output:
         return not (self.as_json or self.quiet) and sys.stdout.isatty() and sys.stderr.isatty()
 
 
-def answering(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command ``--json``, ``--quiet`` and ``--debug``, and an :class:`Output` as its first argument."""
+def with_output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command ``--json``, ``--quiet`` and ``--debug``, and an :class:`CommandOutput` as its first argument."""
 
     @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object.")
     @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
     @click.option("--debug", is_flag=True, hidden=True)
     @functools.wraps(function)
     def wrapped(*args: Any, as_json: bool, quiet: bool, debug: bool, **options: Any) -> Any:
-        return function(Output(as_json, quiet), *args, **options)
+        return function(CommandOutput(as_json, quiet), *args, **options)
 
     return wrapped
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Numbers, texts, lists and dicts; NaN and infinities, which JSON does not have, become null."""
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): plain_data(v) for k, v in value.items()}
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return plain_data(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [plain_data(v) for v in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def frame(table: Any) -> dict[str, Any]:
+def frame_rows(table: Any) -> dict[str, Any]:
     """A DataFrame by row and column."""
-    return {str(label): plain(row.to_dict()) for label, row in table.iterrows()}
+    return {str(label): plain_data(row.to_dict()) for label, row in table.iterrows()}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grisaille.cli.output import Output, answering, plain
+from grisaille.cli.output import CommandOutput, plain_data, with_output_options
 from grisaille.cli.parsing import check_ending, numbers
 from grisaille.cli.reading import NAMED, given_of, reading_options
 from grisaille.cli.saved import saved_fit
@@ -40,9 +40,10 @@ FILE = click.Path(path_type=Path)
               help="'noise': for given estimates; 'all': with their uncertainty. Columns carry the word.")  # fmt: skip
 @click.option("--start", "starts", multiple=True, metavar="NAME=VALUE|declared", help="Where a new record begins.")
 @click.option("--output", "file", type=FILE, metavar="FILE.csv", help="Write the predictions; printed unless given.")
-@answering
+@with_output_options
 def command(
-    output: Output, target: Path, experiment: str | None, data: Path | None, horizon: str | None, bands: str | None,
+    output: CommandOutput, target: Path, experiment: str | None, data: Path | None, horizon: str | None,
+    bands: str | None,
     starts: tuple[str, ...], file: Path | None, **reading: Any,
 ) -> int:  # fmt: skip
     """Predict a record by a saved fit: variables and outputs with their bands, beside what was measured.
@@ -66,7 +67,7 @@ def command(
         output.written(file)
     far = _horizon_in_words(fit, horizon)
     output.say(f"Horizon: {far}. Start: {found.attrs['start']}.")
-    columns = {} if file is not None else {str(n): plain(v.to_numpy()) for n, v in table.reset_index().items()}
+    columns = {} if file is not None else {str(n): plain_data(v.to_numpy()) for n, v in table.reset_index().items()}
     output.answer(
         {
             "fit": str(path), "file": None if file is None else str(file), "horizon": far,
@@ -125,11 +126,11 @@ def _horizon(text: str | None) -> Any:
 def _horizon_in_words(fit: Fit, text: str | None) -> str:
     """How far ahead was predicted."""
     from grisaille.estimation.estimator import SIMULATION
-    from grisaille.estimation.predictions.horizons import told
+    from grisaille.estimation.predictions.horizons import horizon_text
 
     asked = _horizon(text)
     is_simulated = asked is None or fit.method.ahead is None or asked == float("inf")
-    return SIMULATION if is_simulated else told(asked)
+    return SIMULATION if is_simulated else horizon_text(asked)
 
 
 def _start(texts: tuple[str, ...]) -> Any:

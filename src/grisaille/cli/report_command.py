@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.parsing import check_ending
 from grisaille.cli.saved import saved_fit
 
@@ -19,8 +19,10 @@ from grisaille.cli.saved import saved_fit
 @click.option("--profiles", is_flag=True, help="Profile every unknown as well, which takes many fits.")
 @click.option("--title", help="Instead of the model's name.")
 @click.option("--open", "show", is_flag=True, help="Open it in a browser.")
-@answering
-def command(output: Output, target: Path, file: Path | None, profiles: bool, title: str | None, show: bool) -> int:
+@with_output_options
+def command(
+    output: CommandOutput, target: Path, file: Path | None, profiles: bool, title: str | None, show: bool
+) -> int:
     """Write the report of a saved fit: one HTML file that needs nothing else. Executes nothing."""
     check_ending("--output", file, (".html",))
     path, fit = saved_fit(target)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.parsing import assignments, number_or_list
 from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import DataError
@@ -50,9 +50,9 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
 @click.option("--device", type=click.Choice(list(DEVICES)),
               help="Where ensembles run, for reproductions that are made of them: fig1 of abdalmoaty.")  # fmt: skip
 @click.option("--output", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where figures go.")
-@answering
+@with_output_options
 def command(
-    output: Output, name: str | None, listing: bool, size: Any, settings: tuple[str, ...], folder: Path | None,
+    output: CommandOutput, name: str | None, listing: bool, size: Any, settings: tuple[str, ...], folder: Path | None,
     device: str | None,
 ) -> int:  # fmt: skip
     """Compute a published table or figure again, ours beside the published numbers."""

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.writing import write_text
 
 
 @click.command("schema")
 @click.option("--output", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write it to a file.")
-@answering
-def command(output: Output, file: Path | None) -> int:
+@with_output_options
+def command(output: CommandOutput, file: Path | None) -> int:
     """Print the JSON schema of problem.toml, for editors that check while you type."""
     from grisaille.problem.schema import problem_schema
 

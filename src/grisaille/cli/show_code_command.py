@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 from grisaille.cli.parsing import model_of
 
 
@@ -12,17 +12,17 @@ from grisaille.cli.parsing import model_of
 @click.argument("target", metavar="FILE.py:Class|FILE.bmo|FOLDER")
 @click.option("--scheme", "name", metavar="NAME", help="All that this integrator is built from: explicit, implicit, "
               "frozen-explicit or frozen-implicit; the model's functions alone unless given.")  # fmt: skip
-@answering
-def command(output: Output, target: str, name: str | None) -> int:
+@with_output_options
+def command(output: CommandOutput, target: str, name: str | None) -> int:
     """Print the C that a model is compiled to, with its equations as comments."""
-    from grisaille.compilation.debugging.shown import shown_files
+    from grisaille.compilation.debugging.readable_source import readable_files
     from grisaille.compilation.schemes import scheme
-    from grisaille.structure.prepared import structure_of
+    from grisaille.structure.structure_cache import structure_of
 
     chosen = None if name is None else scheme(name)
     output.runs(target)
     structure = structure_of(model_of(target))
-    files = shown_files(structure, chosen)
+    files = readable_files(structure, chosen)
     for file, text in files.items():
         if len(files) > 1:
             output.say(f"/* ==== {file} ==== */\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grisaille.cli.output import Output, answering, plain
+from grisaille.cli.output import CommandOutput, plain_data, with_output_options
 from grisaille.cli.parsing import assignments, check_ending, model_of, numbers, signal_of, times_of
 from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import DataError
@@ -35,9 +35,9 @@ FILE = click.Path(path_type=Path)
 @click.option("--output", "file", type=FILE, metavar="FILE", help="Write the trajectory: .csv or .nc (netCDF).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the trajectory: .png, .svg or .pdf.")
 @reading_options("Data: ", "found out, or as problem.toml says, unless given")
-@answering
+@with_output_options
 def command(
-    output: Output, target: str, times: str | None, experiment: str | None, file: Path | None, plot: Path | None,
+    output: CommandOutput, target: str, times: str | None, experiment: str | None, file: Path | None, plot: Path | None,
     **given: Any,
 ) -> int:  # fmt: skip
     """Simulate a model, or an experiment of a problem folder."""
@@ -55,7 +55,9 @@ def command(
         output.written(plot)
     if file is None and plot is None:
         output.say(result.to_dataframe().to_string(max_rows=20))
-    named = {str(n): plain(v.values) for n, v in {**result.coords, **result.data_vars}.items()} if file is None else {}
+    named = (
+        {str(n): plain_data(v.values) for n, v in {**result.coords, **result.data_vars}.items()} if file is None else {}
+    )
     output.answer({"status": result.attrs.get("status"), "file": None if file is None else str(file), **named})
     return 0
 
@@ -102,7 +104,7 @@ def _of_experiment(target: str, name: str | None, reading: dict[str, Any]) -> di
 
 def _write(result: xr.Dataset, path: Path) -> None:
     if path.suffix == ".nc":
-        from grisaille.estimation.keeping.netcdf import groups_as_bytes
+        from grisaille.estimation.persistence.netcdf import groups_as_bytes
 
         write_whole(path, groups_as_bytes([("", result)]), "The simulation")
     else:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from grisaille.cli.output import Output, answering, frame
+from grisaille.cli.output import CommandOutput, frame_rows, with_output_options
 from grisaille.cli.parsing import check_ending
 from grisaille.cli.reading import OPTIONS, given_of, reading_options
 from grisaille.errors import DataError, GrisailleError
@@ -39,9 +39,9 @@ def command() -> None:
 @click.option("--table", type=FOLDER, metavar="FILE.csv", help="Write one row per run.")
 @click.option("--report", "page", type=FOLDER, metavar="FILE.html", help="Write a report as well.")
 @reading_options("Data: ", "as problem.toml says unless given")
-@answering
+@with_output_options
 def run(
-    output: Output, folder: Path, kind: str | None, runs: int | None, seed: int | None, store: Path | None,
+    output: CommandOutput, folder: Path, kind: str | None, runs: int | None, seed: int | None, store: Path | None,
     workers: int | None, table: Path | None, page: Path | None, **options: Any,
 ) -> int:  # fmt: skip
     """Run a study of the problem in a FOLDER. Executes its model.py.
@@ -49,7 +49,7 @@ def run(
     Finished runs are kept: the same command, or 'grisaille study resume', goes on where it stopped.
     """
     from grisaille.problem.folder import load_problem
-    from grisaille.problem.study_file import Plan
+    from grisaille.problem.study_file import StudyPlan
 
     output.runs(folder)
     reading = given_of(options)
@@ -59,7 +59,9 @@ def run(
     named = kind or chosen.get("kind", "monte-carlo")
     file = store or problem.folder / chosen.get("store", f"{named}.db")
     where = os.path.relpath(problem.folder.absolute(), file.absolute().parent)
-    plan = Plan(where, named, runs or chosen.get("runs", 100), problem.seed if seed is None else seed, given, reading)
+    plan = StudyPlan(
+        where, named, runs or chosen.get("runs", 100), problem.seed if seed is None else seed, given, reading
+    )
     return _carry_out(output, problem, plan, file, workers, Extras(table, page))
 
 
@@ -69,9 +71,9 @@ def run(
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; one per processor unless given.")
 @click.option("--table", type=FOLDER, metavar="FILE.csv", help="Write one row per run.")
 @click.option("--report", "page", type=FOLDER, metavar="FILE.html", help="Write a report as well.")
-@answering
+@with_output_options
 def resume(
-    output: Output, store: Path, runs: int | None, workers: int | None, table: Path | None, page: Path | None
+    output: CommandOutput, store: Path, runs: int | None, workers: int | None, table: Path | None, page: Path | None
 ) -> int:
     """Go on with a study that was stopped. Executes the model.py of its folder."""
     from grisaille.problem.folder import load_problem
@@ -90,15 +92,15 @@ def resume(
 @command.command("show")
 @click.argument("store", type=FOLDER, metavar="FILE.db|FOLDER", default=Path("."))
 @click.option("--table", type=FOLDER, metavar="FILE.csv", help="Write one row per run.")
-@answering
-def show(output: Output, store: Path, table: Path | None) -> int:
+@with_output_options
+def show(output: CommandOutput, store: Path, table: Path | None) -> int:
     """Show the finished runs of a study, also while it runs. Executes nothing."""
     from grisaille.problem.study_file import find_store, read_store
 
     found = read_store(find_store(store))
     output.say(found)
     _write(found.table if found.rows else None, table, output)
-    summary = frame(found.summary()) if found.counts["converged"] else {}
+    summary = frame_rows(found.summary()) if found.counts["converged"] else {}
     output.answer(
         {"store": str(found.path), "kind": found.header["kind"], "counts": found.counts, "estimates": summary}
     )
@@ -117,7 +119,7 @@ class Extras:
         check_ending("--report", self.page, (".html",))
 
 
-def _carry_out(output: Output, problem: Any, plan: Any, file: Path, workers: int | None, extras: Extras) -> int:
+def _carry_out(output: CommandOutput, problem: Any, plan: Any, file: Path, workers: int | None, extras: Extras) -> int:
     extras.check()
     if not file.absolute().parent.is_dir():
         raise DataError(f"--store {file}: there is no folder {str(file.parent)!r}.")
@@ -139,12 +141,12 @@ def _carry_out(output: Output, problem: Any, plan: Any, file: Path, workers: int
         output.written(extras.page)
     output.answer({
         "kind": plan.kind, "counts": study.counts, "store": str(file), "seed": plan.seed,
-        "estimates": frame(study.summary().table) if hasattr(study, "summary") else frame(study.basins),
+        "estimates": frame_rows(study.summary().table) if hasattr(study, "summary") else frame_rows(study.basins),
     })  # fmt: skip
     return 0 if study.counts["converged"] == study.counts["runs"] else 1
 
 
-def _write(table: Any, path: Path | None, output: Output) -> None:
+def _write(table: Any, path: Path | None, output: CommandOutput) -> None:
     check_ending("--table", path, (".csv",))
     if table is not None and path is not None:
         write_table(path, table, "The table")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from grisaille.cli.output import Output, answering
+from grisaille.cli.output import CommandOutput, with_output_options
 
 
 @click.command("warm-up")
-@answering
-def command(output: Output) -> int:
+@with_output_options
+def command(output: CommandOutput) -> int:
     """Compile the integrators once, so that models compile their equations alone.
 
     Not needed: an integrator is compiled when the first model of its kind asks for it, and kept in the cache folder.

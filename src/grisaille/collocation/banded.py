@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats, Integers, Mask
-from grisaille.collocation.native import native
+from grisaille.collocation.array_types import Floats, Integers, Mask
+from grisaille.collocation.compiled_functions import compiled_function
 
-ROUNDED = 64 * float(np.finfo(float).eps)
+PIVOT_ROUNDING = 64 * float(np.finfo(float).eps)
 
 
 class NotPositiveDefinite(Exception):
@@ -30,13 +30,13 @@ class BandedFactor:
     def __init__(self, band: Floats, held: Mask | None = None) -> None:
         from scipy.linalg import lapack
 
-        band = band if held is None else without(band, held)
+        band = band if held is None else without_held(band, held)
         self._solver = lapack.dpbtrs
         self.factor, failed = lapack.dpbtrf(band, lower=1)
         if failed or not np.isfinite(self.factor[0]).all():
             raise NotPositiveDefinite
         self.width = band.shape[0] - 1
-        self.singular = bool((self.factor[0] ** 2 < ROUNDED * band[0]).any())
+        self.singular = bool((self.factor[0] ** 2 < PIVOT_ROUNDING * band[0]).any())
         """Whether what elimination left of a diagonal entry is rounding: then it may come out positive or not."""
 
     def solve(self, right: Floats) -> Floats:
@@ -52,12 +52,12 @@ class BandedFactor:
         """Entries of A⁻¹ inside the band, stored alike."""
         L = np.asfortranarray(self.factor)
         found = np.empty_like(L, order="F")
-        run = native("assembly.c", "gr_inverse_band", 3)
+        run = compiled_function("assembly.c", "gr_inverse_band", 3)
         run(np.array([self.width, L.shape[1]], dtype=np.int64), L, found)
         return found
 
 
-def gathered(band: Floats, places: Integers) -> Floats:
+def gather_blocks(band: Floats, places: Integers) -> Floats:
     """Dense symmetric blocks (N, m, m) of a band matrix at index sets (N, m); entries beyond the band are zero."""
     i, j = places[:, :, None], places[:, None, :]
     distance, column = np.abs(i - j), np.minimum(i, j)
@@ -75,7 +75,7 @@ def times(band: Floats, x: Floats) -> Floats:
     return np.asarray(found)
 
 
-def without(band: Floats, held: Mask) -> Floats:
+def without_held(band: Floats, held: Mask) -> Floats:
     """The matrix with rows and columns of held unknowns replaced by those of the identity."""
     kept = band.copy()
     n = band.shape[1]
@@ -86,8 +86,8 @@ def without(band: Floats, held: Mask) -> Floats:
     return kept
 
 
-def masked(band: Floats, held: Mask) -> Floats:
+def mask_held(band: Floats, held: Mask) -> Floats:
     """An inverse with nothing in rows and columns of what is held."""
-    kept = without(band, held)
+    kept = without_held(band, held)
     kept[0, held] = 0.0
     return kept

@@ -25,15 +25,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
+from grisaille.collocation.array_types import Floats
 
 LOWEST, HIGHEST = -10.0, 10.0
 """Natural logarithms of the scale, relative to the guess, between which a root is looked for."""
-STRIDE = 0.7
+BRACKETING_STRIDE = 0.7
 """Step of the bracketing in the logarithm of the scale: a factor of two."""
 
-GROWTH = 1.3
-FLAT = 0.02
+STRIDE_GROWTH = 1.3
+MIN_RELATIVE_CHANGE = 0.02
 """Relative change of g over a stride below which a smaller scale changes nothing any more."""
 SMALL, LONG = -4.0, 0.4
 """Logarithm of a scale above which this is not believed, and the stride that counts for it."""
@@ -42,7 +42,7 @@ ROUNDS, CAP, PROBE = 20, 1.0, 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Misfit:
+class OutputMisfit:
     """Of every output at a solution."""
 
     squares: Floats
@@ -57,7 +57,7 @@ class Misfit:
         return np.asarray((self.squares + self.explained) / np.maximum(self.count, 1))
 
 
-def errors_of_roots(misfit: Misfit, slopes: Floats, paired: Sequence[int]) -> Floats:
+def errors_of_roots(misfit: OutputMisfit, slopes: Floats, paired: Sequence[int]) -> Floats:
     """Standard deviations of the logarithms of scales that are roots of the conditions of paired outputs.
 
     slopes : ∂T_j/∂x_k, (outputs, scales)
@@ -70,7 +70,11 @@ def errors_of_roots(misfit: Misfit, slopes: Floats, paired: Sequence[int]) -> Fl
 
 
 def first_root(
-    g: Callable[[float], float], start: float, tolerance: float, stride: float = STRIDE, highest: float = HIGHEST
+    g: Callable[[float], float],
+    start: float,
+    tolerance: float,
+    stride: float = BRACKETING_STRIDE,
+    highest: float = HIGHEST,
 ) -> tuple[float, bool]:
     """Where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or > 0).
 
@@ -84,17 +88,22 @@ def first_root(
         while value < 0:
             high, high_value = low, value
             low -= stride
-            stride *= GROWTH
+            stride *= STRIDE_GROWTH
             if low < LOWEST:
                 return LOWEST, False
             value = g(low)
-            if low < SMALL and high - low > LONG and value < 0 and abs(value - high_value) < FLAT * abs(value):
+            if (
+                low < SMALL
+                and high - low > LONG
+                and value < 0
+                and abs(value - high_value) < MIN_RELATIVE_CHANGE * abs(value)
+            ):
                 return low, False
         return _between(g, low, value, high, high_value, tolerance), True
     while value >= 0:
         low, low_value = high, value
         high += stride
-        stride *= GROWTH
+        stride *= STRIDE_GROWTH
         if high > highest:
             return place, False
         value = g(high)

@@ -13,56 +13,56 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats, Integers
-from grisaille.collocation.mesh import Mesh
-from grisaille.collocation.options import SplineOptions, by_state
-from grisaille.collocation.record import Record
+from grisaille.collocation.array_types import Floats, Integers
+from grisaille.collocation.spline_mesh import SplineMesh
+from grisaille.collocation.spline_options import SplineOptions, by_state
 from grisaille.collocation.splines import Spline, make_spline
+from grisaille.collocation.trial_record import CollocationRecord
 from grisaille.errors import EstimationError
 
-SAME = 1e-9
+SAME_KNOT = 1e-9
 """Knots closer than this part of the record are one."""
-FEWEST = 50
+MIN_INTERVALS = 50
 """Intervals that a record has at least, however few its observations."""
-GRADED = 4
+HALVINGS_AT_START = 4
 """Halvings of the first interval."""
 
 
-def place_knots(record: Record, options: SplineOptions) -> Mesh:
+def place_knots(record: CollocationRecord, options: SplineOptions) -> SplineMesh:
     """The mesh of one experiment."""
     model = record.stochastic
     orders, knots = by_state(model, options.order, "order", 4), by_state(model, options.knots, "knots", "auto")
     span = (float(record.times[0]), float(record.times[-1]))
     breaks, kink = record.table.breaks, record.table.kink
     inside = breaks[(kink > 0) & (breaks > span[0]) & (breaks < span[1])]
-    folded = steps = merged(inside, np.zeros(0), span)
+    folded = steps = merge_knots(inside, np.zeros(0), span)
     if options.kinks == "observations":
         seen = record.times[np.isfinite(record.y).any(axis=1)]
-        folded = merged(folded, seen[(seen > span[0]) & (seen < span[1])], span)
+        folded = merge_knots(folded, seen[(seen > span[0]) & (seen < span[1])], span)
     splines = []
     for order, wanted in zip(orders, knots, strict=True):
-        breaks = merged(np.concatenate([span, folded]), _base(record, wanted, span), span)
+        breaks = merge_knots(np.concatenate([span, folded]), _base(record, wanted, span), span)
         if isinstance(wanted, str):
             breaks = _graded(_closer(breaks, steps))
         splines.append(make_spline(order, breaks, folded))
-    return Mesh(tuple(splines))
+    return SplineMesh(tuple(splines))
 
 
-def halved(mesh: Mesh, cells: Floats) -> Mesh:
+def halve_intervals(mesh: SplineMesh, cells: Floats) -> SplineMesh:
     """The mesh with a further simple knot in the middle of the intervals that hold one of the instants ``cells``."""
-    return Mesh(tuple(_halved(s, cells) for s in mesh.splines))
+    return SplineMesh(tuple(_halved(s, cells) for s in mesh.splines))
 
 
-def folded_at(mesh: Mesh, times: Floats) -> Mesh:
+def folded_at(mesh: SplineMesh, times: Floats) -> SplineMesh:
     """The mesh with coincident knots, which let slopes jump, at further instants; itself where it has them all."""
     splines = [_folded_at(s, times) for s in mesh.splines]
-    return mesh if all(a is b for a, b in zip(splines, mesh.splines, strict=True)) else Mesh(tuple(splines))
+    return mesh if all(a is b for a, b in zip(splines, mesh.splines, strict=True)) else SplineMesh(tuple(splines))
 
 
 def _folded_at(spline: Spline, times: Floats) -> Spline:
     span = float(spline.breaks[-1] - spline.breaks[0])
     nearest = spline.breaks[_nearest(spline.breaks, times)]
-    times = np.where(np.abs(nearest - times) <= SAME * span, nearest, times)
+    times = np.where(np.abs(nearest - times) <= SAME_KNOT * span, nearest, times)
     folds = spline.breaks[spline.multiplicity >= spline.order - 1]
     if np.isin(times, folds).all():
         return spline
@@ -75,14 +75,14 @@ def _nearest(breaks: Floats, times: Floats) -> Integers:
     return np.asarray(np.where(times - breaks[after - 1] < breaks[after] - times, after - 1, after), dtype=np.int64)
 
 
-def merged(first: Floats, second: Floats, span: tuple[float, float]) -> Floats:
+def merge_knots(first: Floats, second: Floats, span: tuple[float, float]) -> Floats:
     """All knots of the first, and those of the second that stand apart from them."""
     first = np.unique(first)
     if not len(first):
         return np.unique(second)
     after = np.searchsorted(first, second)
     beside = first[np.clip(np.stack([after - 1, after]), 0, len(first) - 1)]
-    return np.union1d(first, second[np.abs(beside - second).min(axis=0) > SAME * (span[1] - span[0])])
+    return np.union1d(first, second[np.abs(beside - second).min(axis=0) > SAME_KNOT * (span[1] - span[0])])
 
 
 def _halved(spline: Spline, cells: Floats) -> Spline:
@@ -94,9 +94,9 @@ def _halved(spline: Spline, cells: Floats) -> Spline:
 
 
 def _filled(times: Floats, span: tuple[float, float]) -> Floats:
-    """Instants with equal parts between those that are more than a ``FEWEST``-th of the record apart."""
+    """Instants with equal parts between those that are more than a ``MIN_INTERVALS``-th of the record apart."""
     ends = np.union1d(times, span)
-    parts = np.maximum(np.ceil(np.diff(ends) * FEWEST / (span[1] - span[0]) - 1e-9).astype(int), 1)
+    parts = np.maximum(np.ceil(np.diff(ends) * MIN_INTERVALS / (span[1] - span[0]) - 1e-9).astype(int), 1)
     begin = np.repeat(np.cumsum(parts) - parts, parts)
     inside = (np.arange(len(begin)) - begin) * np.repeat(np.diff(ends) / parts, parts) + np.repeat(ends[:-1], parts)
     return np.append(inside, ends[-1])
@@ -104,7 +104,7 @@ def _filled(times: Floats, span: tuple[float, float]) -> Floats:
 
 def _graded(breaks: Floats) -> Floats:
     """With the first interval halved again and again: a start that is free may lie off what the model makes of it."""
-    first = (breaks[1] - breaks[0]) * 0.5 ** np.arange(1, GRADED + 1)
+    first = (breaks[1] - breaks[0]) * 0.5 ** np.arange(1, HALVINGS_AT_START + 1)
     return np.union1d(breaks, breaks[0] + first)
 
 
@@ -114,7 +114,7 @@ def _closer(breaks: Floats, steps: Floats) -> Floats:
     return np.unique(np.concatenate([breaks, (breaks[at] + breaks[at - 1]) / 2, (breaks[at] + breaks[at + 1]) / 2]))
 
 
-def _base(record: Record, knots: Any, span: tuple[float, float]) -> Floats:
+def _base(record: CollocationRecord, knots: Any, span: tuple[float, float]) -> Floats:
     if isinstance(knots, str):
         return _filled(record.times[np.isfinite(record.y).any(axis=1)], span)
     if np.ndim(knots) == 0:
@@ -123,10 +123,10 @@ def _base(record: Record, knots: Any, span: tuple[float, float]) -> Floats:
     return given[(given > span[0]) & (given < span[1])]
 
 
-def refuse_knots_outside(records: Sequence[Record], knots: Any) -> None:
+def refuse_knots_outside(records: Sequence[CollocationRecord], knots: Any) -> None:
     """Knots may lie outside one record, but not outside all."""
     first, last = min(float(r.times[0]) for r in records), max(float(r.times[-1]) for r in records)
-    reach = SAME * (last - first)
+    reach = SAME_KNOT * (last - first)
     for label, value in knots.items() if isinstance(knots, Mapping) else [("", knots)]:
         times = np.asarray(value, dtype=float) if np.ndim(value) else np.zeros(0)
         outside = times[(times < first - reach) | (times > last + reach)]

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.collocation import banded
-from grisaille.collocation.arrays import Floats, Mask
-from grisaille.collocation.assembly import Part, Points
+from grisaille.collocation.array_types import Floats, Mask
 from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
-from grisaille.collocation.program import Linearised, SplineProgram
-from grisaille.collocation.record import Given
+from grisaille.collocation.normal_equations import CollocationPoints, ResidualBlock
+from grisaille.collocation.spline_program import LinearisedProgram, SplineProgram
+from grisaille.collocation.trial_record import RecordValues
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,9 @@ def minus_log_likelihood(least: float, curvature: float, prior: float, spread: f
     return least + 0.5 * (curvature - prior) + spread
 
 
-def marginal(program: SplineProgram, lin: Linearised, given: Given, fixed: Mask, *, sensitive: bool = True) -> Marginal:
+def marginal(
+    program: SplineProgram, lin: LinearisedProgram, given: RecordValues, fixed: Mask, *, sensitive: bool = True
+) -> Marginal:
     """At a trajectory that minimises J; ``lin`` is Gauss–Newton's there.
 
     fixed : coefficients that do not move with θ of themselves, as they are starts or lie on a state's bound. Bounds do
@@ -62,15 +64,15 @@ def marginal(program: SplineProgram, lin: Linearised, given: Given, fixed: Mask,
 
 
 def _slope(
-    program: SplineProgram, lin: Linearised, given: Given, fixed: Mask, H: BandedFactor, G: BandedFactor
+    program: SplineProgram, lin: LinearisedProgram, given: RecordValues, fixed: Mask, H: BandedFactor, G: BandedFactor
 ) -> tuple[Floats, Floats]:
     cells, samples, dq = program.cells, program.samples, given.dq[:, list(program.formulas.moved)]
     held = program.held(given)
-    inside = banded.masked(H.inverse_band, held), banded.masked(G.inverse_band, held)
-    every = banded.gathered(inside[0], cells.local.index[:: cells.group])
-    every = every - banded.gathered(inside[1], cells.local.index[:: cells.group])
+    inside = banded.mask_held(H.inverse_band, held), banded.mask_held(G.inverse_band, held)
+    every = banded.gather_blocks(inside[0], cells.local.index[:: cells.group])
+    every = every - banded.gather_blocks(inside[1], cells.local.index[:: cells.group])
     difference = np.repeat(every, cells.group, axis=0)
-    at_samples = banded.gathered(inside[0], samples.local.index)
+    at_samples = banded.gather_blocks(inside[0], samples.local.index)
     by_beta, by_q = np.zeros(program.mesh.count), np.zeros(len(program.formulas.moved))
     for what, points, part, sigma in (
         ("drift", cells, lin.model, difference), ("measured", samples, lin.data, at_samples),
@@ -92,17 +94,17 @@ def _slope(
 
 
 def _start_slope(
-    program: SplineProgram, lin: Linearised, given: Given, inside: tuple[Floats, Floats], v: Floats
+    program: SplineProgram, lin: LinearisedProgram, given: RecordValues, inside: tuple[Floats, Floats], v: Floats
 ) -> Floats:
     """Through the stationary covariance P of disturbances at the first instant: d(P⁻¹) = −P⁻¹ dP P⁻¹."""
     places = program.mesh.first[program.start_states()]
-    H, G = (banded.gathered(band, places[None])[0] for band in inside)
+    H, G = (banded.gather_blocks(band, places[None])[0] for band in inside)
     x, adjoint, inverse = lin.beta[places], v[places], np.linalg.inv(program.stationary(given))
     middle = -0.5 * (np.outer(x, x) + H - G) + np.outer(adjoint, x)
     return np.asarray(np.einsum("pij,ij->p", program.stationary_slopes(given), inverse @ middle @ inverse))
 
 
-def _adjoint(exact: Linearised, lin: Linearised, held: Mask, right: Floats) -> Floats:
+def _adjoint(exact: LinearisedProgram, lin: LinearisedProgram, held: Mask, right: Floats) -> Floats:
     for part in (exact, lin):
         try:
             return BandedFactor(part.band, held).solve(right)
@@ -112,7 +114,12 @@ def _adjoint(exact: Linearised, lin: Linearised, held: Mask, right: Floats) -> F
 
 
 def _levels(
-    program: SplineProgram, given: Given, lin: Linearised, difference: Floats, at_samples: Floats, v: Floats | None
+    program: SplineProgram,
+    given: RecordValues,
+    lin: LinearisedProgram,
+    difference: Floats,
+    at_samples: Floats,
+    v: Floats | None,
 ) -> Floats:
     """Derivatives by q through W and R: of the determinants alone (v None), or of everything."""
     formulas = program.formulas
@@ -128,7 +135,7 @@ def _levels(
     return total
 
 
-def _middle(points: Points, part: Part, sigma: Floats, v: Floats | None) -> Floats:
+def _middle(points: CollocationPoints, part: ResidualBlock, sigma: Floats, v: Floats | None) -> Floats:
     """−½ (B Σ Bᵀ), and with an adjoint −½ ρρᵀ + (B v) ρᵀ too."""
     middle = -0.5 * part.by_beta @ sigma @ np.swapaxes(part.by_beta, 1, 2)
     if v is not None:
@@ -138,5 +145,5 @@ def _middle(points: Points, part: Part, sigma: Floats, v: Floats | None) -> Floa
     return np.asarray(middle)
 
 
-def _sandwich(part: Part, U: Floats, middle: Floats) -> Floats:
+def _sandwich(part: ResidualBlock, U: Floats, middle: Floats) -> Floats:
     return np.asarray(np.swapaxes(U, 1, 2) @ middle @ U)

@@ -16,15 +16,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
+from grisaille.collocation.array_types import Floats
 
-QUIET = {
+SILENT_OPTIONS = {
     "print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "error_on_fail": False, "show_eval_warnings": False,
 }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class Stopped:
+class IpoptResult:
     """Where IPOPT stopped."""
 
     x: Floats
@@ -42,10 +42,10 @@ class Ipopt:
     ) -> None:
         self._watch = _Watch(x.numel(), g.numel(), seen)
         named = {f"ipopt.{name}": value for name, value in options.items()}
-        options = {**QUIET, **named, "iteration_callback": self._watch}
+        options = {**SILENT_OPTIONS, **named, "iteration_callback": self._watch}
         self._solver = ca.nlpsol("solver", "ipopt", {"x": x, "f": f, "g": g}, options)
 
-    def run(self, start: Floats, lower: Floats, upper: Floats) -> Stopped:
+    def run(self, start: Floats, lower: Floats, upper: Floats) -> IpoptResult:
         """From a point, between bounds; raises ``KeyboardInterrupt`` after the iteration in which that came."""
         with self._watch.listening():
             found = self._solver(x0=np.clip(start, lower, upper), lbx=lower, ubx=upper, lbg=0.0, ubg=0.0)
@@ -54,7 +54,7 @@ class Ipopt:
         x, multipliers = (np.array(found[name].full()).ravel() for name in ("x", "lam_g"))
         stats = self._solver.stats()
         message = f"IPOPT: {stats['return_status']}"
-        return Stopped(x, multipliers, bool(stats["success"]), message, int(stats["iter_count"]))
+        return IpoptResult(x, multipliers, bool(stats["success"]), message, int(stats["iter_count"]))
 
 
 class _Watch(ca.Callback):  # type: ignore[misc]  # CasADi has no types

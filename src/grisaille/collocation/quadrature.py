@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
+from grisaille.collocation.array_types import Floats
 from grisaille.errors import EstimationError
 
-KINDS = ("gauss", "simpson", "ends+midpoints")
-MOST = 20
+QUADRATURE_KINDS = ("gauss", "simpson", "ends+midpoints")
+MAX_QUADRATURE_POINTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +44,10 @@ def make_quadrature(kind: str | int, bounds: Floats, order: int) -> Quadrature:
 
 def refuse_quadrature(kind: object) -> None:
     """A name that is known, or a number of Gauss points."""
-    whole = isinstance(kind, int) and not isinstance(kind, bool) and 1 <= kind <= MOST
-    if not (kind in KINDS if isinstance(kind, str) else whole):
+    whole = isinstance(kind, int) and not isinstance(kind, bool) and 1 <= kind <= MAX_QUADRATURE_POINTS
+    if not (kind in QUADRATURE_KINDS if isinstance(kind, str) else whole):
         raise EstimationError(
-            f"quadrature is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}, or a number of Gauss points "
-            f"from 1 to {MOST}."
+            f"quadrature is {kind!r}; it must be one of {', '.join(map(repr, QUADRATURE_KINDS))}, or a number of "
+            "Gauss points "
+            f"from 1 to {MAX_QUADRATURE_POINTS}."
         )

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats, Integers
+from grisaille.collocation.array_types import Floats, Integers
 from grisaille.errors import EstimationError
 
-MOST = 12
+MAX_SPLINE_ORDER = 12
 """Highest order."""
 
 
@@ -100,7 +100,8 @@ def spline_of(knots: Floats) -> Spline:
 
 def refuse_order(order: object) -> None:
     """Orders from 2 (straight lines) to 12."""
-    if isinstance(order, bool) or not isinstance(order, int) or not 2 <= order <= MOST:
+    if isinstance(order, bool) or not isinstance(order, int) or not 2 <= order <= MAX_SPLINE_ORDER:
         raise EstimationError(
-            f"order is {order!r}; give a whole number from 2 (straight lines) to {MOST}, such as 4 (cubic splines)."
+            f"order is {order!r}; give a whole number from 2 (straight lines) to {MAX_SPLINE_ORDER}, such as 4 "
+            "(cubic splines)."
         )

@@ -14,7 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
+from grisaille.collocation.array_types import Floats
 
 Program = list[tuple[Any, Any, int]]
 """Operations with the places of their operands; without one: an entry of an argument, or (−1) a number."""

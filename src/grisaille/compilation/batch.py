@@ -12,15 +12,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grisaille.compilation.filters import FilterLayout, Filters
-from grisaille.compilation.moments import Moments
+from grisaille.compilation.coloured_noise_source import ColouredNoise, ColouredNoiseLayout
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.errors import DataError
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 
-class Sizes(Protocol):
+class FusedStepDimensions(Protocol):
     """The dimensions of a fused step; ``ny`` counts what it observes, ``ns`` its sensitivity directions."""
 
     @property
@@ -34,11 +34,11 @@ class Sizes(Protocol):
     @property
     def ns(self) -> int: ...
     @property
-    def layout(self) -> FilterLayout: ...
+    def layout(self) -> ColouredNoiseLayout: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Frozen:
+class BatchResult:
     """What a batch gave; rows of ``y`` belong to the grid points ``kept``. What was not asked for is None."""
 
     kept: NDArray[np.int64]
@@ -54,14 +54,14 @@ class Frozen:
     """(M, n_kept, ny)"""
     sy: Floats | None
     """(M, n_kept, ns, ny)"""
-    moments: Moments | None
+    moments: SampleMoments | None
     failed: NDArray[np.int64]
     """(M,): the first kept (or last) grid index at which a state was not finite; -1 if all were."""
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """The arrays of one run; ``held[i]`` is the place of signal i's hold in ``HOLDS``."""
+class BatchInput:
+    """The arrays of one run; ``held[i]`` is the place of signal i's hold in ``BATCH_HOLDS``."""
 
     grid: Floats
     substeps: int
@@ -76,19 +76,19 @@ class Batch:
     count: int
     members: NDArray[np.int64]
     """The realizations to run, in order."""
-    filters: Filters
+    filters: ColouredNoise
 
 
-HOLDS = ("foh", "zoh", "stages")
-DEEPEST = 1 << 24
+BATCH_HOLDS = ("foh", "zoh", "stages")
+MAX_STEPS_PER_CELL = 1 << 24
 """Steps of a cell under white noise, at most (``GR_DEEPEST`` halvings)."""
 
 
 def check_batch(
-    fused: Sizes, x0: ArrayLike, grid: ArrayLike, signals: Sequence[ArrayLike], p: ArrayLike,
+    fused: FusedStepDimensions, x0: ArrayLike, grid: ArrayLike, signals: Sequence[ArrayLike], p: ArrayLike,
     hold: str | Sequence[str], nominal: ArrayLike, substeps: int, keep: int | ArrayLike, realizations: int | None,
-    dp: ArrayLike | None, sx0: ArrayLike | None, skip: ArrayLike, filters: Filters | None,
-) -> Batch:  # fmt: skip
+    dp: ArrayLike | None, sx0: ArrayLike | None, skip: ArrayLike, filters: ColouredNoise | None,
+) -> BatchInput:  # fmt: skip
     times = np.ascontiguousarray(grid, dtype=np.float64)
     if times.ndim != 1 or times.size < 1 or not np.all(np.diff(times) > 0):
         raise DataError("The grid of a frozen run must be a list of increasing times.")
@@ -98,7 +98,7 @@ def check_batch(
         raise DataError(f"{len(signals)} signals given, {fused.nu} needed.")
     held = _held(hold, fused.nu)
     lengths = [
-        (times.size - 1) * (2 * int(substeps) + 1) + 1 if h == HOLDS.index("stages") else times.size for h in held
+        (times.size - 1) * (2 * int(substeps) + 1) + 1 if h == BATCH_HOLDS.index("stages") else times.size for h in held
     ]
     places = fused.layout.places
     tables = tuple(
@@ -118,7 +118,7 @@ def check_batch(
     if seeds.shape != (fused.ns, fused.np):
         raise DataError(f"dp has shape {seeds.shape}; expected {(fused.ns, fused.np)}.")
     members = np.setdiff1d(np.arange(count), np.asarray(skip, dtype=int))
-    return Batch(
+    return BatchInput(
         times, int(substeps), start, values, np.broadcast_to(_array(nominal), fused.nx).copy(), tables,
         held, seeds, starts, _kept(keep, times.size), count, members,
         _filters(fused, filters, times.size - 1, count, int(substeps)),
@@ -145,21 +145,25 @@ def _count(realizations: int | None, arrays: list[tuple[Floats, int]]) -> int:
 
 def _held(hold: str | Sequence[str], nu: int) -> NDArray[np.uint8]:
     holds = [hold] * nu if isinstance(hold, str) else list(hold)
-    if len(holds) != nu or not set(holds) <= set(HOLDS):
+    if len(holds) != nu or not set(holds) <= set(BATCH_HOLDS):
         raise DataError(f'hold={hold!r}: "zoh" or "foh" (or "stages") is needed for each of {nu} signals.')
-    return np.array([HOLDS.index(h) for h in holds], dtype=np.uint8)
+    return np.array([BATCH_HOLDS.index(h) for h in holds], dtype=np.uint8)
 
 
-def _filters(fused: Sizes, filters: Filters | None, cells: int, count: int, substeps: int) -> Filters:
+def _filters(
+    fused: FusedStepDimensions, filters: ColouredNoise | None, cells: int, count: int, substeps: int
+) -> ColouredNoise:
     layout = fused.layout
-    given = Filters(np.zeros(cells, dtype=np.int64)) if filters is None else filters
+    given = ColouredNoise(np.zeros(cells, dtype=np.int64)) if filters is None else filters
     orders = tuple(g.R.shape[0] for g in given.groups)
     if orders != layout.orders or len(given.white) != len(layout.white):
         raise DataError(f"Filters with {orders} states were given to a step built for {layout.orders}.")
     if given.which.shape != (cells,):
         raise DataError(f"The filters' steps are given for {given.which.size} cells; the grid has {cells}.")
-    if layout.white and (substeps & (substeps - 1) or substeps > DEEPEST):
-        raise DataError(f"substeps={substeps}: under white noise a cell is cut into a power of two, {DEEPEST} at most.")
+    if layout.white and (substeps & (substeps - 1) or substeps > MAX_STEPS_PER_CELL):
+        raise DataError(
+            f"substeps={substeps}: under white noise a cell is cut into a power of two, {MAX_STEPS_PER_CELL} at most."
+        )
     expected = (2 * substeps - 1, layout.nb)
     if layout.chains and (given.mix is None or given.mix.shape[1:] != expected):
         raise DataError(f"{2 * substeps - 1} rows of {layout.nb} numbers are needed to mix derivatives inside a cell.")
@@ -175,10 +179,10 @@ def _kept(keep: int | ArrayLike, n: int) -> NDArray[np.int64]:
     return kept.astype(np.int64)
 
 
-def empty_answer(fused: Sizes, batch: Batch, rows: bool) -> Frozen:
+def empty_answer(fused: FusedStepDimensions, batch: BatchInput, rows: bool) -> BatchResult:
     m, k, ns, ny = batch.count, batch.kept.size, fused.ns, fused.ny
     moving = ns if fused.layout.sensitive else 0
-    return Frozen(
+    return BatchResult(
         kept=batch.kept,
         x=np.zeros((m, fused.nx)),
         sx=np.zeros((m, ns, fused.nx)),
@@ -191,7 +195,7 @@ def empty_answer(fused: Sizes, batch: Batch, rows: bool) -> Frozen:
     )
 
 
-def finish(answer: Frozen, batch: Batch, moments: Moments | None) -> Frozen:
+def finish(answer: BatchResult, batch: BatchInput, moments: SampleMoments | None) -> BatchResult:
     """Adds the moments, and marks realizations whose end is not finite although every kept point was."""
     bad = (answer.failed < 0) & ~np.isfinite(answer.x).all(axis=1)
     answer.failed[bad] = batch.grid.size - 1

@@ -1,6 +1,7 @@
 """A batch run by compiled code: blocks of realizations in Python threads, the GIL released.
 
-Moments are formed in blocks of ``BLOCK`` realizations, joined in order: their digits do not depend on the number of
+Moments are formed in blocks of ``REALIZATIONS_PER_BLOCK`` realizations, joined in order: their digits do not depend on
+the number of
 threads. An interrupt takes effect when the blocks under way are done.
 """
 
@@ -16,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille import interrupts
-from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, empty_answer, finish
-from grisaille.compilation.filters import Filters
-from grisaille.compilation.library import Library
-from grisaille.compilation.moments import Moments
+from grisaille.compilation.batch import BatchInput, BatchResult, FusedStepDimensions, Progress, empty_answer, finish
+from grisaille.compilation.coloured_noise_source import ColouredNoise
+from grisaille.compilation.sample_moments import SampleMoments
+from grisaille.compilation.shared_library import SharedLibrary
 
-BLOCK = 32
+REALIZATIONS_PER_BLOCK = 32
 """Realizations per call; part of what defines the digits of the moments."""
 
-WAVE = 8_000_000
+MAX_DOUBLES_OF_MOMENTS = 8_000_000
 """Doubles of block moments held at a time."""
 
 _LONG = np.dtype(ctypes.c_long)
@@ -48,30 +49,34 @@ class BatchStructure(ctypes.Structure):
 
 
 def run_native(
-    library: Library,
-    fused: Sizes,
-    batch: Batch,
+    library: SharedLibrary,
+    fused: FusedStepDimensions,
+    batch: BatchInput,
     reduce: bool,
     rows: bool,
     threads: int | None,
     progress: Progress | None,
-) -> Frozen:
+) -> BatchResult:
     """Runs the batch with ``gr_frozen``; ``threads=None`` uses every processor."""
     threads = threads or processors()
     entry = library.function("gr_frozen", ctypes.POINTER(BatchStructure))
     answer = empty_answer(fused, batch, rows)
     disturbances = packed_filters(batch.filters, fused)
     # an even number, because realizations go two abreast
-    size = BLOCK if reduce else max(2, min(BLOCK, 2 * -(-batch.members.size // (8 * threads))))
+    size = (
+        REALIZATIONS_PER_BLOCK
+        if reduce
+        else max(2, min(REALIZATIONS_PER_BLOCK, 2 * -(-batch.members.size // (8 * threads))))
+    )
     blocks = [batch.members[first : first + size] for first in range(0, batch.members.size, size)]
     wave = max(1, len(blocks))
     if reduce:
-        wave = max(threads, WAVE // max(1, 2 * batch.kept.size * fused.ny * (1 + fused.ns)))
-    total: Moments | None = None
+        wave = max(threads, MAX_DOUBLES_OF_MOMENTS // max(1, 2 * batch.kept.size * fused.ny * (1 + fused.ns)))
+    total: SampleMoments | None = None
     # one list for all blocks, each of which writes its own entries: a list for each would make work of M² numbers
     failed = np.full(batch.count, -1, dtype=_LONG)
 
-    def run(block: NDArray[np.int64]) -> Moments | None:
+    def run(block: NDArray[np.int64]) -> SampleMoments | None:
         part = _run(entry, fused, batch, disturbances, answer, block, reduce, failed)
         answer.failed[block] = failed[block]
         return part
@@ -94,7 +99,7 @@ def run_native(
     return finish(answer, batch, total)
 
 
-def packed_filters(filters: Filters, fused: Sizes) -> dict[str, Any]:
+def packed_filters(filters: ColouredNoise, fused: FusedStepDimensions) -> dict[str, Any]:
     """Filters and streams as C reads them, by the names of ``gr_batch``."""
     streams = [*(g.stream for g in filters.groups), *filters.white]
     nothing = (np.zeros(1),) * 3
@@ -112,15 +117,15 @@ def packed_filters(filters: Filters, fused: Sizes) -> dict[str, Any]:
 
 def _run(
     entry: Callable[..., int],
-    fused: Sizes,
-    batch: Batch,
+    fused: FusedStepDimensions,
+    batch: BatchInput,
     disturbances: dict[str, Any],
-    answer: Frozen,
+    answer: BatchResult,
     block: NDArray[np.int64],
     reduce: bool,
     failed: NDArray[Any],
-) -> Moments | None:
-    part = Moments.empty(block.size, batch.kept.size, fused.ns, fused.ny) if reduce else None
+) -> SampleMoments | None:
+    part = SampleMoments.empty(block.size, batch.kept.size, fused.ns, fused.ny) if reduce else None
     tables = np.array([s.ctypes.data for s in batch.signals], dtype=np.uintp)
     strides = np.array([s.shape[-1] if s.ndim == 2 else 0 for s in batch.signals], dtype=_LONG)
     kept, member = batch.kept.astype(_LONG), block.astype(_LONG)
@@ -142,7 +147,7 @@ def _run(
     return part
 
 
-def _moments_at(part: Moments | None) -> dict[str, int | None]:
+def _moments_at(part: SampleMoments | None) -> dict[str, int | None]:
     names = ("mean", "spread", "smean", "scross")
     return {name: None if part is None else _at(getattr(part, name)) for name in names}
 

@@ -30,13 +30,13 @@ from grisaille.errors import CompilationError
 TIME_LIMIT = 900.0
 """Seconds after which a compiler is given up."""
 
-SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+LIBRARY_SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
-OBJECT = ".o"
-SHARED = "-shared"
+OBJECT_SUFFIX = ".o"
+SHARED_FLAG = "-shared"
 FOR_DEBUGGERS = "-g"
 
-REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set CC to the command of a C compiler).'
+COMPILER_REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set CC to the command of a C compiler).'
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Compiler:
 
         Raises ``CompilationError`` with the compiler's words when it fails.
         """
-        return self._made(_encoded(sources), [*flags, SHARED, main], kept, *_libraries())
+        return self._made(_encoded(sources), [*flags, SHARED_FLAG, main], kept, *_libraries())
 
     def compile(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...], kept: Path | None = None) -> bytes:
         """The object made from ``sources[main]``, to be linked with others."""
@@ -61,8 +61,8 @@ class Compiler:
 
     def link(self, objects: Sequence[bytes], flags: tuple[str, ...]) -> bytes:
         """The shared library made of objects."""
-        files = {f"part{k}{OBJECT}": content for k, content in enumerate(objects)}
-        return self._made(files, [*flags, SHARED, *files], None, *_libraries())
+        files = {f"part{k}{OBJECT_SUFFIX}": content for k, content in enumerate(objects)}
+        return self._made(files, [*flags, SHARED_FLAG, *files], None, *_libraries())
 
     def _made(self, files: Mapping[str, bytes], words: list[str], kept: Path | None, *libraries: str) -> bytes:
         with _working_folder() as folder:
@@ -74,7 +74,7 @@ class Compiler:
                     f"Generated code cannot be written to {folder}: {error.strerror or error}. Make room, or set "
                     f"TMPDIR to a folder on another disk."
                 ) from error
-            target = folder / f"built{SUFFIX}"
+            target = folder / f"built{LIBRARY_SUFFIX}"
             # the folder goes with the build: debuggers are told where the same files stay
             moved = [] if kept is None else [f"-fdebug-prefix-map={folder.resolve()}={kept}"]
             self._run([*self.command, *words, *moved, "-o", target.name, *libraries], folder)
@@ -90,7 +90,7 @@ class Compiler:
                 stdin=subprocess.DEVNULL,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompilationError(f"The C compiler could not be run: {error}. {REMEDY}") from error
+            raise CompilationError(f"The C compiler could not be run: {error}. {COMPILER_REMEDY}") from error
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip() or "(it said nothing)"
             raise CompilationError(

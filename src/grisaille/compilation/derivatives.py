@@ -3,10 +3,11 @@
     F  = [rhs; residual]        J  = ∂F/∂[x; z]        FP = ∂F/∂p
     C  = constraints            CJ = ∂C/∂x             CP = ∂C/∂p
     O  = observed               OJ = ∂O/∂[x; z]        OP = ∂O/∂p
-    S  = gaps of the switches of x and z in F, without those of pieces held in z (``structure/sides.py``)
+    S  = gaps of the switches of x and z in F, without those of pieces held in z (``structure/switch_sides.py``)
     B  = gaps of the bends of F BW = values that are whole at one   (``structure/bends.py``)
-    G  = gaps of the modes      GD = their rates       GJ = ∂G/∂[x; z]       GP = ∂G/∂p   (``structure/events.py``)
-    W  = [conditions; memory]   T  = instants of ticks TP = ∂T/∂p           of events    (``structure/whens.py``)
+    G  = gaps of the modes      GD = their rates       GJ = ∂G/∂[x; z]       GP = ∂G/∂p   (``structure/held_events.py``)
+    W  = [conditions; memory]   T  = instants of ticks TP = ∂T/∂p           of events
+    (``structure/when_lowering.py``)
     R  = what targets become    RD = its rate          RJ = ∂R/∂[x; z]       RP = ∂R/∂p
 
 CasADi differentiates ``where(c, a, b)`` by selecting between ``a'`` and ``b'``, so the branch that was not taken cannot
@@ -21,20 +22,21 @@ import casadi as ca
 
 from grisaille.compilation.sparse.pattern import with_diagonal
 from grisaille.structure.bends import bends_of
-from grisaille.structure.sides import sides_of
+from grisaille.structure.switch_sides import sides_of
 from grisaille.structure.system import System
 
-PLAIN = ("F", "J", "C", "CJ", "O", "S", "B", "BW")
-PARAMETRIC = ("FP", "CP", "OJ", "OP")
-SENSITIVE = (*PARAMETRIC, "GP", "RD", "RJ", "RP", "TP")
+PLAIN_FUNCTIONS = ("F", "J", "C", "CJ", "O", "S", "B", "BW")
+PARAMETER_DERIVATIVES = ("FP", "CP", "OJ", "OP")
+SENSITIVITY_FUNCTIONS = (*PARAMETER_DERIVATIVES, "GP", "RD", "RJ", "RP", "TP")
 """What only sensitivities need."""
 
-SPARSE = ("J", "CJ", "FP", "CP", "OJ", "OP")
+SPARSE_MATRICES = ("J", "CJ", "FP", "CP", "OJ", "OP")
 """Matrices of which sparse kernels know the nonzeros only."""
 
 
 def differentiate(system: System, *, sensitive: bool = False, sparse: bool = False) -> Mapping[str, ca.Function]:
-    """The functions by name; those with ∂/∂p only if ``sensitive``. All outputs are dense, but those in ``SPARSE`` of
+    """The functions by name; those with ∂/∂p only if ``sensitive``. All outputs are dense, but those in
+    ``SPARSE_MATRICES`` of
     sparse kernels; J holds the whole diagonal of the states there."""
     unknowns = ca.vertcat(system.x, system.z)
     rates, hidden, seen = ca.vertcat(system.rhs, system.residual), system.constraints, system.observed
@@ -53,7 +55,7 @@ def differentiate(system: System, *, sensitive: bool = False, sparse: bool = Fal
     arguments = [system.t, system.x, system.z, system.u, system.p]
     if sparse:
         formulas["J"] = with_diagonal(formulas["J"], system.nx)
-    kept = SPARSE if sparse else ()
+    kept = SPARSE_MATRICES if sparse else ()
     return {name: as_function(name, arguments, formula, name in kept) for name, formula in formulas.items()}
 
 

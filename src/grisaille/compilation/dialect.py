@@ -53,7 +53,7 @@ def _each(call: str) -> Callable[..., str]:
     return lambda *operands: f"GR_EACH{len(operands)}({call}, {', '.join(operands)})"
 
 
-SINGLE = Dialect(
+PLAIN_DIALECT = Dialect(
     "double",
     "{}",
     _by_code(_ARITHMETIC | _COMPARISONS)
@@ -69,7 +69,7 @@ SINGLE = Dialect(
     | {getattr(ca, f"OP_{n}"): (lambda c: lambda *a: f"{c}({', '.join(a)})")(call) for n, call in _CALLS.items()},
 )
 
-WIDE = Dialect(
+WIDE_DIALECT = Dialect(
     "gr_wide",
     "GR_SPLAT({})",
     _by_code(_ARITHMETIC)
@@ -86,8 +86,11 @@ WIDE = Dialect(
     | {getattr(ca, f"OP_{n}"): _each(call) for n, call in _CALLS.items()},
 )
 
-STEP = replace(
-    WIDE,
-    operations={**WIDE.operations, **_by_code({"DIV": "GR_OVER({0}, {1})", "INV": "GR_OVER(GR_SPLAT(1.0), {0})"})},
+STEP_DIALECT = replace(
+    WIDE_DIALECT,
+    operations={
+        **WIDE_DIALECT.operations,
+        **_by_code({"DIV": "GR_OVER({0}, {1})", "INV": "GR_OVER(GR_SPLAT(1.0), {0})"}),
+    },
 )
 """With quotients that are quick on graphics processors (gr_quick.h)."""

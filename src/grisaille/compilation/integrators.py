@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from grisaille.compilation.kernel_source import Sources
-from grisaille.compilation.library import Library, Source, build_linked, can_build
 from grisaille.compilation.schemes import Scheme
+from grisaille.compilation.shared_library import CSource, SharedLibrary, build_linked, can_build
 from grisaille.compilation.task import TaskStructure
 from grisaille.errors import CompilationError
 
@@ -41,10 +41,10 @@ def first_build() -> str:
 
 
 @dataclass(frozen=True)
-class Integrator:
+class CompiledIntegrator:
     """What runs a task, how many doubles of scratch memory that takes, and where both are from."""
 
-    library: Library
+    library: SharedLibrary
     run: ctypes._NamedFuncPointer
     work: ctypes._NamedFuncPointer
 
@@ -58,7 +58,7 @@ class Integrators:
         self.whole = None if first_build() == LINKED else whole
         self._lock = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
-        self._built: dict[object, Integrator] = {}
+        self._built: dict[object, CompiledIntegrator] = {}
         self._steps: dict[object, int] = {}
 
     def build(self, *schemes: Scheme) -> None:
@@ -68,7 +68,7 @@ class Integrators:
             with ThreadPoolExecutor(len(missing)) as threads:
                 list(threads.map(self.of, missing))
 
-    def of(self, scheme: Scheme) -> Integrator:
+    def of(self, scheme: Scheme) -> CompiledIntegrator:
         found = self._built.get(scheme.program)
         if found is not None:
             return found
@@ -99,8 +99,8 @@ def _programs(schemes: Iterable[Scheme]) -> list[Scheme]:
     return list({scheme.program: scheme for scheme in schemes}.values())
 
 
-def _loaded(name: str, sources: Sequence[Source]) -> Integrator:
+def _loaded(name: str, sources: Sequence[CSource]) -> CompiledIntegrator:
     library = build_linked(sources)
     library.check_size("gr_task_size")
     run = library.function(name, ctypes.POINTER(TaskStructure))
-    return Integrator(library, run, library.function(f"{name}_work", ctypes.c_long))
+    return CompiledIntegrator(library, run, library.function(f"{name}_work", ctypes.c_long))

@@ -18,22 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.cache import Cache
+from grisaille.compilation.casadi_evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.debugging import is_debugging
-from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
-from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
-from grisaille.compilation.integrators import WHOLE, Integrator, Integrators, first_build
+from grisaille.compilation.derivatives import PARAMETER_DERIVATIVES, PLAIN_FUNCTIONS, differentiate
+from grisaille.compilation.integrators import WHOLE, CompiledIntegrator, Integrators, first_build
 from grisaille.compilation.kernel_source import (
     Sources,
     can_be_linked,
-    kinds,
     linked_sources,
+    relation_kinds,
     when_tables,
     whole_sources,
 )
 from grisaille.compilation.schemes import Scheme
 from grisaille.compilation.sparse import source as sparse_source
-from grisaille.compilation.sparse.room import with_room
+from grisaille.compilation.sparse.factor_memory import with_factor_memory
 from grisaille.compilation.task import Task
 from grisaille.errors import CompilationError
 from grisaille.structure.system import System
@@ -41,7 +41,7 @@ from grisaille.structure.system import System
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-FEW = 3000
+MAX_INSTRUCTIONS_WITH_SENSITIVITIES = 3000
 """Instructions of a model's functions up to which it is compiled with derivatives by parameters before they are asked
 for, if these have not many more: a fit then finds everything compiled, and the first run waits 0.1 s longer."""
 
@@ -100,13 +100,13 @@ class Kernel:
         if task.work.size < size:
             task.work = np.zeros(size)
         if self.sparse:
-            with_room(integrator.library, task, lambda: _run(integrator, task))
+            with_factor_memory(integrator.library, task, lambda: _run(integrator, task))
         else:
             _run(integrator, task)
             self.integrators.count(taken, task.steps + task.rejected - before, task.ns)
 
 
-def _run(integrator: Integrator, task: Task) -> None:
+def _run(integrator: CompiledIntegrator, task: Task) -> None:
     packed = task.pack()
     integrator.run(ctypes.byref(packed))
     task.unpack(packed)
@@ -118,7 +118,7 @@ def build_kernel(system: System, *, sensitive: bool = False, sparse: bool | None
     ``sparse=None`` keeps the nonzeros of large models only. A kernel with derivatives by parameters also serves where
     none are asked for, with the same digits.
     """
-    own = (system.content, len(system.pieces), kinds(system), *when_tables(system), sparse, *_mode())
+    own = (system.content, len(system.pieces), relation_kinds(system), *when_tables(system), sparse, *_mode())
     other = None if sensitive else _known.peek((*own, True))
     return other or _known.get((*own, sensitive), lambda: _build(system, sensitive, sparse))
 
@@ -135,7 +135,7 @@ def _build(system: System, sensitive: bool, sparse: bool | None) -> Kernel:
     sparse = sparse_source.is_worth_it(system) if sparse is None else sparse
     functions = differentiate(system, sensitive=sensitive, sparse=sparse)
     integrators = Integrators(*_sources(system, sensitive, sparse, functions, None), _instructions(functions))
-    calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
+    calls = {name: _callable(name, functions) for name in (*PLAIN_FUNCTIONS, *PARAMETER_DERIVATIVES)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
         nm=len(system.pieces), sides=functions["S"].numel_out(0),
@@ -194,7 +194,7 @@ def _whole_sources(
 
 def _functions_of_a_fit(system: System, functions: Mapping[str, ca.Function]) -> Mapping[str, ca.Function]:
     """With the derivatives that a fit will ask for, if they are not many more."""
-    if _instructions(functions) > FEW:
+    if _instructions(functions) > MAX_INSTRUCTIONS_WITH_SENSITIVITIES:
         return functions
     more = differentiate(system, sensitive=True)
-    return functions if _instructions(more) > 2 * FEW else more
+    return functions if _instructions(more) > 2 * MAX_INSTRUCTIONS_WITH_SENSITIVITIES else more

@@ -16,28 +16,28 @@ from typing import TypeAlias
 
 import casadi as ca
 
-from grisaille.compilation.debugging import annotated, is_debugging
-from grisaille.compilation.derivatives import PARAMETRIC, SENSITIVE, SPARSE
-from grisaille.compilation.library import QUICK, SHARED, Source
+from grisaille.compilation.debugging import annotate_source, is_debugging
+from grisaille.compilation.derivatives import PARAMETER_DERIVATIVES, SENSITIVITY_FUNCTIONS, SPARSE_MATRICES
+from grisaille.compilation.loop_printer import print_with_loops
 from grisaille.compilation.printer import PRELUDE, print_function
-from grisaille.compilation.rolled import print_rolled
 from grisaille.compilation.schemes import Scheme, tableau_source
+from grisaille.compilation.shared_library import LINKED_OPTIMIZATION, QUICK_OPTIMIZATION, CSource
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.structure.system import System
 
-ARGUMENTS = ("t", "x", "z", "u", "p")
-ROLLED = 300
+MODEL_ARGUMENTS = ("t", "x", "z", "u", "p")
+MIN_INSTRUCTIONS_FOR_LOOPS = 300
 """Instructions of a sparse kernel's function above which what repeats is printed as loops, which compilers read sooner
 (derivatives of 1 000 cells by parameters, gcc 12: 0.1 s instead of 0.7 s) and which take as long to run."""
-KINDS = ("lt", "le", "sign", "floor", "ceil")
-MOST_LINKED = (256, 512, 256, 4096, 256, 64)
+RELATION_KINDS = ("lt", "le", "sign", "floor", "ceil")
+MAX_LINKED_SIZES = (256, 512, 256, 4096, 256, 64)
 """States, implicit unknowns, signals, parameters, relations that are held and clocks, for which linked integrators with
 held relations have room: GR_MOST_X and those after it in gr_linked.h."""
 
 _NO_SLOPES = [
-    *(f"const long gr_{name}_size = 0;" for name in PARAMETRIC),
-    *(f"const int gr_{name}_{what}[1] = {{0}};" for name in PARAMETRIC for what in ("begin", "row")),
-    *(f"void gr_{name}(void) {{}}" for name in SENSITIVE),
+    *(f"const long gr_{name}_size = 0;" for name in PARAMETER_DERIVATIVES),
+    *(f"const int gr_{name}_{what}[1] = {{0}};" for name in PARAMETER_DERIVATIVES for what in ("begin", "row")),
+    *(f"void gr_{name}(void) {{}}" for name in SENSITIVITY_FUNCTIONS),
 ]
 """What stands for derivatives by parameters in a kernel without them, where nothing calls them."""
 _NO_SENSITIVE = [line for line in _NO_SLOPES if line.startswith("void")]
@@ -48,12 +48,12 @@ def c_source(
     words: bool | None = None,
 ) -> str:  # fmt: skip
     """Sizes and functions of a model, to be followed by the headers of what calls them. A sparse one is to be linked
-    with ``solvers``.
+    with ``solver_source``.
 
     words : with the user's as comments; None: where GRISAILLE_DEBUG is set
     """
     text = _plain_source(system, sensitive, functions, sparse)
-    return annotated(text, system, functions, sparse) if _has(words) else text
+    return annotate_source(text, system, functions, sparse) if _has(words) else text
 
 
 def _has(words: bool | None) -> bool:
@@ -76,7 +76,7 @@ def _plain_source(system: System, sensitive: bool, functions: Mapping[str, ca.Fu
     )
 
 
-Sources: TypeAlias = Callable[[Scheme], list[Source]]
+Sources: TypeAlias = Callable[[Scheme], list[CSource]]
 """The C files that an integrator is built from."""
 
 
@@ -86,7 +86,7 @@ def whole_sources(
     """One C file for each integrator."""
     count = sum(f.n_instructions() for f in functions.values())
     common = c_source(system, sensitive, functions, words=words)
-    return lambda scheme: [Source(common + _included(scheme), count)]
+    return lambda scheme: [CSource(common + _included(scheme), count)]
 
 
 def linked_sources(
@@ -104,10 +104,10 @@ def linked_sources(
         lines = numbers_here if "FP" in functions else [*numbers_here, *_NO_SENSITIVE]
         own = _object_source(system, functions, lines, words, sparse)
         return lambda scheme: [shared_source(common, scheme, sparse), own]
-    plain = {name: f for name, f in functions.items() if name not in SENSITIVE}
-    slopes = {name: f for name, f in functions.items() if name in SENSITIVE}
+    plain = {name: f for name, f in functions.items() if name not in SENSITIVITY_FUNCTIONS}
+    slopes = {name: f for name, f in functions.items() if name in SENSITIVITY_FUNCTIONS}
     slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES, words, sparse)
-    parts = [_object_source(system, plain, numbers_here, words, sparse), slopes_source, solvers()]
+    parts = [_object_source(system, plain, numbers_here, words, sparse), slopes_source, solver_source()]
     return lambda scheme: [shared_source(common, scheme, sparse), *parts]
 
 
@@ -138,7 +138,7 @@ def can_be_linked(system: System) -> bool:
         return True
     clocks = 0 if system.reactions is None else len(system.reactions.ticks)
     sizes = (system.nx, system.nz, system.nu, system.np, len(system.modes), clocks)
-    return all(size <= most for size, most in zip(sizes, MOST_LINKED, strict=True))
+    return all(size <= most for size, most in zip(sizes, MAX_LINKED_SIZES, strict=True))
 
 
 def kind_text(numbers: Mapping[str, int], sparse: bool, tables: Sequence[str] = ()) -> str:
@@ -147,10 +147,10 @@ def kind_text(numbers: Mapping[str, int], sparse: bool, tables: Sequence[str] = 
     return "\n".join([*head, *tables, ""])
 
 
-def shared_source(kind: str, scheme: Scheme, sparse: bool) -> Source:
+def shared_source(kind: str, scheme: Scheme, sparse: bool) -> CSource:
     """The C file of a linked integrator. That of dense equations is built in the time that a whole file takes, so that
     the first model of its kind does not wait longer than it would for one."""
-    return Source(kind + _included(scheme), 0, shared=SHARED if sparse else QUICK)
+    return CSource(kind + _included(scheme), 0, shared=LINKED_OPTIMIZATION if sparse else QUICK_OPTIMIZATION)
 
 
 def _included(scheme: Scheme) -> str:
@@ -158,15 +158,17 @@ def _included(scheme: Scheme) -> str:
     return f'{tables}#include "{scheme.header}.h"\nGR_API long gr_task_size(void) {{ return (long)sizeof(gr_task); }}\n'
 
 
-def solvers() -> Source:
+def solver_source() -> CSource:
     """The C file of sparse equations, the same for all models (gr_sparse_factors.h)."""
     sizes = _macros({"NX": 1, "NZ": 0, "NU": 0, "NP": 0, "NC": 0, "NY": 0, "SPARSE": 1, "SOLVERS_HERE": 1})
-    return Source("\n".join([*sizes, '#include "gr_sparse_factors.h"', ""]), 0)
+    return CSource("\n".join([*sizes, '#include "gr_sparse_factors.h"', ""]), 0)
 
 
-def kinds(system: System) -> tuple[int, ...]:
+def relation_kinds(system: System) -> tuple[int, ...]:
     """Numbers of gr_events.h, below zero where a relation cannot slide."""
-    return tuple(KINDS.index(m.kind) + 1 if m.can_slide else -KINDS.index(m.kind) - 1 for m in system.modes)
+    return tuple(
+        RELATION_KINDS.index(m.kind) + 1 if m.can_slide else -RELATION_KINDS.index(m.kind) - 1 for m in system.modes
+    )
 
 
 def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
@@ -185,21 +187,21 @@ def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
 
 def _object_source(
     system: System, functions: Mapping[str, ca.Function], lines: list[str], words: bool | None, sparse: bool
-) -> Source:
+) -> CSource:
     tables = sparse_source.matrices(functions, system.nx, system.nz).as_objects() if sparse else []
     printed = [_printed(name, function, sparse) for name, function in functions.items()]
     head = ["#define GR_FN static inline", PRELUDE, "#undef GR_FN", "#define GR_FN"]
     text = "\n".join([*head, *lines, *tables, *printed, ""])
     count = text.count("\n")
-    text = annotated(text, system, functions, sparse) if _has(words) else text
-    return Source(text, count, is_quick=not sparse)
+    text = annotate_source(text, system, functions, sparse) if _has(words) else text
+    return CSource(text, count, is_quick=not sparse)
 
 
 def _printed(name: str, function: ca.Function, sparse: bool) -> str:
-    compressed = sparse and name in SPARSE
-    if sparse and function.n_instructions() > ROLLED:
-        return print_rolled(function, f"gr_{name}", ARGUMENTS, compressed)
-    return print_function(function, f"gr_{name}", ARGUMENTS, sparse=compressed)
+    compressed = sparse and name in SPARSE_MATRICES
+    if sparse and function.n_instructions() > MIN_INSTRUCTIONS_FOR_LOOPS:
+        return print_with_loops(function, f"gr_{name}", MODEL_ARGUMENTS, compressed)
+    return print_function(function, f"gr_{name}", MODEL_ARGUMENTS, sparse=compressed)
 
 
 def _sizes(system: System, functions: Mapping[str, ca.Function]) -> dict[str, int]:
@@ -227,7 +229,7 @@ def _macros(numbers: Mapping[str, int]) -> list[str]:
 
 def _modes(system: System) -> list[str]:
     """Tables of relations that are held, and of clauses of events."""
-    tables = {"gr_kind": kinds(system)} if system.modes else {}
+    tables = {"gr_kind": relation_kinds(system)} if system.modes else {}
     names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
              "gr_remembered", "gr_begins")  # fmt: skip
     tables |= dict(zip(names, when_tables(system), strict=False))

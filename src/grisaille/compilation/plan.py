@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grisaille.compilation.schemes import AUTO, Among
-from grisaille.compilation.task import Sizes, Task
+from grisaille.compilation.task import ModelDimensions, Task
 
 Floats = NDArray[np.float64]
-Functions = TypeVar("Functions", bound=Sizes)
+Functions = TypeVar("Functions", bound=ModelDimensions)
 
 
-class Signals(Protocol):
+class SignalArrays(Protocol):
     """Piecewise polynomials u_i(t) = Σ_k coef[segment, i, k] (t - breaks[segment])^k."""
 
     @property
@@ -54,7 +54,7 @@ class Plan(Generic[Functions]):
     t1: float
     times: ArrayLike = field(default_factory=_nothing)
     """Rows asked for."""
-    signals: Signals | None = None
+    signals: SignalArrays | None = None
     p: ArrayLike = field(default_factory=_nothing)
     x: ArrayLike = field(default_factory=_nothing)
     z: ArrayLike | None = None
@@ -71,15 +71,15 @@ class Plan(Generic[Functions]):
     most_events: int = 0
     """Rows of the list of events."""
     past: Any = None
-    """What is known of delayed unknowns (``simulation/past.py``); C never sees it."""
+    """What is known of delayed unknowns (``simulation/delayed_unknowns.py``); C never sees it."""
     among: Among = AUTO
     """The scheme, or a choice among several."""
 
-    def but(self, **changed: Any) -> Plan[Functions]:
+    def replace(self, **changed: Any) -> Plan[Functions]:
         """The same run, except for these fields."""
         return replace(self, **changed)
 
-    def still(self) -> Plan[Functions]:
+    def without_derivatives(self) -> Plan[Functions]:
         """Without derivatives, and without a list of events."""
         return replace(self, dp=None, sx=None, sz=None, most_events=0)
 

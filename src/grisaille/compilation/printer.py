@@ -5,7 +5,8 @@ everything in registers; outputs are dense, column-major, every entry written, a
 overwrite an input; runs of zeros are written by loops (160 000 stores took gcc three minutes).
 Inputs appear as ``x[3]``, never under the names their symbols carry.
 
-Long functions are cut into parts of ``PART`` instructions that hand values on through an array: the time a compiler
+Long functions are cut into parts of ``INSTRUCTIONS_PER_FUNCTION`` instructions that hand values on through an array:
+the time a compiler
 needs grows faster than linearly with the length of one function (106 000 instructions, gcc 12 -O1: 51 s whole, 20 s in
 parts; 24 000: 5.1 s and 4.4 s).
 """
@@ -19,10 +20,10 @@ from itertools import groupby
 
 import casadi as ca
 
-from grisaille.compilation.dialect import SINGLE, Dialect
+from grisaille.compilation.dialect import PLAIN_DIALECT, Dialect
 from grisaille.errors import CompilationError
 
-PART = 2000
+INSTRUCTIONS_PER_FUNCTION = 2000
 """Instructions per C function; also the length up to which a function stays in one piece."""
 
 RUN_OF_ZEROS = 8
@@ -81,7 +82,7 @@ def print_function(
     name: str,
     inputs: Sequence[str],
     outputs: Sequence[str] = ("out",),
-    dialect: Dialect = SINGLE,
+    dialect: Dialect = PLAIN_DIALECT,
     sparse: bool = False,
     also: str = "",
 ) -> str:
@@ -96,7 +97,7 @@ def print_function(
             raise CompilationError(f"{word!r} is not a C identifier; generated code takes its own names only.")
     signature = _Signature(tuple(inputs), tuple(outputs), dialect.number)
     lines, results = _statements(function, inputs, outputs, dialect, sparse)
-    if len(lines) <= PART:
+    if len(lines) <= INSTRUCTIONS_PER_FUNCTION:
         body = [f"  const {dialect.number} {s.target} = {s.text};" for s in lines]
         stores = _stores(results, {}, dialect.literal(0.0))
         return _definition(name, f"{signature.declaration}{also}", [*body, *stores])
@@ -225,14 +226,15 @@ def _stores(results: list[_Result], slots: dict[str, int], zero: str) -> list[st
 
 
 def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results: list[_Result], zero: str) -> str:
-    """Cuts after every ``PART`` statements; a value needed in a later part travels in ``w``, slots are reused."""
-    part_of = {s.target: k // PART for k, s in enumerate(lines)}
-    n_parts = (len(lines) - 1) // PART + 1
+    """Cuts after every ``INSTRUCTIONS_PER_FUNCTION`` statements; a value needed in a later part travels in ``w``,
+    slots are reused."""
+    part_of = {s.target: k // INSTRUCTIONS_PER_FUNCTION for k, s in enumerate(lines)}
+    n_parts = (len(lines) - 1) // INSTRUCTIONS_PER_FUNCTION + 1
     last_use = _last_uses(lines, part_of, results, n_parts)
     slots, n_slots = _assign_slots(lines, part_of, last_use)
     texts = []
     for part in range(n_parts):
-        mine = lines[part * PART : (part + 1) * PART]
+        mine = lines[part * INSTRUCTIONS_PER_FUNCTION : (part + 1) * INSTRUCTIONS_PER_FUNCTION]
         # in the order of first use: a set's own order follows PYTHONHASHSEED, and the text is the key of the cache
         needed = dict.fromkeys(o for s in mine for o in s.operands if part_of.get(o, part) < part)
         number = signature.number
@@ -276,7 +278,7 @@ def _last_uses(
     for k, s in enumerate(lines):
         for o in s.operands:
             if o in part_of:
-                last[o] = k // PART
+                last[o] = k // INSTRUCTIONS_PER_FUNCTION
     last.update({r.value: n_parts for r in results if r.value in part_of})
     return last
 
@@ -289,8 +291,8 @@ def _assign_slots(
     expiring: dict[int, list[int]] = {}
     count = 0
     for k, s in enumerate(lines):
-        part = k // PART
-        if k % PART == 0:
+        part = k // INSTRUCTIONS_PER_FUNCTION
+        if k % INSTRUCTIONS_PER_FUNCTION == 0:
             # what was last read in an earlier part is over; this part's own stores come after all its loads
             free.extend(expiring.pop(part - 1, []))
         if last_use.get(s.target, -1) > part:

@@ -5,7 +5,7 @@ Libraries that are in the cache run without a compiler; one is needed for what m
 
 from __future__ import annotations
 
-from grisaille.compilation.compiler import REMEDY, is_switched_off
+from grisaille.compilation.compiler import COMPILER_REMEDY, is_switched_off
 from grisaille.errors import CompilationError, DataError
 
 
@@ -15,7 +15,9 @@ def require_compiled(compiled: object) -> None:
         return
     if compiled is not False:
         raise DataError(f"compiled is {compiled!r}; leave it out, models are always compiled.")
-    raise CompilationError(f"Models run as compiled code only: leave compiled=False out. No C compiler? {REMEDY}")
+    raise CompilationError(
+        f"Models run as compiled code only: leave compiled=False out. No C compiler? {COMPILER_REMEDY}"
+    )
 
 
 def no_compiler() -> CompilationError:
@@ -23,6 +25,6 @@ def no_compiler() -> CompilationError:
     if is_switched_off():
         return CompilationError(
             f"Models run as compiled code only, and GRISAILLE_COMPILER=none forbids to build what is not in the cache: "
-            f"unset it. No C compiler? {REMEDY}"
+            f"unset it. No C compiler? {COMPILER_REMEDY}"
         )
-    return CompilationError(f"Models are compiled, and no C compiler was found. {REMEDY}")
+    return CompilationError(f"Models are compiled, and no C compiler was found. {COMPILER_REMEDY}")

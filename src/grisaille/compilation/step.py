@@ -28,7 +28,7 @@ import casadi as ca
 from grisaille.errors import CompilationError
 from grisaille.structure.system import System
 
-REDUNDANCY = 1e-13
+GRAM_REGULARISATION = 1e-13
 """Relative lift of the Gram matrix's diagonal: constraints that repeat one another then share a correction instead of
 dividing by zero; a correction is wrong by 1e-13 of itself."""
 
@@ -185,7 +185,7 @@ def solve_gram(C: ca.SX, W: ca.SX, c: ca.SX) -> ca.SX:
     n = G.size1()
     if n == 1:
         return c / G
-    lift = 1.0 + REDUNDANCY
+    lift = 1.0 + GRAM_REGULARISATION
     if n == 2:
         a, b, d = lift * G[0, 0], G[0, 1], lift * G[1, 1]
         return ca.vertcat(d * c[0] - b * c[1], a * c[1] - b * c[0]) / (a * d - b * b)

@@ -22,21 +22,23 @@ from grisaille.compilation.step import constraints_in, correct, correction_plan,
 from grisaille.structure.system import System
 
 
-class Moved(NamedTuple):
+class ValueWithTangent(NamedTuple):
     """A value and its derivatives, directions as columns."""
 
     value: ca.SX
     slopes: ca.SX
 
-    def plus(self, factor: ca.SX | float, other: Moved) -> Moved:
-        return Moved(self.value + factor * other.value, self.slopes + factor * other.slopes)
+    def plus(self, factor: ca.SX | float, other: ValueWithTangent) -> ValueWithTangent:
+        return ValueWithTangent(self.value + factor * other.value, self.slopes + factor * other.slopes)
 
 
-Rates = Callable[[ca.SX, Moved, Moved], Moved]
+Rates = Callable[[ca.SX, ValueWithTangent, ValueWithTangent], ValueWithTangent]
 """(t, x, u) → x'"""
 
 
-def runge_kutta_moved(rates: Rates, t: ca.SX, h: ca.SX, x: Moved, signals: Sequence[Moved]) -> Moved:
+def runge_kutta_moved(
+    rates: Rates, t: ca.SX, h: ca.SX, x: ValueWithTangent, signals: Sequence[ValueWithTangent]
+) -> ValueWithTangent:
     """``step.runge_kutta`` with derivatives."""
     ua, um, ub = signals
     half = 0.5 * h
@@ -44,10 +46,14 @@ def runge_kutta_moved(rates: Rates, t: ca.SX, h: ca.SX, x: Moved, signals: Seque
     k2 = rates(t + half, x.plus(half, k1), um)
     k3 = rates(t + half, x.plus(half, k2), um)
     k4 = rates(t + h, x.plus(h, k3), ub)
-    return Moved(*(a + h / 6.0 * (b + 2 * (c + d) + e) for a, b, c, d, e in zip(x, k1, k2, k3, k4, strict=True)))
+    return ValueWithTangent(
+        *(a + h / 6.0 * (b + 2 * (c + d) + e) for a, b, c, d, e in zip(x, k1, k2, k3, k4, strict=True))
+    )
 
 
-def project_moved(system: System, t: ca.SX, x: Moved, u: Moved, p: Moved, nominal: ca.SX) -> Moved:
+def project_moved(
+    system: System, t: ca.SX, x: ValueWithTangent, u: ValueWithTangent, p: ValueWithTangent, nominal: ca.SX
+) -> ValueWithTangent:
     """``step.project`` with derivatives."""
     arguments, by = [system.t, system.x, system.u, system.p], ca.vertcat(system.x, system.u, system.p)
     for rows, columns in correction_plan(system):
@@ -64,7 +70,7 @@ def project_moved(system: System, t: ca.SX, x: Moved, u: Moved, p: Moved, nomina
         right = dc - dCv - ca.mtimes(found.slopes, weight * dCl)
         again = ca.horzcat(*(solve_gram(found.slopes, found.weight, right[:, s]) for s in range(right.size2())))
         slopes = moved_by(weight * (dCl + ca.mtimes(found.slopes.T, again)), columns, x.slopes)
-        x = Moved(moved_by(found.change, columns, x.value), slopes)
+        x = ValueWithTangent(moved_by(found.change, columns, x.value), slopes)
     return x
 
 

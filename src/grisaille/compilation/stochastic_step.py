@@ -44,20 +44,25 @@ from typing import NamedTuple
 import casadi as ca
 
 from grisaille.cache import Cache
-from grisaille.compilation.carried import EFFORTS, LOST, Carried, Effort
-from grisaille.compilation.carried_step import formulate_carried_step
+from grisaille.compilation.implicit_as_states import (
+    ALGEBRAIC_EFFORTS,
+    UNSOLVED_VALUE,
+    AlgebraicEffort,
+    ImplicitAsStates,
+)
+from grisaille.compilation.implicit_step import formulate_implicit_step
 from grisaille.compilation.step import StepFormula, project
 from grisaille.errors import CompilationError
 from grisaille.structure.reduction import Structure
 from grisaille.structure.stochastic.diffusion import Diffusion, find_diffusion, split_noise
-from grisaille.structure.stochastic.lamperti import Chart, Point, find_charts, stays_inside
+from grisaille.structure.stochastic.lamperti import ChartPoint, LampertiChart, find_charts, stays_inside
 from grisaille.structure.system import System
 
-CORRECTIONS = 2
+MAX_PROJECTIONS = 2
 """Projections on the constraints after a step: noise leaves violations of order h or h^{1.5}, and each squares them."""
 
 
-class Field(NamedTuple):
+class DriftAndNoise(NamedTuple):
     """f and B as functions of (t, x, u) in the coordinates that are stepped."""
 
     drift: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
@@ -66,7 +71,7 @@ class Field(NamedTuple):
     """f in the sense of Stratonovich."""
 
 
-class Cell(NamedTuple):
+class StepInterval(NamedTuple):
     """One step: its beginning, length and signals."""
 
     t: ca.SX
@@ -77,7 +82,7 @@ class Cell(NamedTuple):
     ub: ca.SX
 
 
-Step = Callable[[Field, Cell, ca.SX], ca.SX]
+Step = Callable[[DriftAndNoise, StepInterval, ca.SX], ca.SX]
 """(f and B, a step, normals) → x after it"""
 
 
@@ -95,13 +100,13 @@ class WhiteScheme:
 
 
 @dataclass(frozen=True)
-class Choice:
+class SchemeChoice:
     """A scheme, its strong order, and why it was taken."""
 
     scheme: WhiteScheme
     strong_order: float
     reason: str
-    charts: tuple[Chart, ...] = ()
+    charts: tuple[LampertiChart, ...] = ()
     is_offered: bool = True
     """Whether ``"auto"`` may take it."""
 
@@ -123,7 +128,7 @@ class Choice:
 class WhiteNoiseInfo:
     """What a caller of a stochastic step needs besides the formula."""
 
-    choice: Choice
+    choice: SchemeChoice
     names: tuple[str, ...]
     """White disturbances, in the order of D's rows."""
     white: tuple[int, ...]
@@ -134,12 +139,15 @@ class WhiteNoiseInfo:
     is_decoupled: bool
     """Whether the noise does not depend on what it drives."""
     status: str
-    carried: Carried | None = None
+    carried: ImplicitAsStates | None = None
     """Where algebraic unknowns are states of the step."""
 
 
 def white_step(
-    structure: Structure, scheme: str = "auto", point: Point | None = None, effort: Effort = EFFORTS[0]
+    structure: Structure,
+    scheme: str = "auto",
+    point: ChartPoint | None = None,
+    effort: AlgebraicEffort = ALGEBRAIC_EFFORTS[0],
 ) -> tuple[StepFormula, WhiteNoiseInfo]:
     """The step of a model with white disturbances; coloured ones stay signals.
 
@@ -168,7 +176,7 @@ def white_step(
     return known.formulas[key], info
 
 
-def fused_step(structure: Structure, effort: Effort) -> tuple[StepFormula, WhiteNoiseInfo]:
+def fused_step(structure: Structure, effort: AlgebraicEffort) -> tuple[StepFormula, WhiteNoiseInfo]:
     """The Runge–Kutta step of a model without white noise that solves its implicit unknowns inside."""
     _refuse_pieces(
         structure.system,
@@ -176,12 +184,12 @@ def fused_step(structure: Structure, effort: Effort) -> tuple[StepFormula, White
         "take method='auto' on the processor, which does",
     )
     key = id(structure.system), effort
-    formula, carried, _ = _FUSED.get(key, lambda: (*formulate_carried_step(structure.system, effort), structure))
-    choice = Choice(WhiteScheme("fused"), 4.0, "implicit unknowns are solved inside each step")
+    formula, carried, _ = _FUSED.get(key, lambda: (*formulate_implicit_step(structure.system, effort), structure))
+    choice = SchemeChoice(WhiteScheme("fused"), 4.0, "implicit unknowns are solved inside each step")
     return formula, WhiteNoiseInfo(choice, (), (), (), (), True, "", carried)
 
 
-_FUSED: Cache[tuple[StepFormula, Carried, Structure]] = Cache(16)
+_FUSED: Cache[tuple[StepFormula, ImplicitAsStates, Structure]] = Cache(16)
 
 
 class _Split:
@@ -189,10 +197,10 @@ class _Split:
 
     def __init__(self, structure: Structure) -> None:
         self.structure, self.diffusion = structure, find_diffusion(structure)
-        self.formulas: dict[tuple[str, Effort | None], StepFormula] = {}
-        self._carried: dict[Effort, Carried] = {}
+        self.formulas: dict[tuple[str, AlgebraicEffort | None], StepFormula] = {}
+        self._carried: dict[AlgebraicEffort, ImplicitAsStates] = {}
 
-    def carried(self, effort: Effort) -> Carried | None:
+    def carried(self, effort: AlgebraicEffort) -> ImplicitAsStates | None:
         """The same object at every call."""
         system = self.structure.system
         if not system.nz:
@@ -201,7 +209,7 @@ class _Split:
             system, "and under white noise it jumps without end",
             "give the noise a colour, such as gr.spectra.lowpass(bandwidth=…)",
         )  # fmt: skip
-        return self._carried.setdefault(effort, Carried(system, effort))
+        return self._carried.setdefault(effort, ImplicitAsStates(system, effort))
 
 
 _SPLIT: Cache[_Split] = Cache(16)
@@ -224,10 +232,10 @@ def formulate_stochastic_step(system: System, white: Sequence[int], scheme: str 
     return formulate(diffusion, choose_scheme(diffusion, scheme))
 
 
-def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: Point | None = None) -> Choice:
+def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: ChartPoint | None = None) -> SchemeChoice:
     """The scheme of highest order that the noise allows, or the one asked for where it applies."""
-    if scheme not in SCHEMES:
-        raise CompilationError(f"scheme is {scheme!r}; it must be one of {', '.join(map(repr, SCHEMES))}.")
+    if scheme not in WHITE_SCHEME_NAMES:
+        raise CompilationError(f"scheme is {scheme!r}; it must be one of {', '.join(map(repr, WHITE_SCHEME_NAMES))}.")
     named = _BY_NAME.get(scheme)
     offers = _offers(diffusion, point, insist=named is LAMPERTI)
     if named is None:
@@ -240,13 +248,15 @@ def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: Point | Non
     return offers[scheme]
 
 
-def formulate(diffusion: Diffusion, choice: Choice, effort: Effort = EFFORTS[0]) -> StepFormula:
+def formulate(
+    diffusion: Diffusion, choice: SchemeChoice, effort: AlgebraicEffort = ALGEBRAIC_EFFORTS[0]
+) -> StepFormula:
     """The step with one scheme, symbolically."""
-    carried = Carried(diffusion.system, effort) if diffusion.system.nz else None
+    carried = ImplicitAsStates(diffusion.system, effort) if diffusion.system.nz else None
     return _formulate(diffusion, choice, carried)
 
 
-def _formulate(diffusion: Diffusion, choice: Choice, carried: Carried | None) -> StepFormula:
+def _formulate(diffusion: Diffusion, choice: SchemeChoice, carried: ImplicitAsStates | None) -> StepFormula:
     system, nw = diffusion.system, diffusion.nw
     nx = system.nx + 3 * system.nz
     t, h, x = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", nx)
@@ -254,14 +264,14 @@ def _formulate(diffusion: Diffusion, choice: Choice, carried: Carried | None) ->
     p, nominal = ca.SX.sym("p", system.np + nw * nw), ca.SX.sym("nominal", nx)
     v = ca.SX.sym("v", choice.scheme.normals_per_noise * nw)
     values, root = p[: system.np], ca.reshape(p[system.np :], nw, nw)
-    cell = Cell(t, h, x, ua, um, ub)
+    cell = StepInterval(t, h, x, ua, um, ub)
     inside = None if carried is None else _Inside(diffusion, carried, cell, values, root)
     if choice.scheme.step is None:
         after = _lamperti(diffusion, choice.charts, cell, values, root, v)
     else:
         field = _field(diffusion, values, root) if inside is None else inside.field
         after = choice.scheme.step(field, cell, v)[: system.nx]
-    for _ in range(CORRECTIONS):
+    for _ in range(MAX_PROJECTIONS):
         after = project(system, t + h, after, ub, values, nominal[: system.nx])
     after = after if inside is None else inside.ended(after)
     return StepFormula(
@@ -272,7 +282,9 @@ def _formulate(diffusion: Diffusion, choice: Choice, carried: Carried | None) ->
 class _Inside:
     """f and B of X = (x, z, ρ, ζ), with z solved from what it is when the step begins."""
 
-    def __init__(self, diffusion: Diffusion, carried: Carried, cell: Cell, p: ca.SX, root: ca.SX) -> None:
+    def __init__(
+        self, diffusion: Diffusion, carried: ImplicitAsStates, cell: StepInterval, p: ca.SX, root: ca.SX
+    ) -> None:
         self.diffusion, self.carried, self.cell, self.p, self.root = diffusion, carried, cell, p, root
         x, z, self.rho, self.zeta = carried.split(cell.x)
         self.z, first = carried.begin(cell.t, x, z, cell.ua, p)
@@ -280,9 +292,9 @@ class _Inside:
         self.corrections = [first]
 
     @property
-    def field(self) -> Field:
+    def field(self) -> DriftAndNoise:
         d = self.diffusion
-        return Field(self._closed(d.drift), self._closed(d.noise), self._closed(d.smooth_drift))
+        return DriftAndNoise(self._closed(d.drift), self._closed(d.noise), self._closed(d.smooth_drift))
 
     def ended(self, x: ca.SX) -> ca.SX:
         """X after a step."""
@@ -292,7 +304,7 @@ class _Inside:
         for correction in [*self.corrections, last]:
             rho = ca.fmax(rho, correction)
         turned = self.sign * self.carried.orientation(c.t + c.h, x, z, c.ub, self.p) < 0
-        return ca.vertcat(x, z, ca.if_else(turned, LOST, rho), ca.fmax(self.zeta, ca.fabs(z)))
+        return ca.vertcat(x, z, ca.if_else(turned, UNSOLVED_VALUE, rho), ca.fmax(self.zeta, ca.fabs(z)))
 
     def _closed(self, formula: ca.SX) -> Callable[[ca.SX, ca.SX, ca.SX], ca.SX]:
         """A formula of rows for x, with rows of zeros for the rest of X."""
@@ -310,33 +322,33 @@ class _Inside:
         return value
 
 
-def _offers(diffusion: Diffusion, point: Point | None, insist: bool) -> dict[str, Choice]:
+def _offers(diffusion: Diffusion, point: ChartPoint | None, insist: bool) -> dict[str, SchemeChoice]:
     """Every scheme that applies; ``insist`` takes a transform whose boundary might be reached."""
     decoupled, commutative = diffusion.is_decoupled, diffusion.is_commutative
     plain = 1.0 if decoupled else 0.5
     charts = () if decoupled or diffusion.system.nz else find_charts(diffusion) or ()
     outside = [c for c in charts if not insist and not stays_inside(diffusion, c, point)]
     choices = [
-        Choice(EULER_MARUYAMA, plain, "the simplest"),
-        Choice(RK4_MARUYAMA, plain, "Runge–Kutta for the drift" if commutative else _DOES_NOT_COMMUTE),
+        SchemeChoice(EULER_MARUYAMA, plain, "the simplest"),
+        SchemeChoice(RK4_MARUYAMA, plain, "Runge–Kutta for the drift" if commutative else _DOES_NOT_COMMUTE),
     ]
     if commutative:
-        choices.append(Choice(MILSTEIN, 1.0, _COMMUTES + _left_out(diffusion, outside)))
+        choices.append(SchemeChoice(MILSTEIN, 1.0, _COMMUTES + _left_out(diffusion, outside)))
     if not decoupled:
         reason = _COMMUTES + _left_out(diffusion, outside) if commutative else _DOES_NOT_COMMUTE
         # near the end of a power's domain Milstein's method stays inside more often
         inside = all(c.exponent == 1.0 for c in outside)
-        choices.append(Choice(STRANG, 1.5 if commutative else 0.5, reason, is_offered=inside))
+        choices.append(SchemeChoice(STRANG, 1.5 if commutative else 0.5, reason, is_offered=inside))
     if decoupled:
         how = "is additive" if diffusion.is_additive else "does not depend on what it drives"
-        choices.append(Choice(ADDITIVE, 1.5, f"the noise {how}"))
+        choices.append(SchemeChoice(ADDITIVE, 1.5, f"the noise {how}"))
     if charts and not outside:
         told = "; ".join(c.describe(diffusion.system.state_names[c.state]) for c in charts)
-        choices.append(Choice(LAMPERTI, 1.5, f"the noise is additive in {told}", charts))
+        choices.append(SchemeChoice(LAMPERTI, 1.5, f"the noise is additive in {told}", charts))
     return {choice.name: choice for choice in choices}
 
 
-def _best(offers: dict[str, Choice]) -> Choice:
+def _best(offers: dict[str, SchemeChoice]) -> SchemeChoice:
     """The highest order; the more elaborate one among equals."""
     return max((c for c in reversed(offers.values()) if c.is_offered), key=lambda choice: choice.strong_order)
 
@@ -345,39 +357,39 @@ _COMMUTES = "the noise depends on what it drives, and commutes"
 _DOES_NOT_COMMUTE = "the noise does not commute, and its iterated integrals are not products of increments"
 
 
-def _left_out(diffusion: Diffusion, outside: Sequence[Chart]) -> str:
+def _left_out(diffusion: Diffusion, outside: Sequence[LampertiChart]) -> str:
     if not outside:
         return ""
     told = outside[0].describe(diffusion.system.state_names[outside[0].state])
     return f" (in {told}, it would be additive, but that condition is not known to hold)"
 
 
-def _status(diffusion: Diffusion, choice: Choice) -> str:
+def _status(diffusion: Diffusion, choice: SchemeChoice) -> str:
     reading = "Itô" if "stratonovich" not in diffusion.readings else "Stratonovich"
     agree = "" if not diffusion.is_decoupled else " (both readings agree)"
     return f"White noise {', '.join(diffusion.names)}, read as {reading}{agree}; {choice.status}."
 
 
-def _field(diffusion: Diffusion, p: ca.SX, root: ca.SX) -> Field:
+def _field(diffusion: Diffusion, p: ca.SX, root: ca.SX) -> DriftAndNoise:
     f = ca.Function("f", diffusion.symbols, [diffusion.drift])
     B = ca.Function("B", diffusion.symbols, [diffusion.noise])
     smooth = ca.Function("s", diffusion.symbols, [diffusion.smooth_drift])
-    return Field(
+    return DriftAndNoise(
         lambda t, x, u: f(t, x, u, p, root),
         lambda t, x, u: B(t, x, u, p, root),
         lambda t, x, u: smooth(t, x, u, p, root),
     )
 
 
-def _euler_maruyama(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+def _euler_maruyama(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
     return c.x + c.h * field.drift(c.t, c.x, c.ua) + ca.mtimes(field.noise(c.t, c.x, c.ua), ca.sqrt(c.h) * v)
 
 
-def _rk4_maruyama(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+def _rk4_maruyama(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
     return _stages(field, c, [ca.SX(c.x.numel(), 1)] * 3) + ca.mtimes(field.noise(c.t, c.x, c.ua), ca.sqrt(c.h) * v)
 
 
-def _milstein(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+def _milstein(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
     dW = ca.sqrt(c.h) * v
     B = ca.densify(field.noise(c.t, c.x, c.ua))
     products = ca.mtimes(dW, dW.T) - c.h * ca.SX.eye(v.numel())
@@ -390,7 +402,7 @@ def _milstein(field: Field, c: Cell, v: ca.SX) -> ca.SX:
     return _rk4_maruyama(field, c, v) + 0.5 * second
 
 
-def _strang(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+def _strang(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
     """Noise, drift, noise, drift, noise; signals at quarters of the step from the parabola through three values."""
     nw, half, smooth = v.numel() // 2, 0.5 * c.h, field.smooth_drift
     assert smooth is not None
@@ -398,10 +410,16 @@ def _strang(field: Field, c: Cell, v: ca.SX) -> ca.SX:
     C = sqrt(2 / 3) * dW
     first, last = (3 * c.ua + 6 * c.um - c.ub) / 8, (6 * c.um + 3 * c.ub - c.ua) / 8
     x = _flow(lambda y: ca.mtimes(field.noise(c.t, y, c.ua), 0.5 * (dW - C) + H), c.x)
-    x = _stages(Field(smooth, field.noise), Cell(c.t, half, x, c.ua, first, c.um), [ca.SX(x.numel(), 1)] * 3)
+    x = _stages(
+        DriftAndNoise(smooth, field.noise), StepInterval(c.t, half, x, c.ua, first, c.um), [ca.SX(x.numel(), 1)] * 3
+    )
     for _ in range(2):  # the longest piece in halves
         x = _flow(lambda y: ca.mtimes(field.noise(c.t + half, y, c.um), 0.5 * C), x)
-    x = _stages(Field(smooth, field.noise), Cell(c.t + half, half, x, c.um, last, c.ub), [ca.SX(x.numel(), 1)] * 3)
+    x = _stages(
+        DriftAndNoise(smooth, field.noise),
+        StepInterval(c.t + half, half, x, c.um, last, c.ub),
+        [ca.SX(x.numel(), 1)] * 3,
+    )
     return _flow(lambda y: ca.mtimes(field.noise(c.t + c.h, y, c.ub), 0.5 * (dW - C) - H), x)
 
 
@@ -413,7 +431,7 @@ def _flow(rate: Callable[[ca.SX], ca.SX], x: ca.SX) -> ca.SX:
     return x + (k1 + 2 * (k2 + k3) + rate(x + k3)) / 6.0
 
 
-def _additive(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+def _additive(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
     nw = v.numel() // 2
     dW, H = ca.sqrt(c.h) * v[:nw], ca.sqrt(c.h / 12.0) * v[nw:]
     B = field.noise(c.t, c.x, c.ua)
@@ -424,7 +442,7 @@ def _additive(field: Field, c: Cell, v: ca.SX) -> ca.SX:
     return moved + ca.mtimes(B, 0.5 * dW + H) + ca.mtimes(later, 0.5 * dW - H)
 
 
-def _stages(field: Field, c: Cell, shifts: Sequence[ca.SX]) -> ca.SX:
+def _stages(field: DriftAndNoise, c: StepInterval, shifts: Sequence[ca.SX]) -> ca.SX:
     """The classical Runge–Kutta step with stages two to four displaced."""
     half = 0.5 * c.h
     k1 = field.drift(c.t, c.x, c.ua)
@@ -434,7 +452,9 @@ def _stages(field: Field, c: Cell, shifts: Sequence[ca.SX]) -> ca.SX:
     return c.x + c.h / 6.0 * (k1 + 2 * (k2 + k3) + k4)
 
 
-def _lamperti(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.SX, root: ca.SX, v: ca.SX) -> ca.SX:
+def _lamperti(
+    diffusion: Diffusion, charts: Sequence[LampertiChart], c: StepInterval, p: ca.SX, root: ca.SX, v: ca.SX
+) -> ca.SX:
     """The additive step in coordinates that are zero at the beginning of the step for states with a chart.
 
     So near to a power's boundary that a step might overstep it, Milstein's step takes over smoothly.
@@ -454,7 +474,9 @@ def _lamperti(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.SX, 
     return share * moved + (1 - share) * plain
 
 
-def _transformed(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.SX, root: ca.SX, v: ca.SX) -> ca.SX:
+def _transformed(
+    diffusion: Diffusion, charts: Sequence[LampertiChart], c: StepInterval, p: ca.SX, root: ca.SX, v: ca.SX
+) -> ca.SX:
     symbols = diffusion.symbols
     y, start = ca.SX.sym("y", c.x.numel()), ca.SX.sym("start", c.x.numel())
     position, noise, begin = ca.SX(y), ca.SX(diffusion.noise), ca.SX(c.x)
@@ -470,7 +492,7 @@ def _transformed(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.S
     arguments = [symbols[0], y, *symbols[2:], start]
     f, B = ca.Function("f", arguments, [rate]), ca.Function("B", arguments, [noise])
     back = ca.Function("back", arguments, [position])
-    field = Field(lambda t, z, u: f(t, z, u, p, root, c.x), lambda t, z, u: B(t, z, u, p, root, c.x))
+    field = DriftAndNoise(lambda t, z, u: f(t, z, u, p, root, c.x), lambda t, z, u: B(t, z, u, p, root, c.x))
     moved = _additive(field, c._replace(x=begin), v)
     return back(c.t, moved, c.ub, p, root, c.x)
 
@@ -484,5 +506,5 @@ STRANG = WhiteScheme(
 ADDITIVE = WhiteScheme("additive-rk4", _additive, 2, "its noise depends on states that it drives")
 LAMPERTI = WhiteScheme("lamperti", None, 2, "no elementary transform makes its noise additive, or none is needed")
 _BY_NAME = {s.name: s for s in (EULER_MARUYAMA, RK4_MARUYAMA, MILSTEIN, STRANG, ADDITIVE, LAMPERTI)}
-SCHEMES = ("auto", *_BY_NAME)
+WHITE_SCHEME_NAMES = ("auto", *_BY_NAME)
 """What may be asked for: the best that fits, or one of them."""

@@ -13,10 +13,10 @@ from itertools import groupby
 
 import casadi as ca
 
-from grisaille.compilation.dialect import SINGLE
+from grisaille.compilation.dialect import PLAIN_DIALECT
 from grisaille.compilation.printer import (
+    INSTRUCTIONS_PER_FUNCTION,
     ON_STACK,
-    PART,
     RUN_OF_ZEROS,
     _assign_slots,
     _last_uses,
@@ -27,7 +27,7 @@ from grisaille.compilation.printer import (
 )
 from grisaille.errors import CompilationError
 
-WHOLE = 16_000
+MAX_WHOLE_LINES = 16_000
 """Lines up to which a function stays in one piece: in parts 15 000 compile in 3 s instead of 5, and run a seventh
 slower; 70 000 take a compiler 50 s whole."""
 _CHOICE = " : 0.0"
@@ -38,7 +38,7 @@ def print_tangent(
     function: ca.Function, name: str, inputs: Sequence[str], lanes: Sequence[str], outputs: Sequence[str], skip: int
 ) -> str:
     """``GR_FN void name(…)``; inputs named in ``lanes`` and all outputs are lanes, the first ``skip`` are left out."""
-    lines, results = _statements(_without(function, skip), inputs, outputs, SINGLE)
+    lines, results = _statements(_without(function, skip), inputs, outputs, PLAIN_DIALECT)
     wide: set[str] = set()
     for s in lines:
         if s.text.split("[")[0] in lanes if not s.operands else any(o in wide for o in s.operands):
@@ -47,7 +47,7 @@ def print_tangent(
         f"double {n}" if n in ("t", "h") else f"const {'gr_lanes' if n in lanes else 'double'} *{n}" for n in inputs
     ]
     declaration = ", ".join([*declared, *(f"gr_lanes *{n}" for n in outputs)])
-    if len(lines) > WHOLE:
+    if len(lines) > MAX_WHOLE_LINES:
         return _in_parts(name, declaration, ", ".join([*inputs, *outputs]), lines, results, wide)
     body = [f"  const {_declared(s, wide)};" for s in lines]
     return "\n".join([f"GR_FN void {name}({declaration}) {{", *body, *_stores(results, wide, {}), "}", ""])
@@ -78,8 +78,8 @@ def _in_parts(
 ) -> str:
     """Parts that hand numbers on in ``w`` and lanes in ``v``."""
     lines = _soon(lines, results, results[0].output)
-    part_of = {s.target: k // PART for k, s in enumerate(lines)}
-    n_parts = (len(lines) - 1) // PART + 1
+    part_of = {s.target: k // INSTRUCTIONS_PER_FUNCTION for k, s in enumerate(lines)}
+    n_parts = (len(lines) - 1) // INSTRUCTIONS_PER_FUNCTION + 1
     last_use = _last_uses(lines, part_of, results, n_parts)
     slots: dict[str, str] = {}
     counts = []
@@ -89,7 +89,7 @@ def _in_parts(
         counts.append(count)
     texts = []
     for part in range(n_parts):
-        mine = lines[part * PART : (part + 1) * PART]
+        mine = lines[part * INSTRUCTIONS_PER_FUNCTION : (part + 1) * INSTRUCTIONS_PER_FUNCTION]
         needed = dict.fromkeys(o for s in mine for o in s.operands if part_of.get(o, part) < part)
         body = [f"  const {'gr_lanes' if o in wide else 'double'} {o} = {slots[o]};" for o in needed]
         body += [f"  const {_declared(s, wide)};" for s in mine]

@@ -48,7 +48,7 @@ class Status(IntEnum):
     ORDER = 17
 
 
-class Sizes(Protocol):
+class ModelDimensions(Protocol):
     """Anything that knows the dimensions of a model; every ``Kernel`` does."""
 
     @property
@@ -66,7 +66,7 @@ class Sizes(Protocol):
 _D, _L = ctypes.c_double, ctypes.c_long
 _DP, _BP = ctypes.c_void_p, ctypes.c_void_p
 
-FIELDS: tuple[tuple[str, Any], ...] = (
+TASK_FIELDS: tuple[tuple[str, Any], ...] = (
     ("t0", _D), ("t1", _D), ("p", _DP), ("x", _DP), ("z", _DP),
     ("ns", _L), ("dp", _DP), ("sx", _DP), ("sz", _DP),
     ("n_breaks", _L), ("breaks", _DP), ("coef", _DP), ("degree", _L), ("kink", _BP),
@@ -85,15 +85,15 @@ FIELDS: tuple[tuple[str, Any], ...] = (
 class TaskStructure(ctypes.Structure):
     """The memory layout of ``gr_task``."""
 
-    _fields_ = FIELDS
+    _fields_ = TASK_FIELDS
 
 
 _DOUBLE, _BYTE = np.dtype(np.float64), np.dtype(np.uint8)
-_ARRAYS = tuple(name for name, kind in FIELDS if kind is ctypes.c_void_p)
-_NUMBERS = tuple(name for name, kind in FIELDS if kind is not ctypes.c_void_p)
+_ARRAYS = tuple(name for name, kind in TASK_FIELDS if kind is ctypes.c_void_p)
+_NUMBERS = tuple(name for name, kind in TASK_FIELDS if kind is not ctypes.c_void_p)
 # one call for all of them: a call with a small model is packed and unpacked in a tenth of its time
 _numbers_of, _arrays_of = attrgetter(*_NUMBERS), attrgetter(*_ARRAYS)
-_in_order = itemgetter(*((*_NUMBERS, *_ARRAYS).index(name) for name, _ in FIELDS))
+_in_order = itemgetter(*((*_NUMBERS, *_ARRAYS).index(name) for name, _ in TASK_FIELDS))
 
 
 @dataclass(eq=False)

@@ -12,10 +12,10 @@ from importlib import resources
 from itertools import product
 
 from grisaille.compilation.kernel_source import dense_kind, shared_source
-from grisaille.compilation.library import Source, build_linked, is_built, prepare
 from grisaille.compilation.schemes import AUTO, FROZEN
+from grisaille.compilation.shared_library import CSource, build_linked, build_shared_object, is_built
 
-KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E", "HAS_W")
+LINKED_KINDS = ("HAS_Z", "HAS_C", "HAS_SIDES", "HAS_BENDS", "HAS_E", "HAS_W")
 """What a model may have: implicit unknowns, hidden constraints, switches, bends, relations that are held, clauses of
 events (gr_linked.h)."""
 
@@ -62,22 +62,24 @@ def warm_up(on_progress: Callable[[int, int], None] | None = None) -> WarmUp:
     return WarmUp(len(sources), built, time.perf_counter() - begin)
 
 
-def _prepare(source: Source) -> bool:
+def _prepare(source: CSource) -> bool:
     if not source.once:
-        return prepare(source)
+        return build_shared_object(source)
     is_new = not is_built([source])
     build_linked([source])
     return is_new
 
 
-def _programs() -> list[Source]:
+def _programs() -> list[CSource]:
     package = resources.files("grisaille")
-    return [Source(package.joinpath(file).read_text(encoding="utf-8"), 0) for file in PROGRAMS]
+    return [CSource(package.joinpath(file).read_text(encoding="utf-8"), 0) for file in PROGRAMS]
 
 
-def _sources() -> list[Source]:
+def _sources() -> list[CSource]:
     schemes = {scheme.program: scheme for scheme in (*AUTO, *FROZEN)}.values()
-    kinds = [dict(zip(KINDS, has, strict=True)) | {"BENT": 0} for has in product((0, 1), repeat=len(KINDS))]
+    kinds = [
+        dict(zip(LINKED_KINDS, has, strict=True)) | {"BENT": 0} for has in product((0, 1), repeat=len(LINKED_KINDS))
+    ]
     return [shared_source(dense_kind(kind), scheme, False) for kind in kinds if _is_usual(kind) for scheme in schemes]
 
 

@@ -15,7 +15,7 @@ from grisaille.errors import ModelError
 from grisaille.model.classes import Model
 from grisaille.model.declarations import Input, Output, Parameter, Variable
 from grisaille.model.functions import der, maximum, minimum, smooth_abs
-from grisaille.model.tables import table
+from grisaille.model.table_functions import table
 
 Equations = Iterator[Any]
 

@@ -4,7 +4,6 @@ Receives the spectra, scales and correlations of a model's disturbances; hands o
 starts, streams of innovations and values between grid points: what simulation, filtering and collocation share.
 """
 
-from grisaille.disturbance.assembly import build_process, build_symbolic_process, correlation_matrix, group_correlated
 from grisaille.disturbance.bridge import Bridge, build_bridge, choose_depth
 from grisaille.disturbance.bridged_path import BridgedPath, sample_bridged_path
 from grisaille.disturbance.discretization import (
@@ -14,10 +13,8 @@ from grisaille.disturbance.discretization import (
     doublings,
     frozen_doublings,
 )
-from grisaille.disturbance.factorization import factorize, factorize_symbolic, pivots
-from grisaille.disturbance.formulas import start_covariance_symbolic, start_root_symbolic, transition_symbolic
-from grisaille.disturbance.interpolation import interpolate, piece_coefficients
-from grisaille.disturbance.normal import Stream, normals
+from grisaille.disturbance.disturbance_interpolation import interpolate, piece_coefficients
+from grisaille.disturbance.factorization import factorize, factorize_symbolic, nonzero_pivots
 from grisaille.disturbance.paths import (
     Transitions,
     make_transitions,
@@ -25,6 +22,14 @@ from grisaille.disturbance.paths import (
     sample_path,
 )
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.process_assembly import (
+    build_process,
+    build_symbolic_process,
+    correlation_matrix,
+    group_correlated,
+)
+from grisaille.disturbance.process_formulas import start_covariance_symbolic, start_root_symbolic, transition_symbolic
+from grisaille.disturbance.standard_normals import Stream, normals
 from grisaille.disturbance.stationarity import cross_covariance_symbolic, refuse_unstable, stationary_covariance
 from grisaille.numerics.philox import Purpose, philox, stream_key
 
@@ -51,10 +56,10 @@ __all__ = [
     "group_correlated",
     "interpolate",
     "make_transitions",
+    "nonzero_pivots",
     "normals",
     "philox",
     "piece_coefficients",
-    "pivots",
     "refuse_unstable",
     "sample_bridged_path",
     "sample_increments",

@@ -25,17 +25,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from grisaille.disturbance.discretization import balanced_norm, discretize
 from grisaille.disturbance.factorization import factorize
-from grisaille.disturbance.normal import Stream
 from grisaille.disturbance.paths import multiply
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.standard_normals import Stream
 from grisaille.errors import DataError
 
 Floats = NDArray[np.float64]
 
-DEEPEST = 31
+MAX_LEVELS = 31
 """Levels below which node numbers would not fit 32 bits; there a rough path has 2e-5 of the cell's deviation left."""
 
-TOLERANCE = 1e-3
+BRIDGE_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,9 @@ class Bridge:
         return value
 
 
-def build_bridge(process: Process, step: float, tolerance: float = TOLERANCE, depth: int | None = None) -> Bridge:
+def build_bridge(
+    process: Process, step: float, tolerance: float = BRIDGE_TOLERANCE, depth: int | None = None
+) -> Bridge:
     """The bridge over cells of length ``step``.
 
     tolerance : the last level is the first whose deviation is below this part of the disturbance's stationary deviation
@@ -98,16 +100,16 @@ def build_bridge(process: Process, step: float, tolerance: float = TOLERANCE, de
     return Bridge(F, K, factorize(C), *_leaf(process, step * 2.0**-levels))
 
 
-def choose_depth(process: Process, step: float, tolerance: float = TOLERANCE) -> int:
+def choose_depth(process: Process, step: float, tolerance: float = BRIDGE_TOLERANCE) -> int:
     """The first level at which the bridge deviates from its mean by less than the tolerance."""
     if not tolerance > 0:
         raise DataError(f"tolerance={tolerance:g}: the bridge of a disturbance needs a tolerance above zero.")
-    C = _middles(process, step, DEEPEST)[2]
+    C = _middles(process, step, MAX_LEVELS)[2]
     deviation = np.sqrt(np.einsum("im,lmn,in->li", process.C, C, process.C))
     fine = np.all(deviation <= tolerance * _reference_deviation(process, step), axis=1)
-    first = int(np.argmax(fine)) if fine.any() else DEEPEST
+    first = int(np.argmax(fine)) if fine.any() else MAX_LEVELS
     # the polynomials of the leaf are short because |A| times its length is at most one half
-    return max(first, min(DEEPEST, int(np.ceil(np.log2(max(1.0, 2 * balanced_norm(process.A) * step))))))
+    return max(first, min(MAX_LEVELS, int(np.ceil(np.log2(max(1.0, 2 * balanced_norm(process.A) * step))))))
 
 
 def _middles(process: Process, step: float, depth: int) -> tuple[Floats, Floats, Floats]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grisaille.disturbance.bridge import TOLERANCE, Bridge, build_bridge
+from grisaille.disturbance.bridge import BRIDGE_TOLERANCE, Bridge, build_bridge
 from grisaille.disturbance.discretization import distinct_steps
-from grisaille.disturbance.normal import Stream, index_list
 from grisaille.disturbance.paths import multiply, sample_path
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.standard_normals import Stream, index_list
 from grisaille.errors import DataError
 from grisaille.numerics.philox import Purpose
 
@@ -88,7 +88,7 @@ class BridgedPath:
 
 def sample_bridged_path(
     process: Process, times: ArrayLike, seed: int, realizations: ArrayLike = 1, purpose: Purpose | str = Purpose.DATA,
-    *, antithetic: bool = False, tolerance: float = TOLERANCE, depth: int | None = None,
+    *, antithetic: bool = False, tolerance: float = BRIDGE_TOLERANCE, depth: int | None = None,
 ) -> BridgedPath:  # fmt: skip
     """Paths that can be asked at any instant of the grid's span; on the grid they are those of ``sample_path``."""
     chosen = index_list(realizations)

@@ -27,11 +27,11 @@ from grisaille.errors import DataError, EstimationError
 
 Floats = NDArray[np.float64]
 
-DEGREE = 16
+TAYLOR_DEGREE = 16
 """Of the Taylor series, plus 2n: in a chain of n filters the covariance of the last begins with power 2n − 1 of the
 step, and each entry must have its own sixteen digits for the factor of Q to have any."""
 
-MARGIN = 2
+EXTRA_DOUBLINGS = 2
 """Doublings added when they are frozen: ‖A‖ may grow fourfold before the series loses accuracy."""
 
 STEP_ROUNDING = 8 * np.finfo(float).eps
@@ -67,7 +67,7 @@ def doublings(A: ArrayLike, h: float) -> int:
 
 def frozen_doublings(A: ArrayLike, h: float) -> int:
     """The number of doublings to keep while parameters move: right until ‖A‖ has grown fourfold."""
-    return doublings(A, h) + MARGIN
+    return doublings(A, h) + EXTRA_DOUBLINGS
 
 
 def balanced_norm(A: ArrayLike) -> float:
@@ -117,7 +117,7 @@ def _scaled_and_doubled(A: Any, W: Any, h: Any, s: int, identity: Any) -> tuple[
 def _taylor(A: Any, W: Any, h: Any) -> tuple[Any, Any]:
     power, operated = A * h, W * h
     E, Q = power, operated
-    for k in range(2, DEGREE + 2 * A.shape[0] + 1):
+    for k in range(2, TAYLOR_DEGREE + 2 * A.shape[0] + 1):
         power = A @ power * (h / k)
         moved = A @ operated
         operated = (moved + _transposed(moved)) * (h / k)

@@ -24,7 +24,7 @@ def transpose(X: Floats) -> Floats:
     return np.swapaxes(X, -1, -2)
 
 
-def constant(value: Floats, directions: int) -> Floats:
+def constant_dual(value: Floats, directions: int) -> Floats:
     """A matrix that no direction moves."""
     still = np.zeros((*value.shape[:-2], 1 + directions, *value.shape[-2:]))
     still[..., 0, :, :] = value

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 RANK_ROUNDING = 32 * np.finfo(float).eps
 """Times the dimension: pivots of scaled covariances below this are rounding."""
 
-NEGATIVE = 1e-6
+MAX_NEGATIVE_PIVOT = 1e-6
 """Negative pivots beyond this part of the diagonal are not rounding."""
 
 
@@ -53,7 +53,7 @@ def factorize(Q: ArrayLike) -> Floats:
     return np.asarray(L * scale[..., :, None])
 
 
-def pivots(L: ArrayLike) -> tuple[bool, ...]:
+def nonzero_pivots(L: ArrayLike) -> tuple[bool, ...]:
     """Which columns of a factor are not zero: what a symbolic factor must know beforehand."""
     return tuple(bool(entry > 0) for entry in np.diagonal(np.asarray(L)))
 
@@ -73,7 +73,7 @@ def factorize_symbolic(Q: ca.SX, pivots: Sequence[bool]) -> ca.SX:
 
 
 def _refuse_negative(pivot: Floats, size: Floats) -> None:
-    worst = np.min(pivot + NEGATIVE * size, initial=0.0)
+    worst = np.min(pivot + MAX_NEGATIVE_PIVOT * size, initial=0.0)
     if worst < 0 or not np.all(np.isfinite(pivot)):
         raise DataError(
             f"A covariance is not positive semidefinite: a pivot is {np.min(pivot):.3g}, in units of its diagonal. "

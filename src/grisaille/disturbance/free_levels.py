@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import casadi as ca
 
-from grisaille.disturbance.assembly import build_symbolic_process, correlation_matrix
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.process_assembly import build_symbolic_process, correlation_matrix
 from grisaille.errors import EstimationError
 from grisaille.model.expression import Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.model.lowering.lowering import Leaf, lower
-from grisaille.model.measurement.shared_noise import covariance_formulas
+from grisaille.model.measurement.noise_covariances import covariance_formulas
 from grisaille.structure.stochastic.diffusion import Diffusion
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from grisaille.structure.pieces import Relation, jumps_of
+from grisaille.structure.switching_pieces import Relation, jumps_of
 
-LONGEST = 60
+MAX_RELATION_LENGTH = 60
 """Characters of a relation that are still read with pleasure."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FormulaGroup:
     """Formulas of one kind, a row for each name, and the words for a row."""
 
     words: str
@@ -27,7 +27,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Jump:
+class ModelJump:
     """A relation across which ``place`` jumps; ``gap`` vanishes (``floor``, ``ceil``: is an integer) at the switch."""
 
     text: str
@@ -40,9 +40,9 @@ class Jump:
         return self.kind in ("floor", "ceil")
 
 
-def find_jumps(parts: Sequence[Part], unknowns: ca.SX, names: Mapping[int, str]) -> tuple[Jump, ...]:
+def find_jumps(parts: Sequence[FormulaGroup], unknowns: ca.SX, names: Mapping[int, str]) -> tuple[ModelJump, ...]:
     """Every relation of the unknowns once, with the first formula that jumps across it."""
-    found: dict[tuple[str, str], Jump] = {}
+    found: dict[tuple[str, str], ModelJump] = {}
     for part in parts:
         if not part.formula.numel():
             continue
@@ -50,17 +50,17 @@ def find_jumps(parts: Sequence[Part], unknowns: ca.SX, names: Mapping[int, str])
             for relation in jumps_of(part.formula[i, :], unknowns):
                 key = relation.kind, str(relation.gap)
                 found.setdefault(
-                    key, Jump(worded(relation, names), part.words.format(name), relation.kind, relation.gap)
+                    key, ModelJump(relation_text(relation, names), part.words.format(name), relation.kind, relation.gap)
                 )
     return tuple(found.values())
 
 
-def worded(relation: Relation, names: Mapping[int, str]) -> str:
+def relation_text(relation: Relation, names: Mapping[int, str]) -> str:
     """The relation in the user's names."""
     inside = ca.symvar(relation.value)
     named = [ca.SX.sym(names.get(s.element_hash(), s.name())) for s in inside]
     text = str(ca.substitute(relation.value, ca.vertcat(*inside), ca.vertcat(*named)))
-    if len(text) > LONGEST or "@" in text:
+    if len(text) > MAX_RELATION_LENGTH or "@" in text:
         known = [names[s.element_hash()] for s in ca.symvar(relation.gap) if s.element_hash() in names]
         return f"a relation of {', '.join(known)}"
     bare = _bare(text)

@@ -18,16 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from grisaille.disturbance.discretization import discretize, distinct_steps
 from grisaille.disturbance.factorization import factorize
-from grisaille.disturbance.normal import Stream, index_list
 from grisaille.disturbance.process import Process
+from grisaille.disturbance.standard_normals import Stream, index_list
 from grisaille.errors import DataError
 from grisaille.numerics.philox import Purpose
 
 Floats = NDArray[np.float64]
 
-SLAB = 1 << 20
+NORMALS_PER_SLAB = 1 << 20
 """Normals drawn at a time."""
-FEW = 3
+MAX_SCALAR_REALIZATIONS = 3
 """Realizations up to which Python's own numbers are quicker than arrays."""
 
 
@@ -73,7 +73,7 @@ def sample_path(
     steps = make_transitions(process, grid)
     x = np.empty((chosen.size, grid.size, process.order))
     x[:, 0] = _start(process, stream, chosen, start, first)
-    (_one_by_one if chosen.size <= FEW else _side_by_side)(stream, chosen, first, steps, x)
+    (_one_by_one if chosen.size <= MAX_SCALAR_REALIZATIONS else _side_by_side)(stream, chosen, first, steps, x)
     return x
 
 
@@ -102,7 +102,7 @@ def multiply(M: Floats, x: Floats) -> Floats:
 def _one_by_one(stream: Stream, chosen: NDArray[np.int64], first: int, transitions: Transitions, x: Floats) -> None:
     """The recursion in numbers, one path after the other: the same sums in the same order, digit for digit."""
     n = x.shape[2]
-    matrices, slab = transitions.F.tolist(), max(1, SLAB // n)
+    matrices, slab = transitions.F.tolist(), max(1, NORMALS_PER_SLAB // n)
     for m in range(chosen.size):
         state = x[m, 0].tolist()
         for begin in range(0, x.shape[1] - 1, slab):
@@ -119,7 +119,7 @@ def _one_by_one(stream: Stream, chosen: NDArray[np.int64], first: int, transitio
 def _side_by_side(stream: Stream, chosen: NDArray[np.int64], first: int, transitions: Transitions, x: Floats) -> None:
     """All paths at once, realizations last: a step is the products of one column of F after the other."""
     n, count = x.shape[2], chosen.size
-    slab = max(1, SLAB // (count * n))
+    slab = max(1, NORMALS_PER_SLAB // (count * n))
     columns = [[np.ascontiguousarray(F[:, j, None]) for j in range(n)] for F in transitions.F]
     state, product = np.ascontiguousarray(x[:, 0].T), np.empty((n, count))
     for begin in range(0, x.shape[1] - 1, slab):

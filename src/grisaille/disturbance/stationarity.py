@@ -19,7 +19,7 @@ from grisaille.errors import ModelError
 
 Floats = NDArray[np.float64]
 
-STABLE = 1e-12
+STABILITY_MARGIN = 1e-12
 """Poles must lie left of the axis by this part of their size: closer ones cannot be told from integrators."""
 
 
@@ -39,7 +39,7 @@ def stationary_covariance(A: ArrayLike, W: ArrayLike, name: str = "disturbance")
 def refuse_unstable(A: ArrayLike, name: str) -> None:
     """``ModelError`` that names the worst pole unless every one is stable."""
     poles = np.linalg.eigvals(np.asarray(A, dtype=float))
-    unstable = ~(poles.real < -STABLE * np.maximum(np.abs(poles), np.finfo(float).tiny))
+    unstable = ~(poles.real < -STABILITY_MARGIN * np.maximum(np.abs(poles), np.finfo(float).tiny))
     if unstable.any():
         worst = complex(poles[np.argmax(np.where(unstable, poles.real, -np.inf))])
         raise ModelError(

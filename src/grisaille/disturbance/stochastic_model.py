@@ -29,14 +29,14 @@ from grisaille.disturbance.free_levels import (
     noise_root,
     symbolic_process,
 )
-from grisaille.disturbance.hidden import hidden_disturbance
-from grisaille.disturbance.model_jumps import Jump, Part, find_jumps
+from grisaille.disturbance.model_jumps import FormulaGroup, ModelJump, find_jumps
+from grisaille.disturbance.unobservable_disturbance import hidden_disturbance
 from grisaille.errors import EstimationError
 from grisaille.structure.delays.delay import refuse_past_of_unknowns
-from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.stochastic.diffusion import find_diffusion
 from grisaille.structure.stochastic.white_noise import white_names
+from grisaille.structure.switching_pieces import relations_of
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class StochasticModel:
         formulas = [self.drift, self.noise, self.measured, self.variance, self.constraints, self.residual]
         return str(ca.Function("content", arguments, formulas).serialize())
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached_value(self, key: Hashable, make: Callable[[], T]) -> T:
         """What follows from the model and the key alone, made once."""
         found: T = self._made.get(key, make)
         return found
@@ -144,23 +144,23 @@ class StochasticModel:
         return ""
 
     @property
-    def parts(self) -> tuple[Part, Part, Part, Part]:
+    def parts(self) -> tuple[FormulaGroup, FormulaGroup, FormulaGroup, FormulaGroup]:
         """Formulas that filters read, row by row with words for each: drift, measured, noise, variance."""
         return (
-            Part("the equation of der({})", self.drift, self.names),
-            Part("the output {}", self.measured, self.outputs),
-            Part("the noise that drives {}", self.noise, self.names),
-            Part("the measurement noise of {}", self.variance, self.outputs),
+            FormulaGroup("the equation of der({})", self.drift, self.names),
+            FormulaGroup("the output {}", self.measured, self.outputs),
+            FormulaGroup("the noise that drives {}", self.noise, self.names),
+            FormulaGroup("the measurement noise of {}", self.variance, self.outputs),
         )
 
     @cached_property
-    def jumps(self) -> tuple[Jump, ...]:
+    def jumps(self) -> tuple[ModelJump, ...]:
         """Relations of states and algebraic unknowns across which a formula of the model is not continuous."""
         if not self._has_relations:
             return ()
         parts = [*self.parts]
         if self.z.numel():
-            parts.append(Part("the equation of {}", self.residual, self.structure.system.implicit_names))
+            parts.append(FormulaGroup("the equation of {}", self.residual, self.structure.system.implicit_names))
         return find_jumps(parts, ca.vertcat(self.X, self.z), self.symbol_names)
 
     @property
@@ -208,7 +208,7 @@ def build_stochastic_model(
     asked = tuple(outputs), tuple(scales), tuple(noises)
     if any(d.correlation for d in structure.model.disturbances.values()):
         return _built(structure, *asked, values or {})
-    return structure.kept(("stochastic", *asked), lambda: _built(structure, *asked, values or {}))
+    return structure.cached_value(("stochastic", *asked), lambda: _built(structure, *asked, values or {}))
 
 
 def _built(

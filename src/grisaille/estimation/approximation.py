@@ -23,14 +23,14 @@ import numpy as np
 
 NOTED, DOUBTED = 0.3, 1.0
 """Standard errors from which on a note says so, and from which on the table is marked."""
-STEP = 0.005
+DIFFERENCE_STEP = 0.005
 """Of differences, in standard errors of an unknown with the others known."""
-SEEN = 0.5
+MIN_LIKELIHOOD_CHANGE = 0.5
 """Change of log L over a tenth of an unknown that the first criterion leaves open: the other one sees it."""
 OTHER_CURVATURE, WHOLLY_OTHER = 1.25, 2.0
 """Ratios of curvatures, either way, from which on a note says so (standard errors differ by a tenth), and the mark is
 set (by two fifths)."""
-UNSEEN = 0.02
+MIN_CURVATURE_RATIO = 0.02
 """Ratio below which the other one does not determine an unknown at all."""
 WAYS_OUT = (
     "gr.monte_carlo(fit.model, fit.experiments, …) shows how far estimates from such records are off; samples that are "
@@ -65,7 +65,7 @@ class ApproximationCheck:
     @property
     def other_is_blind(self) -> bool:
         """Whether the other one does not determine an unknown that the first one does."""
-        return any(c < UNSEEN for c in self.curvatures)
+        return any(c < MIN_CURVATURE_RATIO for c in self.curvatures)
 
     @property
     def is_doubted(self) -> bool:
@@ -102,7 +102,7 @@ class ApproximationCheck:
         seen = [n for n, m in zip(names, self.moves, strict=True) if np.isinf(m)]
         if seen:
             return f"{self.other} sees {', '.join(seen)}, which {self.first} does not"
-        unseen = [n for n, c in zip(names, self.curvatures, strict=True) if c < UNSEEN]
+        unseen = [n for n, c in zip(names, self.curvatures, strict=True) if c < MIN_CURVATURE_RATIO]
         if unseen:
             return f"{self.first} determines {', '.join(unseen)}, and {self.other} does not"
         sizes, said = np.abs(self.moves), []
@@ -121,7 +121,7 @@ class ApproximationCheck:
 
 
 @dataclass(frozen=True)
-class Optimum:
+class CriterionMinimum:
     """Where the first criterion was minimised.
 
     theta, bounds : of all unknowns
@@ -142,7 +142,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Part:
+class CriterionTerm:
     """A term of the other criterion: an experiment, the priors.
 
     unknowns : which of them move it
@@ -153,7 +153,7 @@ class Part:
     value: Callable[[np.ndarray], float]
 
 
-def compare_slopes(at: Optimum, parts: Sequence[Part], first: str, other: str) -> ApproximationCheck:
+def compare_slopes(at: CriterionMinimum, parts: Sequence[CriterionTerm], first: str, other: str) -> ApproximationCheck:
     """Compare the slopes of two criteria at the optimum of the first.
 
     parts : whose sum is the other criterion
@@ -164,7 +164,7 @@ def compare_slopes(at: Optimum, parts: Sequence[Part], first: str, other: str) -
     if known.any():
         places = np.flatnonzero(known)
         inverse = at.inverse[np.ix_(places, places)]
-        steps = STEP / np.sqrt(np.diag(np.linalg.inv(inverse)))
+        steps = DIFFERENCE_STEP / np.sqrt(np.diag(np.linalg.inv(inverse)))
         here = [part.value(at.theta) for part in parts]
         found = [_differences(parts, here, at, k, step) for k, step in zip(places.tolist(), steps, strict=True)]
         slopes, bends = np.array(found).T
@@ -174,7 +174,7 @@ def compare_slopes(at: Optimum, parts: Sequence[Part], first: str, other: str) -
         moves[places] = change / np.sqrt(variances[places])
         scaled = np.linalg.solve(_root(at.covariance[np.ix_(places, places)]), change)
         distance = float(np.linalg.norm(scaled))
-        curvatures[places] = np.where(at.is_curved[places], bends * (steps / STEP) ** 2, 1.0)
+        curvatures[places] = np.where(at.is_curved[places], bends * (steps / DIFFERENCE_STEP) ** 2, 1.0)
     for k in map(int, np.flatnonzero(at.free & ~np.isfinite(variances))):
         if _is_seen(parts, at, k):
             moves[k], distance = np.inf, np.inf
@@ -188,7 +188,9 @@ def _root(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(scale[:, None] * (vectors * np.sqrt(np.clip(values, 1e-14, None))) @ vectors.T)
 
 
-def _differences(parts: Sequence[Part], here: Sequence[float], at: Optimum, k: int, step: float) -> tuple[float, float]:
+def _differences(
+    parts: Sequence[CriterionTerm], here: Sequence[float], at: CriterionMinimum, k: int, step: float
+) -> tuple[float, float]:
     """First and second derivative by one unknown from central differences, shorter where a bound is near."""
     to_bound = min(at.theta[k] - at.bounds[0][k], at.bounds[1][k] - at.theta[k])
     step = min(step, 0.5 * to_bound) if to_bound > 0 else step
@@ -201,7 +203,7 @@ def _differences(parts: Sequence[Part], here: Sequence[float], at: Optimum, k: i
     return slope, bend
 
 
-def _is_seen(parts: Sequence[Part], at: Optimum, k: int) -> bool:
+def _is_seen(parts: Sequence[CriterionTerm], at: CriterionMinimum, k: int) -> bool:
     """Whether the other criterion changes with an unknown that the first leaves open."""
     found = []
     for side in (-0.1, 0.1):
@@ -209,4 +211,4 @@ def _is_seen(parts: Sequence[Part], at: Optimum, k: int) -> bool:
         moved[k] = np.clip(moved[k] + side * (abs(moved[k]) or 1.0), at.bounds[0][k], at.bounds[1][k])
         found.append(sum(part.value(moved) for part in parts if k in part.unknowns))
     here = sum(part.value(at.theta) for part in parts if k in part.unknowns)
-    return bool(np.isfinite([here, *found]).all() and max(abs(value - here) for value in found) > SEEN)
+    return bool(np.isfinite([here, *found]).all() and max(abs(value - here) for value in found) > MIN_LIKELIHOOD_CHANGE)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.trial.unknown import Unknown
 
-CLOSEST = 1e-90
+MIN_BOUND_DISTANCE = 1e-90
 """To a bound; the penalty is then beyond all others, and its second derivative still finite."""
 
 
@@ -34,7 +34,7 @@ class BoundPenalty:
         for k, u in enumerate(unknowns):
             if not (self.weight and _is_two_sided(u)):
                 continue
-            below, above = max(theta[k] - u.lower, CLOSEST), max(u.upper - theta[k], CLOSEST)
+            below, above = max(theta[k] - u.lower, MIN_BOUND_DISTANCE), max(u.upper - theta[k], MIN_BOUND_DISTANCE)
             a, b = abs(u.lower), abs(u.upper)
             value += self.weight * (a / below + b / above - 1)
             slope[k] = self.weight * (b / above**2 - a / below**2)
@@ -42,7 +42,7 @@ class BoundPenalty:
         return value, slope, bend
 
 
-def transformed(unknowns: Sequence[Unknown]) -> list[Unknown]:
+def with_logit_search(unknowns: Sequence[Unknown]) -> list[Unknown]:
     """Unknowns with two bounds are searched by their logit; guesses must lie inside."""
     found = []
     for u in unknowns:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.abilities.missing import missing
+from grisaille.estimation.abilities.missing import missing_ability_error
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.experiment.times.dating import with_dates
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class CriterionValue:
     names: tuple[str, ...]
     values: dict[str, float] = field(default_factory=dict)
     _method: Estimator | None = None
-    _problem: Problem | None = None
-    _pose: Callable[[], Problem] | None = None
+    _problem: EstimationProblem | None = None
+    _pose: Callable[[], EstimationProblem] | None = None
     """The problem again, where it was left behind: pickle and copies carry content only."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class CriterionValue:
         if self._method is None or self._pose is None:
             raise EstimationError("This value was not computed by an estimator: use gr.evaluate.")
         if self._method.states is None:
-            raise missing(self._method, "states")
+            raise missing_ability_error(self._method, "states")
         problem = self._pose() if self._problem is None else self._problem
         found = self._method.states.at(problem, np.array([self.values[n] for n in self.names]))
         records = {case.name: case.experiment for case in problem.cases}
@@ -68,13 +68,13 @@ class CriterionValue:
     __repr__ = __str__
 
 
-def evaluated(
-    problem: Problem,
+def evaluate_criterion(
+    problem: EstimationProblem,
     point: Evaluation,
     log_likelihood: float,
     gradient: np.ndarray,
     method: Estimator,
-    pose: Callable[[], Problem],
+    pose: Callable[[], EstimationProblem],
 ) -> CriterionValue:
     """The answer at one point."""
     names = tuple(u.name for u in problem.unknowns)

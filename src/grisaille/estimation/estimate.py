@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
 from grisaille.estimation.approximation import ApproximationCheck
-from grisaille.estimation.cases import Case
-from grisaille.estimation.determination.beliefs import data_information
-from grisaille.estimation.determination.freedom import Freedom
+from grisaille.estimation.determination.degrees_of_freedom import DegreesOfFreedom
+from grisaille.estimation.determination.prior_information import data_information
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.findings.ensemble import EnsembleResult
 from grisaille.estimation.findings.mesh import MeshResult
-from grisaille.estimation.hac.errors import RobustErrors
+from grisaille.estimation.hac.robust_errors import RobustErrors
 from grisaille.estimation.measurements.sample_formulas import parameters_in
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.laws import Law
-from grisaille.model.measurement.shared_noise import shared_covariances
-from grisaille.trial.unknown import Unknown
+from grisaille.model.measurement.noise_covariances import shared_covariances
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Estimate:
     """Number of measurements."""
     objective: float
     evaluation: Evaluation
-    cases: tuple[Case, ...]
+    cases: tuple[ExperimentTerm, ...]
     converged: bool
     status: str
     notes: tuple[str, ...]
@@ -79,7 +79,7 @@ class Estimate:
     """Numbers of a method from outside the package, by name: they are saved and printed, and never read."""
 
     @classmethod
-    def at(cls, problem: Problem, evaluation: Evaluation, covariance: np.ndarray, **known: Any) -> Estimate:
+    def at(cls, problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray, **known: Any) -> Estimate:
         """An estimate with everything that a problem and its evaluation tell; ``known`` replaces or adds fields."""
         if "extra" in known:
             raise EstimationError(
@@ -96,7 +96,7 @@ class Estimate:
             "seconds": 0.0,
         }  # fmt: skip
         if "cases" not in known:
-            usual["cases"] = problem.begun.cases
+            usual["cases"] = problem.discretised_problem.cases
         return cls(**{**usual, **known})
 
     @property
@@ -114,13 +114,13 @@ class Estimate:
         return np.asarray(np.array(has_kink, dtype=bool) & ~self.free)
 
     @cached_property
-    def freedom(self) -> Freedom:
+    def freedom(self) -> DegreesOfFreedom:
         """What the residuals of least squares leave, with the noise at its estimates."""
         names = [s.output for c in self.cases for s in c.samples for _ in s.values]
         told = self.free & np.isfinite(np.diag(self.covariance))
         J = self.evaluation.curved
         J = J if len(J) == len(self.evaluation.residuals) else np.zeros((len(names), len(told)))
-        return Freedom(J, np.array(names, dtype=object), tuple(self.noise), told)
+        return DegreesOfFreedom(J, np.array(names, dtype=object), tuple(self.noise), told)
 
     @property
     def degrees_of_freedom(self) -> float:

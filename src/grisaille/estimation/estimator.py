@@ -26,18 +26,18 @@ from grisaille.estimation.abilities.old_contract import refuse_old_contract
 from grisaille.estimation.abilities.other_errors import OtherErrors
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.abilities.states import States
-from grisaille.estimation.density.kinds import Likelihood, NoLikelihood
+from grisaille.estimation.density.criterion_kinds import Likelihood, NoLikelihood
 from grisaille.estimation.interruption import interrupted_estimate
-from grisaille.estimation.residuals.counted import Score
+from grisaille.estimation.residuals.robust_weights import Score
 from grisaille.model.names import nearest, suggestion
-from grisaille.optimization.journal import Journal, Progress
+from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
     from grisaille.estimation.estimate import Estimate
-    from grisaille.estimation.problem import Problem
-    from grisaille.estimation.question import Question
-    from grisaille.estimation.subject import Subject
+    from grisaille.estimation.fit_request import FitRequest
+    from grisaille.estimation.model_and_data import ModelAndData
+    from grisaille.estimation.problem import EstimationProblem
     from grisaille.experiment.experiment import Experiment
 
 
@@ -56,7 +56,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Reviewed:
+class ReviewedEstimate:
     """An estimate, the method that it is by, and why it is by another than the one that was asked for."""
 
     method: Estimator
@@ -118,12 +118,12 @@ class Estimator(metaclass=EstimatorType):
         return {f.name: getattr(self, f.name) for f in fields(described) if f.init}
 
     @classmethod
-    def verdict(cls, subject: Subject) -> Verdict:
+    def verdict(cls, subject: ModelAndData) -> Verdict:
         """What ``method="auto"`` is told about this estimator."""
         return Verdict(False, "not taken unasked")
 
     @classmethod
-    def for_subject(cls, subject: Subject) -> Estimator:
+    def for_subject(cls, subject: ModelAndData) -> Estimator:
         """Return the estimator with the options with which ``method="auto"`` takes it."""
         return cls()
 
@@ -146,29 +146,34 @@ class Estimator(metaclass=EstimatorType):
         """Whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in ``further_unknowns``."""
         return False
 
-    def refuse_measurements(self, question: Question) -> None:
+    def refuse_measurements(self, question: FitRequest) -> None:
         """Refuse, in words of its own, outputs with laws or shared noise that its options do not go with."""
 
-    def names_levels(self, question: Question) -> bool:
+    def names_levels(self, question: FitRequest) -> bool:
         """Return whether levels of noise may be among the unknowns of a model and its data."""
         return self.density.levels.are_unknowns
 
     @abstractmethod
-    def pose(self, question: Question) -> Problem:
+    def pose(self, question: FitRequest) -> EstimationProblem:
         """The problem of a model and its data."""
 
     @abstractmethod
-    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: EstimationProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem that this method posed."""
 
     def review(
-        self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
-    ) -> Reviewed:
+        self,
+        problem: EstimationProblem,
+        estimate: Estimate,
+        progress: Progress | None = None,
+        *,
+        may_change: bool = True,
+    ) -> ReviewedEstimate:
         """Check what the method approximates, once its estimate is there; nothing by default.
 
         may_change : whether another variant of the method may be taken where this one does not suit
         """
-        return Reviewed(self, estimate)
+        return ReviewedEstimate(self, estimate)
 
     @property
     def states(self) -> States | None:
@@ -210,7 +215,7 @@ class Estimator(metaclass=EstimatorType):
         """Whether its criterion tells if a record does not begin where it was declared to."""
         return False
 
-    def interrupted(self, problem: Problem, journal: Journal) -> Estimate | None:
+    def interrupted(self, problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
         """What a search that was interrupted has reached; None where that is nothing."""
         return interrupted_estimate(problem, journal)
 

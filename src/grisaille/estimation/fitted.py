@@ -13,44 +13,44 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
+from grisaille.bound_experiment.bound_experiment import known_starts
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.intervals import Intervals, covariance_intervals
-from grisaille.estimation.keeping.pickling import packed
 from grisaille.estimation.measurements.recorded import errors_beside_recorded
-from grisaille.estimation.measurements.reseeding import reseeded
-from grisaille.estimation.predictions.asked import predicted
+from grisaille.estimation.measurements.reseeding import with_new_seed
+from grisaille.estimation.persistence.pickling import reduce_fit
+from grisaille.estimation.predictions.ahead_or_bands import predict_ahead_or_bands
 from grisaille.estimation.predictions.horizons import Horizon, check_horizon
-from grisaille.estimation.printing.summary import summarize, summarize_html
-from grisaille.estimation.printing.value import Value
-from grisaille.estimation.residuals.counted import Score, counted
-from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, UNEXPLAINED
+from grisaille.estimation.printing.fit_summary import summarize, summarize_html
+from grisaille.estimation.printing.printed_value import Value
+from grisaille.estimation.residuals.explanation import UNEXPLAINED_NOTES, WRONG_START_NOTE
+from grisaille.estimation.residuals.robust_weights import Score, weigh_robustly
 from grisaille.estimation.uncertainty import correlation_of, level_limits, t_test
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.times.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.times.time_units import refuse_mixed_units
-from grisaille.model.classes import Model, restored
+from grisaille.model.classes import Model, restore_model
 from grisaille.model.expression import Name, as_expression
-from grisaille.model.measurement.shared_noise import is_correlation
+from grisaille.model.measurement.noise_covariances import is_correlation
 from grisaille.model.names import nearest, suggestion
 from grisaille.model.rewriting import Rewriter
-from grisaille.simulation.assertions import unchecked
-from grisaille.simulation.options import SimulationOptions
+from grisaille.simulation.assertions import without_assertions
 from grisaille.simulation.simulate import simulate
-from grisaille.structure.prepared import structure_of
-from grisaille.trial.trial import known_starts
-from grisaille.trial.unknown import Unknown
+from grisaille.simulation.simulation_options import SimulationOptions
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from grisaille.estimation.starts.beginnings import Beginning
+    from grisaille.estimation.starts.record_starts import RecordStart
 
 
-MEDIAN = 0.3675
+MEDIAN_EFFICIENCY = 0.3675
 """What a median of absolute errors, from which robust losses have σ, tells of it by what a mean square does."""
 
 
@@ -91,7 +91,7 @@ class Fitted:
         return fit
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return packed(self)
+        return reduce_fit(self)
 
     @cached_property
     def model_name(self) -> str:
@@ -209,7 +209,7 @@ class Fitted:
         e = self.estimate
         if e.student is not None:
             return e.student
-        by_curvature = e.is_likelihood or self.method.density.can_walk
+        by_curvature = e.is_likelihood or self.method.density.supports_profiles
         if by_curvature and not e.has_open_noise:
             return np.inf
         if not (e.noise and e.is_likelihood and e.evaluation.is_least_squares):
@@ -230,7 +230,7 @@ class Fitted:
         n: float = sum(len(s.values) for c in e.cases for s in c.samples if s.output == output)
         independent = n if e.robust is None else e.robust.independent.get(output, n)
         nu = e.freedom.sure[output] * independent / max(n, 1)
-        return max(nu if e.is_likelihood else MEDIAN * nu, 1e-3)
+        return max(nu if e.is_likelihood else MEDIAN_EFFICIENCY * nu, 1e-3)
 
     # how far to trust it
 
@@ -276,7 +276,7 @@ class Fitted:
         """The diagnosis in words: first what speaks against the estimates, then what does against their errors."""
         e = self.estimate
         caution = (e.caution,) if e.caution else ()
-        first = tuple(n for words in (DOES_NOT_BEGIN, UNEXPLAINED) for n in e.notes if n.startswith(words))
+        first = tuple(n for words in (WRONG_START_NOTE, UNEXPLAINED_NOTES) for n in e.notes if n.startswith(words))
         doubts = tuple(d for d in self.doubts if d not in first)
         checked = e.approximation.notes(self.names) if e.approximation is not None else ()
         return (*caution, *first, *doubts, *checked, *self.ranges, *(n for n in e.notes if n not in first))
@@ -291,7 +291,7 @@ class Fitted:
         """What speaks against the standard errors: a start that is wrong, an approximation that does not hold; ``Fit``
         tests residuals too."""
         e, check = self.estimate, self.estimate.approximation
-        begun = tuple(n for n in e.notes if n.startswith(DOES_NOT_BEGIN)) if e.moved_by_start > 1 else ()
+        begun = tuple(n for n in e.notes if n.startswith(WRONG_START_NOTE)) if e.moved_by_start > 1 else ()
         return (*begun, *(() if check is None else check.doubts(self.names)))
 
     @property
@@ -357,7 +357,7 @@ class Fitted:
         import pandas as pd
 
         rows, parts, at = [], [], 0
-        r, e = reseeded(self.estimate, seed).evaluation.residuals, self.estimate.evaluation.errors
+        r, e = with_new_seed(self.estimate, seed).evaluation.residuals, self.estimate.evaluation.errors
         for case in self.estimate.cases:
             for s in case.samples:
                 part = slice(at, at + len(s.values))
@@ -408,7 +408,7 @@ class Fitted:
             check_horizon(horizon, clock_of(begun.experiment))
         if bands is not None or horizon is not None:
             on = (begun if horizon is not None else replace(begun, carried=None)).following(self)
-            ahead = predicted(self, on, horizon, bands)
+            ahead = predict_ahead_or_bands(self, on, horizon, bands)
             if ahead is not None:
                 return with_dates(ahead.assign_attrs(start=on.how), on.experiment)
         return with_dates(self.simulated(begun.experiment).assign_attrs(start=begun.how), begun.experiment)
@@ -418,19 +418,19 @@ class Fitted:
         experiment: Experiment | str | None = None,
         start: str | Mapping[str, float] = "auto",
         samples: int | None = None,
-    ) -> Beginning:
+    ) -> RecordStart:
         """An experiment with the start from which it is predicted.
 
         experiment, start : as in ``predict``
         samples : as ``start_samples`` in ``validate``
         """
-        from grisaille.estimation.starts.beginnings import beginning_of
+        from grisaille.estimation.starts.record_starts import start_of_record
 
         chosen = self.experiments[0] if experiment is None else self.find_experiment(experiment)
         if any(chosen is e for e in self.experiments):
-            return beginning_of(self, chosen, start)
+            return start_of_record(self, chosen, start)
         chosen.check(self.initial_model)
-        return beginning_of(self, chosen, start, samples)
+        return start_of_record(self, chosen, start, samples)
 
     def simulated(self, experiment: Experiment, sensitivities: Sequence[str] = ()) -> xr.Dataset:
         """The fitted model over the time of an experiment, from the start that this has, or that was estimated for it.
@@ -445,7 +445,7 @@ class Fitted:
         values.update(options.pop("parameters", {}))
         known, is_own = known_starts(experiment), any(experiment is e for e in self.experiments)
         return simulate(
-            unchecked(self.initial_model), experiment.grid(), inputs=signals, hold=hold,
+            without_assertions(self.initial_model), experiment.grid(), inputs=signals, hold=hold,
             parameters={**experiment.constants, **values},
             start={**known, **starts} if is_own else {**starts, **known}, sensitivities=sensitivities, **options,
         )  # fmt: skip
@@ -533,7 +533,7 @@ def quality_of(residuals: pd.DataFrame, score: Score | None = None) -> pd.DataFr
     for output, group in residuals.groupby("output", sort=False):
         e, y = group["residual"].to_numpy(), group["measured"].to_numpy()
         if score is not None:
-            e, y = counted(e, score), y - e + counted(e, score)
+            e, y = weigh_robustly(e, score), y - e + weigh_robustly(e, score)
         spread = float(np.sum((y - y.mean()) ** 2))
         ratio = float(np.sum(e**2)) / spread if spread > 0 else np.nan
         table[output] = {
@@ -558,7 +558,7 @@ def _wide_enough(model: Model, pairs: Sequence[tuple[Unknown, float]]) -> Model:
         if own is not None and not own[0] <= value <= own[1]:
             both = (min(own[0], u.lower), max(own[1], u.upper))
             table[u.target], changed = replace(table[u.target], bounds=both), True
-    return restored(content, type(model)) if changed else model
+    return restore_model(content, type(model)) if changed else model
 
 
 def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, float]) -> Model:
@@ -570,7 +570,7 @@ def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, 
         content.disturbances[name] = replace(content.disturbances[name], scale=as_expression(value))
     for name, value in noises.items():
         content.outputs[name] = replace(content.outputs[name], noise=as_expression(value))
-    return restored(content, type(model))
+    return restore_model(content, type(model))
 
 
 def with_known_correlations(model: Model) -> Model:
@@ -582,4 +582,4 @@ def with_known_correlations(model: Model) -> Model:
     insert = Rewriter(lambda node: known.get(node.path) if isinstance(node, Name) else None)
     content = content.copy()
     content.noise_covariance = {pair: insert(e) for pair, e in content.noise_covariance.items()}
-    return restored(content, type(model))
+    return restore_model(content, type(model))

@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.problem import Problem
-from grisaille.optimization.journal import Journal
+from grisaille.estimation.problem import EstimationProblem
+from grisaille.optimization.journal import SearchJournal
 
 
-def interrupted_estimate(problem: Problem, journal: Journal) -> Estimate | None:
+def interrupted_estimate(problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
     """The best point so far, with the errors that the curvature of the criterion tells there; None without one."""
     if journal.reached is None:
         return None
-    if isinstance(journal.kept, Problem):
+    if isinstance(journal.kept, EstimationProblem):
         # with the levels and discretisations that the search had come to
         problem = journal.kept
     evaluation = problem.evaluate(journal.reached)
@@ -29,7 +29,7 @@ def interrupted_estimate(problem: Problem, journal: Journal) -> Estimate | None:
     )  # fmt: skip
 
 
-def interrupted_status(journal: Journal) -> str:
+def interrupted_status(journal: SearchJournal) -> str:
     """The one sentence."""
     return (
         f"INTERRUPTED after {journal.evaluations} evaluations; gr.fit(…, guess=fit) goes on from here, and what the "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.estimation.limits import interval_limits
+from grisaille.estimation.interval_limits import interval_limits
 from grisaille.estimation.uncertainty import half_width
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from grisaille.bound_experiment.discretisation import Discretisation
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.bound_penalty import BoundPenalty
-from grisaille.estimation.cases import Case
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.problem import EstimationProblem, Evaluation
+from grisaille.filtering.filter_runner import FilterResult as FilteredOnce
+from grisaille.filtering.filter_runner import FilterRunner, RecentKind
 from grisaille.filtering.kalman import Likelihood
-from grisaille.filtering.runner import Filtered as FilteredOnce
-from grisaille.filtering.runner import FilterRunner, RecentKind
 from grisaille.simulation.runner import Prediction
-from grisaille.trial.discretisation import Discretisation
-from grisaille.trial.unknown import Unknown
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,16 @@ class LikelihoodEvaluation(Evaluation):
         )  # fmt: skip
 
 
-Filtered = Case[FilterRunner]
+Filtered = ExperimentTerm[FilterRunner]
 
 
-def chosen(case: Filtered, theta: np.ndarray) -> tuple[np.ndarray, Discretisation]:
+def own_theta_and_steps(case: Filtered, theta: np.ndarray) -> tuple[np.ndarray, Discretisation]:
     """θ of a filtered case, and its discretisation; made here where it has none."""
     own = case.own(theta)
     return own, case.discretisation or case.runner.discretise(own)
 
 
-class LikelihoodProblem(Problem):
+class LikelihoodProblem(EstimationProblem):
     """Unknowns and filtered experiments of one estimation."""
 
     is_least_squares: ClassVar[bool] = False
@@ -76,7 +76,7 @@ class LikelihoodProblem(Problem):
     def __init__(
         self,
         unknowns: Sequence[Unknown],
-        cases: Sequence[Case],
+        cases: Sequence[ExperimentTerm],
         penalty: BoundPenalty | None = None,
         open_levels: Sequence[int] = (),
     ) -> None:
@@ -87,8 +87,8 @@ class LikelihoodProblem(Problem):
         """−log L and its gradient at θ."""
         n = len(self.unknowns)
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
-        parts: list[tuple[Case, Likelihood]] = []
-        for case in self.begun.cases:
+        parts: list[tuple[ExperimentTerm, Likelihood]] = []
+        for case in self.discretised_problem.cases:
             found = self.filtered(case, theta, "all" if sensitive else "value")
             if found.failure or found.likelihood is None:
                 return self._broken(theta, f"experiment '{case.name}': {found.failure}")
@@ -119,7 +119,7 @@ class LikelihoodProblem(Problem):
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
         total, slope = 0.0, np.zeros(len(self.unknowns))
-        for case in self.begun.cases:
+        for case in self.discretised_problem.cases:
             found = self.filtered(case, theta, "gradient")
             if found.failure or found.likelihood is None:
                 return np.inf, np.full(len(slope), np.nan)
@@ -131,7 +131,7 @@ class LikelihoodProblem(Problem):
 
     def filtered(self, case: Filtered, theta: np.ndarray, kind: RecentKind) -> FilteredOnce:
         """Return what a filter finds; with several experiments most do not move when an unknown of one of them does."""
-        own, steps = chosen(case, theta)
+        own, steps = own_theta_and_steps(case, theta)
         if len(self.cases) > 1:
             return case.runner.recalled(own, steps, kind)
         if kind == "gradient":
@@ -140,8 +140,8 @@ class LikelihoodProblem(Problem):
 
     def refusal(self, theta: np.ndarray) -> str:
         """Why the likelihood at θ must not be believed, in words; empty where it may."""
-        for case in self.begun.cases:
-            reason = case.runner.refusal(*chosen(case, theta))
+        for case in self.discretised_problem.cases:
+            reason = case.runner.refusal(*own_theta_and_steps(case, theta))
             if reason:
                 return f"Experiment '{case.name}': {reason}"
         return ""
@@ -160,7 +160,7 @@ class LikelihoodProblem(Problem):
         return problem
 
     def _innovations(
-        self, parts: Sequence[tuple[Case, Likelihood]], sensitive: bool
+        self, parts: Sequence[tuple[ExperimentTerm, Likelihood]], sensitive: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Innovations, their standard deviations, and derivatives in these, in the order of the samples."""
         count, n = len(self.weights), len(self.unknowns)

@@ -14,12 +14,12 @@ from functools import partial
 import casadi as ca
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
 from grisaille.estimation.measurements.sample_formulas import SampleFormula, parameters_in
 from grisaille.model.flat import FlatModel
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.declared import declared_starts
-from grisaille.trial.unknown import Unknown
+from grisaille.structure.starts.declared_start_values import declared_starts
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class NoiseLevel:
 
 def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLevel]:
     """The noise of each measured output."""
-    return {name: model.kept(("noise", name), partial(_level, model, name)) for name in outputs}
+    return {name: model.cached_value(("noise", name), partial(_level, model, name)) for name in outputs}
 
 
 def moving_levels(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> set[str]:

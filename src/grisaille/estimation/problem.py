@@ -22,26 +22,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.noise import NoiseLevel, moving_levels
-from grisaille.estimation.prior import prior_term
+from grisaille.estimation.prior_terms import prior_term
 from grisaille.estimation.starts.warm_start import Course
-from grisaille.laws.formulas import HALF_LOG_TWO_PI
+from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI
 from grisaille.laws.term import PriorTerm
 from grisaille.optimization.scaled import Scaled
 from grisaille.simulation.runner import Prediction
-from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimation.measurements.record_laws import RecordLaws
 
-K = TypeVar("K", bound="Problem")
-HUGE = 1e100
+K = TypeVar("K", bound="EstimationProblem")
+MAX_RESIDUAL = 1e100
 """Residuals beyond this would overflow when squared; the point counts as failed."""
 
 
-class Predicted(Protocol):
+class HasPredictions(Protocol):
     """What a formula of σ may move with."""
 
     @property
@@ -125,7 +125,7 @@ class Evaluation:
         return max((p.discretisation for p in self.predictions), default=0.0)
 
 
-class Problem(Scaled):
+class EstimationProblem(Scaled):
     """Unknowns and cases of one estimation.
 
     noise : of each output; empty where the noise is part of what is evaluated (likelihoods, collocation)
@@ -135,7 +135,10 @@ class Problem(Scaled):
     """Whether its objective is ½ Σ r²."""
 
     def __init__(
-        self, unknowns: Sequence[Unknown], cases: Sequence[Case], noise: Mapping[str, NoiseLevel] = MappingProxyType({})
+        self,
+        unknowns: Sequence[Unknown],
+        cases: Sequence[ExperimentTerm],
+        noise: Mapping[str, NoiseLevel] = MappingProxyType({}),
     ) -> None:
         self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), dict(noise)
         self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
@@ -153,7 +156,7 @@ class Problem(Scaled):
         self.differences: np.ndarray | None = None
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
 
-    def but(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """The same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``, ``cases`` …"""
         other = copy.copy(self)
         other._begun = None
@@ -173,13 +176,13 @@ class Problem(Scaled):
         return moving_levels(self.noise, self.unknowns)
 
     @property
-    def begun(self) -> Self:
+    def discretised_problem(self) -> Self:
         """The same with the discretisations and frozen formulas that suit the guess, where it has none of its own.
 
         Made once. A case that cannot be simulated at the guess is left as it is.
         """
         if self._begun is None:
-            begun = self.but(cases=tuple(c.discretised(self.guess) for c in self.cases))
+            begun = self.replace(cases=tuple(c.discretised(self.guess) for c in self.cases))
             begun = begun._freeze_at_guess() if self.noise else begun
             begun._begun = self._begun = begun
         return self._begun
@@ -202,7 +205,7 @@ class Problem(Scaled):
         """Residuals and their Jacobian at θ."""
         if sensitive and self.differences is not None:
             return self.differenced(theta, self.differences)
-        begun = self.begun
+        begun = self.discretised_problem
         prior = self.prior(theta)
         extra = prior.residuals
         # rows are written where they stay: with many experiments this is the largest array of a fit
@@ -229,11 +232,11 @@ class Problem(Scaled):
             jacobian[at:] = prior.slopes
         if prior.failure:
             return self._failed(theta, predictions, prior.failure)
-        if not np.abs(factor * e).max(initial=0.0) < HUGE:
+        if not np.abs(factor * e).max(initial=0.0) < MAX_RESIDUAL:
             return self._failed(theta, predictions, "the residuals exceed 1e100")
         return Evaluation(theta, np.concatenate([factor * e, extra]), jacobian, e, tuple(predictions), prior=prior)
 
-    def judged(self, evaluation: Evaluation) -> Evaluation:
+    def with_tested_residuals(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation with the residuals that are tested; those that are searched with, unless laws differ."""
         return evaluation
 
@@ -244,11 +247,11 @@ class Problem(Scaled):
         deviation of a sample with a weight is divided by it.
         """
         first = 0
-        for case, prediction in zip(self.begun.cases, at.predictions, strict=True) if self.noise else ():
+        for case, prediction in zip(self.discretised_problem.cases, at.predictions, strict=True) if self.noise else ():
             for s in case.samples:
                 r = at.residuals[first : first + len(s.values)]
                 first += len(s.values)
-                sigma = self.begun.deviations(case, s.output, s.rows, prediction, at.theta) / s.weights
+                sigma = self.discretised_problem.deviations(case, s.output, s.rows, prediction, at.theta) / s.weights
                 yield s.output, -0.5 * r**2 - np.log(sigma) - HALF_LOG_TWO_PI
 
     def record_laws(self, theta: np.ndarray) -> tuple[RecordLaws, ...]:
@@ -281,33 +284,33 @@ class Problem(Scaled):
 
     def refined(self, evaluation: Evaluation) -> Self:
         """With finer discretisations in every experiment where those of an evaluation are too coarse."""
-        pairs = zip(self.begun.cases, evaluation.predictions, strict=True)
+        pairs = zip(self.discretised_problem.cases, evaluation.predictions, strict=True)
         theta = evaluation.theta
         finer = (c.refined(theta, p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs)
-        return self.but(cases=tuple(finer))
+        return self.replace(cases=tuple(finer))
 
     def with_guess(self, theta: np.ndarray) -> None:
         """Start from other values."""
         self._begun = None
         super().with_guess(theta)
 
-    def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> Problem:
+    def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> EstimationProblem:
         """An independent problem with other measurements (one array for each ``samples``, in order) or another guess.
 
         Kernels, signals and formulas are shared; what a search changes on its way, noise levels and steps, is not.
         """
-        problem = Problem(self.unknowns, self.renewed_cases(values), self.noise)
+        problem = EstimationProblem(self.unknowns, self.renewed_cases(values), self.noise)
         if guess is not None:
             problem.with_guess(guess)
         return problem
 
-    def renewed_cases(self, values: Sequence[np.ndarray] | None) -> list[Case]:
+    def renewed_cases(self, values: Sequence[np.ndarray] | None) -> list[ExperimentTerm]:
         """Independent cases with other measurements."""
         given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
         return [c.with_values(given) for c in self.cases]
 
     def deviations(
-        self, case: Case, output: str, rows: np.ndarray, prediction: Predicted, theta: np.ndarray
+        self, case: ExperimentTerm, output: str, rows: np.ndarray, prediction: HasPredictions, theta: np.ndarray
     ) -> np.ndarray:
         """σ of each sample of an output; a formula that is not frozen is evaluated here."""
         if not self.noise[output].known:
@@ -316,12 +319,14 @@ class Problem(Scaled):
             return self.frozen[case.name, output]
         return self._formula(case, output, rows, prediction.y, theta)
 
-    def _formula(self, case: Case, output: str, rows: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    def _formula(
+        self, case: ExperimentTerm, output: str, rows: np.ndarray, y: np.ndarray, theta: np.ndarray
+    ) -> np.ndarray:
         level = self.noise[output]
         observed = y[rows][:, [case.column(n) for n in level.needs]]
         return level.at(case.trial.at(case.own(theta)).p, observed, case.grid[rows])
 
-    def freeze(self, predictions: Mapping[str, Predicted], theta: np.ndarray) -> Self:
+    def freeze(self, predictions: Mapping[str, HasPredictions], theta: np.ndarray) -> Self:
         """With every formula of σ that is not frozen at θ, as far as it needs no other predictions, by case."""
         frozen = dict(self.frozen)
         for case in self.cases:
@@ -330,7 +335,7 @@ class Problem(Scaled):
                 key, level = (case.name, s.output), self.noise[s.output]
                 if level.known and key not in frozen and (case.name in predictions or not level.needs):
                     frozen[key] = self._formula(case, s.output, s.rows, y, theta)
-        return self.but(frozen=frozen) if len(frozen) > len(self.frozen) else self
+        return self.replace(frozen=frozen) if len(frozen) > len(self.frozen) else self
 
     def _freeze_at_guess(self) -> Self:
         needing = {n for n, level in self.noise.items() if level.known and level.needs}
@@ -346,7 +351,7 @@ class Problem(Scaled):
         except GrisailleError:
             return self
 
-    def refrozen(self, predictions: Sequence[Predicted], theta: np.ndarray) -> tuple[Self, float]:
+    def refrozen(self, predictions: Sequence[HasPredictions], theta: np.ndarray) -> tuple[Self, float]:
         """With formulas of σ that move with predictions at those of a point; and the largest relative change of a σ."""
         frozen, changes = dict(self.frozen), [0.0]
         for case, prediction in zip(self.cases, predictions, strict=True):
@@ -356,7 +361,7 @@ class Problem(Scaled):
                     renewed = self._formula(case, s.output, s.rows, prediction.y, theta)
                     changes.append(float(np.abs(renewed / frozen[key] - 1).max(initial=0.0)))
                     frozen[key] = renewed
-        return self.but(frozen=frozen), max(changes)
+        return self.replace(frozen=frozen), max(changes)
 
     def prior(self, theta: np.ndarray) -> PriorTerm:
         """What the criterion contains of priors at θ."""

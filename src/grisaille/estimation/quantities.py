@@ -15,7 +15,7 @@ import numpy as np
 
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError, ModelError
-from grisaille.filtering.implicit import Closed
+from grisaille.filtering.algebraic_model import AlgebraicModel
 from grisaille.model.declarations import Declaration
 from grisaille.model.expression import Expression, Name, Reference, as_expression
 from grisaille.model.lowering.lowering import lower
@@ -25,12 +25,12 @@ from grisaille.simulation.dataset import described
 from grisaille.structure.reduction import Structure
 
 STATISTICS = ("mean", "std", "lower", "upper")
-ROUNDING = 1e-9
+SUM_ROUNDING = 1e-9
 """Of the terms of a sum: what is left of it by rounding alone."""
 
 
 @dataclass(frozen=True, eq=False)
-class Uncertain:
+class UncertainUnknowns:
     """How p unknowns move what is seen, X by ``along`` (T, n, p) and q by ``dq`` (p, len(q)), and their covariance."""
 
     along: np.ndarray
@@ -39,7 +39,7 @@ class Uncertain:
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class ObservedFunctions:
     """What names need of a model that is not a ``StochasticModel``."""
 
     structure: Structure
@@ -55,13 +55,13 @@ class Observed:
 class Quantities:
     """Formulas by label."""
 
-    def __init__(self, model: StochasticModel | Observed, wanted: Any = None) -> None:
+    def __init__(self, model: StochasticModel | ObservedFunctions, wanted: Any = None) -> None:
         self.model = model
         self.rows = {label: self._formula(what) for label, what in _labelled(model, wanted).items()}
 
     def statistics(
         self, t: np.ndarray, x: np.ndarray, P: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray, width: float,
-        noisy: bool = False, unknowns: Uncertain | None = None, left: np.ndarray | None = None,
+        noisy: bool = False, unknowns: UncertainUnknowns | None = None, left: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """(4, times, quantities): mean, standard deviation and a band of ±width of them.
 
@@ -79,7 +79,7 @@ class Quantities:
             variance = variance + np.einsum("tij,jk,tik->ti", moved, unknowns.covariance, moved)
         std = np.sqrt(np.clip(variance, 0.0, None))
         if left is not None and left.shape[-1]:
-            unknown = (np.abs(H @ left) > ROUNDING * (np.abs(H) @ np.abs(left))).any(axis=-1)
+            unknown = (np.abs(H @ left) > SUM_ROUNDING * (np.abs(H) @ np.abs(left))).any(axis=-1)
             free = np.where(unknown, np.inf, 0.0)
             return np.stack(
                 [np.where(unknown, np.nan, value), std + free, value - width * std - free, value + width * std + free]
@@ -91,7 +91,7 @@ class Quantities:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         m, N, k = self.model, len(t), len(self.rows)
         assert isinstance(m, StochasticModel)
-        closed = Closed(m)
+        closed = AlgebraicModel(m)
         rows = closed.formula(ca.densify(ca.vertcat(*self.rows.values())))
         noise = ca.vertcat(*(self._noise(label) for label in self.rows))
         slopes = [ca.densify(ca.jacobian(rows, by)) for by in (m.X, m.q)]
@@ -141,9 +141,9 @@ def _full_name(node: Expression) -> Expression | None:
     return Name(node.label) if isinstance(node, Declaration) and node.label else None
 
 
-def _labelled(model: StochasticModel | Observed, wanted: Any) -> dict[str, Any]:
+def _labelled(model: StochasticModel | ObservedFunctions, wanted: Any) -> dict[str, Any]:
     if wanted is None:
-        return {n: n for n in courses(model.structure) if n not in model.infinite}
+        return {n: n for n in estimated_names(model.structure) if n not in model.infinite}
     if not isinstance(wanted, str) and hasattr(wanted, "__len__") and not len(wanted):
         raise EstimationError("names= is empty; leave it out for every variable and output of finite variance.")
     if isinstance(wanted, Mapping):
@@ -155,7 +155,7 @@ def _listed(wanted: Any) -> list[Any]:
     return [wanted] if isinstance(wanted, str) or hasattr(wanted, "path") else list(wanted)
 
 
-def courses(structure: Structure) -> list[str]:
+def estimated_names(structure: Structure) -> list[str]:
     """Every name with a course that the data tell: not inputs, which are known, nor formulas of parameters alone."""
     system, constant = structure.system, {s.element_hash() for s in ca.symvar(structure.system.p)}
     rows = zip(system.observed_names, ca.vertsplit(system.observed), strict=True)
@@ -165,11 +165,11 @@ def courses(structure: Structure) -> list[str]:
 
 def left_out(structure: Structure, wanted: Any, labels: Iterable[str]) -> dict[str, str]:
     """An attribute that says which names have no values, and why; none where nothing is missing."""
-    missing = [] if wanted is not None else [n for n in courses(structure) if n not in set(labels)]
+    missing = [] if wanted is not None else [n for n in estimated_names(structure) if n not in set(labels)]
     return {"left_out": f"{', '.join(missing)}: white noise has no value at an instant"} if missing else {}
 
 
-def declared(structure: Structure, wanted: Any, label: str) -> dict[str, str]:
+def unit_and_description(structure: Structure, wanted: Any, label: str) -> dict[str, str]:
     """Unit and description of what a label stands for; an expression has none, unless it is a member."""
     what = wanted[label] if isinstance(wanted, Mapping) else label
     named = _full_name(what) if isinstance(what, Expression) else None

@@ -25,11 +25,11 @@ def sandwich_covariance(
 ) -> np.ndarray:
     """The sandwich with its small-sample factor N/(N − n); ``beliefs``: the rows of priors in the Jacobian."""
     bread, undetermined = _inverse(np.vstack([jacobian, beliefs]), free)
-    covariance = between(bread, jacobian * residuals[:, None], beliefs, int(free.sum()))
+    covariance = sandwich_product(bread, jacobian * residuals[:, None], beliefs, int(free.sum()))
     return without_undetermined(covariance, undetermined)
 
 
-def between(bread: np.ndarray, scored: np.ndarray, beliefs: np.ndarray, n: int) -> np.ndarray:
+def sandwich_product(bread: np.ndarray, scored: np.ndarray, beliefs: np.ndarray, n: int) -> np.ndarray:
     """The sandwich of an inverse around the scores of samples; priors are as they say.
 
     n : unknowns, of which the data have determined n − tr(bread · priors)

@@ -18,25 +18,25 @@ from typing import Any, Literal
 
 import numpy as np
 
+from grisaille.bound_experiment.examined_conditions import conditions_of
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.curves.smoothness import with_smoothness
-from grisaille.estimation.curves.vectors import deal_out, elements_of, names_to_estimate
-from grisaille.experiment.record import Record
+from grisaille.estimation.curves.curve_smoothness import with_smoothness
+from grisaille.estimation.curves.vectors import elements_of, names_to_estimate, spread_over_elements
+from grisaille.experiment.experiment_content import ExperimentContent
 from grisaille.experiment.times.time_units import names_without_unit
 from grisaille.laws import Law, MultivariateNormal, Smoothness
-from grisaille.laws.content import refuse_no_prior
-from grisaille.laws.prior import is_searched_by_logarithm, refuse_without_maximum, support_to_search
+from grisaille.laws.law_content import refuse_no_prior
+from grisaille.laws.prior_measure import is_searched_by_logarithm, refuse_without_maximum, support_to_search
 from grisaille.model.flat import FlatModel
-from grisaille.model.measurement.shared_noise import is_correlation
+from grisaille.model.measurement.noise_covariances import is_correlation
 from grisaille.model.names import matching
-from grisaille.structure.descriptor.operating_point import Conditions, start_point
+from grisaille.structure.descriptor.operating_point import PointConditions, start_point
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.initialization import Initializer, Start
-from grisaille.trial.conditions import conditions_of
-from grisaille.trial.unknown import Unknown
+from grisaille.structure.starts.initialization import ConsistentStart, Initializer
 
-POSITIVE = (0.0, np.inf)
+POSITIVE_BOUNDS = (0.0, np.inf)
 LOG_RATIO = 100.0
 """Positive bounds further apart than this mean that the order of magnitude is unknown."""
 
@@ -57,9 +57,9 @@ def resolve_unknowns(
     flat, pool = structure.model, dict.fromkeys(names_to_estimate(structure.model))
     own, targets = _local_names(flat, local), []
     found: dict[str, Unknown] = {}
-    bounds = deal_out(flat, bounds, "bounds") if bounds else {}
-    guess = deal_out(flat, guess, "guess") if guess else {}
-    believed = {} if priors is None else deal_out(flat, _prior_table(priors), "priors")
+    bounds = spread_over_elements(flat, bounds, "bounds") if bounds else {}
+    guess = spread_over_elements(flat, guess, "guess") if guess else {}
+    believed = {} if priors is None else spread_over_elements(flat, _prior_table(priors), "priors")
     known = _Declared(structure, experiments, bounds, believed)
     for wanted in names:
         base, _, where = wanted.partition("@")
@@ -91,7 +91,7 @@ def _local_names(flat: FlatModel, local: Iterable[object]) -> tuple[str, ...]:
     if isinstance(local, str):
         raise EstimationError(f"local= takes a list of names: [{local!r}].")
     listed = {str(getattr(e, "path", e)): None for e in local}
-    return tuple(deal_out(flat, listed, "local")) if listed else ()
+    return tuple(spread_over_elements(flat, listed, "local")) if listed else ()
 
 
 def wanted_names(structure: Structure, estimate: Iterable[object] | None, may_be_empty: bool = False) -> list[str]:
@@ -152,7 +152,7 @@ def _free_states(structure: Structure, experiments: Sequence[Any]) -> list[str]:
     names = [s.name for s in structure.states if s.order == 0]
     if not structure.system.nc:
         return names
-    conditions, constants = Conditions(), {}
+    conditions, constants = PointConditions(), {}
     if experiments and not experiments[0].is_static:
         first = experiments[0]
         signals, hold = first.input_signals()
@@ -161,7 +161,7 @@ def _free_states(structure: Structure, experiments: Sequence[Any]) -> list[str]:
     p = evaluate_parameters(structure.model, constants).values
     point = start_point(structure, p, conditions)
     initializer = Initializer(structure)
-    return initializer.independent(point.t, point.u, p, Start(point.x, point.z, 0.0, {}), names)
+    return initializer.independent(point.t, point.u, p, ConsistentStart(point.x, point.z, 0.0, {}), names)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class _Declared:
     @cached_property
     def unlabelled(self) -> frozenset[str]:
         """Names whose values are not in the units they declare, because times are in another unit."""
-        records = [e for e in self.experiments if isinstance(e, Record)]
+        records = [e for e in self.experiments if isinstance(e, ExperimentContent)]
         return names_without_unit(records, self.structure.model)
 
     def spread(self, target: str, where: str, names: list[str], local: tuple[str, ...]) -> Iterator[Unknown]:
@@ -231,7 +231,7 @@ class _Declared:
             refuse_no_prior(f"'{name}'", prior)
         if isinstance(prior, Law):
             refuse_without_maximum(name, prior)
-            if prior.support != POSITIVE:
+            if prior.support != POSITIVE_BOUNDS:
                 lower, upper = _between(lower, upper, prior)
         if not lower < upper:
             raise EstimationError(
@@ -256,7 +256,9 @@ def _between(lower: float, upper: float, prior: Law) -> tuple[float, float]:
 
 def _above_zero(lower: float, upper: float, prior: Any) -> tuple[float, float]:
     """The same of a prior of positive values, where the unknown is not searched by its logarithm."""
-    return _between(lower, upper, prior) if isinstance(prior, Law) and prior.support == POSITIVE else (lower, upper)
+    return (
+        _between(lower, upper, prior) if isinstance(prior, Law) and prior.support == POSITIVE_BOUNDS else (lower, upper)
+    )
 
 
 def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal) -> dict[str, Any]:

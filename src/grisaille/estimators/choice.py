@@ -21,14 +21,14 @@ from typing import Any
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator, estimator_of
-from grisaille.estimation.subject import Subject
+from grisaille.estimation.model_and_data import ModelAndData
 from grisaille.estimators.collocation.collocation import Collocation
 from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
 from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM
 from grisaille.model.classes import Model
 
-ORDER: tuple[type[Estimator], ...] = (OutputError, KalmanML, SimulatedPEM, Collocation)
+METHODS: tuple[type[Estimator], ...] = (OutputError, KalmanML, SimulatedPEM, Collocation)
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ def find_candidates(
     data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     names = [] if estimate is None or isinstance(estimate, str) else [str(getattr(e, "path", e)) for e in estimate]
     levels = tuple(n for n in names if n.startswith(("scale(", "noise(")))
-    return _candidates(Subject(model, data, levels))
+    return _candidates(ModelAndData(model, data, levels))
 
 
-def _candidates(subject: Subject) -> list[Candidate]:
-    verdicts = {kind: kind.verdict(subject) for kind in ORDER}
+def _candidates(subject: ModelAndData) -> list[Candidate]:
+    verdicts = {kind: kind.verdict(subject) for kind in METHODS}
     why = {kind.__name__: verdict.reason for kind, verdict in verdicts.items()}
     chosen = [kind for kind, verdict in verdicts.items() if verdict.is_choice][:1]
     if not chosen:

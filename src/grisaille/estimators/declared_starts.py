@@ -27,47 +27,47 @@ from typing import Any
 import numpy as np
 
 from grisaille import interrupts
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import GrisailleError
-from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.estimation.question import Question
-from grisaille.estimation.residuals.explanation import DOES_NOT_BEGIN, LARGE, residual_sizes
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.fit_request import FitRequest
+from grisaille.estimation.problem import EstimationProblem, Evaluation
+from grisaille.estimation.residuals.explanation import LARGE, WRONG_START_NOTE, residual_sizes
 from grisaille.estimation.unknowns import resolve_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.simulation.posing import unmet_starts
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.description import NOTABLE
-from grisaille.trial.unknown import Unknown
+from grisaille.structure.starts.description import NOTABLE_DEVIATION
 
 LEVEL, SUSPICIOUS = 0.001, 0.01
 """Probability of accusing a right model, and of looking closer at one."""
-MOST_STARTS = 200
+MAX_STARTS = 200
 """Starts that are tested: each is a direction of one evaluation. Of more it is said that they were not."""
-UNTESTED = (
+UNTESTED_NOTE = (
     "starts: it was not tested whether the records begin where they were declared to, which is done for up to "
-    f"{MOST_STARTS} starts: fit fewer records, or estimate starts, to see."
+    f"{MAX_STARTS} starts: fit fewer records, or estimate starts, to see."
 )
-EARLY = 5
+EARLY_INSTANTS = 5
 """First instants among which one may be an outlier."""
-MOST_FREED = 3
+MAX_FREED_STARTS = 3
 """Starts of one record that are freed one after the other."""
-EXPLAINED = 0.25
+MIN_EXPLAINED_SHARE = 0.25
 """Share of a record's sum of squares that its starts explain from which on a closer look is worth its time."""
-SHIFTS = 200
+COMPARED_SHIFTS = 200
 """Places along a record where the direction of a start is compared with residuals."""
-ROUNDING = 1e-9
+START_ROUNDING = 1e-9
 """Of a start: what is left of zero after consistent values were solved for."""
-LEAST_EVALUATIONS, EVALUATIONS_OF_FIT = 100, 3
+MIN_EVALUATIONS, EVALUATIONS_OF_FIT = 100, 3
 """Of a fit with starts that are estimated: so many, or so many times those of the fit that is tested."""
-UNTOLD = 1e-8
+MIN_START_INFORMATION = 1e-8
 """Of the information about a start, what is left beside the other unknowns and is taken for rounding."""
 
 
 @dataclass(frozen=True)
-class Accused:
+class ContradictedStart:
     """A start that the data contradict."""
 
     unknown: Unknown
@@ -78,7 +78,7 @@ class Accused:
     """Where the record begins in the fit: elsewhere than declared where the equations do not allow that."""
 
 
-def unmet_start_notes(problem: Problem, theta: np.ndarray) -> list[str]:
+def unmet_start_notes(problem: EstimationProblem, theta: np.ndarray) -> list[str]:
     """Say which declared starts the equations do not allow, once for all records that miss the same ones."""
     said: dict[str, list[str]] = {}
     for case in problem.cases:
@@ -89,22 +89,22 @@ def unmet_start_notes(problem: Problem, theta: np.ndarray) -> list[str]:
     return [f"starts: {where[text]}{text}" for text in said]
 
 
-def _unmet(case: Case, theta: np.ndarray) -> str:
+def _unmet(case: ExperimentTerm, theta: np.ndarray) -> str:
     try:
         return unmet_starts(case.trial.at(case.own(theta)))
     except GrisailleError:
         return ""  # the status says that nothing can be simulated there
 
 
-def with_tested_starts(model: Model, problem: Problem, method: Estimator, found: Estimate) -> Estimate:
+def with_tested_starts(model: Model, problem: EstimationProblem, method: Estimator, found: Estimate) -> Estimate:
     """The estimate with a first note where a record does not begin where it was declared to."""
     if not method.tests_starts or not len(found.theta) or problem.differences is not None:
         return found
     try:
         tested = _Tested.of(model, problem, method)
-        if tested is not None and len(tested.starts) > MOST_STARTS:
-            return replace(found, notes=(*found.notes, UNTESTED))
-        accused, freed = tested.accused(found) if tested is not None else ([], None)
+        if tested is not None and len(tested.starts) > MAX_STARTS:
+            return replace(found, notes=(*found.notes, UNTESTED_NOTE))
+        accused, freed = tested.contradicted(found) if tested is not None else ([], None)
     except (GrisailleError, np.linalg.LinAlgError, ArithmeticError):
         return found  # a fit is not lost by a test of it
     except KeyboardInterrupt:
@@ -130,13 +130,13 @@ class _Score:
 @dataclass(frozen=True, eq=False)
 class _Tested:
     model: Model
-    problem: Problem
+    problem: EstimationProblem
     method: Estimator
     starts: tuple[Unknown, ...]
     """Those that count as known."""
 
     @classmethod
-    def of(cls, model: Model, problem: Problem, method: Estimator) -> _Tested | None:
+    def of(cls, model: Model, problem: EstimationProblem, method: Estimator) -> _Tested | None:
         data = [c.experiment for c in problem.cases]
         structure = problem.cases[0].trial.structure
         estimated = {(u.target, u.experiment) for u in problem.unknowns if u.kind == "start"}
@@ -155,14 +155,16 @@ class _Tested:
         return structure
 
     def posed(
-        self, data: Sequence[Experiment], unknowns: Sequence[Unknown], cases: Sequence[Case] = ()
-    ) -> Problem:  # fmt: skip
+        self, data: Sequence[Experiment], unknowns: Sequence[Unknown], cases: Sequence[ExperimentTerm] = ()
+    ) -> EstimationProblem:  # fmt: skip
         """A problem with other unknowns, starts where they were declared; on the steps of cases of the same data."""
         is_same = len(cases) == len(data) and all(c.experiment is e for c, e in zip(cases, data, strict=True))
         steps = tuple(c.discretisation for c in cases) if is_same else ()
-        return self.method.pose(Question(self.model, self.structure, data, tuple(unknowns), steps=steps).with_starts())
+        return self.method.pose(
+            FitRequest(self.model, self.structure, data, tuple(unknowns), steps=steps).with_starts()
+        )
 
-    def accused(self, found: Estimate) -> tuple[list[Accused], Estimate | None]:
+    def contradicted(self, found: Estimate) -> tuple[list[ContradictedStart], Estimate | None]:
         """The starts that the data contradict, and the fit that says so."""
         data = [c.experiment for c in self.problem.cases]
         scores = self._scores(found, data, self.starts)
@@ -172,7 +174,7 @@ class _Tested:
         left = [self._without_conspicuous(found, e, suspects) for e in data]
         freed: list[Unknown] = []
         again: Estimate | None = None
-        for _ in range(MOST_FREED):
+        for _ in range(MAX_FREED_STARTS):
             freed += suspects
             again = self._fitted(found, left, freed)
             if again is None or not again.converged:
@@ -192,7 +194,7 @@ class _Tested:
         known = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
         problem = self._at_levels(self.posed(data, [*known, *starts], found.cases), found)
         theta = np.array([*found.theta, *(u.guess for u in problem.unknowns[len(known) :])])
-        at = problem.judged(problem.evaluate(theta))
+        at = problem.with_tested_residuals(problem.evaluate(theta))
         if not at.completed or not np.isfinite(at.information).all():
             return []
         free, F, g = np.flatnonzero(found.free), at.information, at.gradient
@@ -202,7 +204,7 @@ class _Tested:
             mine = [k for k, u in enumerate(starts, len(known)) if u.experiment == name and F[k, k] > 0]
             left = np.diag(F)[mine] - np.einsum("ki,kl,li->i", F[free][:, mine], inverse, F[free][:, mine])
             # what the data do not tell beside the other unknowns, and what a flat prior leaves open, is no test
-            which = np.array(mine, dtype=int)[left > UNTOLD * np.diag(F)[mine]]
+            which = np.array(mine, dtype=int)[left > MIN_START_INFORMATION * np.diag(F)[mine]]
             if not len(which):
                 continue
             along = inverse @ F[np.ix_(free, which)]
@@ -210,7 +212,7 @@ class _Tested:
             directions = at.jacobian[:, which] - at.jacobian[:, free] @ along
             spread = self._inflations(problem, at, directions[: found.count])
             gain = float(slope @ _inverse(V) @ slope)
-            if gain > EXPLAINED * _squares_of(problem, at, name):
+            if gain > MIN_EXPLAINED_SHARE * _squares_of(problem, at, name):
                 spread = np.ones(len(which))  # what is left after one step from far away says little
             alone = _studentized(slope**2 / np.diag(V) / spread, found)
             together = _studentized(np.array([gain]) / spread.max(), found)
@@ -221,7 +223,7 @@ class _Tested:
     def _follows_data(self) -> bool:
         return self.method.states is not None and self.method.states.follow_data
 
-    def _inflations(self, problem: Problem, at: Evaluation, directions: np.ndarray) -> np.ndarray:
+    def _inflations(self, problem: EstimationProblem, at: Evaluation, directions: np.ndarray) -> np.ndarray:
         """Of each direction, after all of them together have been taken out of the residuals."""
         if self._follows_data:
             return np.ones(directions.shape[1])
@@ -230,9 +232,9 @@ class _Tested:
         return np.array([_inflation(problem.cases, r, d) for d in directions.T])
 
     @staticmethod
-    def _at_levels(problem: Problem, found: Estimate) -> Problem:
+    def _at_levels(problem: EstimationProblem, found: Estimate) -> EstimationProblem:
         """With the levels of noise that were found."""
-        return problem.but(sigma=dict(found.noise)) if problem.sigma else problem
+        return problem.replace(sigma=dict(found.noise)) if problem.sigma else problem
 
     def _strongest(self, scores: Sequence[_Score], level: float) -> list[Unknown]:
         """Of each record the start that its data contradict most, where they do."""
@@ -255,9 +257,9 @@ class _Tested:
                 r = found.evaluation.residuals[at : at + len(s.values)]
                 at += len(s.values)
                 if case.name == record.name:
-                    times.append(case.grid[s.rows][:EARLY])
-                    sizes.append(np.abs(r)[:EARLY])
-        early = np.unique(np.concatenate(times))[:EARLY]
+                    times.append(case.grid[s.rows][:EARLY_INSTANTS])
+                    sizes.append(np.abs(r)[:EARLY_INSTANTS])
+        early = np.unique(np.concatenate(times))[:EARLY_INSTANTS]
         largest = [max(s[t == e].max(initial=0.0) for t, s in zip(times, sizes, strict=True)) for e in early]
         worst = float(early[int(np.argmax(largest))])
         outputs = {
@@ -286,10 +288,12 @@ class _Tested:
         """The method with a limit of evaluations that keeps a test cheaper than what is tested, several times."""
         method: Any = self.method
         most = self.method.options.get("max_evaluations")
-        limit = max(LEAST_EVALUATIONS, EVALUATIONS_OF_FIT * found.evaluations)
+        limit = max(MIN_EVALUATIONS, EVALUATIONS_OF_FIT * found.evaluations)
         return replace(method, max_evaluations=min(most, limit)) if isinstance(most, int) else self.method
 
-    def _contradicted(self, again: Estimate, freed: Sequence[Unknown], data: Sequence[Experiment]) -> list[Accused]:
+    def _contradicted(
+        self, again: Estimate, freed: Sequence[Unknown], data: Sequence[Experiment]
+    ) -> list[ContradictedStart]:
         from scipy.stats import t as student
 
         names = [u.name for u in again.unknowns]
@@ -305,14 +309,14 @@ class _Tested:
                 direction = _projected(again.evaluation.jacobian[: again.count], again.free, k)
                 error *= float(np.sqrt(_inflation(again.cases, again.evaluation.residuals[: again.count], direction)))
             if 2 * student.sf(abs(value - declared[u.name]) / error, freedom[k]) * len(self.starts) < LEVEL:
-                begin = declared[u.name] if abs(declared[u.name]) > ROUNDING * (abs(value) + error) else 0.0
-                accused.append(Accused(u, self._wished(u, begin, again.theta), value, error, begin))
+                begin = declared[u.name] if abs(declared[u.name]) > START_ROUNDING * (abs(value) + error) else 0.0
+                accused.append(ContradictedStart(u, self._wished(u, begin, again.theta), value, error, begin))
         return accused
 
     def _wished(self, start: Unknown, begin: float, theta: np.ndarray) -> float:
         """What the model declares for a start, where its equations make the record begin elsewhere."""
         case = next(c for c in self.problem.cases if start.experiment in (None, c.name))
-        return case.trial.at(case.own(theta[: len(self.problem.unknowns)])).start.wishes_missed.get(
+        return case.trial.at(case.own(theta[: len(self.problem.unknowns)])).start.guesses_missed.get(
             start.target, (begin, begin)
         )[0]
 
@@ -328,7 +332,7 @@ class _Tested:
         return np.maximum(plain, wide), np.minimum(freedom, freedom if robust.student is None else robust.student)
 
 
-def _squares_of(problem: Problem, at: Evaluation, name: str | None) -> float:
+def _squares_of(problem: EstimationProblem, at: Evaluation, name: str | None) -> float:
     """Sum of squares of the residuals of one record; of all where there is one only."""
     total, first = 0.0, 0
     for case in problem.cases:
@@ -355,7 +359,7 @@ def _projected(jacobian: np.ndarray, free: np.ndarray, k: int) -> np.ndarray:
     return np.asarray(column - others @ np.linalg.lstsq(others, column, rcond=None)[0]) if others.size else column
 
 
-def _inflation(cases: Sequence[Case], r: np.ndarray, direction: np.ndarray) -> float:
+def _inflation(cases: Sequence[ExperimentTerm], r: np.ndarray, direction: np.ndarray) -> float:
     """Mean square of residuals along a direction that is shifted along the record, one for white ones; at least one."""
     size = float(direction @ direction)
     if not size > 0:
@@ -366,7 +370,7 @@ def _inflation(cases: Sequence[Case], r: np.ndarray, direction: np.ndarray) -> f
         at = slice(first, first + n)
         parts.append((n, direction[at], np.concatenate([r[at], r[at]])))  # shifted ones are parts of two turns
         first += n
-    shifts = np.unique(np.linspace(1, max(max(lengths) - 1, 1), SHIFTS).astype(int)).tolist()
+    shifts = np.unique(np.linspace(1, max(max(lengths) - 1, 1), COMPARED_SHIFTS).astype(int)).tolist()
     found = [sum(float(d @ turns[n - k % n :][:n]) for n, d, turns in parts) ** 2 for k in shifts]
     return max(1.0, float(np.mean(found)) / size)
 
@@ -391,7 +395,7 @@ def _largest_move(found: Estimate, freed: Estimate) -> tuple[float, str]:
     return worst, words
 
 
-def _sentence(accused: Sequence[Accused], several: bool, moved: str) -> str:
+def _sentence(accused: Sequence[ContradictedStart], several: bool, moved: str) -> str:
     first = max(accused, key=lambda a: abs(a.found - a.begins) / a.error)
     away = abs(first.found - first.begins) / first.error
     records = list(dict.fromkeys(a.unknown.experiment or "" for a in accused))
@@ -403,7 +407,7 @@ def _sentence(accused: Sequence[Accused], several: bool, moved: str) -> str:
     wanted = " and ".join(f'"start({n})"' for n in names)
     where = f" in '{first.unknown.experiment}'" if several else ""
     follow = f"; {moved}" if moved else ""
-    missed = abs(first.declared - first.begins) > NOTABLE * max(abs(first.declared), abs(first.begins))
+    missed = abs(first.declared - first.begins) > NOTABLE_DEVIATION * max(abs(first.declared), abs(first.begins))
     declared = (
         f"{first.declared:.4g} was declared and the equations make it {first.begins:.4g}, {_digits(away)} standard "
         f"errors away"
@@ -411,7 +415,8 @@ def _sentence(accused: Sequence[Accused], several: bool, moved: str) -> str:
         else f"{first.declared:.4g} was declared, {_digits(away)} standard errors away"
     )
     return (
-        f"{DOES_NOT_BEGIN} {which} {verb} not begin where {' and '.join(names)} {'was' if len(names) == 1 else 'were'} "
+        f"{WRONG_START_NOTE} {which} {verb} not begin where {' and '.join(names)} "
+        f"{'was' if len(names) == 1 else 'were'} "
         f"declared to: the samples after it say {first.unknown.target} = {first.found:.4g} ± {first.error:.2g}{where}, "
         f"{declared}. Estimates and levels follow the wrong start. Estimate it: put {wanted} into estimate=[…]{follow}."
     )

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from grisaille import interrupts
+from grisaille.bound_experiment.shared_refusals import refuse_always
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.calling import checked
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation.cases import unknown_starts
-from grisaille.estimation.criterion_value import CriterionValue, evaluated
-from grisaille.estimation.curves.vectors import deal_out
-from grisaille.estimation.determination.beliefs import prior_note
-from grisaille.estimation.effort.cost import LONG, spent
-from grisaille.estimation.effort.requirements import require_fit
+from grisaille.estimation.criterion_value import CriterionValue, evaluate_criterion
+from grisaille.estimation.curves.vectors import spread_over_elements
+from grisaille.estimation.determination.prior_information import prior_note
+from grisaille.estimation.effort.cost import LONG_SEARCH_SECONDS, duration_note
+from grisaille.estimation.effort.fit_memory import require_fit
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.estimator import Estimator, Reviewed
+from grisaille.estimation.estimator import Estimator, ReviewedEstimate
+from grisaille.estimation.experiment_terms import unknown_starts
+from grisaille.estimation.fit_request import FitRequest
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.refusals import refuse_laws, refuse_unknown_covariances
-from grisaille.estimation.problem import Problem
-from grisaille.estimation.question import Question
+from grisaille.estimation.measurements.law_refusals import refuse_laws, refuse_unknown_covariances
+from grisaille.estimation.problem import EstimationProblem
 from grisaille.estimation.residuals.explanation import with_explanation
 from grisaille.estimation.unknowns import (
     marked_names,
@@ -33,31 +35,34 @@ from grisaille.estimation.unknowns import (
     wanted_names,
 )
 from grisaille.estimators.choice import Candidate, find_candidates
-from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
+from grisaille.estimators.dead_time_scan import (
+    begin_at_dead_times,
+    dead_times,
+    refuse_open_dead_times,
+    settled_at_corner,
+)
 from grisaille.estimators.declared_starts import unmet_start_notes, with_tested_starts
 from grisaille.estimators.kinks import estimate_between_kinks
-from grisaille.estimators.vanishing import brought_to_bounds
+from grisaille.estimators.vanishing_unknowns import with_vanished_at_bounds
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.times.time_units import refuse_mixed_units
 from grisaille.model.classes import Model
-from grisaille.optimization.journal import Journal, Progress
+from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
-from grisaille.trial.refusals import refuse_always
-from grisaille.trial.unknown import Unknown
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 F = TypeVar("F", bound=Fitted)
-FAILURES = (GrisailleError, np.linalg.LinAlgError, ArithmeticError)
+STAGE_FAILURES = (GrisailleError, np.linalg.LinAlgError, ArithmeticError)
 """Of stages after a search, which must not take its answer with them."""
 
 
 def fit_problem(
     model: Model,
-    problem: Problem,
+    problem: EstimationProblem,
     method: Estimator,
     why: Mapping[str, str],
     report: Progress | None = None,
@@ -72,7 +77,7 @@ def fit_problem(
     may_change : whether the method may take another variant of itself where the one asked for does not suit
     tests_starts : whether it is also tested that records begin where they were declared to
     """
-    asked, journal, flat = problem.unknowns, Journal.of(report), structure_of(model).model
+    asked, journal, flat = problem.unknowns, SearchJournal.of(report), structure_of(model).model
     delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
     begun = begin_at_dead_times(problem, delayed) if delayed else []
     try:
@@ -80,7 +85,7 @@ def fit_problem(
         if delayed:
             corners = partial(settled_at_corner, problem, delayed, method, found, journal)
             found = _keeping(found, "the search beside the corners of the criterion", corners)
-        bounds = partial(brought_to_bounds, problem, method, found, journal)
+        bounds = partial(with_vanished_at_bounds, problem, method, found, journal)
         found = _keeping(found, "the search on the bounds of unknowns that vanish", bounds)
     except np.linalg.LinAlgError as error:
         raise EstimationError(
@@ -108,10 +113,14 @@ def fit_problem(
     remarks = _remarks(model, data)
     try:
         believed = prior_note(found.unknowns, found.theta, found.evaluation.information, found.free)
-    except FAILURES as error:
+    except STAGE_FAILURES as error:
         believed = [f"not confirmed: what the data add to the priors could not be computed ({error})."]
     believed = [*unmet_start_notes(problem, found.theta), *believed]
-    took = [spent(method.effort.cost(problem), found.evaluations, found.seconds)] if found.seconds >= LONG else []
+    took = (
+        [duration_note(method.effort.cost(problem), found.evaluations, found.seconds)]
+        if found.seconds >= LONG_SEARCH_SECONDS
+        else []
+    )
     found = replace(found, notes=(*found.notes, *believed, *begun, *method.advice.remarks(flat), *remarks, *took))
     if problem.transcription:
         found = replace(found, transcription=problem.transcription)
@@ -129,21 +138,25 @@ def _remarks(model: Model, data: Sequence[Experiment]) -> list[str]:
     return [note if len(names) == len(data) else f"{', '.join(names)}: {note}" for note, names in said.items()]
 
 
-def _reviewed(method: Estimator, problem: Problem, found: Estimate, journal: Journal, may_change: bool) -> Reviewed:
+def _reviewed(
+    method: Estimator, problem: EstimationProblem, found: Estimate, journal: SearchJournal, may_change: bool
+) -> ReviewedEstimate:
     """What a method's check of itself says; an estimate that is there is not lost by an interruption."""
     try:
         return method.review(problem, found, journal, may_change=may_change)
-    except (KeyboardInterrupt, *FAILURES) as error:
+    except (KeyboardInterrupt, *STAGE_FAILURES) as error:
         interrupts.acknowledge()
         why = "INTERRUPTED" if isinstance(error, KeyboardInterrupt) else f"approximation: {error}"
-        return Reviewed(method, replace(found, notes=(*found.notes, f"{why} before the approximation was checked.")))
+        return ReviewedEstimate(
+            method, replace(found, notes=(*found.notes, f"{why} before the approximation was checked."))
+        )
 
 
 def _keeping(found: Estimate, stage: str, step: Callable[[], Estimate]) -> Estimate:
     """What a stage after the search makes of an estimate; the estimate itself, with a note, where the stage fails."""
     try:
         return step()
-    except FAILURES as error:
+    except STAGE_FAILURES as error:
         note = f"not confirmed: {stage} failed ({str(error).rstrip('.')}); the estimates are those before it."
         return replace(found, notes=(*found.notes, note))
 
@@ -179,7 +192,7 @@ def evaluate(
     >>> here.log_likelihood > there.log_likelihood, sorted(there.gradient)
     (True, ['k', 'q'])
     """
-    given = deal_out(structure_of(model).model, _given_values(parameters), "parameters")
+    given = spread_over_elements(structure_of(model).model, _given_values(parameters), "parameters")
     data = checked_experiments(model, experiments)
     beside = () if estimate is None else estimate
     names: list[object] = list(dict.fromkeys([*given, *beside])) or list(marked_names(structure_of(model)))
@@ -196,7 +209,7 @@ def evaluate(
     asked = [u.name for u in problem.unknowns]
     values = dict(zip(asked, problem.guess.tolist(), strict=True))
     again = partial(build_problem, model, data, asked, chosen, guess=values, bounds={}, searched=False)
-    return evaluated(problem, point, likelihood, point.gradient, chosen, again)
+    return evaluate_criterion(problem, point, likelihood, point.gradient, chosen, again)
 
 
 def _given_values(parameters: Any) -> dict[str, float]:
@@ -229,7 +242,7 @@ def build_problem(
     priors: Any = None,
     local: Iterable[str] = (),
     searched: bool = True,
-) -> Problem:
+) -> EstimationProblem:
     """The problem of a model and its data, as the method poses it.
 
     searched : whether its minimum is; a criterion that is only evaluated need not have unknowns, and levels may be zero
@@ -245,7 +258,7 @@ def pose_first(
     estimate: Iterable[object] | None,
     guess: Mapping[str, float] | Fitted | None = None,
     **options: Any,
-) -> tuple[Problem, Estimator, dict[str, str]]:
+) -> tuple[EstimationProblem, Estimator, dict[str, str]]:
     """Pose the problem by the first estimator that takes it; return it with the estimator, and why it is that one.
 
     Where none does, the error is that of the first, with what the others said where that is something else.
@@ -286,14 +299,14 @@ def pose(
     *,
     searched: bool = True,
     **options: Any,
-) -> Problem:
+) -> EstimationProblem:
     """The problem of experiments that have been checked; ``options`` as in ``gr.fit``."""
     structure, before = structure_of(model), None
     given: dict[str, float] = {}
     if isinstance(guess, Fitted):
         given, before = dict(guess.beginning if searched else guess.estimates), guess
     elif guess:
-        given = deal_out(structure.model, guess, "guess")
+        given = spread_over_elements(structure.model, guess, "guess")
     unknowns = find_unknowns(model, data, estimate, guess=given, method=method, searched=searched, **options)
     if given and before is None:
         refuse_strangers(unknowns, given, "guess")
@@ -301,7 +314,7 @@ def pose(
     if structure.system.has.divisors:
         guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
         structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
-    question = Question(model, structure, data, unknowns, before).with_starts()
+    question = FitRequest(model, structure, data, unknowns, before).with_starts()
     points = question.points()
     if searched and structure.system.delays:
         refuse_open_dead_times([p.trial for p in points], unknowns)
@@ -321,7 +334,7 @@ def pose(
     return problem
 
 
-def _refuse_too_few(problem: Problem) -> None:
+def _refuse_too_few(problem: EstimationProblem) -> None:
     """Refuse fewer measurements, with what priors tell, than unknowns; as many, where the size of noise is open too.
 
     With open noise, measurements that the unknowns can follow exactly make σ = 0 the most likely, whatever priors say.

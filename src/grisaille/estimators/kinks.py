@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import EstimationProblem
 from grisaille.laws import Law
-from grisaille.optimization.journal import Journal
-from grisaille.trial.unknown import Unknown
+from grisaille.optimization.journal import SearchJournal
 
 AT, BESIDE = 1e-9, 1e-12
 """Of the size of an unknown: how near to a kink it is at the kink, and how far beside it a search ends."""
 
 
 @dataclass(frozen=True)
-class Range:
+class KinkedRange:
     """The piece of an unknown's range between kinks that is searched."""
 
     ends: tuple[float, ...]
@@ -32,7 +32,7 @@ class Range:
     piece: int
 
     @classmethod
-    def around(cls, unknown: Unknown) -> Range | None:
+    def around(cls, unknown: Unknown) -> KinkedRange | None:
         """Return the piece in which the guess lies; None for an unknown without kinks."""
         kinks = unknown.prior.kinks if isinstance(unknown.prior, Law) else ()
         inside = [k for k in kinks if unknown.lower < k < unknown.upper]
@@ -41,7 +41,7 @@ class Range:
         ends = (unknown.lower, *inside, unknown.upper)
         return cls(ends, int(np.clip(np.searchsorted(ends, unknown.guess, side="right") - 1, 0, len(inside))))
 
-    def other_side(self, value: float, size: float) -> Range | None:
+    def other_side(self, value: float, size: float) -> KinkedRange | None:
         """Return the piece beyond the kink that a value lies on; None where it lies on none."""
         for step, end in ((-1, self.ends[self.piece]), (1, self.ends[self.piece + 1])):
             is_kink = 0 <= self.piece + step < len(self.ends) - 1
@@ -58,9 +58,9 @@ class Range:
         return replace(unknown, lower=low, upper=high, guess=float(np.clip(value, low, high)))
 
 
-def estimate_between_kinks(problem: Problem, method: Estimator, journal: Journal) -> Estimate:
+def estimate_between_kinks(problem: EstimationProblem, method: Estimator, journal: SearchJournal) -> Estimate:
     """Return the estimate of a method, with kinks of priors as ends of ranges."""
-    ranges = {k: r for k, u in enumerate(problem.unknowns) if (r := Range.around(u)) is not None}
+    ranges = {k: r for k, u in enumerate(problem.unknowns) if (r := KinkedRange.around(u)) is not None}
     if not ranges:
         return method.estimate(problem, journal)
     sizes = [u.size for u in problem.unknowns]
@@ -93,11 +93,15 @@ def estimate_between_kinks(problem: Problem, method: Estimator, journal: Journal
 
 
 def _within(
-    problem: Problem, method: Estimator, journal: Journal, ranges: Mapping[int, Range], start: np.ndarray
+    problem: EstimationProblem,
+    method: Estimator,
+    journal: SearchJournal,
+    ranges: Mapping[int, KinkedRange],
+    start: np.ndarray,
 ) -> Estimate:
     """Return the estimate in given pieces."""
     unknowns = tuple(
         ranges[k].of(u, start[k]) if k in ranges else replace(u, guess=float(start[k]))
         for k, u in enumerate(problem.unknowns)
     )
-    return method.estimate(problem.but(unknowns=unknowns), journal)
+    return method.estimate(problem.replace(unknowns=unknowns), journal)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.rows import PLAIN
-from grisaille.experiment.signals import Samples
-from grisaille.experiment.times.clock import UNSAID, Clock
-from grisaille.laws.content import from_data, to_data
+from grisaille.experiment.rows import PLAIN_ROWS
+from grisaille.experiment.sampled_signals import SampledSignal
+from grisaille.experiment.times.clock import UNSTATED_UNIT, Clock
+from grisaille.laws.law_content import from_data, to_data
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def to_dataset(experiment: Experiment) -> xr.Dataset:
             attributes = {"role": role, "units": experiment.units.get(name, "")}
             if role == "input":
                 attributes["hold"] = experiment.hold[name]
-            if isinstance(signal, Samples):
+            if isinstance(signal, SampledSignal):
                 variables[name] = (axes.dimension(name, signal.times), signal.values, attributes)
             else:
                 variables[name] = ((), signal, attributes)
@@ -123,7 +123,7 @@ def restore_dataset(cls: type[Experiment], dataset: xr.Dataset, changes: Mapping
         "units": {n: v.attrs["units"] for n, v in (inputs | outputs).items()},
         **{key: rest[key] for key in ("name", "constants", "t0", "skip")},
     }
-    return cls._remade(_clock(rest), PLAIN, **{**arguments, **changes})
+    return cls._remade(_clock(rest), PLAIN_ROWS, **{**arguments, **changes})
 
 
 def _clock(rest: Mapping[str, Any]) -> Clock:
@@ -156,10 +156,10 @@ def read_dataset(
     found = {name: dataset[v].attrs.get("units", "") for names in wanted for name, v in names.items()}
     units = {**{n: str(u) for n, u in found.items() if u}, **options.get("units", {})}
     axis = dataset[time]
-    unit = axis.attrs.get("unit", UNSAID)
+    unit = axis.attrs.get("unit", UNSTATED_UNIT)
     signals = [{n: dataset[v].values for n, v in names.items()} for names in wanted]
-    arguments = {"unit": unit if unit is UNSAID else str(unit), **options, "units": units}
-    return cls._remade(None, PLAIN, time=axis.values, inputs=signals[0], outputs=signals[1], **arguments)
+    arguments = {"unit": unit if unit is UNSTATED_UNIT else str(unit), **options, "units": units}
+    return cls._remade(None, PLAIN_ROWS, time=axis.values, inputs=signals[0], outputs=signals[1], **arguments)
 
 
 def _named(dataset: xr.Dataset, columns: Any, time: str, what: str) -> dict[str, str]:

@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 from grisaille.errors import DataError
-from grisaille.experiment.marks import is_marked, limit_of
-from grisaille.experiment.reading import read_table
-from grisaille.experiment.table import DATE, Table
+from grisaille.experiment.censored_cells import is_marked, limit_of
+from grisaille.experiment.record_table import DATE, RecordTable
+from grisaille.experiment.text_files import read_table
 
 COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([.,])\d{3}(\1\d{3})*")
@@ -21,7 +21,7 @@ PLAIN = re.compile(r"[+-]?\d{3}")
 
 def table_with_decimal(
     path: Path, decimal: str | None = None, separator: str | None = None, encoding: str = "utf-8"
-) -> Table:
+) -> RecordTable:
     """Return the table with the decimal sign that is given, or that its cells have."""
     table = read_table(path, separator, decimal or ".", "#", encoding, None)
     if decimal is not None:

@@ -14,13 +14,13 @@ import numpy as np
 from grisaille.arguments import refuse_wrong
 from grisaille.calling import checked_methods
 from grisaille.errors import DataError
-from grisaille.experiment import record as _record
+from grisaille.experiment import experiment_content as _record
+from grisaille.experiment.censored_cells import marks_kept
+from grisaille.experiment.experiment_content import ExperimentContent, compared_rows
 from grisaille.experiment.intake import read_experiment
-from grisaille.experiment.marks import marks_kept
-from grisaille.experiment.record import Record, compared_rows
-from grisaille.experiment.rows import PLAIN, Rows
-from grisaille.experiment.signals import Samples
-from grisaille.experiment.times.clock import UNSAID, Clock
+from grisaille.experiment.rows import PLAIN_ROWS, RowNames
+from grisaille.experiment.sampled_signals import SampledSignal
+from grisaille.experiment.times.clock import UNSTATED_UNIT, Clock
 from grisaille.kinds import DICT, TEXT
 from grisaille.model.names import suggestion
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
-    from grisaille.experiment.summary import Summary
+    from grisaille.experiment.experiment_summary import ExperimentSummary
     from grisaille.model.classes import Model
 
 
@@ -43,7 +43,7 @@ class Measurements(NamedTuple):
 
 
 @checked_methods
-class Experiment(Record):
+class Experiment(ExperimentContent):
     """One run of the plant; immutable, checked when it is made.
 
     Parameters
@@ -96,7 +96,7 @@ class Experiment(Record):
         t0: Any = None,
         weights: Any = None,
         skip: int | str = 0,
-        unit: str = UNSAID,
+        unit: str = UNSTATED_UNIT,
         units: Mapping[str, str] = MappingProxyType({}),
         fill: Any = None,
         marks: Mapping[str, Any] = MappingProxyType({}),
@@ -152,7 +152,7 @@ class Experiment(Record):
         options : hold, start, t0, weights, skip, units, fill, as in ``Experiment``.
         """
         from grisaille.experiment.frames import make_experiments
-        from grisaille.experiment.reading import read_table
+        from grisaille.experiment.text_files import read_table
 
         table = read_table(path, separator, decimal, comment, encoding, units_row)
         label = name or (None if by is not None else table.label)
@@ -277,7 +277,7 @@ class Experiment(Record):
         """
         wanted = list(self.inputs if model_inputs is None else model_inputs)
         given = {name: self.inputs[name] for name in wanted if name in self.inputs}
-        return {n: tuple(s) if isinstance(s, Samples) else s for n, s in given.items()}, {
+        return {n: tuple(s) if isinstance(s, SampledSignal) else s for n, s in given.items()}, {
             n: self.hold[n] for n in given
         }
 
@@ -286,7 +286,7 @@ class Experiment(Record):
 
         model : what the experiment is to be used with.
         """
-        from grisaille.experiment.matching import match_model
+        from grisaille.experiment.model_match import match_model
         from grisaille.model.flattening.flatten import flatten
 
         flat = flatten(model)
@@ -298,7 +298,7 @@ class Experiment(Record):
     def _remarks_beside(self, model: Model) -> tuple[str, ...]:
         """On outputs that were recorded in steps of which their law does not know, and on inputs that were not recorded
         for long."""
-        from grisaille.experiment.summary import coarse_outputs, held_gaps
+        from grisaille.experiment.experiment_summary import coarse_outputs, held_gaps
         from grisaille.model.flattening.flatten import flatten
         from grisaille.model.measurement.distributions import stepped_outputs
 
@@ -363,13 +363,13 @@ class Experiment(Record):
             kept["weights"] = {n: w for n, w in kept["weights"].items() if n in outputs}
         if isinstance(outputs, Mapping) and "marks" not in changes:
             kept["marks"] = marks_kept(self, outputs)
-        return self._remade(self.clock, PLAIN, **{**kept, **changes})
+        return self._remade(self.clock, PLAIN_ROWS, **{**kept, **changes})
 
     def _timed(self, signals: Any) -> Any:
         """Bare arrays with the times of the signals they replace."""
         if not isinstance(signals, Mapping):
             return signals
-        axes = {n: s.times for n, s in {**self.inputs, **self.outputs}.items() if isinstance(s, Samples)}
+        axes = {n: s.times for n, s in {**self.inputs, **self.outputs}.items() if isinstance(s, SampledSignal)}
         bare = {n for n, value in signals.items() if isinstance(value, list | np.ndarray) and n in axes}
         return {n: (axes[n], value) if n in bare else value for n, value in signals.items()}
 
@@ -378,15 +378,15 @@ class Experiment(Record):
         values = _record.content(self)
         if self.is_static:
             for signals in (values["inputs"], values["outputs"]):
-                signals.update({n: s.values for n, s in signals.items() if isinstance(s, Samples)})
+                signals.update({n: s.values for n, s in signals.items() if isinstance(s, SampledSignal)})
         return {k: v for k, v in values.items() if k not in ("is_static", "clock")}
 
     @classmethod
-    def _remade(cls, clock: Clock | None, rows: Rows, **arguments: Any) -> Experiment:
+    def _remade(cls, clock: Clock | None, rows: RowNames, **arguments: Any) -> Experiment:
         """As the constructor, with a clock already set or rows that have names."""
         known: dict[str, Any] = dict(
             time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
-            skip=0, unit=UNSAID, units={}, fill=None, marks={},
+            skip=0, unit=UNSTATED_UNIT, units={}, fill=None, marks={},
         )  # fmt: skip
         for key in arguments:
             if key not in known:
@@ -399,14 +399,14 @@ class Experiment(Record):
         return cls._of(read_experiment(**{**known, **arguments}, clock=clock, rows=rows))
 
     @classmethod
-    def _of(cls, read: Record) -> Experiment:
+    def _of(cls, read: ExperimentContent) -> Experiment:
         made: Experiment = object.__new__(cls)
-        Record.__init__(made, **vars(read))
+        ExperimentContent.__init__(made, **vars(read))
         return made
 
-    def summary(self) -> Summary:
+    def summary(self) -> ExperimentSummary:
         """Summarise the record: spans, samples, gaps, rates, ranges, units, and remarks; ``print`` it."""
-        from grisaille.experiment.summary import summarize
+        from grisaille.experiment.experiment_summary import summarize
 
         return summarize(self)
 
@@ -445,7 +445,7 @@ class Experiment(Record):
         return f"Experiment '{self.name}'" if self.name else "The experiment"
 
     def __repr__(self) -> str:
-        from grisaille.experiment.summary import one_line
+        from grisaille.experiment.experiment_summary import one_line
 
         return one_line(self)
 
@@ -479,12 +479,12 @@ def _unpacked(values: dict[str, Any]) -> Experiment:
     protected: dict[str, Any] = {
         k: MappingProxyType(_protected(v)) if isinstance(v, dict) else v for k, v in values.items()
     }
-    return Experiment._of(Record(**protected))
+    return Experiment._of(ExperimentContent(**protected))
 
 
 def _protected(table: dict[str, Any]) -> dict[str, Any]:
     def one(value: Any) -> Any:
-        for array in value if isinstance(value, Samples) else (value,):
+        for array in value if isinstance(value, SampledSignal) else (value,):
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
         return value

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import read_number
-from grisaille.experiment.rows import Rows
-from grisaille.experiment.signals import Samples
+from grisaille.experiment.rows import RowNames
+from grisaille.experiment.sampled_signals import SampledSignal
+from grisaille.experiment.signal_checks import read_number
 from grisaille.model.names import suggestion
 
-GAP = 3.0
+GAP_INTERVALS = 3.0
 """An interval so many times the usual one is called a gap."""
-FEWEST = 3
+MIN_SAMPLES = 3
 """Samples from which on there is a usual interval."""
 
 ALIKE, MOST = 0.1, 0.8
@@ -29,19 +29,19 @@ ALIKE, MOST = 0.1, 0.8
 Fill = float | str | None
 
 
-def gaps_of(signal: Samples) -> list[tuple[float, float]]:
+def gaps_of(signal: SampledSignal) -> list[tuple[float, float]]:
     """Stretches between known samples much longer than the usual interval of rows."""
     known = signal.times[np.isfinite(signal.values)]
-    if len(known) < 2 or len(signal.times) < FEWEST:
+    if len(known) < 2 or len(signal.times) < MIN_SAMPLES:
         return []
     usual = _usual(signal.times)
-    return [(float(known[k]), float(known[k + 1])) for k in np.flatnonzero(np.diff(known) > GAP * usual)]
+    return [(float(known[k]), float(known[k + 1])) for k in np.flatnonzero(np.diff(known) > GAP_INTERVALS * usual)]
 
 
-def is_logged(signal: Samples) -> bool:
+def is_logged(signal: SampledSignal) -> bool:
     """Whether samples were taken at a usual interval, rather than when something changed."""
     steps = np.diff(signal.times)
-    return len(steps) > FEWEST and float(np.mean(np.abs(steps / np.median(steps) - 1) < ALIKE)) > MOST
+    return len(steps) > MIN_SAMPLES and float(np.mean(np.abs(steps / np.median(steps) - 1) < ALIKE)) > MOST
 
 
 def read_fills(fill: Any, inputs: Iterable[str]) -> dict[str, Fill]:
@@ -63,34 +63,34 @@ def _read(fill: Any, what: str) -> Fill:
     return read_number(fill, what)
 
 
-def filled(samples: Samples, fill: Fill, what: str, rows: Rows) -> Samples:
+def fill_gaps(samples: SampledSignal, fill: Fill, what: str, rows: RowNames) -> SampledSignal:
     """The samples with empty cells and gaps filled as wished, at the usual interval; unchanged without a wish."""
     if fill is None:
         return samples
     times, values = _cells(samples, fill, what, rows)
-    for a, b in reversed(gaps_of(Samples(times, values))):
+    for a, b in reversed(gaps_of(SampledSignal(times, values))):
         usual, k = _usual(samples.times), int(np.searchsorted(times, a)) + 1
         new = np.arange(a + usual, b - 0.5 * usual, usual)
         inside = np.interp(new, times, values) if fill == "interpolate" else values[k - 1] if fill == "hold" else fill
         times, values = np.insert(times, k, new), np.insert(values, k, np.broadcast_to(inside, new.shape))
-    return Samples(times, values)
+    return SampledSignal(times, values)
 
 
-def _cells(samples: Samples, fill: Fill, what: str, rows: Rows) -> Samples:
+def _cells(samples: SampledSignal, fill: Fill, what: str, rows: RowNames) -> SampledSignal:
     times, values = samples
     known = np.isfinite(values)
     if known.all() or np.isinf(values).any():
         return samples
     if isinstance(fill, float):
-        return Samples(times, np.where(known, values, fill))
+        return SampledSignal(times, np.where(known, values, fill))
     if not known[0] or (fill == "interpolate" and not known[-1]):
         raise DataError(
             f"{what} is missing in {rows.at(0 if not known[0] else len(values) - 1)}, where fill={fill!r} has no "
             f"sample to go by on that side. Give a number, fill={{…: 0.0}}, or leave those rows out."
         )
     if fill == "interpolate":
-        return Samples(times, np.interp(times, times[known], values[known]))
-    return Samples(times, values[np.maximum.accumulate(np.where(known, np.arange(len(values)), 0))])
+        return SampledSignal(times, np.interp(times, times[known], values[known]))
+    return SampledSignal(times, values[np.maximum.accumulate(np.where(known, np.arange(len(values)), 0))])
 
 
 def _usual(times: np.ndarray) -> float:

@@ -9,21 +9,21 @@ import numpy as np
 import pandas as pd
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import check_text
-from grisaille.experiment.marks import with_marks
-from grisaille.experiment.rows import Rows
-from grisaille.experiment.signals import Samples, evaluate
-from grisaille.experiment.table import Table
-from grisaille.experiment.times.clock import UNITS, UNSAID, is_calendar
+from grisaille.experiment.censored_cells import with_marks
+from grisaille.experiment.record_table import RecordTable
+from grisaille.experiment.rows import RowNames
+from grisaille.experiment.sampled_signals import SampledSignal, evaluate
+from grisaille.experiment.signal_checks import check_text
+from grisaille.experiment.times.clock import UNITS, UNSTATED_UNIT, is_calendar
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
-    from grisaille.experiment.record import Record
+    from grisaille.experiment.experiment_content import ExperimentContent
 
 INDEX = "the index"
 
 
-def table_of_frame(frame: Any, time: str | None) -> tuple[Table, str | None]:
+def table_of_frame(frame: Any, time: str | None) -> tuple[RecordTable, str | None]:
     """The columns of a frame, and the name of its column of times (None: rows are independent samples)."""
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"from_frame needs a pandas DataFrame, got {type(frame).__name__}.")
@@ -38,7 +38,7 @@ def table_of_frame(frame: Any, time: str | None) -> tuple[Table, str | None]:
     if time is not None and time not in columns and time in (INDEX, frame.index.name):
         columns[time] = frame.index
     labels = None if isinstance(frame.index, pd.RangeIndex) else list(frame.index)
-    return Table(columns, Rows(labels=labels), "The frame", repeated=repeated), time
+    return RecordTable(columns, RowNames(labels=labels), "The frame", repeated=repeated), time
 
 
 def _index_is_time(index: Any) -> bool:
@@ -46,7 +46,8 @@ def _index_is_time(index: Any) -> bool:
 
 
 def make_experiments(
-    cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, by: str | None, constants: Any,
+    cls: type[Experiment], table: RecordTable, time: str | None, inputs: Any, outputs: Any, by: str | None,
+    constants: Any,
     name: str | None, unit: str | None, zone: str | None, dayfirst: bool | None, options: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """One experiment, or with ``by`` a list of them."""
@@ -66,7 +67,8 @@ def make_experiments(
 
 
 def _make(
-    cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, constants: Any, name: str | None,
+    cls: type[Experiment], table: RecordTable, time: str | None, inputs: Any, outputs: Any, constants: Any,
+    name: str | None,
     unit: str | None, zone: str | None, dayfirst: bool | None, options: Mapping[str, Any],
 ) -> Experiment:  # fmt: skip
     if zone is not None and time is None:
@@ -95,7 +97,7 @@ def _make(
 
 def _time_unit(named: str, times: Any) -> str:
     """As the file has it below the header of its times; seconds where it does not, or names a calendar."""
-    return UNSAID if not named or (named not in UNITS and is_calendar(times)) else named
+    return UNSTATED_UNIT if not named or (named not in UNITS and is_calendar(times)) else named
 
 
 def _wanted(columns: Any, what: str) -> dict[str, Any]:
@@ -113,11 +115,11 @@ def _signals(wanted: Mapping[str, Any], one: str, read: Callable[[Any, str], np.
     return {n: read(c, f"{one} '{n}'") if isinstance(c, str) else c for n, c in wanted.items()}
 
 
-def _constants(table: Table, wanted: Mapping[str, Any], role: str) -> dict[str, Any]:
+def _constants(table: RecordTable, wanted: Mapping[str, Any], role: str) -> dict[str, Any]:
     return {n: table.constant(c, f"{role} '{n}'") if isinstance(c, str) else c for n, c in wanted.items()}
 
 
-def _weights(table: Table, weights: Any) -> Any:
+def _weights(table: RecordTable, weights: Any) -> Any:
     if isinstance(weights, str):
         return table.numbers(weights, "weights=")
     if isinstance(weights, Mapping):
@@ -125,7 +127,7 @@ def _weights(table: Table, weights: Any) -> Any:
     return weights
 
 
-def to_frame(record: Record) -> Any:
+def to_frame(record: ExperimentContent) -> Any:
     """Signals side by side at every time some of them has a sample, between t0 and the last output; limits as texts."""
     times = _all_times(record)
     columns: dict[str, Any] = {n: evaluate(s, record.hold[n], times) for n, s in record.inputs.items()}
@@ -141,8 +143,8 @@ def to_frame(record: Record) -> Any:
     return pd.DataFrame(columns, index=index)
 
 
-def _all_times(record: Record) -> np.ndarray:
-    axes = [s.times for s in record.inputs.values() if isinstance(s, Samples)]
+def _all_times(record: ExperimentContent) -> np.ndarray:
+    axes = [s.times for s in record.inputs.values() if isinstance(s, SampledSignal)]
     outputs = np.concatenate([y.times for y in record.outputs.values()])
     begin = outputs.min() if record.t0 is None else record.t0
     times = np.unique(np.concatenate([[begin], outputs, *axes]))

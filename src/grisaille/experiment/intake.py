@@ -15,19 +15,19 @@ import numpy as np
 import pandas as pd
 
 from grisaille.errors import DataError
-from grisaille.experiment import checks
-from grisaille.experiment.filling import Fill, filled, read_fills
-from grisaille.experiment.marks import Marks, read_marks, without_marks
-from grisaille.experiment.record import EVERY, Record, Start
-from grisaille.experiment.rows import PLAIN, Rows
-from grisaille.experiment.signals import Samples, Signal, frozen, read_only
+from grisaille.experiment import signal_checks
+from grisaille.experiment.censored_cells import Marks, read_marks, without_marks
+from grisaille.experiment.experiment_content import ALL_STATES, ExperimentContent, Start
+from grisaille.experiment.filling import Fill, fill_gaps, read_fills
+from grisaille.experiment.rows import PLAIN_ROWS, RowNames
+from grisaille.experiment.sampled_signals import SampledSignal, Signal, protect_samples, read_only
 from grisaille.experiment.times.clock import Clock, is_length, make_clock
 from grisaille.laws import Law
-from grisaille.laws.content import refuse_no_prior
+from grisaille.laws.law_content import refuse_no_prior
 from grisaille.model.names import suggestion
 
 
-class Raw(NamedTuple):
+class RawSignal(NamedTuple):
     """A signal as given: its own times (None: those of the experiment) and values (a scalar or an array)."""
 
     times: Any
@@ -35,60 +35,64 @@ class Raw(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        return self.times is None and checks.as_array(self.values).ndim == 0
+        return self.times is None and signal_checks.as_array(self.values).ndim == 0
 
 
 @dataclass(frozen=True)
-class Axis:
+class RowAxis:
     """The meaning of rows: times shared by signals without their own, or row numbers of independent samples."""
 
     times: np.ndarray | None
     clock: Clock
-    rows: Rows
+    rows: RowNames
     is_static: bool
 
-    def rows_of(self, samples: Samples) -> Rows:
+    def rows_of(self, samples: SampledSignal) -> RowNames:
         """The names of rows, for signals on the shared times."""
-        return self.rows if samples.times is self.times else PLAIN
+        return self.rows if samples.times is self.times else PLAIN_ROWS
 
-    def signal(self, raw: Raw, what: str) -> tuple[np.ndarray, np.ndarray, Rows]:
+    def signal(self, raw: RawSignal, what: str) -> tuple[np.ndarray, np.ndarray, RowNames]:
         """Times, values and the names of rows of one signal."""
         if raw.times is not None:
             times = self.clock.read(raw.times, f"times of {what}")
-            checks.check_times(times, f"times of {what}", PLAIN, self.clock.show, self.clock.changed_back(times))
-            values = checks.read_numbers(raw.values, what)
-            checks.check_length(values, times, what, "times of its own")
-            return times, values, PLAIN
+            signal_checks.check_times(
+                times, f"times of {what}", PLAIN_ROWS, self.clock.show, self.clock.changed_back(times)
+            )
+            values = signal_checks.read_numbers(raw.values, what)
+            signal_checks.check_length(values, times, what, "times of its own")
+            return times, values, PLAIN_ROWS
         if self.times is None:
             raise DataError(
                 f"{what} is an array without times, while other signals have their own. Give time=, or (times, values)."
             )
         if raw.is_number:
-            values = np.full(len(self.times), np.nan if raw.values is None else checks.read_number(raw.values, what))
+            values = np.full(
+                len(self.times), np.nan if raw.values is None else signal_checks.read_number(raw.values, what)
+            )
         else:
-            values = checks.read_numbers(raw.values, what, self.rows)
-        checks.check_length(values, self.times, what, "rows" if self.is_static else "times")
+            values = signal_checks.read_numbers(raw.values, what, self.rows)
+        signal_checks.check_length(values, self.times, what, "rows" if self.is_static else "times")
         return self.times, values, self.rows
 
 
 def read_experiment(
     time: Any, inputs: Any, outputs: Any, *, name: Any, hold: Any, constants: Any, start: Any, t0: Any, weights: Any,
     skip: Any, unit: Any, units: Any, fill: Any = None, marks: Any = MappingProxyType({}), clock: Clock | None = None,
-    rows: Rows = PLAIN,
-) -> Record:  # fmt: skip
+    rows: RowNames = PLAIN_ROWS,
+) -> ExperimentContent:  # fmt: skip
     """The checked record; ``rows`` names the rows of ``time`` in messages."""
-    with checks.naming(checks.check_label(name)):
+    with signal_checks.naming_experiment(signal_checks.check_label(name)):
         given_inputs = _raw_signals(inputs, "inputs", time)
         given_outputs, marked = _without_marks(_raw_signals(outputs, "outputs", time))
         _check_names(given_inputs, given_outputs)
         axis = _read_axis(time, given_inputs, given_outputs, unit, clock, rows)
         read_outputs = {n: _read_output(n, raw, axis) for n, raw in given_outputs.items()}
-        holds, fills = checks.check_holds(hold, given_inputs), read_fills(fill, given_inputs)
+        holds, fills = signal_checks.check_holds(hold, given_inputs), read_fills(fill, given_inputs)
         read_inputs = {n: _read_input(n, raw, axis, fills[n]) for n, raw in given_inputs.items()}
         begin = _read_t0(t0, axis, read_outputs)
         if begin is not None:
-            checks.check_cover(read_inputs, holds, read_outputs, begin, axis.rows_of, axis.clock.show)
-        return Record(
+            signal_checks.check_cover(read_inputs, holds, read_outputs, begin, axis.rows_of, axis.clock.show)
+        return ExperimentContent(
             name=name,
             is_static=axis.is_static,
             inputs=MappingProxyType(read_inputs),
@@ -98,44 +102,44 @@ def read_experiment(
             start=MappingProxyType(_read_starts(start, axis.is_static)),
             t0=begin,
             weights=MappingProxyType(_read_weights(weights, read_outputs, axis)),
-            skip=checks.check_skip(_read_skip(skip, axis, begin, read_outputs), read_outputs),
+            skip=signal_checks.check_skip(_read_skip(skip, axis, begin, read_outputs), read_outputs),
             units=MappingProxyType(_read_units(units, {*read_inputs, *read_outputs})),
             clock=axis.clock,
             marks=MappingProxyType(read_marks(marks, marked, read_outputs)),
         )
 
 
-def _raw_signals(signals: Any, what: str, time: Any) -> dict[str, Raw]:
+def _raw_signals(signals: Any, what: str, time: Any) -> dict[str, RawSignal]:
     one = what[:-1]
-    given = checks.check_mapping(signals, what, f"{{'{one[0]}': values}}")
+    given = signal_checks.check_mapping(signals, what, f"{{'{one[0]}': values}}")
     return {name: _raw(value, f"{one} '{name}'", time) for name, value in given.items()}
 
 
-def _without_marks(outputs: Mapping[str, Raw]) -> tuple[dict[str, Raw], dict[str, Marks]]:
+def _without_marks(outputs: Mapping[str, RawSignal]) -> tuple[dict[str, RawSignal], dict[str, Marks]]:
     """Return outputs with numbers for cells such as ``<0.1``, and the marks of those that have any."""
     found, marks = {}, {}
     for name, raw in outputs.items():
         values, marked = without_marks(raw.values)
-        found[name] = raw if marked is None else Raw(raw.times, values)
+        found[name] = raw if marked is None else RawSignal(raw.times, values)
         if marked is not None:
             marks[name] = marked
     return found, marks
 
 
-def _raw(value: Any, what: str, time: Any) -> Raw:
+def _raw(value: Any, what: str, time: Any) -> RawSignal:
     if hasattr(value, "dims") and hasattr(value, "to_series"):
         value = value.to_series() if value.ndim == 1 else value.values
     if isinstance(value, pd.Series):
-        return Raw(None, value.array) if _is_rows(value.index, time) else Raw(value.index, value.array)
+        return RawSignal(None, value.array) if _is_rows(value.index, time) else RawSignal(value.index, value.array)
     if isinstance(value, str):
         raise DataError(f"{what} is the text {value!r}. Names of columns belong to from_csv and from_frame.")
     if callable(value):
         raise DataError(f"{what} is a function; data are samples. Give (t, f(t)) with the hold that suits it.")
     if isinstance(value, tuple) and len(value) == 2:
-        if any(checks.as_array(part).ndim != 1 for part in value):
+        if any(signal_checks.as_array(part).ndim != 1 for part in value):
             raise DataError(f"{what} is the pair {value!r}; a pair means (times, values), both arrays. Use a list.")
-        return Raw(*value)
-    return Raw(None, value)
+        return RawSignal(*value)
+    return RawSignal(None, value)
 
 
 def _is_rows(index: Any, time: Any) -> bool:
@@ -145,7 +149,7 @@ def _is_rows(index: Any, time: Any) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
 
 
-def _check_names(inputs: Mapping[str, Raw], outputs: Mapping[str, Raw]) -> None:
+def _check_names(inputs: Mapping[str, RawSignal], outputs: Mapping[str, RawSignal]) -> None:
     if not outputs:
         raise DataError(
             "outputs= is empty: an experiment needs at least one measured signal. To run a model without data, "
@@ -157,47 +161,52 @@ def _check_names(inputs: Mapping[str, Raw], outputs: Mapping[str, Raw]) -> None:
 
 
 def _read_axis(
-    time: Any, inputs: Mapping[str, Raw], outputs: Mapping[str, Raw], unit: Any, clock: Clock | None, rows: Rows
-) -> Axis:
+    time: Any,
+    inputs: Mapping[str, RawSignal],
+    outputs: Mapping[str, RawSignal],
+    unit: Any,
+    clock: Clock | None,
+    rows: RowNames,
+) -> RowAxis:
     signals = {**{f"output '{n}'": s for n, s in outputs.items()}, **{f"input '{n}'": s for n, s in inputs.items()}}
     own = {f"times of {what}": raw.times for what, raw in signals.items() if raw.times is not None}
     time = time.to_series() if hasattr(time, "dims") and hasattr(time, "to_series") else time
     raw_time = time.array if isinstance(time, pd.Series) else time
-    if raw_time is not None and checks.as_array(raw_time).ndim != 1:
+    if raw_time is not None and signal_checks.as_array(raw_time).ndim != 1:
         raise DataError(
-            f"time= has {checks.as_array(raw_time).ndim} dimensions; give a one-dimensional array of times."
+            f"time= has {signal_checks.as_array(raw_time).ndim} dimensions; give a one-dimensional array of times."
         )
     clock = clock or make_clock(unit, own if raw_time is None else {"the times": raw_time, **own})
     if raw_time is not None:
         times = clock.read(raw_time, "the times", rows)
-        checks.check_times(times, "the times", rows, clock.show, clock.changed_back(times))
-        return Axis(read_only(times), clock, rows, False)
+        signal_checks.check_times(times, "the times", rows, clock.show, clock.changed_back(times))
+        return RowAxis(read_only(times), clock, rows, False)
     if own:
-        return Axis(None, clock, rows, False)
+        return RowAxis(None, clock, rows, False)
     lengths = [len(raw.values) for raw in signals.values() if not raw.is_number]
-    return Axis(read_only(np.arange(float(lengths[0] if lengths else 1))), clock, rows, True)
+    return RowAxis(read_only(np.arange(float(lengths[0] if lengths else 1))), clock, rows, True)
 
 
-def _read_input(name: str, raw: Raw, axis: Axis, fill: Fill) -> Signal:
+def _read_input(name: str, raw: RawSignal, axis: RowAxis, fill: Fill) -> Signal:
     what = f"input '{name}'"
     if raw.is_number:
-        return checks.read_number(raw.values, what)
+        return signal_checks.read_number(raw.values, what)
     times, values, rows = axis.signal(raw, what)
     if axis.is_static and fill is not None:
         raise DataError("fill= fills gaps in time, but rows of a static experiment are independent samples.")
-    given = filled(Samples(times, values), fill, what, rows)
-    checks.check_input(given.values, what, rows)
-    return Samples(times, read_only(given.values)) if given.times is times else frozen(*given)
+    given = fill_gaps(SampledSignal(times, values), fill, what, rows)
+    signal_checks.check_input(given.values, what, rows)
+    return SampledSignal(times, read_only(given.values)) if given.times is times else protect_samples(*given)
 
 
-def _read_output(name: str, raw: Raw, axis: Axis) -> Samples:
+def _read_output(name: str, raw: RawSignal, axis: RowAxis) -> SampledSignal:
     what = f"output '{name}'"
     times, values, rows = axis.signal(raw, what)
-    checks.check_output(values, what, rows)
-    return frozen(times, values)
+    signal_checks.check_output(values, what, rows)
+    return protect_samples(times, values)
 
 
-def _read_t0(t0: Any, axis: Axis, outputs: Mapping[str, Samples]) -> float | None:
+def _read_t0(t0: Any, axis: RowAxis, outputs: Mapping[str, SampledSignal]) -> float | None:
     if axis.is_static:
         if t0 is not None:
             raise DataError(f"t0 = {t0!r} is given without time=: rows of a static experiment have no start.")
@@ -216,20 +225,20 @@ def _read_t0(t0: Any, axis: Axis, outputs: Mapping[str, Samples]) -> float | Non
     return begin
 
 
-def _read_skip(skip: Any, axis: Axis, begin: float | None, outputs: Mapping[str, Samples]) -> Any:
+def _read_skip(skip: Any, axis: RowAxis, begin: float | None, outputs: Mapping[str, SampledSignal]) -> Any:
     """A duration from the beginning as a number of samples."""
     if begin is None or not is_length(skip):
         return skip
-    return checks.skipped_by(axis.clock.duration(skip, "skip"), begin, outputs, skip)
+    return signal_checks.skipped_by(axis.clock.duration(skip, "skip"), begin, outputs, skip)
 
 
 def _read_constants(constants: Any) -> dict[str, float]:
-    given = checks.check_mapping(constants, "constants", "{'T': 300.0}")
-    return {name: checks.read_number(value, f"constant '{name}'") for name, value in given.items()}
+    given = signal_checks.check_mapping(constants, "constants", "{'T': 300.0}")
+    return {name: signal_checks.read_number(value, f"constant '{name}'") for name, value in given.items()}
 
 
 def _read_starts(start: Any, is_static: bool) -> dict[str, Start]:
-    given = checks.check_mapping(start, "start", "{'x': 0.1}")
+    given = signal_checks.check_mapping(start, "start", "{'x': 0.1}")
     if given and is_static:
         raise DataError(
             f"start= names '{next(iter(given))}', but without time= rows are independent and have no start."
@@ -238,7 +247,7 @@ def _read_starts(start: Any, is_static: bool) -> dict[str, Start]:
 
 
 def _read_start(name: str, value: Any) -> Start:
-    if name == EVERY and value is not None:
+    if name == ALL_STATES and value is not None:
         raise DataError(
             f"start of '*', every state, is {value!r}; it can only be None, unknown. Name variables otherwise."
         )
@@ -248,15 +257,15 @@ def _read_start(name: str, value: Any) -> Start:
         refuse_no_prior(f"start of '{name}'", value)
     if value is None or isinstance(value, Law):
         return value
-    if checks.as_array(value).ndim != 0 or isinstance(value, str | bool):
+    if signal_checks.as_array(value).ndim != 0 or isinstance(value, str | bool):
         raise DataError(
             f"start of '{name}' is {value!r}; give a number (known), None (unknown) or a prior such as "
             f"gr.Normal(mean, std)."
         )
-    return checks.read_number(value, f"start of '{name}'")
+    return signal_checks.read_number(value, f"start of '{name}'")
 
 
-def _read_weights(weights: Any, outputs: Mapping[str, Samples], axis: Axis) -> dict[str, float | np.ndarray]:
+def _read_weights(weights: Any, outputs: Mapping[str, SampledSignal], axis: RowAxis) -> dict[str, float | np.ndarray]:
     if isinstance(weights, Mapping):
         for name in weights:
             if name not in outputs:
@@ -271,12 +280,12 @@ def _read_weights(weights: Any, outputs: Mapping[str, Samples], axis: Axis) -> d
     return read
 
 
-def _read_weight(name: str, weight: Any, samples: Samples, axis: Axis) -> float | np.ndarray:
+def _read_weight(name: str, weight: Any, samples: SampledSignal, axis: RowAxis) -> float | np.ndarray:
     what = f"weight of output '{name}'"
     if weight is None:
         return 1.0
-    if checks.as_array(weight).ndim == 0:
-        number = checks.read_number(weight, what)
+    if signal_checks.as_array(weight).ndim == 0:
+        number = signal_checks.read_number(weight, what)
         if number < 0:
             raise DataError(f"{what} is {number:g}; weights multiply residuals and are 0 or more.")
         return number
@@ -284,8 +293,8 @@ def _read_weight(name: str, weight: Any, samples: Samples, axis: Axis) -> float 
     if raw.times is not None and not np.array_equal(axis.clock.read(raw.times, f"times of the {what}"), samples.times):
         raise DataError(f"{what} has other times than the output; give one weight for each sample.")
     rows = axis.rows_of(samples)
-    values = checks.read_numbers(raw.values, what, rows)
-    checks.check_length(values, samples.times, what, "samples")
+    values = signal_checks.read_numbers(raw.values, what, rows)
+    signal_checks.check_length(values, samples.times, what, "samples")
     bad = np.flatnonzero(np.isfinite(samples.values) & ~(np.isfinite(values) & (values >= 0)))
     if bad.size:
         raise DataError(
@@ -296,7 +305,7 @@ def _read_weight(name: str, weight: Any, samples: Samples, axis: Axis) -> float 
 
 
 def _read_units(units: Any, signals: set[str]) -> dict[str, str]:
-    given = checks.check_mapping(units, "units", "{'u': 'N'}")
+    given = signal_checks.check_mapping(units, "units", "{'u': 'N'}")
     for name, unit in given.items():
         if name not in signals:
             raise DataError(f"units= names '{name}', which is no signal here. {suggestion(name, sorted(signals))}")

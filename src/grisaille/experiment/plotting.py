@@ -9,18 +9,18 @@ import numpy as np
 
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import DataError
-from grisaille.experiment.record import Record
-from grisaille.experiment.signals import Samples, evaluate
+from grisaille.experiment.experiment_content import ExperimentContent
+from grisaille.experiment.sampled_signals import SampledSignal, evaluate
 from grisaille.experiment.times.dating import clock_of
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FINE = 2000
+DRAWN_POINTS = 2000
 
 
-def draw(record: Record, signals: Iterable[str] | None, ax: Any = None) -> Figure:
+def draw(record: ExperimentContent, signals: Iterable[str] | None, ax: Any = None) -> Figure:
     """One panel per signal; skipped samples are hollow, limits triangles, inputs end with the last output."""
     names = _chosen(record, signals)
     size = (8, 1.6 * len(names) + 0.8)
@@ -37,7 +37,7 @@ def draw(record: Record, signals: Iterable[str] | None, ax: Any = None) -> Figur
     return figure
 
 
-def _chosen(record: Record, signals: Iterable[str] | None) -> list[str]:
+def _chosen(record: ExperimentContent, signals: Iterable[str] | None) -> list[str]:
     known = [*record.outputs, *record.inputs]
     names = known if signals is None else [signals] if isinstance(signals, str) else list(signals)
     for name in names:
@@ -46,7 +46,7 @@ def _chosen(record: Record, signals: Iterable[str] | None) -> list[str]:
     return names or known
 
 
-def _draw_output(axes: Any, record: Record, name: str) -> None:
+def _draw_output(axes: Any, record: ExperimentContent, name: str) -> None:
     values = record.outputs[name].values
     times = abscissae(clock_of(record), record.outputs[name].times)
     axes.plot(times[record.skip :], values[record.skip :], ".", color="C0", markersize=4)
@@ -58,7 +58,7 @@ def _draw_output(axes: Any, record: Record, name: str) -> None:
         axes.plot(times[: record.skip], values[: record.skip], ".", color="C0", markersize=4, fillstyle="none")
 
 
-def _draw_input(axes: Any, record: Record, name: str) -> None:
+def _draw_input(axes: Any, record: ExperimentContent, name: str) -> None:
     signal, hold = record.inputs[name], record.hold[name]
 
     def at(t: Any) -> Any:
@@ -66,9 +66,9 @@ def _draw_input(axes: Any, record: Record, name: str) -> None:
 
     times = np.concatenate([y.times for y in record.outputs.values()])
     begin, end = float(times.min() if record.t0 is None else record.t0), float(times.max())
-    if record.is_static and isinstance(signal, Samples):
+    if record.is_static and isinstance(signal, SampledSignal):
         axes.plot(signal.times, signal.values, ".", color="C1", markersize=4)
-    elif not isinstance(signal, Samples):
+    elif not isinstance(signal, SampledSignal):
         axes.plot(at([begin, end]), [signal, signal], color="C1")
     elif hold == "zoh":
         last = max(end, float(signal.times[-1]))
@@ -76,5 +76,5 @@ def _draw_input(axes: Any, record: Record, name: str) -> None:
             at(np.append(signal.times, last)), np.append(signal.values, signal.values[-1]), where="post", color="C1"
         )
     else:
-        fine = signal.times if hold == "foh" else np.linspace(signal.times[0], signal.times[-1], FINE)
+        fine = signal.times if hold == "foh" else np.linspace(signal.times[0], signal.times[-1], DRAWN_POINTS)
         axes.plot(at(fine), evaluate(signal, hold, fine), color="C1")

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import as_array, check_times
-from grisaille.experiment.marks import compared_marks
-from grisaille.experiment.rows import PLAIN
-from grisaille.experiment.signals import Samples, evaluate
+from grisaille.experiment.censored_cells import compared_marks
+from grisaille.experiment.rows import PLAIN_ROWS
+from grisaille.experiment.sampled_signals import SampledSignal, evaluate
+from grisaille.experiment.signal_checks import as_array, check_times
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
 
-MOST = 10_000_000
-ROUNDING = 1e-9
+MAX_TIMES = 10_000_000
+SAME_TIME = 1e-9
 """Of a window: times that differ by less are the same."""
 
 
@@ -52,17 +52,17 @@ def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Exp
 def _regular(experiment: Experiment, step: Any) -> np.ndarray:
     width, times = experiment.clock.duration(step, "step"), experiment.output_times
     span = float(times[-1] - times[0])
-    if not 0 < width <= span or span / width > MOST:
+    if not 0 < width <= span or span / width > MAX_TIMES:
         raise DataError(
             f"resample: the step is {width:g}; outputs span {span:g} {experiment.clock.unit}, so give a positive step "
-            f"below that (and not more than {MOST} of them)."
+            f"below that (and not more than {MAX_TIMES} of them)."
         )
     return np.asarray(times[0] + width * np.arange(int(span / width * (1 + 1e-12)) + 1))
 
 
 def _given(experiment: Experiment, times: Any) -> np.ndarray:
     at, show = experiment.clock.read(times, "times to resample at"), experiment.clock.show
-    check_times(at, "times to resample at", PLAIN, show)
+    check_times(at, "times to resample at", PLAIN_ROWS, show)
     old = experiment.output_times
     if len(at) < 2:
         raise DataError("resample: give at least two times; windows end halfway between them.")
@@ -77,7 +77,7 @@ def _given(experiment: Experiment, times: Any) -> np.ndarray:
 def _sampled(experiment: Experiment, name: str, at: np.ndarray) -> Any:
     """Values at the new times, and at ``t0`` when that lies before them."""
     signal = experiment.inputs[name]
-    if not isinstance(signal, Samples):
+    if not isinstance(signal, SampledSignal):
         return signal
     points = np.union1d(at, [experiment.t0]) if experiment.t0 is not None else at
     return (points, evaluate(signal, experiment.hold[name], points))
@@ -106,7 +106,7 @@ def _reduce(experiment: Experiment, name: str, at: np.ndarray, how: str) -> Redu
     own, new_values, new_weights, new_marks = picked
     if not np.isfinite(new_values).any():
         raise DataError(f"resample: no measured sample of output '{name}' lies near the new times.")
-    is_same = np.abs(own - at) < ROUNDING * np.diff(edges)
+    is_same = np.abs(own - at) < SAME_TIME * np.diff(edges)
     return np.where(is_same, at, own), new_values, new_weights, new_marks
 
 

@@ -21,15 +21,15 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.frames import make_experiments
-from grisaille.experiment.reading import read_table
-from grisaille.experiment.rows import Rows
-from grisaille.experiment.table import Table
-from grisaille.matfiles import Unreadable, read_matrices
+from grisaille.experiment.record_table import RecordTable
+from grisaille.experiment.rows import RowNames
+from grisaille.experiment.text_files import read_table
+from grisaille.matfiles import UnreadableMatFile, read_matrices
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
 
-MOST_LETTERS = 2**26
+MAX_LETTERS = 2**26
 """Of all names of a file, and of all descriptions."""
 _NEEDED = ("Aclass", "name", "dataInfo", "data_1", "data_2")
 _UNIT = re.compile(r"\[([^\[\]]*)\]\s*$")
@@ -48,12 +48,12 @@ def read_from_results(
         given["start"] = start_values(table, given["start"])
     try:
         made = make_experiments(cls, table, time, inputs, outputs, None, constants, name, unit, None, None, given)
-    except Unreadable as error:
+    except UnreadableMatFile as error:
         raise DataError(f"{table.source} {error}.") from None
     return made  # type: ignore[no-any-return]
 
 
-def read_results(path: Any) -> tuple[Table, str]:
+def read_results(path: Any) -> tuple[RecordTable, str]:
     """The table of a file of results, and the name of its column of times."""
     if not isinstance(path, str | PathLike):
         raise DataError(f"path is {path!r}; give the name of a file of results.")
@@ -69,11 +69,11 @@ def read_results(path: Any) -> tuple[Table, str]:
         return _from_csv(file)
     try:
         return _from_mat(file)
-    except Unreadable as error:
+    except UnreadableMatFile as error:
         raise DataError(f"{file.name} {error}. A file of results is one of OpenModelica or Dymola, or CSV.") from None
 
 
-def start_values(table: Table, start: Any) -> Any:
+def start_values(table: RecordTable, start: Any) -> Any:
     """``start=`` with names of variables as their values at the first instant."""
     if not isinstance(start, Mapping):
         return start
@@ -83,14 +83,14 @@ def start_values(table: Table, start: Any) -> Any:
 # --- MATLAB ---
 
 
-def _from_mat(file: Path) -> tuple[Table, str]:
+def _from_mat(file: Path) -> tuple[RecordTable, str]:
     held = read_matrices(file, [*_NEEDED, "description"])
     missing = [name for name in _NEEDED if name not in held]
     if missing:
-        raise Unreadable(f"holds no {missing[0]}, which results of a simulation have")
+        raise UnreadableMatFile(f"holds no {missing[0]}, which results of a simulation have")
     words = [_text(row).strip() for row in held["Aclass"][:8]]
     if "Atrajectory" not in words[:1] or not words[3:4] or words[3] not in ("binTrans", "binNormal"):
-        raise Unreadable(f"is of the kind {' '.join(words)[:60]!r}, not a trajectory (binTrans or binNormal)")
+        raise UnreadableMatFile(f"is of the kind {' '.join(words)[:60]!r}, not a trajectory (binTrans or binNormal)")
     is_transposed = words[3] == "binTrans"
     names = _texts(held["name"], is_transposed)
     info, parameters, variables = (
@@ -100,7 +100,9 @@ def _from_mat(file: Path) -> tuple[Table, str]:
     descriptions = _texts(held["description"], is_transposed) if "description" in held else []
     units = {n: unit for n, d in zip(names, descriptions, strict=False) if (unit := _unit_of(d))}
     label = file.stem.replace("@", "_") or None
-    return Table(columns, Rows("instant"), file.name, label, units, repeated=_contradicting(names, info)), names[0]
+    return RecordTable(
+        columns, RowNames("instant"), file.name, label, units, repeated=_contradicting(names, info)
+    ), names[0]
 
 
 def _contradicting(names: list[str], info: np.ndarray) -> frozenset[str]:
@@ -116,14 +118,14 @@ class _Columns(Mapping[str, Any]):
 
     def __init__(self, names: list[str], info: np.ndarray, parameters: np.ndarray, variables: np.ndarray) -> None:
         if info.ndim != 2 or info.shape[0] < 2 or info.shape[1] != len(names) or not names:
-            raise Unreadable(f"is damaged: {len(names)} names, and dataInfo of shape {info.shape}")
+            raise UnreadableMatFile(f"is damaged: {len(names)} names, and dataInfo of shape {info.shape}")
         if variables.ndim != 2 or not variables.size or (parameters.size and parameters.ndim != 2):
-            raise Unreadable("holds no instants: the run ended before its first one, or the file is damaged")
+            raise UnreadableMatFile("holds no instants: the run ended before its first one, or the file is damaged")
         self._places = dict(zip(names, range(len(names)), strict=True))
         self._info, self._parameters, self._variables = info, parameters, variables
         times = self._whole(0)
         if not np.all(np.isfinite(times)) or np.any(np.diff(times) < 0):
-            raise Unreadable(f"is damaged: '{names[0]}' does not increase")
+            raise UnreadableMatFile(f"is damaged: '{names[0]}' does not increase")
         self._kept = np.flatnonzero(np.append(np.diff(times) > 0, True))
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -140,7 +142,7 @@ class _Columns(Mapping[str, Any]):
         row = abs(index) - 1
         source = self._parameters if matrix == 1 else self._variables
         if matrix not in (0, 1, 2) or not 0 <= row < len(source):
-            raise Unreadable(f"is damaged: variable {k + 1} stands in row {index} of matrix {matrix}")
+            raise UnreadableMatFile(f"is damaged: variable {k + 1} stands in row {index} of matrix {matrix}")
         found = np.array(source[row], dtype=float)
         if matrix == 1:
             found = np.full(self._variables.shape[1], found[0])
@@ -148,8 +150,8 @@ class _Columns(Mapping[str, Any]):
 
 
 def _texts(letters: np.ndarray, is_transposed: bool) -> list[str]:
-    if letters.size > MOST_LETTERS:
-        raise Unreadable(f"holds texts of {letters.size} letters, more than the {MOST_LETTERS} that are read")
+    if letters.size > MAX_LETTERS:
+        raise UnreadableMatFile(f"holds texts of {letters.size} letters, more than the {MAX_LETTERS} that are read")
     return [_text(row) for row in (letters.T if is_transposed else letters)]
 
 
@@ -171,13 +173,13 @@ def _unit_of(description: str) -> str:
 # --- CSV ---
 
 
-def _from_csv(file: Path) -> tuple[Table, str]:
+def _from_csv(file: Path) -> tuple[RecordTable, str]:
     table = read_table(file, None, ".", "#", "utf-8", None)
     names = {name: _UNIT.sub("", name).strip() for name in table.columns}
     columns = {short: table.columns[name] for name, short in names.items() if short}
     units = {**{short: _unit_of(name) for name, short in names.items()}, **table.units}
     time = next((name for name in columns if name in _TIMES), next(iter(columns), ""))
-    whole = Table(
+    whole = RecordTable(
         columns, table.rows, table.source, table.label, {n: u for n, u in units.items() if u}, ".", table.repeated
     )
     times = whole.numbers(time, "time")

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-MOST_LISTED = 5
+MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowNames:
     """Names of rows: positions from 0 unless ``numbers`` says otherwise."""
 
     word: str = "row"
@@ -34,17 +34,17 @@ class Rows:
         if len(positions) == 1:
             return self.at(positions[0])
         numbers = [str(self.number(k)) for k in positions]
-        if len(numbers) > MOST_LISTED:
-            text = f"{', '.join(numbers[:MOST_LISTED])}, … ({len(numbers)} in all)"
+        if len(numbers) > MAX_LISTED:
+            text = f"{', '.join(numbers[:MAX_LISTED])}, … ({len(numbers)} in all)"
         else:
             text = f"{', '.join(numbers[:-1])} and {numbers[-1]}"
         return f"{self.word}s {text}{f' of {self.source}' if self.source else ''}"
 
-    def take(self, positions: np.ndarray) -> Rows:
+    def take(self, positions: np.ndarray) -> RowNames:
         """The names of some of the rows."""
         numbers = np.arange(positions.max() + 1) if self.numbers is None else self.numbers
         labels = None if self.labels is None else [self.labels[k] for k in positions]
         return replace(self, numbers=numbers[positions], labels=labels)
 
 
-PLAIN = Rows()
+PLAIN_ROWS = RowNames()

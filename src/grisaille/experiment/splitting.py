@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import check_mapping, read_number
-from grisaille.experiment.record import EVERY
-from grisaille.experiment.signals import Samples
+from grisaille.experiment.experiment_content import ALL_STATES
+from grisaille.experiment.sampled_signals import SampledSignal
+from grisaille.experiment.signal_checks import check_mapping, read_number
 from grisaille.experiment.times.clock import is_length
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _test(experiment: Experiment, cut: float, restart: bool | Mapping[str, Any])
         return _part(experiment, lambda t: t >= cut, suffix="test", skip=0)
     times = experiment.output_times
     begin = float(times[times >= cut][0])
-    unknown = {**dict.fromkeys(experiment.start), EVERY: None}
+    unknown = {**dict.fromkeys(experiment.start), ALL_STATES: None}
     start = unknown if restart is True else check_mapping(restart, "restart", "{'x': 0.1}")
     return _part(
         experiment, lambda t: t >= cut, suffix="test", skip=0, t0=begin, start=start, inputs=_from(experiment, begin)
@@ -108,7 +108,7 @@ def _from(experiment: Experiment, begin: float) -> dict[str, Any]:
 
 def _cut_inputs(experiment: Experiment, part: Callable[[np.ndarray], slice]) -> dict[str, Any]:
     def one(name: str, signal: Any) -> Any:
-        if not isinstance(signal, Samples) or experiment.hold[name] == "spline":
+        if not isinstance(signal, SampledSignal) or experiment.hold[name] == "spline":
             return signal
         kept = part(signal.times)
         return (signal.times[kept], signal.values[kept])
@@ -126,7 +126,7 @@ def _split_rows(experiment: Experiment, fraction: Any, time: Any, restart: Any, 
 
 
 def _rows(experiment: Experiment, rows: np.ndarray, suffix: str) -> Experiment:
-    inputs = {n: s.values[rows] if isinstance(s, Samples) else s for n, s in experiment.inputs.items()}
+    inputs = {n: s.values[rows] if isinstance(s, SampledSignal) else s for n, s in experiment.inputs.items()}
     outputs = {n: y.values[rows] for n, y in experiment.outputs.items()}
     weights = {n: w[rows] if isinstance(w, np.ndarray) else w for n, w in experiment.weights.items()}
     marks = {n: m[rows] for n, m in experiment.marks.items()}

@@ -6,8 +6,8 @@ that are singular across the constraints.
 """
 
 from grisaille.filtering.filter import Filter, FilterPoint, FilterStates, StartMoments
+from grisaille.filtering.filter_methods import FilterMethod
 from grisaille.filtering.kalman import Likelihood
-from grisaille.filtering.methods import FilterMethod
 from grisaille.filtering.model_functions import ModelFunctions
 
 __all__ = ["Filter", "FilterMethod", "FilterPoint", "FilterStates", "Likelihood", "ModelFunctions", "StartMoments"]

@@ -19,18 +19,18 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.kalman import DiscreteModel, States, Whole
-from grisaille.filtering.native import filter_states
+from grisaille.filtering.compiled_sums import filter_states
+from grisaille.filtering.kalman import DiscreteModel, FilterMoments, Whole
 from grisaille.filtering.smoother import smooth
 
-ROUNDING = 1e-10
+SUM_ROUNDING = 1e-10
 """Of the terms of a sum: what is left of it by rounding alone."""
-SINGULAR = 1e-11
+SINGULAR_EIGENVALUE = 1e-11
 """Of the largest eigenvalue of M, in units of its diagonal: what the data do not see."""
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class DiffuseMoments:
     """Moments and what is open: means (…, n), covariances (…, n, n) and directions D (…, n, nδ), zero where closed."""
 
     x: Floats
@@ -43,7 +43,7 @@ class DiffusePass:
     """A pass over the data for given δ, with the columns of A and what the data say about δ."""
 
     model: DiscreteModel
-    base: States
+    base: FilterMoments
     A_pred: Floats
     """(K + 1, n, nδ)"""
     A_filt: Floats
@@ -51,7 +51,7 @@ class DiffusePass:
     """(K + 2, nδ, nδ) before every cell boundary and after the last."""
     s: Floats
     still: DiscreteModel
-    columns: tuple[States, ...]
+    columns: tuple[FilterMoments, ...]
 
     @classmethod
     def of(cls, model: DiscreteModel) -> DiffusePass:
@@ -64,15 +64,15 @@ class DiffusePass:
         return cls(known, base, A_pred, A_filt, M, s, still, tuple(c for c, _ in passes))
 
     @property
-    def filtered(self) -> Known:
-        return combined(self.base.x_filt, self.base.P_filt, self.A_filt, self.M[1:], self.s[1:])
+    def filtered(self) -> DiffuseMoments:
+        return combine_diffuse(self.base.x_filt, self.base.P_filt, self.A_filt, self.M[1:], self.s[1:])
 
     @property
-    def smoothed(self) -> Known:
+    def smoothed(self) -> DiffuseMoments:
         x, P = smooth(self.model, self.base)
         A = np.stack([smooth(self.still, c)[0] for c in self.columns], axis=-1)
         M, s = self.M[-1], self.s[-1]
-        return combined(x, P, A, np.broadcast_to(M, (len(x), *M.shape)), np.broadcast_to(s, (len(x), len(s))))
+        return combine_diffuse(x, P, A, np.broadcast_to(M, (len(x), *M.shape)), np.broadcast_to(s, (len(x), len(s))))
 
     def columns_after(self, boundaries: Whole) -> Floats:
         """(count, 1, n, 1 + nδ) a and A after the data of cell boundaries."""
@@ -80,14 +80,14 @@ class DiffusePass:
         return np.asarray(both[boundaries][:, None])
 
 
-def combined(x: Floats, P: Floats, A: Floats, M: Floats, s: Floats) -> Known:
+def combine_diffuse(x: Floats, P: Floats, A: Floats, M: Floats, s: Floats) -> DiffuseMoments:
     """Moments for all δ of those for a given one, instant by instant."""
     mean, covariance, left = x.copy(), P.copy(), np.zeros_like(A)
     for k in range(len(x)):
         size = np.sqrt(np.clip(np.diag(M[k]), 0.0, None))
         scale = np.where(size > 0, size, 1.0)
         values, vectors = np.linalg.eigh(M[k] / np.outer(scale, scale))
-        seen = values > SINGULAR * max(float(values.max(initial=0.0)), 1e-300)
+        seen = values > SINGULAR_EIGENVALUE * max(float(values.max(initial=0.0)), 1e-300)
         root = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
         moved = A[k] @ root
         mean[k] -= moved @ (root.T @ s[k])
@@ -95,11 +95,11 @@ def combined(x: Floats, P: Floats, A: Floats, M: Floats, s: Floats) -> Known:
         # δ along which M vanishes: scaled back, since M is seen in units of its diagonal
         open_ones = vectors[:, ~seen] / scale[:, None]
         along, most = A[k] @ open_ones, np.abs(A[k]) @ np.abs(open_ones)
-        left[k][:, : open_ones.shape[1]] = np.where(np.abs(along) > ROUNDING * most, along, 0.0)
-    return Known(mean, covariance, left)
+        left[k][:, : open_ones.shape[1]] = np.where(np.abs(along) > SUM_ROUNDING * most, along, 0.0)
+    return DiffuseMoments(mean, covariance, left)
 
 
-def _pass(model: DiscreteModel) -> tuple[States, Floats]:
+def _pass(model: DiscreteModel) -> tuple[FilterMoments, Floats]:
     sums, states = filter_states(model)
     if sums.failed >= 0:
         raise EstimationError(f"The filter fails at sample {sums.failed}: its innovations have no positive variance.")
@@ -112,7 +112,7 @@ def _only(model: DiscreteModel, column: int) -> Floats:
     return x0
 
 
-def _sums(model: DiscreteModel, states: States, e: Floats, A: Floats, E: list[Floats]) -> tuple[Floats, Floats]:
+def _sums(model: DiscreteModel, states: FilterMoments, e: Floats, A: Floats, E: list[Floats]) -> tuple[Floats, Floats]:
     """M and s before every cell boundary and after the last, (K + 2, …)."""
     free = len(E)
     M, s = [np.zeros((free, free))], [np.zeros(free)]
@@ -122,7 +122,7 @@ def _sums(model: DiscreteModel, states: States, e: Floats, A: Floats, E: list[Fl
         S = H @ states.P_pred[k] @ H.T + model.R[model.R_of[sample], 0][np.ix_(seen, seen)]
         columns = np.stack([column[sample, seen] for column in E], axis=-1)
         most = np.abs(H) @ np.abs(A[k])
-        columns = np.where(np.abs(columns) > ROUNDING * most, columns, 0.0)
+        columns = np.where(np.abs(columns) > SUM_ROUNDING * most, columns, 0.0)
         weighed = np.linalg.solve(S, columns) if len(seen) else columns
         M.append(M[-1] + columns.T @ weighed)
         s.append(s[-1] + weighed.T @ e[sample, seen])

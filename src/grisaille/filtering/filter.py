@@ -16,22 +16,22 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from grisaille.bound_experiment.discretisation import Discretisation
+from grisaille.bound_experiment.skipped_bends import SkippedBump
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.experiment.cells import Cells, Record, cut_into_cells
-from grisaille.filtering.diffuse import Known
+from grisaille.experiment.record_cells import MeasuredRecord, RecordCells, cut_into_cells
+from grisaille.filtering.diffuse import DiffuseMoments
+from grisaille.filtering.filter_steps import FilterDiscretisation, OwnSteps
 from grisaille.filtering.kalman import DiscreteModel, Likelihood
-from grisaille.filtering.steps import FilterDiscretisation, OwnSteps
-from grisaille.trial.discretisation import Discretisation
-from grisaille.trial.passed_bends import PassedBump
 
 Derivatives: TypeAlias = Literal["forward+reverse", "forward"] | None
 """Of the log-likelihood: along directions and, more cheaply, its gradient alone; along directions; none."""
 
 
 @dataclass(frozen=True, eq=False)
-class Starting:
+class StartValues:
     """The consistent start with its derivatives: (1 + ns, nx) and (1 + ns, nz)."""
 
     x: Floats
@@ -43,21 +43,21 @@ class FilterPoint(NamedTuple):
 
     q: Floats
     dq: Floats
-    start: Starting
+    start: StartValues
 
     @property
     def plain(self) -> FilterPoint:
         """The same without directions."""
-        return FilterPoint(self.q, self.dq[:0], Starting(self.start.x[:1], self.start.z[:1]))
+        return FilterPoint(self.q, self.dq[:0], StartValues(self.start.x[:1], self.start.z[:1]))
 
     def moved(self, direction: int, by: float) -> FilterPoint:
         """Return the point so far along one of the directions, without directions."""
         x, z = (part[:1] + by * part[1 + direction] for part in (self.start.x, self.start.z))
-        return FilterPoint(self.q + by * self.dq[direction], self.dq[:0], Starting(x, z))
+        return FilterPoint(self.q + by * self.dq[direction], self.dq[:0], StartValues(x, z))
 
 
 @dataclass(frozen=True)
-class Weighing:
+class InnovationWeighting:
     """How innovations count: Huber's threshold c in standard deviations (−c for the smooth loss), and whether the
     first sample is conditioned on."""
 
@@ -91,13 +91,13 @@ class FilterStates:
         return self.x_filt if self.x_smooth is None else self.x_smooth
 
 
-class Ahead(Protocol):
+class AheadPredictor(Protocol):
     """Predictions over several samples; origins: the last sample whose data each uses, never decreasing, −1: none."""
 
     def log_likelihood(self, at: FilterPoint, origins: np.ndarray) -> Likelihood:
         """Return the criterion of these predictions with its derivatives."""
 
-    def known(self, at: FilterPoint, origins: np.ndarray) -> tuple[Known, Floats]:
+    def known(self, at: FilterPoint, origins: np.ndarray) -> tuple[DiffuseMoments, Floats]:
         """Return what is known of the states at every sample, and algebraic unknowns (N, nz)."""
 
 
@@ -117,7 +117,7 @@ class Filter(ABC):
     difference: ClassVar[float] = 1e-5
     """Steps of differences relative to an unknown, where there are no derivatives."""
 
-    def __init__(self, model: StochasticModel, record: Record, start: StartMoments | None = None) -> None:
+    def __init__(self, model: StochasticModel, record: MeasuredRecord, start: StartMoments | None = None) -> None:
         self.model, self.record, self.given_start = model, record, start
 
     @property
@@ -131,11 +131,11 @@ class Filter(ABC):
         return ""
 
     @property
-    def ahead(self) -> Ahead | None:
+    def ahead(self) -> AheadPredictor | None:
         """Predictions over several samples; None where it has none."""
         return None
 
-    def require_ahead(self) -> Ahead:
+    def require_ahead(self) -> AheadPredictor:
         """Return its predictions over several samples, or raise where it has none."""
         if self.ahead is None:
             raise EstimationError(
@@ -171,7 +171,7 @@ class Filter(ABC):
         """Return the filter with these steps; ``at`` gives the point they are for, where that matters."""
         return self
 
-    def with_record(self, record: Record) -> Self:
+    def with_record(self, record: MeasuredRecord) -> Self:
         """Return the filter of other measurements at the same instants."""
         other = copy.copy(self)
         other.record = record
@@ -187,7 +187,7 @@ class Filter(ABC):
         """Return why the likelihood must not be believed at a point, in words; empty where it may."""
         return ""
 
-    def passed(self, at: FilterPoint) -> list[PassedBump]:
+    def passed(self, at: FilterPoint) -> list[SkippedBump]:
         """Return the bumps of tables and short conditions that its steps pass without meeting them."""
         return []
 
@@ -202,10 +202,10 @@ class Filter(ABC):
         """
         return None
 
-    def cells(self, q: Floats) -> Cells:
+    def cells(self, q: Floats) -> RecordCells:
         """Return the intervals of the record, on which every signal is one polynomial."""
         return cut_into_cells(self.record.times, self.record.signals(q[: self.model.structure.system.np]))
 
-    def at_samples(self, cells: Cells) -> tuple[Floats, Floats]:
+    def at_samples(self, cells: RecordCells) -> tuple[Floats, Floats]:
         """Return times (N,) and signals (N, nu) at all samples, after a jump there."""
         return self.record.times, cells.at_samples

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from grisaille.cache import Cache
 from grisaille.compilation.kalman.program import FilterFormulas, Formulation
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.filtering.implicit import STEPS, Closed
-from grisaille.filtering.linearization import after_step_function, coefficients_function
-from grisaille.filtering.loops import (
+from grisaille.filtering.algebraic_model import NEWTON_STEPS, AlgebraicModel
+from grisaille.filtering.constraint_projection import ConstraintProjection
+from grisaille.filtering.filter_loops import (
     Stepping,
     linearised_loops,
     linearised_products,
     unscented_loops,
     unscented_products,
 )
+from grisaille.filtering.linearization import after_step_function, coefficients_function
 from grisaille.filtering.measurement import linearized_update, update_function
-from grisaille.filtering.moments import STAGES, linearized_rates, moment_step
-from grisaille.filtering.nonlinear.iterated import ITERATIONS, iterated_update
-from grisaille.filtering.projection import Projection
+from grisaille.filtering.moment_steps import STAGE_TABLES, linearized_rates, moment_step
+from grisaille.filtering.nonlinear.iterated import UPDATE_ITERATIONS, iterated_update
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.square_root_steps import square_root_step
 from grisaille.filtering.unscented import unscented_rates, unscented_update
@@ -44,7 +44,7 @@ class FilterKind:
     constant: bool = False
     sigma: SigmaPoints = field(default_factory=SigmaPoints)
     solver: str = "rk4"
-    newton: int = STEPS
+    newton: int = NEWTON_STEPS
 
 
 def formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
@@ -61,13 +61,13 @@ def _formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
     if kind.propagation == "square-root" or (kind.update == "unscented" and model.jumps):
         return Formulation(lambda: _write(model, kind))
     newton = kind.newton
-    stepping = Stepping(kind.constant, 0 if kind.propagation == "linearize" else len(STAGES[kind.solver].parts))
+    stepping = Stepping(kind.constant, 0 if kind.propagation == "linearize" else len(STAGE_TABLES[kind.solver].parts))
     if kind.update == "unscented":
         return Formulation(
             lambda: _write(model, kind), lambda: unscented_loops(model, newton, stepping, kind.sigma),
             unscented_products(model, stepping),
         )  # fmt: skip
-    looks = ITERATIONS if kind.update == "iterated" else 1
+    looks = UPDATE_ITERATIONS if kind.update == "iterated" else 1
     return Formulation(
         lambda: _write(model, kind), lambda: linearised_loops(model, newton, stepping, looks),
         linearised_products(model, stepping),
@@ -76,7 +76,7 @@ def _formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
 
 def _write(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
     is_plain = kind.propagation == "moments" and kind.update != "unscented"
-    closed, projection = Closed(model, kind.newton), Projection(model, 1 if is_plain else 2)
+    closed, projection = AlgebraicModel(model, kind.newton), ConstraintProjection(model, 1 if is_plain else 2)
     rates = unscented_rates(closed, kind.sigma) if kind.update == "unscented" else linearized_rates(closed)
     if kind.update == "unscented":
         update = unscented_update(closed, kind.sigma)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.bound_experiment import BoundExperiment
+from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.filter import Filter, FilterPoint
+from grisaille.filtering.filter_runner import FilterOptions, FilterResult, FilterRunner
 from grisaille.filtering.kalman import Likelihood
-from grisaille.filtering.runner import Filtered, FilterOptions, FilterRunner
-from grisaille.trial import Trial
-from grisaille.trial.discretisation import Discretisation
 
 
 class HorizonRunner(FilterRunner):
@@ -25,7 +25,7 @@ class HorizonRunner(FilterRunner):
     origins : the last sample whose data are used for each, never decreasing; −1 for none
     """
 
-    def __init__(self, trial: Trial, options: FilterOptions, origins: np.ndarray) -> None:
+    def __init__(self, trial: BoundExperiment, options: FilterOptions, origins: np.ndarray) -> None:
         super().__init__(trial, options)
         self.origins = origins
 
@@ -34,11 +34,11 @@ class HorizonRunner(FilterRunner):
         rows = np.arange(len(self.origins))
         return int(np.max(rows - self.origins, where=self.origins >= 0, initial=1))
 
-    def likelihood(self, theta: Floats, steps: Discretisation, *, sensitive: bool) -> Filtered:
+    def likelihood(self, theta: Floats, steps: Discretisation, *, sensitive: bool) -> FilterResult:
         def run(filter: Filter, at: FilterPoint) -> Likelihood:
             return filter.require_ahead().log_likelihood(at, self.origins)
 
         return self._likelihood(theta, steps, sensitive, run)
 
-    def gradient(self, theta: Floats, steps: Discretisation) -> Filtered:
+    def gradient(self, theta: Floats, steps: Discretisation) -> FilterResult:
         return self.likelihood(theta, steps, sensitive=True)

@@ -73,8 +73,8 @@ class DiscreteModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
-    """What a pass over the data adds up; ``finish`` makes the likelihood of it."""
+class LikelihoodSums:
+    """What a pass over the data adds up; ``likelihood_of_sums`` makes the likelihood of it."""
 
     count: int
     """Scalar measurements that entered."""
@@ -97,7 +97,7 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class States:
+class FilterMoments:
     """Means (K + 1, n) and covariances (K + 1, n, n) at every cell boundary."""
 
     x_pred: Floats
@@ -151,7 +151,7 @@ class Likelihood:
         )  # fmt: skip
 
 
-def finish(sums: Sums) -> Likelihood:
+def likelihood_of_sums(sums: LikelihoodSums) -> Likelihood:
     """The likelihood from its sums."""
     base, information, free = sums.base.copy(), sums.information, sums.G.shape[-1] - 1
     if free and sums.failed < 0:
@@ -172,7 +172,7 @@ def finish(sums: Sums) -> Likelihood:
     return _likelihood(sums, float(value), -0.5 * base[1:], information)
 
 
-def centred(model: DiscreteModel, sums: Sums) -> DiscreteModel:
+def with_centred_start(model: DiscreteModel, sums: LikelihoodSums) -> DiscreteModel:
     """The same with x₀ moved along X₀ to where the data want it: log L stays, innovations are those of the best δ."""
     M, s = sums.G[0, 1:, 1:], sums.G[0, 1:, 0]
     x0 = model.x0.copy()
@@ -180,11 +180,13 @@ def centred(model: DiscreteModel, sums: Sums) -> DiscreteModel:
     return replace(model, x0=x0)
 
 
-def _failed(sums: Sums, sample: int) -> Likelihood:
+def _failed(sums: LikelihoodSums, sample: int) -> Likelihood:
     return _likelihood(sums, -np.inf, np.full(len(sums.base) - 1, np.nan), sums.information, sample)
 
 
-def _likelihood(sums: Sums, value: float, gradient: Floats, information: Floats, failed: int = -1) -> Likelihood:
+def _likelihood(
+    sums: LikelihoodSums, value: float, gradient: Floats, information: Floats, failed: int = -1
+) -> Likelihood:
     return Likelihood(
         value, gradient, information, sums.innovations, sums.variances, sums.slopes, sums.count, failed
     )  # fmt: skip

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.filtering.implicit import Closed, solved, with_corrections
-from grisaille.filtering.moments import StepSymbols
-from grisaille.filtering.packing import lower_triangle
-from grisaille.filtering.projection import Projection, Rates
+from grisaille.filtering.algebraic_model import AlgebraicModel, solve_algebraic, with_corrections
+from grisaille.filtering.constraint_projection import ConstraintProjection, Rates
+from grisaille.filtering.moment_packing import lower_triangle
+from grisaille.filtering.moment_steps import StepSymbols
 
 
 def coefficients_function(
-    closed: Closed, rates: Rates, constant: bool, averaged: Projection | None = None
+    closed: AlgebraicModel, rates: Rates, constant: bool, averaged: ConstraintProjection | None = None
 ) -> ca.Function:
     """(arguments of a step) → A, G row by row, lower triangle of W, z.
 
@@ -50,13 +50,13 @@ def coefficients_function(
     return ca.Function("coefficients", a.arguments, ca.cse([ca.densify(column)]))
 
 
-def after_step_function(closed: Closed, projection: Projection) -> ca.Function:
+def after_step_function(closed: AlgebraicModel, projection: ConstraintProjection) -> ca.Function:
     """(t, s, u, q, nominal) → s on the constraints after a step."""
     packing = closed.packing
     a = StepSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
     x, P = projection.after_step(a.t, x, P, a.u[0], a.q, a.nominal)
-    z = solved(closed, a.t, x, z, a.u[0], a.q)
+    z = solve_algebraic(closed, a.t, x, z, a.u[0], a.q)
     arguments = [a.t, a.s, a.u[0], a.q, a.nominal]
     return ca.Function("settle", arguments, ca.cse([packing.pack(x, P, z)]))
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import casadi as ca
 
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.filtering.implicit import Closed, solved
-from grisaille.filtering.packing import Packing, lower_triangle
-from grisaille.filtering.projection import Projection
-from grisaille.numerics.undefined import at_defined_point, find_defined_points
+from grisaille.filtering.algebraic_model import AlgebraicModel, solve_algebraic
+from grisaille.filtering.constraint_projection import ConstraintProjection
+from grisaille.filtering.moment_packing import Packing, lower_triangle
+from grisaille.numerics.defined_points import at_defined_point, find_defined_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class UpdateSymbols:
 
 
 @dataclass(frozen=True, eq=False)
-class Updated:
+class UpdateResult:
     """Moments after an update, innovation and its covariance, and z as the update knew it."""
 
     x: ca.SX
@@ -61,53 +61,57 @@ class Updated:
     z: ca.SX
 
 
-Update = Callable[[UpdateSymbols, ca.SX, ca.SX, ca.SX], Updated]
+Update = Callable[[UpdateSymbols, ca.SX, ca.SX, ca.SX], UpdateResult]
 """(symbols, x, P, z) → moments after it"""
 
 
-def update_function(closed: Closed, update: Update, projection: Projection) -> ca.Function:
+def update_function(closed: AlgebraicModel, update: Update, projection: ConstraintProjection) -> ca.Function:
     """(t, s, u, q, nominal, y, mask, scale) → s after it, e, lower triangle of S."""
     packing = closed.packing
     a = UpdateSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
     found = update(a, x, P, z)
     x, P = projection.after_update(a.t, found.x, found.P, a.u, a.q, a.nominal)
-    z = solved(closed.restarting, a.t, x, found.z, a.u, a.q)
+    z = solve_algebraic(closed.restarting, a.t, x, found.z, a.u, a.q)
     outputs = [packing.pack(x, P, z), ca.densify(found.e), ca.densify(lower_triangle(found.S))]
     return ca.Function("update", a.arguments, ca.cse(outputs))
 
 
-def settle_function(closed: Closed, projection: Projection) -> ca.Function:
+def settle_function(closed: AlgebraicModel, projection: ConstraintProjection) -> ca.Function:
     """(t, s, u, q, nominal) → s with its moments on the constraints: an update without a measurement."""
     packing = closed.packing
     a = UpdateSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
     x, P = projection.after_update(a.t, x, P, a.u, a.q, a.nominal)
-    z = solved(closed.restarting, a.t, x, z, a.u, a.q)
+    z = solve_algebraic(closed.restarting, a.t, x, z, a.u, a.q)
     return ca.Function("settle", a.arguments[:5], ca.cse([packing.pack(x, P, z)]))
 
 
-def linearized_update(closed: Closed) -> Update:
+def linearized_update(closed: AlgebraicModel) -> Update:
     """That of the extended filter."""
 
-    def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
+    def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> UpdateResult:
         h, H, R, z = masked_measurement(closed, a, x, z)
         e = a.mask * a.y - h
         S = ca.mtimes([H, P, H.T]) + R
         K = solve_symmetric(S, ca.mtimes(H, P)).T
-        return Updated(x + ca.mtimes(K, e), joseph(P, K, H, R), e, S, z)
+        return UpdateResult(x + ca.mtimes(K, e), joseph(P, K, H, R), e, S, z)
 
     return update
 
 
-def masked_measurement(closed: Closed, a: UpdateSymbols, x: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+def masked_measurement(
+    closed: AlgebraicModel, a: UpdateSymbols, x: ca.SX, z: ca.SX
+) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
     """h, H and R with rows that are not measured out of the way, and z."""
     h, H, R, z = seen_where_measured(closed, a, x, z)
     rows = ca.diag(a.mask)
     return a.mask * h, ca.mtimes(rows, H), masked_noise(a, R), z
 
 
-def seen_where_measured(closed: Closed, a: UpdateSymbols, x: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+def seen_where_measured(
+    closed: AlgebraicModel, a: UpdateSymbols, x: ca.SX, z: ca.SX
+) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
     """h, H, R and z; outputs that may be undefined are taken at a point where they are not, where they are missing
     among others: their zeros in the mask would not make zero of infinity."""
     model = closed.model

@@ -10,13 +10,13 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
+from grisaille.compilation.casadi_evaluation import FlatEvaluation, flat_over_points
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.filtering.implicit import RESTARTS, Closed
+from grisaille.filtering.algebraic_model import RESTART_NEWTON_STEPS, AlgebraicModel
 
-SHARED = (0, 3, 4)
+SHARED_ARGUMENTS = (0, 3, 4)
 """Arguments that are the same at all states: time, signals and q."""
 
 
@@ -50,11 +50,11 @@ class ModelFunctions:
         formula, count = getattr(m, name), len(X)
 
         def make() -> FlatEvaluation:
-            closed = Closed(m, RESTARTS)
+            closed = AlgebraicModel(m, RESTART_NEWTON_STEPS)
             function = ca.Function(name, closed.plain_symbols, [ca.densify(closed.formula(ca.densify(formula)))])
-            return flat_over_points(function, count, SHARED)
+            return flat_over_points(function, count, SHARED_ARGUMENTS)
 
         guess = np.zeros((count, 0)) if z is None else np.ascontiguousarray(z, dtype=float)
-        function = m.kept(("at many states", name, count), make)
+        function = m.cached_value(("at many states", name, count), make)
         found = function(float(t), np.ascontiguousarray(X, dtype=float), guess, np.asarray(u), np.asarray(q))[0]
         return np.asarray(found.reshape(count, formula.size2(), formula.size1()).transpose(0, 2, 1))

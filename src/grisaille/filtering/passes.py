@@ -20,39 +20,39 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.cache import LastValues, Same
-from grisaille.compilation.evaluation import FlatEvaluation, flat_function
-from grisaille.compilation.kalman.directions import with_directions
-from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
+from grisaille.cache import IdentityKey, LastValues
+from grisaille.compilation.casadi_evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.kalman.compiled_pass import PreparedPass, run_forward, run_reverse
+from grisaille.compilation.kalman.directional_functions import with_directions
 from grisaille.compilation.kalman.passing import DEGREE, FilterPass, PassResult
-from grisaille.compilation.kalman.program import SETTLE, FilterProgram, build_program
+from grisaille.compilation.kalman.program import SETTLE_ARGUMENTS, FilterProgram, build_program
 from grisaille.disturbance.duals import Floats
-from grisaille.disturbance.hidden import refuse_hidden_disturbances
 from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.disturbance.unobservable_disturbance import refuse_hidden_disturbances
 from grisaille.errors import EstimationError
-from grisaille.experiment.cells import Cells, Record, cut_into_cells
+from grisaille.experiment.record_cells import MeasuredRecord, RecordCells, cut_into_cells
+from grisaille.filtering.algebraic_model import AlgebraicModel, packing_of
+from grisaille.filtering.algebraic_roots import AlgebraicRoots, UnsolvedError, restarts, unsolved_message
+from grisaille.filtering.constraint_projection import ConstraintProjection
+from grisaille.filtering.filter_steps import FilterSteps
 from grisaille.filtering.formulation import FilterKind, formulate
-from grisaille.filtering.implicit import Closed, packing_of
-from grisaille.filtering.kalman import States, Sums
+from grisaille.filtering.initial_moments import is_flat, start_covariance, start_mean
+from grisaille.filtering.kalman import FilterMoments, LikelihoodSums
 from grisaille.filtering.measurement import settle_function
-from grisaille.filtering.projection import Projection
-from grisaille.filtering.roots import Roots, UnsolvedError, restarts, unsolved_message
 from grisaille.filtering.sigma_points import first_singular
-from grisaille.filtering.start import is_flat, start_covariance, start_mean
-from grisaille.filtering.steps import FilterSteps
-from grisaille.memory import DOUBLE, require_memory
+from grisaille.memory import BYTES_PER_DOUBLE, require_memory
 
-WORTH_REVERSE = 5e7
+MIN_DIRECTIONS_FOR_REVERSE = 5e7
 """Instructions of a pass with all directions, some 40 ms, above which reverse mode is worth its compilation."""
 
 
-LINEARISED = "an extended Kalman filter cannot see it"
-HIDDEN = {
+LINEARISED_REFUSAL = "an extended Kalman filter cannot see it"
+HIDDEN_DISTURBANCE_EFFECT = {
     "unscented": "sigma points, drawn anew at every step from a covariance that is zero by symmetry, forget how the "
     "states follow it"
 }
 """What becomes of a disturbance without a linear effect where it is zero."""
-INTERVAL = 3000
+BYTES_PER_INTERVAL = 3000
 """Bytes of an interval beside signals at the halves of its steps: measurements, moments and innovations."""
 
 
@@ -65,7 +65,7 @@ class Passes:
     def __init__(
         self,
         model: StochasticModel,
-        record: Record,
+        record: MeasuredRecord,
         nominal: Floats,
         initial_covariance: Any = "first-sample",
         substeps: int = 1,
@@ -80,17 +80,17 @@ class Passes:
             )
         self.kind = kind or FilterKind()
         if model.hidden:
-            refuse_hidden_disturbances(model, HIDDEN.get(self.kind.update, LINEARISED))
+            refuse_hidden_disturbances(model, HIDDEN_DISTURBANCE_EFFECT.get(self.kind.update, LINEARISED_REFUSAL))
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps
         self.doublings = 2
         self.nominal = np.concatenate([nominal, np.ones(model.n - model.nx)])
         self.packing = packing_of(model)
         self.finer: NDArray[np.int64] | None = None
         """(K,) by which factor the steps of each cell are shorter than ``substeps`` says."""
-        self.roots = Roots(model) if model.z.numel() else None
+        self.roots = AlgebraicRoots(model) if model.z.numel() else None
         self.restarts: Floats | None = None
         """(K + 1, nz) algebraic unknowns after jumps of the inputs, NaN elsewhere (``roots``)."""
-        self._cells: Cells | None = None
+        self._cells: RecordCells | None = None
         self._passes: dict[tuple[Any, ...], PreparedPass] = {}
         self._seen = LastValues()
         """The record as passes read it, and where it begins, whatever their steps."""
@@ -125,7 +125,7 @@ class Passes:
             tuple((k, tuple(kept[k].tolist())) for k in again) if kept is not None else (),
         )  # fmt: skip
 
-    def on(self, steps: FilterSteps, record: Record | None = None) -> Self:
+    def on(self, steps: FilterSteps, record: MeasuredRecord | None = None) -> Self:
         """The same filter with other steps, and perhaps on other measurements at the same instants."""
         other = copy.copy(self)
         other.record = record or self.record
@@ -174,7 +174,7 @@ class Passes:
         """Whether cells end where parameters tell: they then have steps in common, as their order may change."""
         return self.model.structure.system.moving is not None
 
-    def cells(self, q: Floats) -> Cells:
+    def cells(self, q: Floats) -> RecordCells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.has.instants:
@@ -184,8 +184,8 @@ class Passes:
 
     def run(
         self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
-        states: list[States] | None = None, z0: Floats | None = None, algebraic: list[Floats] | None = None,
-    ) -> Sums:  # fmt: skip
+        states: list[FilterMoments] | None = None, z0: Floats | None = None, algebraic: list[Floats] | None = None,
+    ) -> LikelihoodSums:  # fmt: skip
         """One pass over the data; x0, (1 + ns, nx), and z0, (1 + ns, nz), are the start of the plant.
 
         states, algebraic : lists that receive moments and what is carried of algebraic unknowns at every cell boundary
@@ -199,7 +199,7 @@ class Passes:
                 found = self.run_again(q, s, dq, robust=robust, condition=condition, keep=states is not None)
         if states is not None and found.kept is not None and found.failed < 0:
             x, P, z = self.packing.split(found.kept)
-            states.append(States(x[:, 0], P[:, 0], x[:, 1], P[:, 1]))
+            states.append(FilterMoments(x[:, 0], P[:, 0], x[:, 1], P[:, 1]))
             if algebraic is not None:
                 algebraic.append(z[:, 1])
         return sums_of(found)
@@ -217,9 +217,9 @@ class Passes:
     def run_for_gradient(
         self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
         z0: Floats | None = None,
-    ) -> Sums:  # fmt: skip
+    ) -> LikelihoodSums:  # fmt: skip
         """The same without the information and the derivatives of innovations: in reverse, where that pays."""
-        if self.effort(q) * len(dq) <= WORTH_REVERSE:
+        if self.effort(q) * len(dq) <= MIN_DIRECTIONS_FOR_REVERSE:
             return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
         library = self.program.reverse
         with np.errstate(all="ignore"):
@@ -246,7 +246,7 @@ class Passes:
             steps = self.steps(q)
             if not self._passes:
                 self._require(len(steps), int((2 * steps + 1).sum()) * cells.coefficients.shape[1])
-            seen = (Same(self.record), Same(cells))
+            seen = (IdentityKey(self.record), IdentityKey(cells))
             signals, sample, y, mask, scale = self._seen.get("seen", seen, lambda: _seen(self.record, cells))
             given = FilterPass(
                 cells.bounds, _stages(cells, steps), signals, sample, y, mask, scale, q, self.nominal, steps, robust,
@@ -258,7 +258,7 @@ class Passes:
 
     def _require(self, intervals: int, numbers: int) -> None:
         """Refuse a record that does not fit into memory."""
-        size = INTERVAL * intervals + DOUBLE * numbers
+        size = BYTES_PER_INTERVAL * intervals + BYTES_PER_DOUBLE * numbers
         require_memory(
             size,
             f"The filter of {self.model.structure.model.name} ({self.model.n} states, {intervals} intervals)",
@@ -369,7 +369,8 @@ class Passes:
         function = self._known(
             "settle", len(dq),
             lambda: with_directions(
-                settle_function(Closed(self.model, self.newton), Projection(self.model)), ("s", "q"), SETTLE, len(dq)
+                settle_function(AlgebraicModel(self.model, self.newton), ConstraintProjection(self.model)), ("s", "q"),
+                SETTLE_ARGUMENTS, len(dq)
             ),
         )  # fmt: skip
         return _with_value(function(t, s[0], u, q, self.nominal, *((s[1:], dq) if len(dq) else ())), len(dq))
@@ -396,10 +397,10 @@ class Passes:
         return np.asarray(self._linearized(float(given.bounds[0]), given.signals[0], q, dq, x, z)[0][0])
 
     def _known(self, name: str, ns: int, build: Callable[[], ca.Function]) -> FlatEvaluation:
-        return self.model.kept(("filter", name, self.newton, ns), lambda: flat_function(build()))
+        return self.model.cached_value(("filter", name, self.newton, ns), lambda: flat_function(build()))
 
 
-def _seen(record: Record, cells: Cells) -> tuple[Floats, NDArray[np.int64], Floats, Floats, Floats]:
+def _seen(record: MeasuredRecord, cells: RecordCells) -> tuple[Floats, NDArray[np.int64], Floats, Floats, Floats]:
     """Signals and samples at the bounds, measurements, where there are any, and factors of noise deviations."""
     mask = np.asarray(np.isfinite(record.y))
     sample = np.where(cells.sample_at >= 0, cells.sample_at, 0)
@@ -409,7 +410,7 @@ def _seen(record: Record, cells: Cells) -> tuple[Floats, NDArray[np.int64], Floa
     return signals, sample, np.where(mask, record.y, 0.0), mask.astype(float), 1 / weights
 
 
-def _stages(cells: Cells, steps: NDArray[np.int64]) -> Floats:
+def _stages(cells: RecordCells, steps: NDArray[np.int64]) -> Floats:
     """Signals at halves of the steps, cell after cell."""
     edges = np.concatenate([[0], np.cumsum(2 * steps + 1)])
     stages = np.empty((edges[-1], cells.coefficients.shape[1]))
@@ -421,7 +422,7 @@ def _stages(cells: Cells, steps: NDArray[np.int64]) -> Floats:
 
 
 def _start_function(model: StochasticModel, ns: int) -> ca.Function:
-    closed = Closed(model)
+    closed = AlgebraicModel(model)
     _, A, W, _ = closed.rates(*closed.symbols)
     C = ca.jacobian(model.constraints, model.X) if model.constraints.numel() else ca.SX(0, model.n)
     column = ca.densify(ca.vertcat(*(ca.vec(ca.densify(o)) for o in (A, W, C))))
@@ -435,10 +436,10 @@ def _with_value(found: list[Floats], ns: int) -> Floats:
     return np.concatenate([value, found[1].reshape(ns, value.shape[1])]) if ns else value
 
 
-def sums_of(found: PassResult) -> Sums:
+def sums_of(found: PassResult) -> LikelihoodSums:
     """Return what a pass adds up."""
     nd = len(found.base)
-    return Sums(
+    return LikelihoodSums(
         found.count, found.base, np.zeros((nd, 1, 1)), found.information, np.zeros((nd - 1, 1)), found.innovations,
         found.variances, found.slopes, found.failed,
     )  # fmt: skip

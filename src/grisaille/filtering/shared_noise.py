@@ -13,7 +13,7 @@ import numpy as np
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.filter import FilterPoint
 
-ROUNDING = 1e-10
+EIGENVALUE_ROUNDING = 1e-10
 """Eigenvalues of a correlation matrix above minus this are zero."""
 
 
@@ -24,7 +24,7 @@ def is_shared(model: StochasticModel) -> bool:
 
 def covariance_failure(model: StochasticModel, t: float, u: np.ndarray, at: FilterPoint) -> str:
     """Say that R is no covariance; empty where it is one."""
-    function = model.kept(
+    function = model.cached_value(
         "variance at a point",
         lambda: ca.Function("variance", [model.t, model.X, model.z, model.u, model.q], [ca.densify(model.variance)]),
     )
@@ -36,7 +36,7 @@ def covariance_failure(model: StochasticModel, t: float, u: np.ndarray, at: Filt
     size = np.where(flat, 1.0, size)
     C = R / np.outer(size, size)
     C[flat, flat] = 1.0
-    if np.isfinite(C).all() and np.linalg.eigvalsh(C)[0] >= -ROUNDING:
+    if np.isfinite(C).all() and np.linalg.eigvalsh(C)[0] >= -EIGENVALUE_ROUNDING:
         return ""
     tied = [n for k, n in enumerate(model.outputs) if np.count_nonzero(R[k]) > 1]
     return f"the covariance of the noise of {', '.join(tied or model.outputs)} is not positive definite"

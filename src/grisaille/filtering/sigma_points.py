@@ -23,7 +23,7 @@ import numpy as np
 
 NO_VARIANCE = 1e-12
 """Pivots of Cholesky's factor, relative to the diagonal, that count as zero."""
-LARGEST = 1e300
+MAX_DIAGONAL = 1e300
 """Diagonal entries with which pivots are compared: an infinite one is not nothing beside itself."""
 
 
@@ -61,7 +61,7 @@ def square_root(P: ca.SX, singular: float = 0.0) -> ca.SX:
     L = ca.SX(n, n)
     for j in range(n):
         pivot = P[j, j] - ca.sumsqr(L[j, :j]) if j else P[j, j]
-        is_there = ca.logic_not(pivot <= NO_VARIANCE * ca.fmin(P[j, j], LARGEST))
+        is_there = ca.logic_not(pivot <= NO_VARIANCE * ca.fmin(P[j, j], MAX_DIAGONAL))
         root = ca.sqrt(ca.if_else(is_there, pivot, 1.0))
         L[j, j] = ca.if_else(is_there, root, singular)
         for i in range(j + 1, n):
@@ -75,7 +75,7 @@ def first_singular(P: np.ndarray) -> int:
     L = np.zeros_like(P)
     for j in range(len(P)):
         pivot = P[j, j] - L[j, :j] @ L[j, :j]
-        if pivot <= NO_VARIANCE * min(P[j, j], LARGEST):
+        if pivot <= NO_VARIANCE * min(P[j, j], MAX_DIAGONAL):
             return j
         L[j:, j] = (P[j:, j] - L[j:, :j] @ L[j, :j]) / np.sqrt(pivot)
     return -1

@@ -25,13 +25,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.kalman import DiscreteModel, States
+from grisaille.filtering.kalman import DiscreteModel, FilterMoments
 
 NO_VARIANCE = 1e-13
 """Eigenvalues of a covariance with unit diagonal that count as zero."""
 
 
-def smooth(model: DiscreteModel, states: States) -> tuple[Floats, Floats]:
+def smooth(model: DiscreteModel, states: FilterMoments) -> tuple[Floats, Floats]:
     """Means (K + 1, n) and covariances (K + 1, n, n) at every cell boundary."""
     x, P = np.empty_like(states.x_filt), np.empty_like(states.P_filt)
     r, N = np.zeros(model.n), np.zeros((model.n, model.n))
@@ -45,7 +45,9 @@ def smooth(model: DiscreteModel, states: States) -> tuple[Floats, Floats]:
     return x, (P + np.swapaxes(P, -1, -2)) / 2
 
 
-def _back_over_sample(model: DiscreteModel, states: States, k: int, r: Floats, N: Floats) -> tuple[Floats, Floats]:
+def _back_over_sample(
+    model: DiscreteModel, states: FilterMoments, k: int, r: Floats, N: Floats
+) -> tuple[Floats, Floats]:
     sample = int(model.sample_at[k])
     seen = np.flatnonzero(np.isfinite(model.y[sample])) if sample >= 0 else np.zeros(0, dtype=int)
     if not len(seen):
@@ -59,7 +61,7 @@ def _back_over_sample(model: DiscreteModel, states: States, k: int, r: Floats, N
     return J.T @ r - H.T @ inverse @ e, H.T @ inverse @ H + J.T @ N @ J
 
 
-def smooth_moments(states: States, F: Sequence[Floats], tangent: Sequence[Floats]) -> tuple[Floats, Floats]:
+def smooth_moments(states: FilterMoments, F: Sequence[Floats], tangent: Sequence[Floats]) -> tuple[Floats, Floats]:
     """The same from moments, the transition F of each cell, and projectors at the predicted means.
 
     On hidden constraints the smoothed moments belong to another point than the predicted ones: what leaves the tangent

@@ -18,37 +18,39 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from grisaille.filtering.implicit import Closed, solved, with_corrections
-from grisaille.filtering.jumps.averages import Average, average
-from grisaille.filtering.moments import STAGES, StepSymbols
-from grisaille.filtering.projection import Projection
+from grisaille.filtering.algebraic_model import AlgebraicModel, solve_algebraic, with_corrections
+from grisaille.filtering.constraint_projection import ConstraintProjection
+from grisaille.filtering.jumps.averages import JumpAverage, average
+from grisaille.filtering.moment_steps import STAGE_TABLES, StepSymbols
 from grisaille.filtering.sigma_points import SigmaPoints, square_root
 
 
-def square_root_step(closed: Closed, sigma: SigmaPoints, projection: Projection, solver: str) -> ca.Function:
+def square_root_step(
+    closed: AlgebraicModel, sigma: SigmaPoints, projection: ConstraintProjection, solver: str
+) -> ca.Function:
     """One step of mean and square root; it takes and gives the covariance, whose factor is unique."""
     model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)
-    L, method = square_root(P, singular=np.nan), STAGES[solver]
+    L, method = square_root(P, singular=np.nan), STAGE_TABLES[solver]
     jumping = average(closed, model.drift, ca.mtimes(model.noise, model.noise.T), sigma)
     dx, dL, sum_x, sum_L = ca.SX.zeros(model.n), ca.SX.zeros(model.n, model.n), 0, 0
     for part, u, weight in zip(method.parts, method.signals, method.weights, strict=True):
         here, root = x + part * a.h * dx, L + part * a.h * dL
-        z = solved(closed, a.t + part * a.h, here, z, a.u[u], a.q)
+        z = solve_algebraic(closed, a.t + part * a.h, here, z, a.u[u], a.q)
         dx, rate, z = _averaged(closed, sigma, jumping, (a.t + part * a.h, here, root, z, a.u[u], a.q))
         dL = ca.mtimes(root, _lower_half(_inside(root, rate)))
         sum_x, sum_L = sum_x + weight * dx, sum_L + weight * dL
     end, root = a.t + a.h, L + a.h * sum_L
     x, P = projection.after_step(end, x + a.h * sum_x, ca.mtimes(root, root.T), a.u[2], a.q, a.nominal)
-    z = solved(closed, end, x, z, a.u[2], a.q)
+    z = solve_algebraic(closed, end, x, z, a.u[2], a.q)
     return ca.Function("step", a.arguments, ca.cse([packing.pack(x, P, z)]))
 
 
 def _averaged(
-    closed: Closed,
+    closed: AlgebraicModel,
     sigma: SigmaPoints,
-    jumping: Average | None,
+    jumping: JumpAverage | None,
     at: tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX],
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
     """E f, P', and z with the corrections of all points."""

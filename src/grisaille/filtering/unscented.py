@@ -15,21 +15,21 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.filtering.implicit import Closed, with_corrections
+from grisaille.filtering.algebraic_model import AlgebraicModel, with_corrections
+from grisaille.filtering.constraint_projection import Rates
 from grisaille.filtering.jumps.averages import average
 from grisaille.filtering.measurement import (
     Update,
-    Updated,
+    UpdateResult,
     UpdateSymbols,
     masked_noise,
     seen_where_measured,
     solve_symmetric,
 )
-from grisaille.filtering.projection import Rates
 from grisaille.filtering.sigma_points import SigmaPoints
 
 
-def unscented_rates(closed: Closed, sigma: SigmaPoints) -> Rates:
+def unscented_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates:
     """Averages of the drift and of the intensity.
 
     A is the Jacobian at the mean, which ``linearization`` needs; the W that goes with it makes A P + P Aᵀ + W the
@@ -52,21 +52,21 @@ def unscented_rates(closed: Closed, sigma: SigmaPoints) -> Rates:
     return rates
 
 
-def unscented_update(closed: Closed, sigma: SigmaPoints) -> Update:
+def unscented_update(closed: AlgebraicModel, sigma: SigmaPoints) -> Update:
     """The update over sigma points of the predicted moments."""
     m = closed.model
     jumping = average(closed, m.measured, m.variance, sigma)
 
-    def cut(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
+    def cut(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> UpdateResult:
         assert jumping is not None
         mean, R, together, spread, z = jumping(a.t, x, P, z, a.u, a.q)
         rows = ca.diag(a.mask)
         S = ca.mtimes([rows, spread, rows]) + masked_noise(a, R)
         e = a.mask * (a.y - mean)
         K = solve_symmetric(S, ca.mtimes(rows, together.T)).T
-        return Updated(x + ca.mtimes(K, e), P - ca.mtimes([K, S, K.T]), e, S, z)
+        return UpdateResult(x + ca.mtimes(K, e), P - ca.mtimes([K, S, K.T]), e, S, z)
 
-    def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
+    def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> UpdateResult:
         points, means, covariances = sigma.around(x, P)
         seen = [seen_where_measured(closed, a, point, z) for point in points]
         values = [a.mask * s[0] for s in seen]
@@ -79,12 +79,12 @@ def unscented_update(closed: Closed, sigma: SigmaPoints) -> Update:
         e = a.mask * a.y - mean
         K = solve_symmetric(S, together.T).T
         z = with_corrections(seen[0][3], [s[3] for s in seen[1:]])
-        return Updated(x + ca.mtimes(K, e), P - ca.mtimes([K, S, K.T]), e, S, z)
+        return UpdateResult(x + ca.mtimes(K, e), P - ca.mtimes([K, S, K.T]), e, S, z)
 
     return update if jumping is None else cut
 
 
-def _jumping_rates(closed: Closed, sigma: SigmaPoints) -> Rates | None:
+def _jumping_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates | None:
     """The same where drift or intensity jump with a state; A = ∂E f/∂x then sees the jump."""
     m = closed.model
     averaged = average(closed, m.drift, ca.mtimes(m.noise, m.noise.T), sigma)

@@ -11,10 +11,10 @@ derives from ``Law`` and gives a ``formula`` and a ``support`` (``laws.law``).
 from grisaille.laws.bounded import Beta, Uniform
 from grisaille.laws.censored import Censored
 from grisaille.laws.counts import Binomial, NegativeBinomial, Poisson
-from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.heavy_tails import Laplace, Student
 from grisaille.laws.joint import JointLaw, MultivariateNormal, SmoothCurve, Smoothness
 from grisaille.laws.law import Law
+from grisaille.laws.law_derivatives import Derivatives
 from grisaille.laws.normal import LogNormal, Normal
 from grisaille.laws.positive import Gamma, HalfCauchy, HalfNormal
 from grisaille.laws.rounded import Rounded

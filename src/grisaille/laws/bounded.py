@@ -10,12 +10,12 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.laws import checks
-from grisaille.laws.formulas import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import digamma_error, log_ratio, log_ratio_minus, stirling_error, trigamma_error
+from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 
-NARROW = 100.0
+NARROW_PRECISION = 100.0
 """Precision above which the formula loses digits, as a difference of large numbers."""
 
 
@@ -132,13 +132,13 @@ class Beta(Law):
 
     def _numbers(self, value: np.ndarray) -> Any:
         n = np.asarray(self.precision, dtype=float)
-        if not (n > NARROW).any():
+        if not (n > NARROW_PRECISION).any():
             return self.formula(value)
         (a, b), (low, high) = self._exponents, self._log_ratios(value)[1]
         errors = stirling_error(n) - stirling_error(a) - stirling_error(b)
         near = a * low + b * high + 0.5 * log(a * b / n) - HALF_LOG_TWO_PI + errors
         narrow = near - log(value) - log1p(-value)
-        return np.where(n > NARROW, np.where((value > 0) & (value < 1), narrow, -np.inf), self.formula(value))
+        return np.where(n > NARROW_PRECISION, np.where((value > 0) & (value < 1), narrow, -np.inf), self.formula(value))
 
     def _log_ratios(self, value: np.ndarray) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """Return the logarithms of value / mean and of (1 − value) / (1 − mean), and these less the ratios plus one."""

@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.laws import wrapper
-from grisaille.laws.arguments import shape_of
-from grisaille.laws.derivatives import Derivatives
-from grisaille.laws.intervals.normal import normal_moments
-from grisaille.laws.intervals.pieces import peak_of
+from grisaille.laws.intervals.interval_pieces import peak_of
+from grisaille.laws.intervals.normal_intervals import normal_moments
 from grisaille.laws.law import Law
+from grisaille.laws.law_arguments import shape_of
+from grisaille.laws.law_derivatives import Derivatives
 from grisaille.laws.normal import Normal
 
-SMOOTH = 0.9
+SMOOTH_STEP = 0.9
 """Step in standard deviations below which the place of the mean does not matter: to 1e-10."""
-WIDE = 9.0
+SUMMED_DEVIATIONS = 9.0
 """Standard deviations on either side that are summed."""
-SPACING = 0.5
+PLACE_SPACING = 0.5
 """Standard deviations between the places that stand for all where the place does not matter; the error is e⁻⁷⁹."""
 
 
@@ -82,11 +82,13 @@ def rounded_information(law: Any, names: tuple[str, ...]) -> dict[tuple[str, str
     given: Any = (law.of.mean, law.of.std, law.step)
     mean, std, step = (np.ravel(np.broadcast_to(v, shape)) for v in given)
     width, found = step / std, np.zeros((3, mean.size))
-    is_smooth = width <= SMOOTH
+    is_smooth = width <= SMOOTH_STEP
     if is_smooth.any():
         distinct, again = np.unique(width[is_smooth], return_inverse=True)
-        places = np.arange(-WIDE, WIDE + SPACING, SPACING)[:, None] + 0.0 * distinct
-        found[:, is_smooth] = (_summed(places, distinct) * (SPACING / distinct))[:, again]
+        places = (
+            np.arange(-SUMMED_DEVIATIONS, SUMMED_DEVIATIONS + PLACE_SPACING, PLACE_SPACING)[:, None] + 0.0 * distinct
+        )
+        found[:, is_smooth] = (_summed(places, distinct) * (PLACE_SPACING / distinct))[:, again]
     rows = np.flatnonzero(~is_smooth)
     if len(rows):
         cells = _numbers_near(mean[rows], std[rows], step[rows])
@@ -105,7 +107,7 @@ def rounded_moments(law: Any) -> tuple[np.ndarray, np.ndarray]:
     given: Any = (law.of.mean, law.of.std, law.step)
     mean, std, step = (np.ravel(np.broadcast_to(v, shape)) for v in given)
     found, spread = mean.astype(float), np.sqrt(std**2 + step**2 / 12)
-    rows = np.flatnonzero(step > SMOOTH * std)
+    rows = np.flatnonzero(step > SMOOTH_STEP * std)
     if len(rows):
         numbers = _numbers_near(mean[rows], std[rows], step[rows])
         flat, half = ((numbers * step[rows] - mean[rows]) / std[rows]).ravel(), 0.5 * step[rows] / std[rows]
@@ -119,8 +121,8 @@ def rounded_moments(law: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbers_near(mean: np.ndarray, std: np.ndarray, step: np.ndarray) -> np.ndarray:
     """Return the numbers of all steps that a normal value can be rounded to, (q, N)."""
-    first = np.floor((mean - WIDE * std) / step)
-    return np.asarray(first + np.arange(np.ceil(2 * WIDE / SMOOTH) + 3)[:, None])
+    first = np.floor((mean - SUMMED_DEVIATIONS * std) / step)
+    return np.asarray(first + np.arange(np.ceil(2 * SUMMED_DEVIATIONS / SMOOTH_STEP) + 3)[:, None])
 
 
 def _summed(places: np.ndarray, width: np.ndarray) -> np.ndarray:

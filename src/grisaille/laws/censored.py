@@ -10,9 +10,9 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.laws import checks, wrapper
-from grisaille.laws.arguments import refuse_held, refuse_unknown, rows_of, shape_of, together
-from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.law import Law
+from grisaille.laws.law_arguments import broadcast_together, refuse_held, refuse_unknown, rows_of, shape_of
+from grisaille.laws.law_derivatives import Derivatives
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Censored(wrapper._Wrapper):
         return self.log_formula(value)
 
     def log_formula(self, value: Any) -> np.ndarray:
-        law, y, shape = together(self, value)
+        law, y, shape = broadcast_together(self, value)
         found = np.empty(y.shape)
         for rows, part, low, high in law._sorted(y):
             inside = part.of.log_formula(y[rows]) if low is None else part.of.log_interval(low, high)
@@ -68,7 +68,7 @@ class Censored(wrapper._Wrapper):
 
     def log_density(self, value: Any) -> np.ndarray:
         self.refuse_open()
-        law, y, shape = together(self, value)
+        law, y, shape = broadcast_together(self, value)
         found = np.empty(y.shape)
         for rows, part, low, high in law._sorted(y):
             found[rows] = part.of.log_density(y[rows]) if low is None else part.of.log_interval(low, high)
@@ -76,7 +76,7 @@ class Censored(wrapper._Wrapper):
 
     def by_arguments_between(self, value: np.ndarray, names: tuple[str, ...]) -> Derivatives:
         """Return log p or log P with derivatives, each sample's by what is known of it."""
-        law, y, shape = together(self, value)
+        law, y, shape = broadcast_together(self, value)
         inner, k = wrapper.inner_names(names), len(names)
         found, gradient, hessian = np.empty(y.shape), np.empty((*y.shape, k)), np.empty((*y.shape, k, k))
         for rows, part, low, high in law._sorted(y):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.laws.arguments import is_formula
+from grisaille.laws.law_arguments import is_formula
 
 
 def finite(law: Any, field: str) -> None:

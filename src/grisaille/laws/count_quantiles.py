@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-STEPS = 64
+MAX_HALVINGS = 64
 """Halvings of a bracket, more than a count has bits."""
 
 
@@ -19,7 +19,7 @@ def count_quantile(law: Any, probability: Any) -> np.ndarray:
     )
     with np.errstate(all="ignore"):
         low, high = _bracket(law, p, middle, first, last)
-        for _ in range(STEPS):
+        for _ in range(MAX_HALVINGS):
             if not (high - low > 1).any():
                 break
             at = np.floor(0.5 * (low + high))
@@ -40,7 +40,7 @@ def _bracket(
     guess, width = np.clip(np.round(guess), first, last), np.ceil(0.1 * spread)
     low, high = guess - width, guess + width
     is_in_question = (p > 0) & (p < 1)
-    for _ in range(STEPS):
+    for _ in range(MAX_HALVINGS):
         low = np.maximum(low, first - 1)
         is_high = is_in_question & (low >= first) & (law.distribution(low) >= p)
         if not is_high.any():
@@ -51,7 +51,7 @@ def _bracket(
             np.where(is_high, 2 * width, width),
         )
     width = high - low
-    for _ in range(STEPS):
+    for _ in range(MAX_HALVINGS):
         high = np.minimum(high, last)
         is_low = is_in_question & (high < last) & (law.distribution(high) < p)
         if not is_low.any():

@@ -14,10 +14,10 @@ import numpy as np
 from grisaille.errors import ModelError
 from grisaille.laws import checks
 from grisaille.laws.count_quantiles import count_quantile
-from grisaille.laws.formulas import log, log1p, log_gamma, times_log
 from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import deviance, digamma_error, log1p_minus, stirling_error, trigamma_error
+from grisaille.laws.symbolic_functions import log, log1p, log_gamma, times_log
 
 TWO_PI = 2 * np.pi
 

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.laws import checks
-from grisaille.laws.derivatives import Derivatives, assembled
-from grisaille.laws.formulas import HALF_LOG_TWO_PI, absolute, log, log1p, log_gamma
 from grisaille.laws.law import Law
+from grisaille.laws.law_derivatives import Derivatives, assemble_derivatives
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import digamma_error, log1p_minus, stirling_error, trigamma_error
+from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, absolute, log, log1p, log_gamma
 
 LOG_PI = math.log(math.pi)
 NEARLY_NORMAL = 100.0
@@ -235,4 +235,4 @@ class _RoundedLaplace(Laplace):
         """Return the curvature of the parabola that touches −log p at the value and lies above it everywhere else."""
         far = np.sqrt((np.asarray(value, dtype=float) - self._mean) ** 2 + self.width**2)
         known = {("mean", "mean"): 1 / (far * self.scale), ("scale", "scale"): 1 / self.scale**2 + 0 * far}
-        return assembled(tuple(names), 0 * far, {}, known).hessian
+        return assemble_derivatives(tuple(names), 0 * far, {}, known).hessian

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.laws.arguments import has_arrays
-from grisaille.laws.derivatives import Derivatives, differentiate, replaced
+from grisaille.laws.law_arguments import has_arrays
+from grisaille.laws.law_derivatives import Derivatives, differentiate, replace_fields
 from grisaille.laws.measured import Measured
 from grisaille.laws.numerical import distribution_of, mode_of, quantile_of
 from grisaille.laws.probabilities import distributions_of, quantiles_of
@@ -38,7 +38,7 @@ from grisaille.laws.random import uniforms
 
 UNDER_LAWS = ("Binomial", "Laplace", "NegativeBinomial", "Poisson", "Student")
 """Laws with a location that are ``gr.laws.Name``; the others are ``gr.Name``."""
-OUTSIDE = 0.022750131948179195
+TAIL_PROBABILITY = 0.022750131948179195
 """Probability beyond two standard deviations of a normal law, on one side."""
 
 
@@ -93,7 +93,7 @@ class Law(Measured, metaclass=LawType):
     @property
     def central(self) -> tuple[float, float]:
         """Return the interval without the outer 2.3 % on each side, from which searches from many points begin."""
-        low, high = self.quantile(np.array([OUTSIDE, 1 - OUTSIDE])).tolist()
+        low, high = self.quantile(np.array([TAIL_PROBABILITY, 1 - TAIL_PROBABILITY])).tolist()
         return low, high
 
     @property
@@ -129,7 +129,7 @@ class Law(Measured, metaclass=LawType):
         """Return the same law at a location, which may be an array."""
         if not self.location:
             raise ModelError(f"{type(self).__name__} has no location that could be left open.")
-        return self if location is None else replaced(self, **{self.location: location})
+        return self if location is None else replace_fields(self, **{self.location: location})
 
     def log_density(self, value: Any) -> np.ndarray:
         """Return log p, −∞ outside the support and where the arguments make no law; of counts, log P."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from grisaille.laws import arguments as paths
-from grisaille.laws.derivatives import Derivatives, assembled, differentiate_by
-from grisaille.laws.information import expected_information
+from grisaille.laws import law_arguments as paths
+from grisaille.laws.expected_information import expected_information
 from grisaille.laws.intervals import averages as interval_averages
-from grisaille.laws.moments import deviation_of, mean_of
+from grisaille.laws.law_derivatives import Derivatives, assemble_derivatives, differentiate_by
+from grisaille.laws.law_moments import deviation_of, mean_of
 
 Partials = tuple[dict[str, Any], dict[tuple[str, str], Any]]
 """First and second derivatives of a log-density that are not zero, by the names of arguments."""
@@ -68,7 +68,7 @@ class Measured:
 
     def filled(self, values: Mapping[str, Any]) -> Self:
         """Return a copy with numbers or arrays (N,) in place of arguments; they are not checked."""
-        found: Self = paths.filled(self, values)
+        found: Self = paths.fill_arguments(self, values)
         return found
 
     def by_arguments(self, value: Any, names: Sequence[str]) -> Derivatives:
@@ -101,7 +101,9 @@ class Measured:
         if known is None:
             return expected_information(self, names)
         shape = paths.shape_of(self)
-        return assembled(names, np.zeros(shape), {}, {k: np.broadcast_to(v, shape) for k, v in known.items()}).hessian
+        return assemble_derivatives(
+            names, np.zeros(shape), {}, {k: np.broadcast_to(v, shape) for k, v in known.items()}
+        ).hessian
 
     def smoothed(self, width: float) -> Any:
         """Return a law without kinks, that differs within ``width`` times the law's size of a kink; itself if smooth.
@@ -191,7 +193,7 @@ class Measured:
         with np.errstate(all="ignore"):
             density, known = self.log_density(value), self._partials(value, names)
             if known is not None:
-                return assembled(names, density, *known)
+                return assemble_derivatives(names, density, *known)
             first, second = differentiate_by(self, value, names)
         return Derivatives(names, np.broadcast_to(density, first.shape[:-1]), first, second)
 

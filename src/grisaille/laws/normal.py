@@ -9,12 +9,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from grisaille.laws import checks
-from grisaille.laws.arguments import for_each
-from grisaille.laws.derivatives import Derivatives
-from grisaille.laws.formulas import HALF_LOG_TWO_PI, log
-from grisaille.laws.intervals.normal import Moments, derivatives_of_moments, normal_moments, squares_of_moments
+from grisaille.laws.intervals.normal_intervals import (
+    Moments,
+    derivatives_of_moments,
+    normal_moments,
+    squares_of_moments,
+)
 from grisaille.laws.law import Law
+from grisaille.laws.law_arguments import for_each
+from grisaille.laws.law_derivatives import Derivatives
 from grisaille.laws.measured import Partials
+from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, log
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-FAR = 1e-9
+OUTSIDE_PROBABILITY = 1e-9
 """Probability outside the range in which a mode is sought."""
 
 
@@ -61,14 +61,16 @@ def mode_of(law: Any) -> float:
     from scipy.optimize import minimize_scalar
 
     points = _grid(law)
-    values = np.array([weighted(law, float(x)) for x in points])
+    values = np.array([log_density_in_measure(law, float(x)) for x in points])
     best = int(np.nanargmax(values))
     a, b = float(points[max(best - 1, 0)]), float(points[min(best + 1, len(points) - 1)])
-    found = minimize_scalar(lambda x: -weighted(law, float(x)), bounds=(a, b), method="bounded", options={"xatol": 0.0})
+    found = minimize_scalar(
+        lambda x: -log_density_in_measure(law, float(x)), bounds=(a, b), method="bounded", options={"xatol": 0.0}
+    )
     return float(found.x)
 
 
-def weighted(law: Any, value: float) -> float:
+def log_density_in_measure(law: Any, value: float) -> float:
     """Return ℓ, the log-density in the law's measure."""
     found = float(law.log_density(value))
     return found + (float(np.log(value)) if law.measure == "log" and value > 0 else 0.0)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.laws import checks
-from grisaille.laws.formulas import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import digamma_error, log_ratio_minus, stirling_error, trigamma_error
+from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
 
 LOG_TWO_OVER_PI = math.log(2 / math.pi)
-NARROW = 100.0
+NARROW_SHAPE = 100.0
 """Shape above which the formula loses digits, as a difference of large numbers."""
 
 
@@ -72,7 +72,7 @@ class Gamma(_Positive):
 
     def _numbers(self, value: np.ndarray) -> Any:
         a = np.asarray(self.shape, dtype=float)
-        if not (a > NARROW).any():
+        if not (a > NARROW_SHAPE).any():
             return self.formula(value)
         narrow = (
             a * log_ratio_minus(value / self._mean, value / self._mean - 1)
@@ -81,7 +81,7 @@ class Gamma(_Positive):
             - stirling_error(a)
             - log(value)
         )
-        return np.where(a > NARROW, np.where(value > 0, narrow, -np.inf), self.formula(value))
+        return np.where(a > NARROW_SHAPE, np.where(value > 0, narrow, -np.inf), self.formula(value))
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
         a, m = self.shape, self._mean

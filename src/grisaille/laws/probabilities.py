@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.laws.arguments import rows_of, together
 from grisaille.laws.count_quantiles import count_quantile
 from grisaille.laws.intervals.averages import log_mass
+from grisaille.laws.law_arguments import broadcast_together, rows_of
 
-STEPS = 100
+MAX_SEARCH_STEPS = 100
 """Of a search at most."""
-DIGITS = 4e-15
+QUANTILE_TOLERANCE = 4e-15
 """Relative to the size of a value or to the width of its bracket, where a search ends."""
 
 
 def distributions_of(law: Any, value: Any) -> np.ndarray:
     """Return P(Y ≤ y): the mass below, or one less the mass above where that is the smaller."""
     law.refuse_open()
-    law, y, shape = together(law, value)
+    law, y, shape = broadcast_together(law, value)
     below = np.exp(log_mass(law, np.full(y.shape, -np.inf), y))
     upper = np.flatnonzero(below > 0.5)
     if len(upper):
@@ -34,7 +34,7 @@ def quantiles_of(law: Any, probability: Any) -> np.ndarray:
     law.refuse_open()
     if law.is_discrete:
         return count_quantile(law, probability)
-    law, p, shape = together(law, probability)
+    law, p, shape = broadcast_together(law, probability)
     ends = [np.broadcast_to(np.asarray(end, dtype=float), p.shape) for end in law.support]
     found = np.where(p == 0, ends[0], np.where(p == 1, ends[1], np.nan))
     active = np.flatnonzero((p > 0) & (p < 1))
@@ -51,14 +51,16 @@ def _roots(law: Any, p: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.n
     low, high = _bracket(law, p, first, last, np.clip(middle, first, last), width)
     x = 0.5 * (low + high)
     active = np.arange(len(p))
-    for _ in range(STEPS):
+    for _ in range(MAX_SEARCH_STEPS):
         part, at = rows_of(law, active, len(p)), x[active]
         excess = part.distribution(at) - p[active]
         low[active], high[active] = np.where(excess < 0, at, low[active]), np.where(excess > 0, at, high[active])
         new = at - excess * np.exp(-part.log_formula(at))
         is_inside = (new > low[active]) & (new < high[active])
         x[active] = np.where(excess == 0, at, np.where(is_inside, new, 0.5 * (low[active] + high[active])))
-        is_found = (np.abs(x[active] - at) <= DIGITS * np.maximum(np.abs(at), width[active])) | (excess == 0)
+        is_found = (np.abs(x[active] - at) <= QUANTILE_TOLERANCE * np.maximum(np.abs(at), width[active])) | (
+            excess == 0
+        )
         active = active[~is_found]
         if not len(active):
             break
@@ -70,14 +72,14 @@ def _bracket(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return values below and above the quantiles, in steps that double, or half the way to an end of the support."""
     low, high, step = middle.copy(), middle.copy(), width.copy()
-    for _ in range(STEPS):
+    for _ in range(MAX_SEARCH_STEPS):
         is_high = law.distribution(low) > p
         if not is_high.any():
             break
         low = np.where(is_high, np.maximum(low - step, 0.5 * (low + first)), low)
         step = 2 * step
     step = width.copy()
-    for _ in range(STEPS):
+    for _ in range(MAX_SEARCH_STEPS):
         is_low = law.distribution(high) < p
         if not is_low.any():
             break

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.laws import checks, wrapper
-from grisaille.laws.arguments import for_each
 from grisaille.laws.cells import cells_of, rounded_information, rounded_moments
-from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.law import Law
+from grisaille.laws.law_arguments import for_each
+from grisaille.laws.law_derivatives import Derivatives
 
-NEARLY = 0.01
+MULTIPLE_TOLERANCE = 0.01
 """Of a step: a value that is further from a multiple has not been rounded to it."""
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Rounded(wrapper._Wrapper):
     def refused_values(self, value: Any) -> tuple[int, str] | None:
         x = np.asarray(value, dtype=float)
         away = np.abs(x / self.step - np.round(x / self.step))
-        is_between = np.isfinite(x) & (away > NEARLY)
+        is_between = np.isfinite(x) & (away > MULTIPLE_TOLERANCE)
         if is_between.any():
             at = int(np.argmax(is_between))
             step = float(np.broadcast_to(self.step, x.shape).flat[at])
@@ -140,7 +140,7 @@ class Rounded(wrapper._Wrapper):
         return np.floor(np.asarray(value, dtype=float) / self.step + 0.5) * self.step
 
     def _index_up(self, value: Any) -> Any:
-        return np.ceil(np.asarray(value, dtype=float) / self.step - TIE)
+        return np.ceil(np.asarray(value, dtype=float) / self.step - TIE_TOLERANCE)
 
     def _index_down(self, value: Any) -> Any:
-        return np.floor(np.asarray(value, dtype=float) / self.step + TIE)
+        return np.floor(np.asarray(value, dtype=float) / self.step + TIE_TOLERANCE)

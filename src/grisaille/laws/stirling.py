@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.laws.formulas import HALF_LOG_TWO_PI, STIRLING
+from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, STIRLING
 
-LARGE = 10.0
+SERIES_FROM = 10.0
 """From here on the series; its first term that is left out is below 1e-17."""
-SMALL = 0.3
+SERIES_BELOW = 0.3
 """Below, log(1 + x) − x is a series in r = x/(2 + x)."""
-TERMS = 12
+SERIES_TERMS = 12
 
 
 def stirling_error(z: Any) -> np.ndarray:
@@ -62,21 +62,21 @@ def log1p_minus(x: Any) -> np.ndarray:
         r = x / (2 + x)
         square = r * r
         tail = np.zeros_like(r)
-        for k in range(TERMS, 0, -1):
+        for k in range(SERIES_TERMS, 0, -1):
             tail = (tail + 2 / (2 * k + 1)) * square
-        return np.asarray(np.where(np.abs(x) < SMALL, r * (tail - x), np.log1p(x) - x))
+        return np.asarray(np.where(np.abs(x) < SERIES_BELOW, r * (tail - x), np.log1p(x) - x))
 
 
 def log_ratio(ratio: Any, x: Any) -> np.ndarray:
     """Return log(ratio) of positive numbers, given x = ratio − 1 without the digits that it loses near one."""
     with np.errstate(all="ignore"):
-        return np.asarray(np.where(np.abs(x) < SMALL, np.log1p(x), np.log(ratio)))
+        return np.asarray(np.where(np.abs(x) < SERIES_BELOW, np.log1p(x), np.log(ratio)))
 
 
 def log_ratio_minus(ratio: Any, x: Any) -> np.ndarray:
     """Return log(ratio) − x, given x = ratio − 1 likewise."""
     with np.errstate(all="ignore"):
-        return np.asarray(np.where(np.abs(x) < SMALL, log1p_minus(x), np.log(ratio) - x))
+        return np.asarray(np.where(np.abs(x) < SERIES_BELOW, log1p_minus(x), np.log(ratio) - x))
 
 
 def deviance(count: Any, expected: Any, difference: Any) -> np.ndarray:
@@ -84,7 +84,7 @@ def deviance(count: Any, expected: Any, difference: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
         x = difference / expected
         near = (1 + x) * log1p_minus(x) + x * x
-        found = expected * np.where(np.abs(x) < SMALL, near, (1 + x) * np.log1p(x) - x)
+        found = expected * np.where(np.abs(x) < SERIES_BELOW, near, (1 + x) * np.log1p(x) - x)
     return np.asarray(np.where(np.asarray(count) == 0, expected, found))
 
 
@@ -100,8 +100,8 @@ def _either(z: Any, direct: Any, series: Any) -> np.ndarray:
     """Return the direct formula of small numbers and the series of large ones."""
     z = np.asarray(z, dtype=float)
     with np.errstate(all="ignore"):
-        is_large = z >= LARGE
+        is_large = z >= SERIES_FROM
         if is_large.all():
             return np.asarray(series(z))
         found = np.asarray(direct(np.where(is_large, 1.0, z)))
-        return np.where(is_large, series(np.where(is_large, z, LARGE)), found) if is_large.any() else found
+        return np.where(is_large, series(np.where(is_large, z, SERIES_FROM)), found) if is_large.any() else found

@@ -12,13 +12,13 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.laws import wrapper
-from grisaille.laws.arguments import is_filled, is_formula, rows_of, together
 from grisaille.laws.count_quantiles import count_quantile
-from grisaille.laws.derivatives import Derivatives
 from grisaille.laws.law import Law
+from grisaille.laws.law_arguments import broadcast_together, is_filled, is_formula, rows_of
+from grisaille.laws.law_derivatives import Derivatives
 from grisaille.laws.probabilities import quantiles_of
 
-LOST = 1e-10
+MIN_PROBABILITY = 1e-10
 """Of a probability."""
 
 
@@ -240,9 +240,9 @@ class Truncated(wrapper._Wrapper):
 
     def _made_exact(self, found: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return quantiles that are searched for where those of the whole law have lost digits, far out."""
-        law, x, shape = together(self, found)
+        law, x, shape = broadcast_together(self, found)
         p = np.ravel(np.broadcast_to(p, shape))
-        rows = np.flatnonzero(np.abs(law.distribution(x) - p) > LOST)
+        rows = np.flatnonzero(np.abs(law.distribution(x) - p) > MIN_PROBABILITY)
         if len(rows):
             x = x.copy()
             x[rows] = quantiles_of(rows_of(law, rows, len(x)), p[rows])

@@ -10,9 +10,9 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.laws import checks
-from grisaille.laws.arguments import is_law
-from grisaille.laws.derivatives import replaced
 from grisaille.laws.law import Law
+from grisaille.laws.law_arguments import is_law
+from grisaille.laws.law_derivatives import replace_fields
 
 
 class _Wrapper(Law):
@@ -37,7 +37,7 @@ class _Wrapper(Law):
         return self.of.is_smooth
 
     def smoothed(self, width: float) -> Any:
-        return self if self.is_smooth else replaced(self, of=self.of.smoothed(width))
+        return self if self.is_smooth else replace_fields(self, of=self.of.smoothed(width))
 
     @property
     def is_open(self) -> bool:

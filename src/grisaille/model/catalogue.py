@@ -38,7 +38,7 @@ __all__ = [
     "quasi_periodic",
 ]
 
-TOUCHING = 1e-6
+ROOT_TOLERANCE = 1e-6
 """Roots of a spectrum this close to the real axis, relative to their size, are taken as zeros that it touches."""
 
 
@@ -210,4 +210,4 @@ def _touching(roots: NDArray[np.complex128]) -> NDArray[np.float64]:
 
 
 def _is_touching(roots: NDArray[np.complex128]) -> NDArray[np.bool_]:
-    return np.asarray((np.abs(roots.imag) <= TOUCHING * np.abs(roots)) & (roots.real >= 0))
+    return np.asarray((np.abs(roots.imag) <= ROOT_TOLERANCE * np.abs(roots)) & (roots.real >= 0))

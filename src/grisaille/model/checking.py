@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.dealing import shape_of
+from grisaille.model.array_shapes import shape_of
 from grisaille.model.expression import Call, Constant, Expression, as_expression, postorder
 
 

@@ -22,12 +22,12 @@ from grisaille.model.expression import Equation, Expression, Name, Reference
 from grisaille.model.flattening.elaboration import elaborate
 from grisaille.model.flattening.listing import check_written, list_equations, list_initial
 from grisaille.model.flattening.scope import Scope
-from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
 from grisaille.model.marking import mark_disturbance, mark_inputs, mark_outputs
 from grisaille.model.names import Labelled, NamedTable
 from grisaille.model.namespace import MemberNamespace, is_part_list, is_symbol, split_members
 from grisaille.model.notation import printing
 from grisaille.model.overriding import override
+from grisaille.model.parameter_information import ParameterInformation, describe_parameters, describe_starts
 from grisaille.model.recording import RecordingNamespace, active_recorder
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.views import look_up, members
@@ -252,14 +252,14 @@ class Model(Labelled, metaclass=ModelType):
         if named:
             shown = ", ".join(f"{name!r}: {value!r}" for name, value in named.items())
             raise ModelError(f"replace takes a dict, because names may contain dots: replace({{{shown}}}).")
-        return restored(self._changed(self._content, {} if changes is None else changes, start), type(self))
+        return restore_model(self._changed(self._content, {} if changes is None else changes, start), type(self))
 
     def with_inputs(self, inputs: Mapping[str, Any]) -> Model:
         """A copy in which variables are known signals; the equations that gave them are left out.
 
         inputs : by name of a variable: None, a number (the default where no signal is given) or a ``gr.Input``
         """
-        return restored(mark_inputs(self._content, inputs))
+        return restore_model(mark_inputs(self._content, inputs))
 
     def with_disturbance(self, name: str, spectrum: Any, *, scale: Any = 1.0, label: str | None = None) -> Model:
         """A copy with a random signal added to a variable, in the equation that gives it.
@@ -286,7 +286,7 @@ class Model(Labelled, metaclass=ModelType):
     def _closed(self, content: Content) -> Model:
         """A model in whose formulas members of this one are names."""
         own = Rewriter(lambda node: Name(node.path) if isinstance(node, Reference) and node.root is self else None)
-        return restored(content.mapped(own))
+        return restore_model(content.mapped(own))
 
     def _changed(self, content: Content, changes: Mapping[str, Any], start: Mapping[str, Any] | None) -> Content:
         for name in changes if hasattr(changes, "items") else ():
@@ -346,7 +346,7 @@ class Model(Labelled, metaclass=ModelType):
         return typeset(self._content)
 
 
-def restored(content: Content, cls: type[Model] = Model) -> Model:
+def restore_model(content: Content, cls: type[Model] = Model) -> Model:
     """An instance with the given content."""
     model: Model = object.__new__(cls)
     for slot, value in (("_label", ""), ("_cache", Cache(None)), ("_content", content)):
@@ -355,7 +355,7 @@ def restored(content: Content, cls: type[Model] = Model) -> Model:
 
 
 def _unpacked(text: str) -> Model:
-    return restored(packing.unpack(text))
+    return restore_model(packing.unpack(text))
 
 
 _set = object.__setattr__

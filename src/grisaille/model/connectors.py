@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray
 from grisaille.model.content import ConnectorContent, element_names
 from grisaille.model.declarations import Declaration, Variable
 from grisaille.model.expression import Call, Constant, Expression, Reference
 from grisaille.model.names import Labelled, UnknownMember, suggestion
 from grisaille.model.namespace import MemberNamespace, split_members
 from grisaille.model.recording import register
+from grisaille.model.symbol_arrays import SymbolArray
 from grisaille.model.views import ComponentView, ConnectorView, refuse_equation
 
 
@@ -224,7 +224,7 @@ def connect(*ends: Any) -> Any:
         raise ModelError(f"connect({', '.join(map(str, ends))}) mixes connectors and signals.")
     if not isinstance(ends[0], Expression):
         for end in ends[1:]:
-            check_compatible(str(ends[0]), described(ends[0]), str(end), described(end))
+            check_compatible(str(ends[0]), describe_fields(ends[0]), str(end), describe_fields(end))
     return Connection(ends)
 
 
@@ -255,7 +255,7 @@ def _same_end(a: Any, b: Any) -> bool:
     return isinstance(a, Reference) and isinstance(b, Reference) and a.root is b.root and a.path == b.path
 
 
-def described(end: Any) -> ConnectorContent:
+def describe_fields(end: Any) -> ConnectorContent:
     """The plain description of a connector or of a view of one."""
     if isinstance(end, ConnectorView):
         return end._connector

@@ -20,7 +20,7 @@ from grisaille.model.names import join
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class WrittenEquation:
     """One equation of the component ``owner`` (``""``: the model itself)."""
 
     left: Expression
@@ -30,7 +30,7 @@ class Law:
 
 
 @dataclass(frozen=True, eq=False)
-class Action:
+class WrittenAction:
     """An action at an event: a name gets a value."""
 
     kind: str
@@ -40,24 +40,24 @@ class Action:
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
+class WhenBranch:
     """A condition and the actions of the instant at which it becomes true."""
 
     condition: Expression
-    actions: tuple[Action, ...]
+    actions: tuple[WrittenAction, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Occasion:
+class WhenClause:
     """One ``when`` of the component ``owner``; the first of its branches fires."""
 
-    branches: tuple[Branch, ...]
+    branches: tuple[WhenBranch, ...]
     source: str
     owner: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class Assertion:
     """A condition that trajectories shall fulfil; ``severe`` where a run that breaks it is an error."""
 
     condition: Expression
@@ -68,7 +68,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class WrittenConnection:
     """``connect(...)`` written in the component ``owner``: full names of connectors, or of one signal and its sinks."""
 
     ends: tuple[str, ...]
@@ -87,7 +87,7 @@ class ConnectorContent:
 
 
 @dataclass(frozen=True)
-class Component:
+class ComponentContent:
     """A sub-model, as far as it is known by name."""
 
     class_name: str
@@ -95,7 +95,7 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Origin:
+class ModelicaOrigin:
     """Which Modelica model a model was read from, and what of it was changed since."""
 
     name: str
@@ -108,7 +108,7 @@ class Origin:
     changed: tuple[str, ...] = ()
     """Parameters with other values, and ``start(x)`` with another start."""
 
-    def after(self, changed: Iterable[str]) -> Origin:
+    def after(self, changed: Iterable[str]) -> ModelicaOrigin:
         """The same with more changes."""
         return replace(self, changed=tuple(dict.fromkeys((*self.changed, *changed))))
 
@@ -128,26 +128,26 @@ class Content:
     disturbances: dict[str, FlatDisturbance] = field(default_factory=dict)
     outputs: dict[str, FlatOutput] = field(default_factory=dict)
     quantities: dict[str, Expression] = field(default_factory=dict)
-    equations: tuple[Law, ...] = ()
-    whens: tuple[Occasion, ...] = ()
-    joints: tuple[Joint, ...] = ()
+    equations: tuple[WrittenEquation, ...] = ()
+    whens: tuple[WhenClause, ...] = ()
+    joints: tuple[WrittenConnection, ...] = ()
     connectors: dict[str, ConnectorContent] = field(default_factory=dict)
-    components: dict[str, Component] = field(default_factory=dict)
+    components: dict[str, ComponentContent] = field(default_factory=dict)
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Shapes of vector members, whose elements are ``"r[0]"`` or ``"R[0,1]"``."""
     lists: dict[str, int] = field(default_factory=dict)
     """Lengths of lists of components or connectors, whose elements are ``"legs[0]"``."""
     noise_covariance: dict[tuple[str, str], Expression] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
-    initial: tuple[Law, ...] = ()
+    initial: tuple[WrittenEquation, ...] = ()
     """Equations that hold at the first instant only."""
     settled: dict[str, str] = field(default_factory=dict)
     """Names that decided the shape of the model while it was read, with their values: they cannot be changed."""
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Assertion, ...] = ()
     """Conditions on trajectories."""
     starts_are_guesses: bool = False
     """Whether declared starts that are not fixed only say where to look for a start, as in Modelica."""
-    origin: Origin | None = None
+    origin: ModelicaOrigin | None = None
     """What was read, if anything was: the last field, which texts and fingerprints of other models leave out."""
 
     def copy(self) -> Content:
@@ -255,9 +255,9 @@ class _Mapping:
     def _owner(self, owner: str) -> str:
         return join(self.prefix, owner) if owner else self.prefix
 
-    def _branch(self, old: Branch) -> Branch:
+    def _branch(self, old: WhenBranch) -> WhenBranch:
         actions = tuple(replace(a, target=self.change(a.target), value=self.change(a.value)) for a in old.actions)
-        return Branch(self.change(old.condition), actions)
+        return WhenBranch(self.change(old.condition), actions)
 
     def _disturbance(self, old: FlatDisturbance, name: str) -> FlatDisturbance:
         correlation = tuple((join(self.prefix, other), self.change(e)) for other, e in old.correlation or ())
@@ -275,6 +275,6 @@ def element_names(name: str, shape: tuple[int, ...]) -> list[str]:
     return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(*shape)]
 
 
-def below(name: str, prefix: str) -> bool:
+def is_below(name: str, prefix: str) -> bool:
     """Whether ``name`` is ``prefix`` or lies inside it."""
     return name == prefix or name.startswith((prefix + ".", prefix + "["))

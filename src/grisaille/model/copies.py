@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray
+from grisaille.model.array_shapes import MAX_ENTRIES
 from grisaille.model.classes import Model
 from grisaille.model.connectors import Connector
-from grisaille.model.dealing import LARGEST
 from grisaille.model.declarations import Declaration
+from grisaille.model.symbol_arrays import SymbolArray
 
 
 def copies(prototype: Any, count: int, **changes: Any) -> Any:
@@ -23,8 +23,8 @@ def copies(prototype: Any, count: int, **changes: Any) -> Any:
     count : how many
     changes : values by name, as when the prototype is made; a list gives each copy its own
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= LARGEST:
-        raise ModelError(f"copies: the number of copies must be a whole number from 1 to {LARGEST}, got {count!r}.")
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= MAX_ENTRIES:
+        raise ModelError(f"copies: the number of copies must be a whole number from 1 to {MAX_ENTRIES}, got {count!r}.")
     dealt = [{name: _share(name, value, i, int(count)) for name, value in changes.items()} for i in range(int(count))]
     if isinstance(prototype, Model):
         return tuple(

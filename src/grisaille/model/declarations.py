@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.laws.content import refuse_no_prior
-from grisaille.model.arrays import SymbolArray
+from grisaille.laws.law_content import refuse_no_prior
+from grisaille.model.array_shapes import read_shape, shape_of, spread
 from grisaille.model.checking import check_bounds, check_inside, check_value
-from grisaille.model.dealing import read_shape, shape_of, spread
 from grisaille.model.expression import Expression
 from grisaille.model.measurement.distributions import check_distribution
 from grisaille.model.spectra import Spectrum
+from grisaille.model.symbol_arrays import SymbolArray
 
 
 class Declaration(Expression):

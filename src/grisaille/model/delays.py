@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import elementwise
 from grisaille.model.expression import Call, Constant, Expression, as_expression, postorder
+from grisaille.model.symbol_arrays import elementwise
 
 
 def delay(x: Any, tau: Any, before: Any = None) -> Any:

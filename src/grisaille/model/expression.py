@@ -104,7 +104,7 @@ class Expression:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         # Expressions meet NumPy only here; arrays.py is made of expressions, so it cannot be imported above.
-        from grisaille.model.arrays import apply_ufunc
+        from grisaille.model.symbol_arrays import apply_ufunc
 
         return apply_ufunc(ufunc, method, inputs, options)
 
@@ -213,10 +213,10 @@ class Call(Expression):
         return type(self)(self.operation, arguments, self.data)
 
 
-BENDS = "bends"
+BEND_MARK = "bends"
 """``data`` of a comparison that chooses between formulas which meet: nothing jumps where it changes."""
-SMOOTH = "smooth"
-"""As ``BENDS``, where slopes meet as well, or are to be taken so: no event is looked for in derivatives either."""
+SMOOTH_MARK = "smooth"
+"""As ``BEND_MARK``, where slopes meet as well, or are to be taken so: no event is looked for in derivatives either."""
 LARGER, SMALLER = "larger", "smaller"
 """``data`` of a ``where`` of two formulas that is the larger or the smaller one of them, ``where(a >= b, a, b)``."""
 

@@ -143,7 +143,7 @@ class FlatModel:
     initial: tuple[FlatEquation, ...] = ()
     """What holds at the first instant only."""
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached_value(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return a value that follows from the model and the key alone; it is computed once."""
         found: T = self._made.get(key, make)
         return found

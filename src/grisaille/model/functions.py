@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray, elementwise
 from grisaille.model.expression import (
     Call,
     Condition,
@@ -29,6 +28,7 @@ from grisaille.model.expression import (
     as_number,
     postorder,
 )
+from grisaille.model.symbol_arrays import SymbolArray, elementwise
 
 time = Name("time")
 """The independent variable, in seconds unless the model's units say otherwise."""

@@ -16,7 +16,7 @@ import numpy as np
 from grisaille.errors import ModelError
 from grisaille.laws import Normal
 from grisaille.model.checking import check_value
-from grisaille.model.content import Content, Law
+from grisaille.model.content import Content, WrittenEquation
 from grisaille.model.declarations import Disturbance, Input
 from grisaille.model.expression import Call, Expression, Name, as_expression, postorder
 from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatVariable
@@ -145,7 +145,7 @@ def _input(owner: str, name: str, variable: Any, given: Any) -> FlatInput:
 # --- the equation of a variable ---
 
 
-def _without(content: Content, name: str) -> tuple[Law, ...]:
+def _without(content: Content, name: str) -> tuple[WrittenEquation, ...]:
     """The equations without the one that gave ``name``."""
     candidates = _candidates(content, name)
     for law in candidates:
@@ -158,7 +158,7 @@ def _without(content: Content, name: str) -> tuple[Law, ...]:
     )
 
 
-def _candidates(content: Content, name: str) -> list[Law]:
+def _candidates(content: Content, name: str) -> list[WrittenEquation]:
     found = [law for law in content.equations if _alone(law, name)]
     if not found:
         raise ModelError(
@@ -168,7 +168,7 @@ def _candidates(content: Content, name: str) -> list[Law]:
     return sorted(found, key=lambda law: (_is_equality(law), not _is(law.left, name)))
 
 
-def _alone(law: Law, name: str) -> bool:
+def _alone(law: WrittenEquation, name: str) -> bool:
     for side, other in ((law.left, law.right), (law.right, law.left)):
         if _is(side, name) and not any(isinstance(n, Name) and n.path == name for n in postorder((other,))):
             return True
@@ -181,11 +181,11 @@ def _is(side: Expression, name: str) -> bool:
     return isinstance(side, Name) and side.path == name
 
 
-def _is_equality(law: Law) -> bool:
+def _is_equality(law: WrittenEquation) -> bool:
     return all(isinstance(side, Name) for side in (law.left, law.right))
 
 
-def _disturbed(law: Law, name: str, signal: Expression) -> Law:
+def _disturbed(law: WrittenEquation, name: str, signal: Expression) -> WrittenEquation:
     side, other = (law.left, law.right) if _is(law.left, name) else (law.right, law.left)
     sign = "sub" if isinstance(side, Call) else "add"
     moved = Call(sign, (other, signal))
@@ -209,12 +209,12 @@ def _is_rate(node: Expression, name: str) -> bool:
     return isinstance(inner, Name) and inner.path == name
 
 
-def _having_rate(content: Content, name: str) -> list[Law]:
+def _having_rate(content: Content, name: str) -> list[WrittenEquation]:
     """Equations with the derivative of a variable in them."""
     return [e for e in content.equations if any(_is_rate(node, name) for node in postorder((e.left, e.right)))]
 
 
-def _only_names_rate(law: Law, name: str) -> bool:
+def _only_names_rate(law: WrittenEquation, name: str) -> bool:
     """``w = der(x)``."""
     sides = ((law.left, law.right), (law.right, law.left))
     return any(_is_rate(side, name) and isinstance(other, Name) for side, other in sides)
@@ -226,7 +226,7 @@ def _is_given_by_rate(content: Content, name: str) -> bool:
     return says or not any(_alone(law, name) for law in content.equations)
 
 
-def _rate_equation(content: Content, name: str, *, is_asked: bool) -> Law:
+def _rate_equation(content: Content, name: str, *, is_asked: bool) -> WrittenEquation:
     """The equation that has ``der(x)``; one that only names it, ``w = der(x)``, where ``der(x)`` is asked for."""
     having = _having_rate(content, name)
     named = [law for law in having if _is_rate(law.left, name) or _is_rate(law.right, name)]
@@ -249,7 +249,7 @@ def _rate_equation(content: Content, name: str, *, is_asked: bool) -> Law:
     )
 
 
-def _with_disturbed_rate(law: Law, name: str, signal: Expression) -> Law:
+def _with_disturbed_rate(law: WrittenEquation, name: str, signal: Expression) -> WrittenEquation:
     """``der(x) = f + w``; where the derivative is inside a formula it is ``der(x) - w`` there."""
     if _is_rate(law.left, name):
         return replace(law, right=Call("add", (law.right, signal)))
@@ -259,7 +259,7 @@ def _with_disturbed_rate(law: Law, name: str, signal: Expression) -> Law:
     return replace(law, left=put(law.left), right=put(law.right))
 
 
-def _determines(content: Content, laws: tuple[Law, ...], known: str) -> bool:
+def _determines(content: Content, laws: tuple[WrittenEquation, ...], known: str) -> bool:
     """Whether every variable but the known one can be matched with an equation that contains it."""
     from scipy.sparse import csr_array  # only here
     from scipy.sparse.csgraph import maximum_bipartite_matching

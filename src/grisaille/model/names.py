@@ -119,6 +119,6 @@ def join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def indexed(name: str, index: tuple[int, ...]) -> str:
+def element_name(name: str, index: tuple[int, ...]) -> str:
     """``"r[0]"`` or ``"R[0,1]"``."""
     return f"{name}[{','.join(str(i) for i in index)}]"

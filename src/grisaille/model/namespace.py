@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray
 from grisaille.model.correlation import check_correlation
 from grisaille.model.declarations import CorrelatedArray, Declaration
 from grisaille.model.expression import Expression
-from grisaille.model.names import Labelled, check_name, indexed
+from grisaille.model.names import Labelled, check_name, element_name
 from grisaille.model.recording import RecordingNamespace
+from grisaille.model.symbol_arrays import SymbolArray
 
 
 class MemberNamespace(RecordingNamespace):
@@ -76,7 +76,7 @@ def label(owner: str, name: str, value: Any) -> None:
     check_name(name, owner)
     if isinstance(value, np.ndarray):
         for index in np.ndindex(*value.shape):
-            _label_one(owner, indexed(name, index), value[index])
+            _label_one(owner, element_name(name, index), value[index])
         if isinstance(value, CorrelatedArray) and value.correlation is not None:
             check_correlation(f"{owner}.{name}", value.correlation, value.size)
     elif isinstance(value, list | tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 
-def ordered(
+def order_by_use(
     names: Iterable[str], uses: Callable[[str], Iterable[str]], circle: Callable[[str, str], Exception]
 ) -> list[str]:
     """The names and all they use; depth is no matter.

@@ -15,7 +15,7 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.checking import check_inside, check_value
-from grisaille.model.content import Content, below, element_names
+from grisaille.model.content import Content, element_names, is_below
 from grisaille.model.declarations import Declaration
 from grisaille.model.expression import Equation, Expression, Name, as_expression, postorder
 from grisaille.model.flattening.elaboration import enter_declaration, insert_component
@@ -185,13 +185,13 @@ def _change_component(content: Content, name: str, value: Any) -> None:
         )
     for table in _TABLES:
         entries = getattr(content, table)
-        for key in [key for key in entries if below(key[0] if isinstance(key, tuple) else key, name)]:
+        for key in [key for key in entries if is_below(key[0] if isinstance(key, tuple) else key, name)]:
             del entries[key]
-    content.equations = tuple(law for law in content.equations if not below(law.owner, name))
-    content.whens = tuple(when for when in content.whens if not below(when.owner, name))
-    content.initial = tuple(law for law in content.initial if not below(law.owner, name))
-    content.checks = tuple(check for check in content.checks if not below(check.owner, name))
-    content.joints = tuple(joint for joint in content.joints if not below(joint.owner, name))
+    content.equations = tuple(law for law in content.equations if not is_below(law.owner, name))
+    content.whens = tuple(when for when in content.whens if not is_below(when.owner, name))
+    content.initial = tuple(law for law in content.initial if not is_below(law.owner, name))
+    content.checks = tuple(check for check in content.checks if not is_below(check.owner, name))
+    content.joints = tuple(joint for joint in content.joints if not is_below(joint.owner, name))
     insert_component(content, name, part, _prefixing(name))
 
 

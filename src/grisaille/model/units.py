@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SECONDS_PER_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 """Units of time in seconds."""
 
 _BASE: dict[str, tuple[float, dict[str, int]]] = {
@@ -27,7 +27,7 @@ _BASE: dict[str, tuple[float, dict[str, int]]] = {
     "Ah": (3600.0, {"A": 1, "s": 1}), "M": (1e3, {"mol": 1, "m": -3}),
 }  # fmt: skip
 _WHOLE: dict[str, tuple[float, dict[str, int]]] = {
-    **{name: (size, {"s": 1}) for name, size in TIMES.items()},
+    **{name: (size, {"s": 1}) for name, size in SECONDS_PER_UNIT.items()},
     "hr": (3600.0, {"s": 1}), "hour": (3600.0, {"s": 1}), "hours": (3600.0, {"s": 1}), "day": (86400.0, {"s": 1}),
     "days": (86400.0, {"s": 1}), "sec": (1.0, {"s": 1}), "minutes": (60.0, {"s": 1}), "rpm": (1 / 60.0, {"s": -1}),
     "degC": (1.0, {"K": 1}), "°C": (1.0, {"K": 1}), "deg": (1.0, {}), "°": (1.0, {}), "%": (0.01, {}),
@@ -73,7 +73,7 @@ class Unit:
         return dict(self.powers) == dict(other.powers)
 
 
-PURE = Unit(1.0, {})
+DIMENSIONLESS = Unit(1.0, {})
 
 
 @lru_cache(maxsize=1024)
@@ -96,7 +96,7 @@ def read_unit(text: str) -> Unit | None:
 
 def _product(tokens: list[Token]) -> tuple[Unit | None, list[Token]]:
     """A product or quotient up to a closing parenthesis, and what follows."""
-    result, sign = PURE, 1.0
+    result, sign = DIMENSIONLESS, 1.0
     while tokens:
         (word, power, symbol), tokens = tokens[0], tokens[1:]
         if symbol == ")":

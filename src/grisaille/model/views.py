@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from grisaille.cache import Cache, Same
+from grisaille.cache import Cache, IdentityKey
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray
 from grisaille.model.content import ConnectorContent, Content, element_names
 from grisaille.model.expression import Reference
 from grisaille.model.names import UnknownMember, join, suggestion
+from grisaille.model.symbol_arrays import SymbolArray
 
 
 def look_up(root: Any, content: Content, prefix: str, name: str) -> Any:
@@ -48,7 +48,7 @@ def _kept(root: Any, content: Content, path: str, make: Callable[[], Any]) -> An
     known: Cache[Any] | None = vars(root).get("_cache")
     if known is None:
         return make()
-    return known.get(("view", path), lambda: Cache[Any](1)).get(Same(content), make)
+    return known.get(("view", path), lambda: Cache[Any](1)).get(IdentityKey(content), make)
 
 
 def _array(root: Any, content: Content, path: str) -> SymbolArray:

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import elementwise
 from grisaille.model.expression import (
     Call,
     Condition,
@@ -27,6 +26,7 @@ from grisaille.model.expression import (
     as_number,
 )
 from grisaille.model.recording import register
+from grisaille.model.symbol_arrays import elementwise
 
 OF_EVENTS = frozenset({"pre", "clock", "edge", "change", "initial", "terminal", "whenever"})
 """Operations that have a meaning at events only."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.modelica.builtins import filled
-from grisaille.modelica.values import Record, Unfit
+from grisaille.modelica.values import RecordValue, Unfit
 
 ELEMENT = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
 """The name of an entry: array, indices."""
@@ -48,7 +48,7 @@ def entry_of(value: Any, steps: list[str | tuple[int, ...]]) -> Any:
     """What fields and indices, which count from one, lead to; None where there is nothing."""
     for step in steps:
         if isinstance(step, str):
-            value = value.get(step) if isinstance(value, Record) else None
+            value = value.get(step) if isinstance(value, RecordValue) else None
         else:
             shape = value.shape if isinstance(value, np.ndarray) else ()
             inside = len(step) <= len(shape) and all(1 <= i <= n for i, n in zip(step, shape, strict=False))
@@ -58,8 +58,8 @@ def entry_of(value: Any, steps: list[str | tuple[int, ...]]) -> Any:
 
 def mapped(name: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
     """An array or a record with its scalars changed: ``change(name, value)``."""
-    if isinstance(value, Record):
-        return Record(value.kind, {n: mapped(f"{name}.{n}", v, change) for n, v in value.items()})
+    if isinstance(value, RecordValue):
+        return RecordValue(value.kind, {n: mapped(f"{name}.{n}", v, change) for n, v in value.items()})
     if not isinstance(value, np.ndarray):
         return change(name, value)
     made = filled(None, *value.shape)
@@ -77,7 +77,9 @@ def assembled(name: str, parts: list[str], value_of: Callable[[str], Any]) -> An
     """The array or record ``name``."""
     elements = [ELEMENT.fullmatch(part) for part in parts]
     if not all(elements):
-        return Record(name, {part.rpartition(".")[2]: value_of(part) for part in parts if not ELEMENT.fullmatch(part)})
+        return RecordValue(
+            name, {part.rpartition(".")[2]: value_of(part) for part in parts if not ELEMENT.fullmatch(part)}
+        )
     indices = [tuple(int(i) for i in element[2].split(",")) for element in elements if element]
     shape = tuple(max(column) for column in zip(*indices, strict=True))
     if len({len(i) for i in indices}) > 1 or len(indices) != np.prod(shape):

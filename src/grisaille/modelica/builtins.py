@@ -247,7 +247,7 @@ def _matrix(value: Any) -> Any:
     return _promoted(value, 2)
 
 
-STANDSTILL = 1e-12
+MIN_FLOW = 1e-12
 """Flows below are none: what they carry spreads instead, with this strength."""
 
 
@@ -258,9 +258,9 @@ def semi_linear(x: Any, above: Any, below: Any, spreads: bool = True) -> Any:
     spreading δ (above − below) with δ = max(STANDSTILL − |x|, 0) makes it the mean of what is around.
     """
     carried = choose(relation(">=", x, 0), multiply(above, x), multiply(below, x))
-    if not spreads or (is_number(x) and abs(x) >= STANDSTILL):
+    if not spreads or (is_number(x) and abs(x) >= MIN_FLOW):
         return carried
-    spread = BUILTINS["max"](subtract(STANDSTILL, _absolute(x)), 0.0)
+    spread = BUILTINS["max"](subtract(MIN_FLOW, _absolute(x)), 0.0)
     return add(carried, multiply(spread, subtract(above, below)))
 
 

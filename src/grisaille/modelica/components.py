@@ -16,13 +16,13 @@ import numpy as np
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
 from grisaille.modelica.evaluation import Evaluator
-from grisaille.modelica.library import Library
+from grisaille.modelica.library import FunctionLibrary
 from grisaille.modelica.limits import COMPONENT, spend
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import Record, Unfit, describe
+from grisaille.modelica.values import RecordValue, Unfit, describe
 
 _SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
-UNUSED = frozenset({"quantity", "displayUnit", "unbounded", "uncertain", "distribution"})
+UNUSED_ATTRIBUTES = frozenset({"quantity", "displayUnit", "unbounded", "uncertain", "distribution"})
 """Attributes of Modelica that change nothing here."""
 
 
@@ -43,7 +43,7 @@ class Scalar:
 class Expansion:
     """Expands declarations with the values that an evaluator gives."""
 
-    def __init__(self, library: Library, evaluator: Evaluator, known: set[str]) -> None:
+    def __init__(self, library: FunctionLibrary, evaluator: Evaluator, known: set[str]) -> None:
         self.library, self.evaluator = library, evaluator
         self.known = known
         """Attributes whose values are wanted."""
@@ -78,7 +78,7 @@ class Expansion:
             )
         if made is not None and not made.literals and "ExternalObject" not in made.extends:
             raise Refused(declared.at, f"'{name}' is of the class '{base}', a {made.kind}: the model is not flat")
-        strange = [k for k in attributes if k not in self.known | UNUSED and not k.startswith("__")]
+        strange = [k for k in attributes if k not in self.known | UNUSED_ATTRIBUTES and not k.startswith("__")]
         if strange:
             raise Refused(declared.at, f"'{name}' has no attribute '{strange[0]}'")
         known = {key: self._evaluated(node) for key, node in attributes.items() if key in self.known}
@@ -92,8 +92,8 @@ class Expansion:
     def _record(
         self, declared: tree.Declared, name: str, index: tuple[int, ...], made: tree.Class,
         attributes: Mapping[str, tree.Node], value: Any, leaf: Callable[[Scalar], Any],
-    ) -> Record:  # fmt: skip
-        if value is not None and not isinstance(value, Record):
+    ) -> RecordValue:  # fmt: skip
+        if value is not None and not isinstance(value, RecordValue):
             raise Unfit(f"'{name}' is a record, its value is {describe(value)}")
         fields: dict[str, Any] = {}
         for component in made.components:
@@ -115,7 +115,7 @@ class Expansion:
                 {**component.attributes, **own}, given, field_leaf,
             )  # fmt: skip
             self._binds = binds
-        return Record(made.name, fields)
+        return RecordValue(made.name, fields)
 
     def _bind(
         self, field: str, index: tuple[int, ...], changed: tree.Node | None, component: tree.Declared,
@@ -172,7 +172,7 @@ def _within(node: Any, record: str, fields: set[str]) -> Any:
         first, *rest = node.parts
         inside = (tree.Part(f"{record}.{first.name}", first.subscripts), *rest)
         return tree.Reference(node.at, tuple(_rebuilt_part(p, record, fields) for p in inside))
-    return tree.rebuilt(node, lambda inner: _within(inner, record, fields))
+    return tree.rebuild(node, lambda inner: _within(inner, record, fields))
 
 
 def _rebuilt_part(part: tree.Part, record: str, fields: set[str]) -> tree.Part:

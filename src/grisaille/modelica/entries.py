@@ -22,7 +22,7 @@ from grisaille.modelica.evaluation import Local, field
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.values import Record, Unfit, is_plain
+from grisaille.modelica.values import RecordValue, Unfit, is_plain
 
 Parts = tuple[tree.Part, ...]
 
@@ -57,7 +57,7 @@ class Entries:
             ]  # fmt: skip
             return [entry for one in alone for entry in self._apart(one)]
         sides = [(side, self._structure(side, local)) for side in (node.left, node.right)]
-        held = [structure for _, structure in sides if isinstance(structure, np.ndarray | Record)]
+        held = [structure for _, structure in sides if isinstance(structure, np.ndarray | RecordValue)]
         if not held or not all(map(self._has_discrete, held)):
             return [single]  # scalars, or an array of Reals that Integers give
         leaves = [
@@ -75,7 +75,7 @@ class Entries:
                 for one in self.scalars(Single(tree.Equal(node.at, item, tree.Result(node.at, node.right, k)), local))
             ]  # fmt: skip
         sides = [(side, self._structure(side, local)) for side in (node.left, node.right)]
-        held = [structure for _, structure in sides if isinstance(structure, np.ndarray | Record)]
+        held = [structure for _, structure in sides if isinstance(structure, np.ndarray | RecordValue)]
         if not held:
             return [single]
         found = []
@@ -107,7 +107,7 @@ class Entries:
         found = [node]
         if isinstance(node, tree.Equal) and _has_subscripts(node.left):
             structure = self._structure(node.left, local)
-            if isinstance(structure, np.ndarray | Record):
+            if isinstance(structure, np.ndarray | RecordValue):
                 parts = [(_called(node, name), parts) for parts, name in _leaves(structure)]
                 found = [tree.Equal(node.at, left, _leaf(node.right, None, places)) for left, places in parts]
         return [self.named(one, local, everything=True) for one in found]
@@ -137,7 +137,7 @@ class Entries:
         if isinstance(node, tree.Comprehension | tree.For):
             hidden = {name for name, _ in node.iterators}
             local = {name: value for name, value in local.items() if name not in hidden}
-        return tree.rebuilt(node, lambda inner: self.named(inner, local, everything=everything))
+        return tree.rebuild(node, lambda inner: self.named(inner, local, everything=everything))
 
     def _reference(self, node: tree.Reference, local: Local, everything: bool) -> tree.Node:
         first = node.parts[0]
@@ -211,7 +211,7 @@ def _braces(node: tree.Node, structure: Any) -> tree.Node:
 
 def _leaves(structure: Any, parts: Parts = ()) -> list[tuple[Parts, str]]:
     """Names of scalars, each with the fields and subscripts that lead to it."""
-    if isinstance(structure, Record):
+    if isinstance(structure, RecordValue):
         return [leaf for name, inner in structure.items() for leaf in _leaves(inner, (*parts, tree.Part(name)))]
     if not isinstance(structure, np.ndarray):
         return [(parts, structure)]

@@ -18,13 +18,13 @@ from grisaille.modelica import tree
 from grisaille.modelica.assembling import ELEMENT, assembled, steps_below
 from grisaille.modelica.builtins import BUILTINS, semi_linear
 from grisaille.modelica.expressions import ExpressionParser
-from grisaille.modelica.limits import LARGEST_ARRAY, check_entries, spend
+from grisaille.modelica.limits import MAX_ARRAY, check_entries, spend
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tokens import Tokens
 from grisaille.modelica.values import (
     Enumerated,
     Given,
-    Record,
+    RecordValue,
     Unfit,
     Unset,
     add,
@@ -53,7 +53,7 @@ from grisaille.modelica.values import (
 )
 
 Local = dict[str, Any]
-WIDEST = 400
+MAX_CHOICES = 400
 """Entries among which a subscript that is only known during a simulation may choose."""
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -160,8 +160,8 @@ class Evaluator:
             if not all(is_number(v) for v in (first, last, step)) or step == 0:
                 raise Unfit("a range must be known before the simulation and have a step that is not zero")
             reach = (last - first) / step
-            if not reach < LARGEST_ARRAY:
-                raise Unfit(f"a range of {reach + 1:.0f} entries is too long (at most {LARGEST_ARRAY})")
+            if not reach < MAX_ARRAY:
+                raise Unfit(f"a range of {reach + 1:.0f} entries is too long (at most {MAX_ARRAY})")
             count = int(np.floor(max(reach, -1.0) + 1e-9)) + 1
             spend(max(count, 1))
             return [first + k * step for k in range(count)]
@@ -342,7 +342,7 @@ class Evaluator:
         """``.x[2]`` of a record; of an array of records that of each one, as ``p.x[2]`` means ``{p[1].x[2], …}``."""
         if not part.name:
             return self.subscript(value, part.subscripts, local)
-        if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], Record):
+        if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], RecordValue):
             return array([self._part(item, part, local) for item in value])
         return self.subscript(field(value, part.name), part.subscripts, local)
 
@@ -383,7 +383,7 @@ class Evaluator:
             return BUILTINS[node.name](self.value(node.arguments[0], local))
         if node.name == "array" and len(node.arguments) == 1 and isinstance(node.arguments[0], tree.Comprehension):
             return self.value(node.arguments[0], local)
-        lazy = LAZY.get(node.name)
+        lazy = LAZY_FUNCTIONS.get(node.name)
         if lazy is not None:
             return lazy(self, node, local)
         if isinstance(given := local.get(node.name), Given):
@@ -458,10 +458,16 @@ def ready(value: Any) -> Any:
     """The value with everything pending looked up."""
     if isinstance(value, Pending):
         return value.get()
-    if isinstance(value, np.ndarray) and value.size and any(isinstance(item, Pending | Record) for item in value.flat):
+    if (
+        isinstance(value, np.ndarray)
+        and value.size
+        and any(isinstance(item, Pending | RecordValue) for item in value.flat)
+    ):
         return elementwise(ready, value)
-    if isinstance(value, Record) and any(isinstance(item, Pending | Record | np.ndarray) for item in value.values()):
-        return Record(value.kind, {name: ready(item) for name, item in value.items()})
+    if isinstance(value, RecordValue) and any(
+        isinstance(item, Pending | RecordValue | np.ndarray) for item in value.values()
+    ):
+        return RecordValue(value.kind, {name: ready(item) for name, item in value.items()})
     return value
 
 
@@ -478,7 +484,7 @@ def _semi_linear(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     return semi_linear(x, above, below, any(n not in getattr(evaluator.names, "parameters", ()) for n in names))
 
 
-LAZY: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {
+LAZY_FUNCTIONS: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {
     "smooth": Evaluator.smooth,
     "semiLinear": _semi_linear,
 }
@@ -510,14 +516,16 @@ def is_boolean_type(node: tree.Node) -> bool:
 
 def is_enumeration(value: Any) -> bool:
     """Whether a value is a type with literals, as a size or a range is."""
-    return isinstance(value, Record) and bool(value) and all(isinstance(item, Enumerated) for item in value.values())
+    return (
+        isinstance(value, RecordValue) and bool(value) and all(isinstance(item, Enumerated) for item in value.values())
+    )
 
 
 def field(value: Any, name: str) -> Any:
     """A field of a record, or of every record in an array."""
-    if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], Record):
+    if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], RecordValue):
         return elementwise(lambda item: field(item, name), value)
-    if not isinstance(value, Record) or name not in value:
+    if not isinstance(value, RecordValue) or name not in value:
         raise Unfit(f"{describe(value)} has no field '{name}'")
     return value[name]
 
@@ -551,7 +559,7 @@ def _picked(value: Any, positions: list[Any]) -> Any:
 
 def _chosen(items: list[Any], index: Expression) -> Any:
     """The entry that a formula counts to, from one; beyond the ends the last or the first."""
-    if not items or len(items) > WIDEST:
+    if not items or len(items) > MAX_CHOICES:
         raise Unfit(f"a subscript that is only known during a simulation cannot choose among {len(items)} entries")
     result = items[-1]
     for k in range(len(items) - 1, 0, -1):

@@ -19,23 +19,23 @@ from typing import Any, NoReturn
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.content import Action, Branch, Occasion
+from grisaille.model.content import WhenBranch, WhenClause, WrittenAction
 from grisaille.model.delays import delay
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
 from grisaille.modelica import tree
-from grisaille.modelica.algorithms.assigned import ENTERED, Assigned, untouched
+from grisaille.modelica.algorithms.assigned import ENTERED_KEY, AssignedNames, untouched
 from grisaille.modelica.assembling import mapped
 from grisaille.modelica.discrete_time import discrete
-from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
+from grisaille.modelica.evaluation import LAZY_FUNCTIONS, Evaluator, Local, unquoted
 from grisaille.modelica.functions import Algorithm, results_for
-from grisaille.modelica.model import FIRST as IS_FIRST
+from grisaille.modelica.model import FIRST_CONDITION as IS_FIRST
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
 from grisaille.modelica.values import (
-    Record,
+    RecordValue,
     Unfit,
     array,
     before,
@@ -50,13 +50,13 @@ from grisaille.modelica.values import (
     truth,
 )
 
-FIRST = "initial()"
+FIRST_EVENTS = "initial()"
 """The discrete variable that is 1 until the first events are over."""
-WORDS = ("pre", "edge", "change", "sample", "initial", "reinit")
+EVENT_OPERATORS = ("pre", "edge", "change", "sample", "initial", "reinit")
 _REFUSED = ("spatialDistribution",)
 
 
-class Events:
+class EventCollector:
     """Events of one model, as they are found."""
 
     def __init__(self, names: ModelNames, sections: Sections) -> None:
@@ -65,7 +65,7 @@ class Events:
         self.bases: dict[str, str] = {}
         self.demanded: dict[str, Any] = {}
         """Numbers at which discrete variables have to begin: of starts with ``fixed = true``, of initial equations."""
-        self.branches: list[tuple[list[tuple[Condition, list[Action]]], int]] = []
+        self.branches: list[tuple[list[tuple[Condition, list[WrittenAction]]], int]] = []
         """Branches of each ``when`` with its place."""
         self.firsts: dict[str, tuple[Expression, int]] = {}
         """What discrete variables are at the first instant, where that is no number."""
@@ -130,7 +130,7 @@ class Events:
         def before(formula: Any) -> Any:
             return replaced(formula, lambda n: _before(n, unset))
 
-        def act(body: list[tree.Node]) -> list[Action]:
+        def act(body: list[tree.Node]) -> list[WrittenAction]:
             return [replace(a, value=before(a.value)) for a in self._assigned(body)]
 
         count = len(self.branches)
@@ -166,8 +166,8 @@ class Events:
             item if isinstance(item, bool) else replaced(replaced(item, _moment), self._without_floor) for item in items
         ]
 
-    def _actions(self, body: list[tree.Node], local: Local) -> list[Action]:
-        actions: list[Action] = []
+    def _actions(self, body: list[tree.Node], local: Local) -> list[WrittenAction]:
+        actions: list[WrittenAction] = []
         for single in self.sections.unroll(body, local):
             node = single.node
             if isinstance(node, tree.Equal):
@@ -183,11 +183,11 @@ class Events:
                 raise Refused(node.at, "'when' inside 'when' is not supported")
         return actions
 
-    def _set(self, target: tree.Node, value: Any, local: Local) -> list[Action]:
+    def _set(self, target: tree.Node, value: Any, local: Local) -> list[WrittenAction]:
         named = self._names_of(target)
         pairs = [] if named is None else pairs_of(named, value)
         if pairs and all(name in self.discretes for name, _ in pairs):
-            return [Action("assign", Name(name), formula(item)) for name, item in pairs]
+            return [WrittenAction("assign", Name(name), formula(item)) for name, item in pairs]
         raise Refused(target.at, "an equation inside 'when' gives one variable its value: write it alone on the left")
 
     def _names_of(self, target: tree.Node) -> Any:
@@ -199,23 +199,23 @@ class Events:
             return None
         return mapped(target.path, self.names.structure(target.path), lambda name, _: name)
 
-    def _done(self, call: tree.Calling, local: Local) -> list[Action]:
+    def _done(self, call: tree.Calling, local: Local) -> list[WrittenAction]:
         if call.name == "reinit":
             targets = self.evaluator.value(call.arguments[0], local)
             pairs = pairs_of(targets, self.evaluator.value(call.arguments[1], local))
             if wrong := next((target for target, _ in pairs if not isinstance(target, Name)), None):
                 raise Refused(call.at, f"reinit needs a variable, got {describe(wrong)}")
-            return [Action("reinit", target, formula(value)) for target, value in pairs]
+            return [WrittenAction("reinit", target, formula(value)) for target, value in pairs]
         if call.name == "terminate":
             self.names.remarks.add(call.at, "'terminate' does not end a run: give the times that are wanted")
         if call.name in ("assert", "terminate", "print", "Modelica.Utilities.Streams.print"):
             return []
         raise Refused(call.at, f"'{call.name}' inside 'when' is not supported")
 
-    def _assigned(self, body: list[tree.Node]) -> list[Action]:
+    def _assigned(self, body: list[tree.Node]) -> list[WrittenAction]:
         """Statements of a ``when``: run on the values before the event; ``reinit`` takes those at its place."""
-        assigned = Assigned(self.names, body)
-        reinits: list[Action] = []
+        assigned = AssignedNames(self.names, body)
+        reinits: list[WrittenAction] = []
         rest: list[tree.Node] = []
         local = assigned.entered(lambda n: typed(Call("pre", (Name(n),)), self.bases.get(n, "Real")))
         for statement in body:
@@ -225,7 +225,7 @@ class Events:
             else:
                 rest.append(statement)
         Algorithm(self.evaluator).run(rest, local)
-        return [Action("assign", Name(n), formula(v)) for n, v in assigned.left(local).items()] + reinits
+        return [WrittenAction("assign", Name(n), formula(v)) for n, v in assigned.left(local).items()] + reinits
 
     def watch(self, name: str, value: Any, at: int) -> None:
         """A remembered variable: set whenever its formula gives another value."""
@@ -238,7 +238,7 @@ class Events:
             gap = Call("sub", (formula(value), now))
             half = Constant(0.5 if base != "Real" else 0.0)
             differs = either(Condition("gt", (gap, half)), Condition("lt", (gap, Call("neg", (half,)))))
-        self.branches.append(([(whenever(differs), [Action("assign", now, formula(value))])], at))
+        self.branches.append(([(whenever(differs), [WrittenAction("assign", now, formula(value))])], at))
 
     def _without_floor(self, node: Expression) -> Expression | None:
         """``floor(e) > n`` with a whole n is e ≥ n + 1: one relation instead of one inside another."""
@@ -293,17 +293,19 @@ class Events:
 
         return replaced(expression, change)
 
-    def occasions(self, place: Any) -> tuple[Occasion, ...]:
+    def occasions(self, place: Any) -> tuple[WhenClause, ...]:
         """All events; those that set one variable are one, in their order."""
         if self.uses_first:
-            self.discretes[FIRST] = FlatDiscrete(FIRST, Constant(1.0), "", "until the first events are over")
-            done = [Action("assign", Name(FIRST), Constant(0.0))]
+            self.discretes[FIRST_EVENTS] = FlatDiscrete(
+                FIRST_EVENTS, Constant(1.0), "", "until the first events are over"
+            )
+            done = [WrittenAction("assign", Name(FIRST_EVENTS), Constant(0.0))]
             self.branches.append(([(Condition("initial", ()), done)], 0))
         set_somewhere = {a.target.path for branches, _ in self.branches for _, actions in branches for a in actions
                          if isinstance(a.target, Name)}  # fmt: skip
         for name in self.discretes:
             if name not in set_somewhere:  # its conditions are false for ever
-                stays = [Action("assign", Name(name), Call("pre", (Name(name),)))]
+                stays = [WrittenAction("assign", Name(name), Call("pre", (Name(name),)))]
                 self.branches.append(([(Condition("initial", ()), stays)], 0))
         groups = discrete.taken_apart(_joined(self.branches))
         found = []
@@ -311,18 +313,20 @@ class Events:
             targets = {a.target.path for _, actions in branches for a in actions if isinstance(a.target, Name)}
             begun = [(n, e) for n, (e, _) in self.firsts.items() if n in targets]
             if begun:
-                first = [Action("assign", Name(n), e) for n, e in begun]
-                own: list[Action] = next((actions for condition, actions in branches if _is_of_start(condition)), [])
+                first = [WrittenAction("assign", Name(n), e) for n, e in begun]
+                own: list[WrittenAction] = next(
+                    (actions for condition, actions in branches if _is_of_start(condition)), []
+                )
                 names = {n for n, _ in begun}
                 first += [a for a in own if not isinstance(a.target, Name) or a.target.path not in names]
                 branches = [(Condition("initial", ()), first), *branches]
-            found.append(Occasion(tuple(Branch(c, tuple(actions)) for c, actions in branches), place(at)))
+            found.append(WhenClause(tuple(WhenBranch(c, tuple(actions)) for c, actions in branches), place(at)))
         return tuple(found)
 
 
 def pairs_of(left: Any, right: Any) -> list[tuple[Any, Any]]:
     """Scalars of two arrays or records, side by side."""
-    if isinstance(left, Record) and isinstance(right, Record):
+    if isinstance(left, RecordValue) and isinstance(right, RecordValue):
         return [pair for name in left for pair in pairs_of(left[name], right.get(name))]
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         if np.shape(left) != np.shape(right):
@@ -394,7 +398,7 @@ def typed(value: Expression, base: str) -> Any:
 
 def is_eventful(node: tree.Node) -> bool:
     """Whether a function of events is called below."""
-    return any(isinstance(n, tree.Calling) and n.name in WORDS for n in tree.walk(node))
+    return any(isinstance(n, tree.Calling) and n.name in EVENT_OPERATORS for n in tree.walk(node))
 
 
 def is_momentary(value: Any) -> bool:
@@ -453,7 +457,7 @@ def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
 
 def _is_assigned(node: tree.Calling, local: Local) -> bool:
     """Whether a statement before may have set what an edge or a change is asked of."""
-    return not local.get(ENTERED, frozenset()).isdisjoint(tree.references(node.arguments[0]))
+    return not local.get(ENTERED_KEY, frozenset()).isdisjoint(tree.references(node.arguments[0]))
 
 
 def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
@@ -487,6 +491,13 @@ def _refuse(_evaluator: Evaluator, node: tree.Calling, _local: Local) -> NoRetur
     raise Refused(node.at, f"'{node.name}' is not supported")
 
 
-LAZY |= {"pre": _pre, "edge": _edge, "change": _change, "sample": _sample, "initial": _initial, "reinit": _misplaced}
-LAZY["delay"] = _delay
-LAZY |= dict.fromkeys(_REFUSED, _refuse)
+LAZY_FUNCTIONS |= {
+    "pre": _pre,
+    "edge": _edge,
+    "change": _change,
+    "sample": _sample,
+    "initial": _initial,
+    "reinit": _misplaced,
+}
+LAZY_FUNCTIONS["delay"] = _delay
+LAZY_FUNCTIONS |= dict.fromkeys(_REFUSED, _refuse)

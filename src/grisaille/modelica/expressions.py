@@ -6,10 +6,10 @@ from typing import NoReturn
 
 from grisaille.modelica import tree
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.tokens import END, NOTHING, Tokens
-from grisaille.modelica.values import UNSET
+from grisaille.modelica.tokens import EMPTY_VALUE, END_OF_TEXT, Tokens
+from grisaille.modelica.values import UNSET_VALUE
 
-DEEPEST = 100
+MAX_NESTING = 100
 """Parentheses, braces and calls inside each other."""
 
 _RANKS = {
@@ -54,7 +54,13 @@ class ExpressionParser:
     def seen(self) -> str:
         """The next word, for messages."""
         kind, value = self.kinds[self.here], self.values[self.here]
-        return f"the {kind}" if kind == END else f"the text {value[:40]!r}" if kind == "text" else f"'{value[:60]}'"
+        return (
+            f"the {kind}"
+            if kind == END_OF_TEXT
+            else f"the text {value[:40]!r}"
+            if kind == "text"
+            else f"'{value[:60]}'"
+        )
 
     def refuse(self, words: str) -> NoReturn:
         raise Refused(self.at, words)
@@ -64,8 +70,8 @@ class ExpressionParser:
     def expression(self) -> tree.Node:
         """Any expression but a range."""
         self._depth += 1
-        if self._depth > DEEPEST:
-            self.refuse(f"expressions stand more than {DEEPEST} deep inside each other")
+        if self._depth > MAX_NESTING:
+            self.refuse(f"expressions stand more than {MAX_NESTING} deep inside each other")
         node = self._choice() if self.kind == "if" else self._operation(0)
         self._depth -= 1
         return node
@@ -152,8 +158,8 @@ class ExpressionParser:
             return tree.Literal(at, kind == "true")
         if kind == "text":
             return tree.Literal(at, self.values[self.here - 1])
-        if kind == NOTHING:
-            return tree.Literal(at, UNSET)
+        if kind == EMPTY_VALUE:
+            return tree.Literal(at, UNSET_VALUE)
         if kind == "end":
             return tree.Last(at)
         if kind in ("der", "initial", "pure") and self.kind == "(":

@@ -18,13 +18,13 @@ from grisaille.modelica.builtins import filled
 from grisaille.modelica.evaluation import Evaluator, Local, Outside, in_doubt, is_in_doubt, placed_in, unquoted
 from grisaille.modelica.limits import STATEMENT, spend
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import UNSET, Record, Unfit, both, choose, describe, either, negated
+from grisaille.modelica.values import UNSET_VALUE, RecordValue, Unfit, both, choose, describe, either, negated
 
-STATEMENTS = 300_000
+MAX_STATEMENTS = 300_000
 """Statements that one call may run, loops unrolled."""
-REPETITIONS = 100
+MAX_REPETITIONS = 100
 """Times that a ``while`` may be repeated whose condition is only known during a simulation."""
-SILENT = ("Modelica.Utilities.Streams.print",)
+SILENT_FUNCTIONS = ("Modelica.Utilities.Streams.print",)
 """Functions that only tell something."""
 _RETURNED, _BROKEN = " returned", " broken"
 
@@ -53,8 +53,10 @@ class Algorithm:
                 return
             self._steps += 1
             spend(STATEMENT)
-            if self._steps > STATEMENTS:
-                raise Refused(statement.at, f"more than {STATEMENTS} statements would be run: the loops are too long")
+            if self._steps > MAX_STATEMENTS:
+                raise Refused(
+                    statement.at, f"more than {MAX_STATEMENTS} statements would be run: the loops are too long"
+                )
             try:
                 self._conditional(statement, local, negated(stopped))
             except Unfit as unfit:
@@ -98,7 +100,7 @@ class Algorithm:
 
     def _do(self, statement: tree.Do, local: Local) -> None:
         call = statement.call
-        if call.name in SILENT:
+        if call.name in SILENT_FUNCTIONS:
             return
         if call.name == "Modelica.Utilities.Streams.error":
             if not self._doubts:
@@ -142,9 +144,9 @@ class Algorithm:
             return _fitted(old, value)
         link, rest = links[0], links[1:]
         if isinstance(link, str):
-            if not isinstance(old, Record) or link not in old:
+            if not isinstance(old, RecordValue) or link not in old:
                 raise Unfit(f"{describe(old)} has no field '{link}'")
-            return Record(old.kind, {**old, link: self._placed(old[link], rest, value, local)})
+            return RecordValue(old.kind, {**old, link: self._placed(old[link], rest, value, local)})
         if not isinstance(old, np.ndarray) or len(link) > old.ndim:
             raise Unfit(f"{describe(old)} cannot take {len(link)} subscripts")
         positions = [self.evaluator.positions(s, old.shape[k], local) for k, s in enumerate(link)]
@@ -210,8 +212,8 @@ class Algorithm:
 
     def _join(self, local: Local, condition: Any, yes: Local, no: Local) -> None:
         for name in {**yes, **no}:
-            a = yes.get(name, False if name[0] == " " else UNSET)
-            b = no.get(name, False if name[0] == " " else UNSET)
+            a = yes.get(name, False if name[0] == " " else UNSET_VALUE)
+            b = no.get(name, False if name[0] == " " else UNSET_VALUE)
             if self.remembers and _is_half_set(a, b):
                 raise Unfit(
                     f"'{name}' gets a value in some branches of an algorithm only, and keeps its old one elsewhere"
@@ -223,7 +225,7 @@ class Algorithm:
             self.run(statement.body, local)
             return
         name, over = statement.iterators[depth]
-        hidden = local.get(name, UNSET)
+        hidden = local.get(name, UNSET_VALUE)
         for item in self.evaluator.range(over, local):
             spend(1)
             local[name] = item
@@ -231,7 +233,7 @@ class Algorithm:
             if either(local.get(_RETURNED, False), local.get(_BROKEN, False)) is True:
                 break
         local.pop(name, None)
-        if hidden is not UNSET:
+        if hidden is not UNSET_VALUE:
             local[name] = hidden
 
     def _while(self, statement: tree.While, local: Local) -> None:
@@ -260,7 +262,7 @@ class Algorithm:
                 if len(worlds) == most:
                     break
                 worlds.append((going, now))
-            if len(worlds) > REPETITIONS:
+            if len(worlds) > MAX_REPETITIONS:
                 self._settled_while(statement, local)
                 return
             if worlds:
@@ -270,7 +272,7 @@ class Algorithm:
             else:
                 self.run(statement.body, now)
             self._steps += 1
-            if self._steps > STATEMENTS:
+            if self._steps > MAX_STATEMENTS:
                 raise Refused(statement.at, "'while' does not end")
         for going, world in reversed(worlds):
             joined = dict(world)
@@ -298,11 +300,11 @@ class Algorithm:
             if going is not True:
                 raise Refused(
                     statement.at,
-                    f"'while' may be repeated more than {REPETITIONS} times: its condition is only known during a "
+                    f"'while' may be repeated more than {MAX_REPETITIONS} times: its condition is only known during a "
                     "simulation. Add a counter to it, 'while … and n < 20 loop', or write 'for' with a 'break'",
                 )
             self.run(statement.body, local)
-            if self._steps > STATEMENTS:
+            if self._steps > MAX_STATEMENTS:
                 raise Refused(statement.at, "'while' does not end")
 
 
@@ -334,11 +336,11 @@ def _counted(statement: tree.Node) -> str:
 
 def _is_half_set(a: Any, b: Any) -> bool:
     """Whether one of two values has a scalar where the other has none."""
-    if isinstance(a, Record) and isinstance(b, Record):
+    if isinstance(a, RecordValue) and isinstance(b, RecordValue):
         return any(_is_half_set(a[name], b.get(name)) for name in a)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
         return any(_is_half_set(x, y) for x, y in zip(a.flat, b.flat, strict=True))
-    return (a is UNSET) != (b is UNSET)
+    return (a is UNSET_VALUE) != (b is UNSET_VALUE)
 
 
 def results_for(targets: tree.Several, value: Any) -> tuple[Any, ...]:

@@ -17,17 +17,34 @@ from grisaille.modelica.functions import Algorithm, blank
 from grisaille.modelica.limits import CALL, spend
 from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.smoothness import bent, is_smooth
+from grisaille.modelica.smoothness import is_smooth, mark_conditions
 from grisaille.modelica.standard import NATIVE as SUPPLIED
 from grisaille.modelica.standard import lapack, supplied, texts
-from grisaille.modelica.tables import CURVED, NATIVE, OF_EVENTS, SETTLED, SURFACES, Guarded
-from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, array, elementwise, is_number, is_plain
+from grisaille.modelica.tables import (
+    OF_EVENTS,
+    SETTLED_ARGUMENTS,
+    SMOOTH_KINDS,
+    SURFACE_FUNCTIONS,
+    TABLE_FUNCTIONS,
+    Guarded,
+)
+from grisaille.modelica.values import (
+    UNSET_VALUE,
+    Enumerated,
+    Given,
+    RecordValue,
+    Unfit,
+    array,
+    elementwise,
+    is_number,
+    is_plain,
+)
 
-CALLS_DEEP = 25
+MAX_CALL_DEPTH = 25
 """Calls of functions inside each other."""
-RECURSIONS_DEEP = 50
+MAX_RECURSION_DEPTH = 50
 """Calls of one function inside each other."""
-MOST_CALLS = 200_000
+MAX_CALLS = 200_000
 """Calls of functions in all."""
 FRAMES_OF_CALL = 60
 """Python calls that a call of a function inside another one takes, at most."""
@@ -35,16 +52,16 @@ _ENUMERATIONS = {
     "StateSelect": ("never", "avoid", "default", "prefer", "always"),
     "AssertionLevel": ("warning", "error"),
 }
-SOLVING = "Modelica.Math.Nonlinear.solveOneNonlinearEquation"
-SIMPLE = ("Real", "Integer", "Boolean", "String")
+SOLVER_FUNCTION = "Modelica.Math.Nonlinear.solveOneNonlinearEquation"
+SIMPLE_TYPES = ("Real", "Integer", "Boolean", "String")
 
 
-class Library:
+class FunctionLibrary:
     """Classes by full name, and what calls of them give."""
 
     def __init__(self, classes: list[tree.Class]) -> None:
         self.classes: dict[str, tree.Class] = {}
-        self.enumerations: dict[str, Record] = {}
+        self.enumerations: dict[str, RecordValue] = {}
         self.constants: dict[str, Any] = {}
         for name, literals in _ENUMERATIONS.items():
             self._enumerate(name, literals)
@@ -83,7 +100,7 @@ class Library:
 
     def _enumerate(self, name: str, literals: tuple[str, ...]) -> None:
         values = {literal: Enumerated(name, k + 1, literal) for k, literal in enumerate(literals)}
-        self.enumerations[name] = Record(name, values)
+        self.enumerations[name] = RecordValue(name, values)
 
     # --- names ---
 
@@ -98,7 +115,7 @@ class Library:
         sizes: tuple[tree.Node, ...] = ()
         attributes: dict[str, tree.Node] = {}
         for _ in range(30):
-            if name in SIMPLE or name in self.enumerations:
+            if name in SIMPLE_TYPES or name in self.enumerations:
                 return name, sizes, attributes
             made = self.classes.get(name)
             if made is None:
@@ -139,7 +156,7 @@ class Library:
             if arguments:
                 raise Refused(node.at, "a function as an argument gets its own arguments by name")
             return Given(node.name.removeprefix("function "), named)
-        if node.name == SOLVING and len(arguments) >= 3:
+        if node.name == SOLVER_FUNCTION and len(arguments) >= 3:
             if not all(map(is_settled, arguments)):
                 return self._solved(node, *arguments[:3])
             if made is None and isinstance(arguments[0], Given):
@@ -179,7 +196,7 @@ class Library:
         """The root of a function with one argument, as an unknown with an equation."""
         if self.solver is None or not isinstance(function, Given):
             raise Refused(node.at, f"'{node.name}' of what is only known during a simulation stands outside a model")
-        key = (SOLVING, _key(function), _key(low), _key(high))
+        key = (SOLVER_FUNCTION, _key(function), _key(low), _key(high))
         if key not in self._known:
             inner = tree.Calling(node.at, function.name, [], {})
             root = self.solver(lambda u: self.call(inner, [u], function.arguments), low, high, node.at)
@@ -216,7 +233,7 @@ class Library:
         except (Refused, Unfit) as refused:
             raise Refused(node.at, f"in '{node.name}', which is supplied: {refused}") from None
 
-    def _record(self, made: tree.Class, arguments: list[Any], named: dict[str, Any], at: int) -> Record:
+    def _record(self, made: tree.Class, arguments: list[Any], named: dict[str, Any], at: int) -> RecordValue:
         names = [c.name for c in made.components]
         given = {**dict(zip(names, arguments, strict=False)), **named}
         local: Local = {}
@@ -229,7 +246,7 @@ class Library:
                 local[component.name] = self._blank(component, local)
         if len(arguments) > len(names) or set(named) - set(names):
             raise Refused(at, f"the record '{made.name}' has the fields {', '.join(names)}")
-        return Record(made.name, local)
+        return RecordValue(made.name, local)
 
     def _run(self, made: tree.Class, name: str, arguments: list[Any], named: dict[str, Any], at: int) -> Any:
         self._check_depth(name, at)
@@ -260,16 +277,16 @@ class Library:
     def _check_depth(self, name: str, at: int) -> None:
         """Calls end: functions that call themselves must stop by what is known while the text is read."""
         self._calls += 1
-        if self._calls > MOST_CALLS:
-            raise Refused(at, f"more than {MOST_CALLS} calls of functions would be run")
-        if self._open.count(name) >= RECURSIONS_DEEP:
+        if self._calls > MAX_CALLS:
+            raise Refused(at, f"more than {MAX_CALLS} calls of functions would be run")
+        if self._open.count(name) >= MAX_RECURSION_DEPTH:
             raise Refused(
                 at,
-                f"the function '{name}' calls itself more than {RECURSIONS_DEEP} deep: what ends it must be known "
+                f"the function '{name}' calls itself more than {MAX_RECURSION_DEPTH} deep: what ends it must be known "
                 "before the simulation; add an Integer that counts the calls, and stop at a limit",
             )
-        if len(set(self._open)) >= CALLS_DEEP:
-            raise Refused(at, f"functions call each other more than {CALLS_DEEP} deep")
+        if len(set(self._open)) >= MAX_CALL_DEPTH:
+            raise Refused(at, f"functions call each other more than {MAX_CALL_DEPTH} deep")
 
     def _once(self, made: tree.Class, name: str, given: Local, at: int) -> Any:
         local: Local = {}
@@ -288,11 +305,11 @@ class Library:
         elif made.algorithms:
             for section in made.algorithms:
                 Algorithm(self.evaluator, require=self.require).run(section, local)
-        elif outputs and all(local[n] is UNSET for n in outputs):
+        elif outputs and all(local[n] is UNSET_VALUE for n in outputs):
             raise Refused(at, f"the function '{name}' has no algorithm")
         results = tuple(local[n] for n in outputs)
         if is_smooth(made):
-            results = bent(made, results, given.values())
+            results = mark_conditions(made, results, given.values())
         return results[0] if len(results) == 1 else results
 
     def _bound(self, component: tree.Declared, local: Local) -> Any:
@@ -312,7 +329,7 @@ class Library:
         if external.function in lapack.FUNCTIONS:
             self._lapack(external, local, at)
             return
-        function = {**BUILTINS, **texts.EXTERNAL, **NATIVE}.get(external.function)
+        function = {**BUILTINS, **texts.EXTERNAL, **TABLE_FUNCTIONS}.get(external.function)
         if function is None:
             raise Refused(
                 at, f"the external function '{external.function or name}' is not supported: it would run foreign code"
@@ -321,10 +338,12 @@ class Library:
             values = [local[c.name] for c in made.components if "input" in c.prefixes]
         else:
             values = [self.evaluator.value(a, local) for a in external.arguments]
-        deciding = SETTLED.get(external.function, 0)  # when a table begins, say, and by what it is shifted
+        deciding = SETTLED_ARGUMENTS.get(external.function, 0)  # when a table begins, say, and by what it is shifted
         values = [self.evaluator.settled(v) if k < deciding else v for k, v in enumerate(values)]
-        curved = any(isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in CURVED for v in values)
-        has_row = external.function in SURFACES
+        curved = any(
+            isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in SMOOTH_KINDS for v in values
+        )
+        has_row = external.function in SURFACE_FUNCTIONS
         value = self._checked(function(*(self._with_abscissas(v, curved, has_row) for v in values)), at)
         if not outputs:
             return
@@ -375,15 +394,15 @@ class Library:
     def _blank(self, component: tree.Declared, local: Local) -> Any:
         """A variable of a function before its first assignment."""
         base, sizes, _ = self.resolved(component.type, component.at)
-        inner: Any = UNSET
+        inner: Any = UNSET_VALUE
         made = self.classes.get(base)
         if made is not None and made.kind == "record":
             fields = {c.name: self._blank(c, local) for c in made.components}
-            inner = Record(base, fields)
+            inner = RecordValue(base, fields)
         shape = []
         for size in (*component.sizes, *sizes):
             if isinstance(size, tree.Range):
-                return UNSET  # its size follows from what is assigned
+                return UNSET_VALUE  # its size follows from what is assigned
             shape.append(self.evaluator.whole(size, local, f"the size of '{component.name}'"))
         return blank(tuple(shape), inner)
 
@@ -408,13 +427,13 @@ def _without_phase(made: tree.Class, given: Local) -> Local:
 def deepen_stack(calls: int) -> None:
     """Lets Python go as deep as calls inside each other need."""
     needed = 1000 + FRAMES_OF_CALL * calls
-    if calls > CALLS_DEEP // 2 and sys.getrecursionlimit() < needed:
+    if calls > MAX_CALL_DEPTH // 2 and sys.getrecursionlimit() < needed:
         sys.setrecursionlimit(needed)
 
 
 def _is_longer(value: Any, component: tree.Declared) -> bool:
     """Whether an array is given for a single number: the function is then applied to each entry."""
-    return isinstance(value, np.ndarray) and not component.sizes and component.type in SIMPLE
+    return isinstance(value, np.ndarray) and not component.sizes and component.type in SIMPLE_TYPES
 
 
 def is_settled(value: Any) -> bool:
@@ -428,7 +447,7 @@ def _key(value: Any) -> Any:
         return ("function", value.name, *((n, _key(v)) for n, v in value.arguments.items()))
     if isinstance(value, np.ndarray):
         return ("array", value.shape, *map(_key, value.flat))
-    if isinstance(value, Record):
+    if isinstance(value, RecordValue):
         return ("record", value.kind, *((n, _key(v)) for n, v in value.items()))
     if isinstance(value, bool | int | float | str | Enumerated):
         return (type(value).__name__, value)

@@ -15,11 +15,11 @@ class Unfit(Exception):
     """An operation that its arguments do not allow; whoever evaluates knows the line."""
 
 
-LARGEST_ARRAY = 200_000
+MAX_ARRAY = 200_000
 """Entries of the largest array that is written out."""
-LONGEST_TEXT = 1_000_000
+MAX_TEXT = 1_000_000
 """Letters of the longest text that is put together."""
-MOST_WORK = 10_000_000
+MAX_WORK = 10_000_000
 """Entries, operations of formulas, statements and calls of one text, weighed: a minute of reading, half a gigabyte."""
 OPERATION, STATEMENT, COMPONENT, CALL = 2, 3, 8, 40
 """Weights of an operation that is kept in a formula, a statement, a component of a model and a call of a function."""
@@ -56,7 +56,7 @@ def spend(amount: int) -> None:
     if count is None:
         return
     count.spent += amount
-    if count.spent > MOST_WORK:
+    if count.spent > MAX_WORK:
         raise Unfit(
             "the text makes more entries of arrays, operations, statements and calls than are read: its loops, "
             "arrays or functions are too large"
@@ -65,13 +65,13 @@ def spend(amount: int) -> None:
 
 def check_entries(count: int, said: str = "") -> None:
     """Refuse an array of too many entries, before it is made."""
-    if count > LARGEST_ARRAY:
-        raise Unfit(f"an array of {said or count} entries is too large (at most {LARGEST_ARRAY})")
+    if count > MAX_ARRAY:
+        raise Unfit(f"an array of {said or count} entries is too large (at most {MAX_ARRAY})")
     spend(count)
 
 
 def check_letters(count: int) -> None:
     """Refuse a text of too many letters, before it is made."""
-    if count > LONGEST_TEXT:
-        raise Unfit(f"a text of {count} letters is too long (at most {LONGEST_TEXT})")
+    if count > MAX_TEXT:
+        raise Unfit(f"a text of {count} letters is too long (at most {MAX_TEXT})")
     spend(count // 100)

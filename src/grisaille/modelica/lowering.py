@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from grisaille.model.content import Check, Content, Law
+from grisaille.model.content import Assertion, Content, WrittenEquation
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder, same
 from grisaille.model.flat import FlatOutput, FlatVariable
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.whens import OF_EVENTS, always
 from grisaille.modelica import events, tree
 from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targets_of
-from grisaille.modelica.algorithms.loops import looped
+from grisaille.modelica.algorithms.loops import rewrite_breaks
 from grisaille.modelica.algorithms.side_effects import without_side_effects
 from grisaille.modelica.discrete_time import discrete
 from grisaille.modelica.discrete_time.delays import with_rows
-from grisaille.modelica.discrete_time.discrete import Definition
+from grisaille.modelica.discrete_time.discrete import DiscreteDefinition
 from grisaille.modelica.entries import Entries
 from grisaille.modelica.evaluation import in_doubt
-from grisaille.modelica.events import Events, is_moment, is_momentary, outside_pre, pairs_of, replaced
-from grisaille.modelica.functions import SILENT, is_warning, message_of, results_for
-from grisaille.modelica.library import Library
+from grisaille.modelica.events import EventCollector, is_moment, is_momentary, outside_pre, pairs_of, replaced
+from grisaille.modelica.functions import SILENT_FUNCTIONS, is_warning, message_of, results_for
+from grisaille.modelica.library import FunctionLibrary
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.realness import is_real
-from grisaille.modelica.refusals import Refusals, Refused, Source
+from grisaille.modelica.refusals import ModelicaSource, Refusals, Refused
 from grisaille.modelica.sections import Sections, Single
 from grisaille.modelica.starts.equal_variables import choose_starts
 from grisaille.modelica.starts.preferred import begin_at_preferred
@@ -36,16 +36,16 @@ from grisaille.modelica.values import Enumerated, Unfit, formula, is_number
 _SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
 
 
-def lower(classes: list[tree.Class], made: tree.Class, source: Source) -> Content:
+def lower(classes: list[tree.Class], made: tree.Class, source: ModelicaSource) -> Content:
     """The content of the model ``made``; everything that is refused is refused at once."""
-    return _Lowering(classes, made, source).content()
+    return _ModelLowering(classes, made, source).content()
 
 
-class _Lowering:
-    def __init__(self, classes: list[tree.Class], made: tree.Class, source: Source) -> None:
+class _ModelLowering:
+    def __init__(self, classes: list[tree.Class], made: tree.Class, source: ModelicaSource) -> None:
         self.source = source
         self.refusals = Refusals(source)
-        self.library = Library(classes)
+        self.library = FunctionLibrary(classes)
         for package in (c for c in classes if c.kind == "package"):
             self.library.enter_local(package)
         self.library.enter_local(made)
@@ -60,16 +60,16 @@ class _Lowering:
         self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
         self.entries = Entries(self.names, self.sections)
         self.sections.scalars = self.entries.scalars
-        self.events = Events(self.names, self.sections)
+        self.events = EventCollector(self.names, self.sections)
         self.set_at_events: set[str] = set()
         self.set_from_here: dict[int, set[str]] = {}
         """For a ``when`` of an algorithm, by its identity, what it and those after it set."""
         self._changing: set[str] | None = None
         self._asked: set[str] | None = None
         """Names of everything that is no constant and no parameter, with and without subscripts."""
-        self.laws: list[Law] = []
-        self.initial: list[Law] = []
-        self.checks: list[Check] = []
+        self.laws: list[WrittenEquation] = []
+        self.initial: list[WrittenEquation] = []
+        self.checks: list[Assertion] = []
         self.library.solver, self.library.remark = self._root, self.names.remarks.add
         self.library.require = self._require
 
@@ -91,7 +91,7 @@ class _Lowering:
         statements: list[tree.When] = []
         for written in self.made.algorithms:
             at = written[0].at if written else 0
-            section = self._try(at, lambda s=written: self.entries.statements(looped(s), {})) or []
+            section = self._try(at, lambda s=written: self.entries.statements(rewrite_breaks(s), {})) or []
             statements += self._whens_of(section)
             plain_statements = [s for s in section if not isinstance(s, tree.When)]
             for node in tree.walk(*plain_statements):
@@ -118,7 +118,7 @@ class _Lowering:
             if isinstance(single.node, tree.Do):
                 self._try(single.node.at, lambda s=single: self._call(s))
         for name in self.names.unknown_parameters:
-            self.laws.append(Law(Call("der", (Name(name),), 1), Constant(0.0), f"the parameter {name}"))
+            self.laws.append(WrittenEquation(Call("der", (Name(name),), 1), Constant(0.0), f"the parameter {name}"))
         with in_doubt():
             self._initial()
             self._initial_derivatives()
@@ -247,7 +247,7 @@ class _Lowering:
             found += [n for n in self.names.scalars(path) if n in self.names.discrete]
         return [path for path in dict.fromkeys(found) if path not in known and path not in own]
 
-    def _choices(self, single: Single) -> list[Definition]:
+    def _choices(self, single: Single) -> list[DiscreteDefinition]:
         node = single.node
         assert isinstance(node, tree.Equal)
         if isinstance(node.left, tree.Several):
@@ -256,14 +256,14 @@ class _Lowering:
         if any(isinstance(side, tree.Reference) and side.path in self.names.variables for side, _ in pairs):
             return []  # a Real that an Integer gives
         return [
-            Definition(side.path, other, single.local, node.at)
+            DiscreteDefinition(side.path, other, single.local, node.at)
             for side, other in pairs
             if isinstance(side, tree.Reference) and side.path in self.names.discrete
             and side.path not in self.set_at_events
             and (self.names.discrete[side.path].base == "Real" or not is_real(other, self.names.variables.__contains__))
         ]  # fmt: skip
 
-    def _define(self, definition: Definition) -> None:
+    def _define(self, definition: DiscreteDefinition) -> None:
         value = self.evaluator.value(definition.node, definition.local)
         if definition.name in self.events.discretes:
             self.events.watch(definition.name, value, definition.at)
@@ -318,14 +318,14 @@ class _Lowering:
                 found += pairs_of(self.evaluator.value(target, single.local), result)
         return found
 
-    def _law(self, at: int, a: Expression, b: Expression) -> Law | None:
+    def _law(self, at: int, a: Expression, b: Expression) -> WrittenEquation | None:
         if isinstance(a, Constant) and isinstance(b, Constant):
             if abs(a.value - b.value) > 1e-12 * max(1.0, abs(a.value)):
                 raise Refused(at, f"the equation says {a.value:g} = {b.value:g}")
             return None
         if same(a, b):
             return None
-        return Law(a, b, self.source.place(at))
+        return WrittenEquation(a, b, self.source.place(at))
 
     def _call(self, single: Single) -> None:
         node = single.node
@@ -341,21 +341,21 @@ class _Lowering:
         if self.names.number(holds) is False:
             self.names.remarks.add(node.at, f"an assertion fails: {message}")
         if isinstance(holds, Expression) and not _is_beyond_rows(holds):
-            self.checks.append(Check(holds, message, severe, self.source.place(node.at)))
+            self.checks.append(Assertion(holds, message, severe, self.source.place(node.at)))
 
     def _root(self, function: Callable[[Any], Any], low: Any, high: Any, at: int) -> Name:
         """An unknown between two bounds at which a function is zero."""
         name = f"root {sum(n.startswith('root ') for n in self.names.variables) + 1}"
         start = Constant((low + high) / 2) if is_number(low) and is_number(high) else None
         self.names.variables[name] = FlatVariable(name, start, "", f"the root that {self.source.place(at)} asks for")
-        self.laws.append(Law(formula(function(Name(name))), Constant(0.0), self.source.place(at)))
+        self.laws.append(WrittenEquation(formula(function(Name(name))), Constant(0.0), self.source.place(at)))
         return Name(name)
 
     def _require(self, holds: Any, message: str, at: int) -> None:
         """An assertion that a function of the library makes of its arguments."""
         if self.names.number(holds) is False:
             raise Refused(at, message)
-        self.checks.append(Check(holds, message, True, self.source.place(at)))
+        self.checks.append(Assertion(holds, message, True, self.source.place(at)))
 
     def _first_check(self, node: tree.Do, single: Single) -> None:
         """An assertion of the first instant: of parameters alone it is told at once, else it is not checked."""
@@ -370,7 +370,7 @@ class _Lowering:
         """A function without results among the equations: it can only check its arguments or print."""
         call = node.call
         made = self.library.classes.get(call.name)
-        if call.name in SILENT:
+        if call.name in SILENT_FUNCTIONS:
             self.names.remarks.add(node.at, f"'{call.name}' prints nothing")
         elif made is not None and made.external is None and not any("output" in c.prefixes for c in made.components):
             self.evaluator.value(call, single.local)
@@ -386,7 +386,7 @@ class _Lowering:
             self._try(single.node.at, lambda s=single: self._initial_equation(s))
         self.events.settle_starts()
         for name, (value, at) in self.names.found.items():
-            self.initial.append(Law(Name(name), value, self.source.place(at)))
+            self.initial.append(WrittenEquation(Name(name), value, self.source.place(at)))
 
     def _initial_derivatives(self) -> None:
         """``der(x)`` in initial equations only, of an x that is no state: an unknown of its own, which index reduction
@@ -396,7 +396,7 @@ class _Lowering:
         for name, text in new.items():
             self.names.variables[text] = FlatVariable(text, None, "", f"the derivative of {name}")
             place = f"the initial equations, which contain {text}"
-            self.laws.append(Law(Name(text), Call("der", (Name(name),), 1), place))
+            self.laws.append(WrittenEquation(Name(text), Call("der", (Name(name),), 1), place))
 
         def put(node: Expression) -> Expression | None:
             name = derived(node)
@@ -404,7 +404,7 @@ class _Lowering:
 
         if new:
             put_in = Rewriter(put)
-            self.initial = [Law(put_in(law.left), put_in(law.right), law.source) for law in self.initial]
+            self.initial = [WrittenEquation(put_in(law.left), put_in(law.right), law.source) for law in self.initial]
 
     def _initial_equation(self, single: Single) -> None:
         node = single.node
@@ -482,7 +482,7 @@ class _Lowering:
             starts_are_guesses=True,
         )
         self.refusals.check()
-        names.remarks.tell(self.source)
+        names.remarks.note_accepted(self.source)
         content = content.mapped(Unreachable(names.parameters.__contains__))
         return content.mapped(self._inserting()) if names.settled_reals else content
 
@@ -513,7 +513,7 @@ def derived(node: Expression) -> str:
     return node.arguments[0].path if isinstance(node.arguments[0], Name) else ""
 
 
-def _differentiated(law: Law) -> list[str]:
+def _differentiated(law: WrittenEquation) -> list[str]:
     return [name for node in postorder((law.left, law.right)) if (name := derived(node))]
 
 

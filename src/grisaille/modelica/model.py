@@ -12,20 +12,20 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.model.flat import FlatInput, FlatParameter, FlatVariable
 from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
-from grisaille.modelica.algorithms.assigned import Assigned, kept_in, targets_of
+from grisaille.modelica.algorithms.assigned import AssignedNames, kept_in, targets_of
 from grisaille.modelica.assembling import assembled, entry_of, mapped, parts_of, steps_below
 from grisaille.modelica.components import Expansion, Scalar, is_sized_by_value
 from grisaille.modelica.evaluation import Evaluator, Pending, array_of
 from grisaille.modelica.functions import Algorithm
-from grisaille.modelica.library import Library
+from grisaille.modelica.library import FunctionLibrary
 from grisaille.modelica.naming import check_name
 from grisaille.modelica.refusals import Refusals, Refused
 from grisaille.modelica.remarks import Remarks
 from grisaille.modelica.settling import in_order, number_of
-from grisaille.modelica.values import UNSET, Unfit, Unset, before, describe, formula, is_number, is_plain
+from grisaille.modelica.values import UNSET_VALUE, Unfit, Unset, before, describe, formula, is_number, is_plain
 
 _ATTRIBUTES = {"start", "fixed", "nominal", "min", "max", "unit", "stateSelect"}
-FIRST = Condition("gt", (Call("pre", (Name("initial()"),)), Constant(0.5)))
+FIRST_CONDITION = Condition("gt", (Call("pre", (Name("initial()"),)), Constant(0.5)))
 """The condition ``initial()``; ``events`` declares the discrete variable in it."""
 _LARGE = 1e59
 """Bounds beyond are no bounds: Modelica.Constants.inf is 1e60."""
@@ -46,7 +46,7 @@ class ModelEvaluator(Evaluator):
 class ModelNames:
     """What the names of a model stand for."""
 
-    def __init__(self, library: Library, made: tree.Class, refusals: Refusals) -> None:
+    def __init__(self, library: FunctionLibrary, made: tree.Class, refusals: Refusals) -> None:
         self.library, self.made, self.refusals = library, made, refusals
         self.evaluator = ModelEvaluator(self)
         self.values: dict[str, Any] = {"time": Name("time")}
@@ -125,13 +125,13 @@ class ModelNames:
 
     def first(self) -> Any:
         self.uses_first = True
-        return FIRST
+        return FIRST_CONDITION
 
     def outcome(self, node: tree.Outcome) -> Any:
         key = id(node.section)
         if key not in self._outcomes:
-            kept, assigned = kept_in(self, node.section), Assigned(self, node.section)
-            local = assigned.entered(lambda name: self._kept(name) if name in kept else UNSET)
+            kept, assigned = kept_in(self, node.section), AssignedNames(self, node.section)
+            local = assigned.entered(lambda name: self._kept(name) if name in kept else UNSET_VALUE)
             Algorithm(self.evaluator, remembers=True).run(node.section, local)
             self._outcomes[key] = assigned.left(local)
         value = self._outcomes[key][node.target]
@@ -174,7 +174,7 @@ class ModelNames:
         if isinstance(value, Expression):
             return before(value)
         if name not in self.variables:
-            return UNSET
+            return UNSET_VALUE
         if self.variables[name].start is None:
             words = f"an algorithm does not always give '{name}' a value: it is its start there"
             self.remarks.add(self.place_of(name), f"{words}, zero since none is declared")
@@ -281,7 +281,7 @@ class ModelNames:
             return Pending(lambda: self._begun(scalar))
         if value is None:
             self.fixed[scalar.name] = None
-            return UNSET
+            return UNSET_VALUE
         return self._fix(scalar, value)
 
     def _begun(self, scalar: Scalar) -> Any:

@@ -7,7 +7,7 @@ import re
 from grisaille.modelica.values import Unfit
 
 _ALLOWED = re.compile(r"[^\s()*\";=]+")
-LONGEST = 400
+MAX_NAME_LENGTH = 400
 
 
 def check_name(name: str) -> None:
@@ -17,5 +17,5 @@ def check_name(name: str) -> None:
     if not _ALLOWED.fullmatch(name):
         shown = name if len(name) < 60 else name[:60] + "…"
         raise Unfit(f"the name {shown!r} is not supported: names hold no spaces, parentheses, stars or double quotes")
-    if len(name) > LONGEST:
-        raise Unfit(f"the name {name[:40]!r}… has {len(name)} letters, more than {LONGEST}")
+    if len(name) > MAX_NAME_LENGTH:
+        raise Unfit(f"the name {name[:40]!r}… has {len(name)} letters, more than {MAX_NAME_LENGTH}")

@@ -11,7 +11,7 @@ from typing import Any
 from grisaille.modelica import tree
 from grisaille.modelica.expressions import ExpressionParser
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.tokens import END, Tokens
+from grisaille.modelica.tokens import END_OF_TEXT, Tokens
 
 _PREFIXES = frozenset(
     "final parameter constant discrete input output flow stream inner outer replaceable redeclare each".split()
@@ -36,7 +36,7 @@ def parse(text: str) -> list[tree.Class]:
         if parser.kind == "name":
             parser.reference()
         parser.need(";", "after 'within'")
-    while parser.kind != END:
+    while parser.kind != END_OF_TEXT:
         classes.append(parser.class_definition())
         parser.need(";", "after a class")
     return classes
@@ -153,7 +153,7 @@ class _Parser(ExpressionParser):
                 inner = self.class_definition(nested + 1)
                 made.classes[inner.name] = inner
                 self.need(";", "after a class")
-            elif kind == END:
+            elif kind == END_OF_TEXT:
                 self.refuse(f"the {made.kind} '{made.name}' does not end")
             else:
                 self._components(made.components)
@@ -267,7 +267,7 @@ class _Parser(ExpressionParser):
         self._deeper(1)
         found = []
         while self.kind not in ends:
-            if self.kind == END:
+            if self.kind == END_OF_TEXT:
                 self.refuse(f"{' or '.join(repr(e) for e in ends)} is missing")
             found.append(one())
             self._words()

@@ -9,14 +9,14 @@ from typing import Any
 
 from grisaille.calling import checked
 from grisaille.errors import ModelError
-from grisaille.model.classes import Model, restored
-from grisaille.model.content import Origin
+from grisaille.model.classes import Model, restore_model
+from grisaille.model.content import ModelicaOrigin
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.discrete_time.clocks import without_clocks
-from grisaille.modelica.fitted.reading import Fitted, find_original, fitted_model, with_values
+from grisaille.modelica.fitted.reading import FittedText, find_original, fitted_model, with_values
 from grisaille.modelica.full.flattening import AUTO, flatten
-from grisaille.modelica.full.gathering import gathered
+from grisaille.modelica.full.gathering import gather_classes
 from grisaille.modelica.full.outline import MODELS
 from grisaille.modelica.full.packages import (
     every_class,
@@ -34,15 +34,15 @@ from grisaille.modelica.full.packages import (
 from grisaille.modelica.limits import Unfit, counted
 from grisaille.modelica.lowering import lower
 from grisaille.modelica.parsing import parse
-from grisaille.modelica.refusals import Refusals, Refused, Source
+from grisaille.modelica.refusals import ModelicaSource, Refusals, Refused
 from grisaille.modelica.tables import files_of
 
-LARGEST = 64 * 2**20
+MAX_TEXT_BYTES = 64 * 2**20
 """Bytes of the largest text that is read."""
-LONGEST = 300
+MAX_SHOWN_PATH = 300
 """Letters of a path that a refusal shows."""
-FLATTENED = "FittedModel"
-LONGEST_KEPT = 1_000_000
+FITTED_MODEL_NAME = "FittedModel"
+MAX_KEPT = 1_000_000
 """Letters of a text given as such that are kept with the model."""
 
 
@@ -123,7 +123,7 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
                     raise ModelError(f"{refused}\n{unread}" if unread else str(refused)) from None
                 model, _ = _read(*flat, None)
                 return _known_as(model, meant_name(wanted), False, given, file), dict(experiment_of(text, name))
-            model, settings = _read(text, Source(text, label), name_in_file(text, name))
+            model, settings = _read(text, ModelicaSource(text, label), name_in_file(text, name))
             return _known_as(model, model._content.name if name is None else name, True, given, file), settings
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
@@ -135,11 +135,13 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
 
 def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | None) -> Model:
     """The model with what it was read from."""
-    kept = text if file is None and len(text) <= LONGEST_KEPT else ""
-    return restored(replace(model._content, origin=Origin(name, is_flat, name_of_file(file) if file else "", kept)))
+    kept = text if file is None and len(text) <= MAX_KEPT else ""
+    return restore_model(
+        replace(model._content, origin=ModelicaOrigin(name, is_flat, name_of_file(file) if file else "", kept))
+    )
 
 
-def _read_fitted(fitted: Fitted, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+def _read_fitted(fitted: FittedText, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
     """A model that ``Fit.to_modelica`` wrote: the original with other values."""
     if request.name is not None and request.name != fitted.name:
         raise ModelError(f"{label} has no model '{request.name}'. {suggestion(request.name, [fitted.name])}")
@@ -152,16 +154,16 @@ def _read_fitted(fitted: Fitted, label: str, file: Path | None, request: Request
         wanted = replace(request, name=_named(fitted, text), path=_without(given, found))
         model, settings = _read_text(text, called, original, wanted)
     else:
-        text = f"model {FLATTENED}\n  extends {fitted.base};\nend {FLATTENED};\n"
-        model, settings = _read_plain(text, label, None, replace(request, name=FLATTENED))
+        text = f"model {FITTED_MODEL_NAME}\n  extends {fitted.base};\nend {FITTED_MODEL_NAME};\n"
+        model, settings = _read_plain(text, label, None, replace(request, name=FITTED_MODEL_NAME))
     content = with_values(model._content, fitted, label)
     was_flat = content.origin is not None and content.origin.is_flat
-    kept = fitted.whole if file is None and len(fitted.whole) <= LONGEST_KEPT else ""
-    origin = Origin(fitted.name, was_flat, file.name if file is not None else "", kept)
-    return restored(replace(content, origin=origin)), settings
+    kept = fitted.whole if file is None and len(fitted.whole) <= MAX_KEPT else ""
+    origin = ModelicaOrigin(fitted.name, was_flat, file.name if file is not None else "", kept)
+    return restore_model(replace(content, origin=origin)), settings
 
 
-def _named(fitted: Fitted, text: str) -> str | None:
+def _named(fitted: FittedText, text: str) -> str | None:
     """The name by which the original is read: its own, unless it is a fitted model, too, which is alone in its file."""
     return None if fitted_model(text) is not None else fitted.base
 
@@ -172,7 +174,7 @@ def _without(folders: list[Path], file: Path) -> list[Path]:
     return [root for root in folders if root.is_dir() and root.resolve() not in own]
 
 
-def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, Any]]:
+def _read(text: str, place: ModelicaSource, name: str | None) -> tuple[Model, dict[str, Any]]:
     try:
         classes = parse(text)
     except Refused as refused:
@@ -181,12 +183,12 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
         refusals.stop()
     made = _model(classes, name, place.label)
     settings = {k.removeprefix("experiment."): v for k, v in made.annotation.items() if k.startswith("experiment.")}
-    return restored(lower(classes, made, place)), settings
+    return restore_model(lower(classes, made, place)), settings
 
 
 def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, dict[str, Any]] | None:
     """A flat file with the functions, records and types of its package, where these need no flattener."""
-    source = gathered(text, file)
+    source = gather_classes(text, file)
     if source is None:
         return None
     try:
@@ -202,12 +204,14 @@ def _alone(
     if is_full(text, file):
         return None, ""
     try:
-        return _read(text, Source(text, label), name_in_file(text, name)), ""
+        return _read(text, ModelicaSource(text, label), name_in_file(text, name)), ""
     except ModelError as error:
         return None, f"As flat text, without libraries: {error}"
 
 
-def _flat(text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str) -> tuple[str, Source]:
+def _flat(
+    text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str
+) -> tuple[str, ModelicaSource]:
     """The Base Modelica text of a model of full Modelica."""
     return flatten(*whole(text, label, file, name, _libraries(path)), file, flattener)
 
@@ -244,12 +248,12 @@ def _text(source: Any) -> tuple[str, str, Path | None]:
     if not isinstance(source, str | Path):
         raise ModelError(f"read_modelica takes a path or a text, got {source!r} ({type(source).__name__}).")
     path = Path(source)
-    shown = str(path) if len(str(path)) <= LONGEST else f"{str(path)[:LONGEST]}…"
+    shown = str(path) if len(str(path)) <= MAX_SHOWN_PATH else f"{str(path)[:MAX_SHOWN_PATH]}…"
     try:
         if path.exists() and not path.is_file():
             raise ModelError(f"{path} is no file.")
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path} has more than {LARGEST // 2**20} MiB and is not read.")
+        if path.stat().st_size > MAX_TEXT_BYTES:
+            raise ModelError(f"{path} has more than {MAX_TEXT_BYTES // 2**20} MiB and is not read.")
         return path.read_text("utf-8"), path.name, path
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not a text in UTF-8.") from None

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from grisaille.errors import ModelError
 
-SHOWN = 12
+MAX_SHOWN_REFUSALS = 12
 """Refusals that are written out; of the others the number is told."""
 
 
@@ -19,7 +19,7 @@ class Refused(Exception):
         self.at, self.words = at, words
 
 
-class Source:
+class ModelicaSource:
     """A text and the name it goes by in messages."""
 
     def __init__(self, text: str, label: str) -> None:
@@ -44,7 +44,7 @@ class Source:
 class Refusals:
     """Everything that was refused in one text."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ModelicaSource) -> None:
         self.source = source
         self._found: dict[str, list[int]] = {}
 
@@ -64,7 +64,7 @@ class Refusals:
         """Raises with all that was refused so far, by line."""
         follows = "is not declared"  # because its own declaration was refused, mostly
         entries = sorted((lines[0], words.endswith(follows), words, lines) for words, lines in self._found.items())
-        shown = [f"  {self.source.line_text(lines)}: {words}" for *_, words, lines in entries[:SHOWN]]
-        more = len(entries) - SHOWN
+        shown = [f"  {self.source.line_text(lines)}: {words}" for *_, words, lines in entries[:MAX_SHOWN_REFUSALS]]
+        more = len(entries) - MAX_SHOWN_REFUSALS
         tail = [f"  … and {more} more"] if more > 0 else []
         raise ModelError("\n".join([f"{self.source.label} cannot be read:", *shown, *tail]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from grisaille.modelica.refusals import SHOWN, Source
+from grisaille.modelica.refusals import MAX_SHOWN_REFUSALS, ModelicaSource
 
 
 class Remarks:
@@ -17,10 +17,10 @@ class Remarks:
         """Notes one; the same words in several lines are told once."""
         self._found.setdefault(words, []).append(at)
 
-    def tell(self, source: Source) -> None:
+    def note_accepted(self, source: ModelicaSource) -> None:
         """One warning with all of them."""
         entries = [([source.line(at) for at in places], words) for words, places in self._found.items()]
-        shown = [f"  {source.line_text(lines)}: {words}" for lines, words in entries[:SHOWN]]
-        more = [f"  … and {len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
+        shown = [f"  {source.line_text(lines)}: {words}" for lines, words in entries[:MAX_SHOWN_REFUSALS]]
+        more = [f"  … and {len(entries) - MAX_SHOWN_REFUSALS} more"] if len(entries) > MAX_SHOWN_REFUSALS else []
         if entries:
             warnings.warn("\n".join([f"{source.label} was read, but:", *shown, *more]), UserWarning, stacklevel=11)

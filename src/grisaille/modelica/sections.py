@@ -11,7 +11,7 @@ from grisaille.modelica.limits import spend
 from grisaille.modelica.refusals import Refusals, Refused
 from grisaille.modelica.values import Unfit
 
-MOST_EQUATIONS = 500_000
+MAX_EQUATIONS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Sections:
         """Every single equation of a section."""
         for node in nodes:
             self._count += 1
-            if self._count > MOST_EQUATIONS:
-                raise Refused(node.at, f"more than {MOST_EQUATIONS} equations result from the loops")
+            if self._count > MAX_EQUATIONS:
+                raise Refused(node.at, f"more than {MAX_EQUATIONS} equations result from the loops")
             try:
                 yield from self._one(node, local)
             except Unfit as unfit:
@@ -88,7 +88,7 @@ class Sections:
         if len({len(body) for body in (otherwise, *(body for _, body in branches))}) > 1:
             branches = [(condition, self._apart(body)) for condition, body in branches]
             otherwise = self._apart(otherwise)
-        return joined(at, branches, otherwise, self._target)
+        return join_equations(at, branches, otherwise, self._target)
 
     def _apart(self, body: list[Single]) -> list[Single]:
         """Branches that give the entries of an array in different ways are compared entry by entry."""
@@ -107,7 +107,7 @@ class Sections:
         return " ".join([left.path, *map(str, places)])
 
 
-def joined(
+def join_equations(
     at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: list[Single], target: Target
 ) -> Iterator[Single]:
     """Equations of an if whose condition is only known during a simulation, as if-expressions."""

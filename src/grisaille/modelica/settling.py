@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grisaille.model.expression import Call, Constant, Expression, Name, postorder
-from grisaille.model.ordering import ordered
+from grisaille.model.ordering import order_by_use
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.refusals import Refused
@@ -69,7 +69,7 @@ def in_order(declared: Mapping[str, tree.Declared]) -> list[str]:
     def circle(name: str, other: str) -> Refused:
         return Refused(declared[name].at, f"'{name}' and '{other}' are defined by each other")
 
-    return ordered(declared, uses, circle)
+    return order_by_use(declared, uses, circle)
 
 
 def _referred(declared: tree.Declared) -> list[str]:

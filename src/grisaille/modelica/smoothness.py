@@ -1,7 +1,7 @@
 """Functions that the text promises to be smooth: their conditions choose between formulas that meet, and nothing jumps.
 
 ``annotation(smoothOrder = 1)`` says that a function has a continuous derivative. Conditions written in it are marked
-(``BENDS``), so that no event is looked for where they change; those of its arguments stay as they are.
+(``BEND_MARK``), so that no event is looked for where they change; those of its arguments stay as they are.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.expression import BENDS, LARGER, SMALLER, SMOOTH, Call, Condition, Expression
+from grisaille.model.expression import BEND_MARK, LARGER, SMALLER, SMOOTH_MARK, Call, Condition, Expression
 from grisaille.modelica import tree
-from grisaille.modelica.values import COMPARED, Record, bending
+from grisaille.modelica.values import COMPARED, RecordValue, bending
 
 _MEDIA = ("Modelica.Media.", "IF97.", "ReferenceAir.", "MoistAir.")
 _CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", *_MEDIA)
@@ -26,13 +26,13 @@ def is_smooth(made: tree.Class) -> bool:
     return (isinstance(order, int | float) and order >= 1) or any(part in made.name for part in _CONTINUOUS)
 
 
-def bent(made: tree.Class, result: Any, arguments: Iterable[Any]) -> Any:
+def mark_conditions(made: tree.Class, result: Any, arguments: Iterable[Any]) -> Any:
     """The results of a smooth function with its own conditions marked.
 
     Properties of media have slopes that jump at phase boundaries alone, and are differentiated wherever a mass or an
     energy is a state: events at all their regions would cost far more than the steps that meet such a boundary.
     """
-    marking = _Marking(arguments, SMOOTH if any(part in made.name for part in _MEDIA) else BENDS)
+    marking = _Marking(arguments, SMOOTH_MARK if any(part in made.name for part in _MEDIA) else BEND_MARK)
     return marking.value(result)
 
 
@@ -49,8 +49,8 @@ class _Marking:
     def value(self, value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(self.value(item) for item in value)
-        if isinstance(value, Record):
-            return Record(value.kind, {name: self.value(item) for name, item in value.items()})
+        if isinstance(value, RecordValue):
+            return RecordValue(value.kind, {name: self.value(item) for name, item in value.items()})
         if isinstance(value, np.ndarray):
             made = np.empty(value.shape, dtype=object)
             for index in np.ndindex(*value.shape):
@@ -76,9 +76,9 @@ class _Marking:
     def _marked(self, node: Call, arguments: tuple[Expression, ...]) -> Expression:
         if isinstance(node, Condition) and node.operation in COMPARED.values():
             return bending(node.rebuilt(arguments), self._kind)
-        if self._kind == SMOOTH and node.operation in _EXTREMES:
+        if self._kind == SMOOTH_MARK and node.operation in _EXTREMES:
             relation, kind = _EXTREMES[node.operation]
-            return Call("where", (Condition(relation, arguments, SMOOTH), *arguments), kind)
+            return Call("where", (Condition(relation, arguments, SMOOTH_MARK), *arguments), kind)
         if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
             return node
         return node.rebuilt(arguments)
@@ -88,7 +88,7 @@ def _leaves(value: Any) -> Iterable[Expression]:
     if isinstance(value, np.ndarray):
         for item in value.flat:
             yield from _leaves(item)
-    elif isinstance(value, Record):
+    elif isinstance(value, RecordValue):
         for item in value.values():
             yield from _leaves(item)
     elif isinstance(value, Expression):

@@ -32,16 +32,17 @@ _TOKEN = re.compile(
 
 COMMENT_OR_TEXT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*(?:\"|\Z)", re.DOTALL)
 """What holds no words of the language; unfinished ones reach to the end, so that a text is looked through once."""
-NOTHING = "#EMPTY#"
+EMPTY_VALUE = "#EMPTY#"
 """What OpenModelica writes for the value of a parameter that it has not found."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-END = "end of the text"
+END_OF_TEXT = "end of the text"
 
 
 class Tokens:
     """Kinds, values and offsets of all words, side by side.
 
-    A kind is ``"name"``, ``"number"`` or ``"text"``, or the keyword or symbol itself; the last one is :data:`END`.
+    A kind is ``"name"``, ``"number"`` or ``"text"``, or the keyword or symbol itself; the last one is
+    :data:`END_OF_TEXT`.
     """
 
     __slots__ = ("at", "kinds", "values")
@@ -63,7 +64,7 @@ class Tokens:
             at = match.end()
         if at < len(text):
             raise Refused(at, _stray(text, at))
-        kinds(END)
+        kinds(END_OF_TEXT)
         values("")
         offsets(max(len(text) - 1, 0))
 

@@ -325,7 +325,7 @@ def references(*roots: Node) -> Iterator[str]:
                 yield path
 
 
-def rebuilt(node: Any, change: Any) -> Any:
+def rebuild(node: Any, change: Any) -> Any:
     """A node whose parts are changed; what holds none is itself."""
     if isinstance(node, Part):
         return Part(node.name, tuple(map(change, node.subscripts)))
@@ -339,7 +339,7 @@ def _changed(value: Any, change: Any) -> Any:
     if isinstance(value, Node):
         return change(value)
     if isinstance(value, Part):
-        return rebuilt(value, change)
+        return rebuild(value, change)
     if isinstance(value, list | tuple):
         return type(value)(_changed(item, change) for item in value)
     if isinstance(value, dict):

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.expression import BENDS, Call, Condition, Constant, Expression, Name, postorder
+from grisaille.model.expression import BEND_MARK, Call, Condition, Constant, Expression, Name, postorder
 from grisaille.modelica.limits import OPERATION, check_entries, check_letters, spend
 from grisaille.modelica.limits import Unfit as Unfit
 
-LONGEST_SHOWN = 200
+MAX_SHOWN = 200
 """Letters of a value, or operands of a formula, in a message."""
-LARGEST_WHOLE = 2**63
+MAX_WHOLE = 2**63
 """Whole numbers beyond are no Integers of any Modelica tool, and would grow without end in products."""
 
 
@@ -33,7 +33,7 @@ class Enumerated:
     name: str
 
 
-class Record(dict[str, Any]):
+class RecordValue(dict[str, Any]):
     """Fields by name."""
 
     def __init__(self, kind: str, fields: Any = ()) -> None:
@@ -48,7 +48,7 @@ class Unset:
         return "no value"
 
 
-UNSET = Unset()
+UNSET_VALUE = Unset()
 
 
 class Given:
@@ -79,7 +79,7 @@ def is_plain(value: Any) -> bool:
     """Whether it is settled: no formula in it."""
     if isinstance(value, np.ndarray):
         return all(is_plain(item) for item in value.flat)
-    if isinstance(value, Record):
+    if isinstance(value, RecordValue):
         return all(is_plain(item) for item in value.values())
     return not isinstance(value, Expression | Unset)
 
@@ -105,7 +105,7 @@ def describe(value: Any) -> str:
     """A value in words."""
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}"
-    if isinstance(value, Record):
+    if isinstance(value, RecordValue):
         return f"a record {value.kind}"
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
@@ -118,10 +118,10 @@ def describe(value: Any) -> str:
 
 def brief(value: Any) -> str:
     """A value as text; of a formula too large to be written out, which may be doubled many times, what it is."""
-    if isinstance(value, Expression) and written_size(value) > LONGEST_SHOWN:
+    if isinstance(value, Expression) and written_size(value) > MAX_SHOWN:
         return f"a formula of {len(list(postorder((value,))))} operations"
     text = str(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def written_size(value: Expression) -> int:
@@ -185,8 +185,8 @@ def _folding(operation: str, numeric: Callable[[Any, Any], Any]) -> Callable[[An
         if is_number(a) and is_number(b):
             try:
                 result = numeric(a, b)
-                if isinstance(result, int) and abs(result) > LARGEST_WHOLE:
-                    raise Unfit(f"a whole number beyond {LARGEST_WHOLE:g} has no place in a Modelica Integer")
+                if isinstance(result, int) and abs(result) > MAX_WHOLE:
+                    raise Unfit(f"a whole number beyond {MAX_WHOLE:g} has no place in a Modelica Integer")
                 return result
             except (ZeroDivisionError, OverflowError, ValueError):
                 pass  # refused only where it is evaluated
@@ -310,7 +310,7 @@ def relation(operator: str, a: Any, b: Any) -> Any:
         if operator in ("==", "<>"):
             return same if operator == "==" else negated(same)
         a, b = formula(a), formula(b)
-    if isinstance(a, np.ndarray | Record | str) or isinstance(b, np.ndarray | Record | str):
+    if isinstance(a, np.ndarray | RecordValue | str) or isinstance(b, np.ndarray | RecordValue | str):
         raise Unfit(f"{describe(a)} and {describe(b)} cannot be compared")
     left, right = formula(a), formula(b)
     if operator in COMPARED:
@@ -321,7 +321,7 @@ def relation(operator: str, a: Any, b: Any) -> Any:
     )
 
 
-def bending(value: Expression, kind: str = BENDS) -> Expression:
+def bending(value: Expression, kind: str = BEND_MARK) -> Expression:
     """A condition that chooses between formulas which meet; ``kind`` tells whether their slopes do."""
     if not isinstance(value, Condition):
         return value
@@ -363,8 +363,8 @@ def choose(condition: Any, yes: Any, no: Any) -> Any:
         return yes if condition else no
     if yes is no:
         return yes
-    if isinstance(yes, Record) and isinstance(no, Record):
-        return Record(yes.kind, {name: choose(condition, yes[name], no.get(name, UNSET)) for name in yes})
+    if isinstance(yes, RecordValue) and isinstance(no, RecordValue):
+        return RecordValue(yes.kind, {name: choose(condition, yes[name], no.get(name, UNSET_VALUE)) for name in yes})
     if isinstance(yes, np.ndarray) or isinstance(no, np.ndarray):
         if isinstance(yes, Unset) or isinstance(no, Unset):
             return no if isinstance(yes, Unset) else yes

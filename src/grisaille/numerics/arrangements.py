@@ -12,10 +12,10 @@ from itertools import pairwise, product
 
 import numpy as np
 
-PARALLEL = 1e-12
+PARALLEL_TOLERANCE = 1e-12
 """Slopes that enclose a smaller angle, squared, are those of functions of each other."""
-STEPS = 20
-CLOSE = 1e-9
+MAX_STEPS = 20
+GAP_TOLERANCE = 1e-9
 """Of their sizes: how far gaps may be from the values wished for."""
 
 Matrix = np.ndarray
@@ -34,7 +34,7 @@ def families_beside(values: Matrix, slopes: Matrix, k: int, among: Sequence[int]
         return []
     finite = [j for j in among if np.isfinite(along[j]).all()]
     cosines = along[finite] @ along[k]
-    apart = [j for j, cosine in zip(finite, cosines, strict=True) if 1.0 - cosine**2 >= PARALLEL]
+    apart = [j for j, cosine in zip(finite, cosines, strict=True) if 1.0 - cosine**2 >= PARALLEL_TOLERANCE]
     return families_among(values, slopes, apart)
 
 
@@ -46,7 +46,7 @@ def families_among(values: Matrix, slopes: Matrix, among: Sequence[int]) -> list
     while left:
         head = left[0]
         cosines = along[left] @ along[head]
-        like = [(j, float(c)) for j, c in zip(left, cosines, strict=True) if 1.0 - c**2 < PARALLEL]
+        like = [(j, float(c)) for j, c in zip(left, cosines, strict=True) if 1.0 - c**2 < PARALLEL_TOLERANCE]
         families.append([(j, -float(values[j] * lengths[head] / (lengths[j] * np.sign(c)))) for j, c in like])
         taken = {j for j, _ in like}
         left = [j for j in left if j not in taken]
@@ -84,13 +84,13 @@ def reach_values(
 ) -> Matrix | None:
     """Return the point near ``point`` where the gaps ``rows`` have the values ``goals``; None where none is found."""
     point, places, among = point.copy(), list(rows), list(columns)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         values, slopes = gaps(point)
         misfit = goals - values[places]
         matrix = slopes[np.ix_(places, among)]
         if not (np.isfinite(misfit).all() and np.isfinite(matrix).all()):
             return None
-        if np.all(np.abs(misfit) <= CLOSE * (1e-300 + np.abs(goals) + np.abs(matrix) @ np.abs(point[among]))):
+        if np.all(np.abs(misfit) <= GAP_TOLERANCE * (1e-300 + np.abs(goals) + np.abs(matrix) @ np.abs(point[among]))):
             return point
         point[among] += np.linalg.lstsq(matrix, misfit, rcond=1e-12)[0]
     return None

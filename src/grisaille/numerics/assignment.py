@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-SMALL = 60
+SMALL_SIZE = 60
 """Rows up to which this is quicker than to import ``scipy.optimize``."""
 
 

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-FLAT = 1e-9
+FLAT_EIGENVALUE = 1e-9
 """Eigenvalue of a curvature with unit diagonal below which a direction is flat."""
 
 
-NULL = 1e-10
+NULL_EIGENVALUE = 1e-10
 """Eigenvalue of the expected information with unit diagonal below which no output sees a direction."""
-BENT = 1e-4
+MIN_CURVATURE = 1e-4
 """Curvature of H along such a direction, by its diagonal, that is more than an error of differences."""
 
 
 def pseudo_inverse(
-    curvature: Floats, own: NDArray[np.bool_], expected: Floats | None = None, flat: float = FLAT
+    curvature: Floats, own: NDArray[np.bool_], expected: Floats | None = None, flat: float = FLAT_EIGENVALUE
 ) -> tuple[Floats, NDArray[np.bool_], float]:
     """The inverse over some unknowns, without flat directions; what these leave open; and the least eigenvalue.
 
@@ -53,9 +53,9 @@ def _unseen(scaled: Floats, expected: Floats, size: Floats) -> Floats:
         return np.zeros((len(size), 0))
     errors = 1 / np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(expected * np.outer(errors, errors))
-    directions = (vectors[:, values < NULL] * (errors * size)[:, None]).T
+    directions = (vectors[:, values < NULL_EIGENVALUE] * (errors * size)[:, None]).T
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    flat = [d for d in directions if abs(d @ scaled @ d) < BENT]
+    flat = [d for d in directions if abs(d @ scaled @ d) < MIN_CURVATURE]
     return np.asarray(np.linalg.qr(np.array(flat).T)[0]) if flat else np.zeros((len(size), 0))
 
 

@@ -46,10 +46,10 @@ def _prepare(function: ca.Function) -> tuple[list[tuple[int, Floats]], Callable[
     for o, result in enumerate(results):
         if result.size:
             buffer.set_res(o, result.data)
-    return targets, _Run(function, buffer, run), results
+    return targets, _BufferedRun(function, buffer, run), results
 
 
-class _Run:
+class _BufferedRun:
     """Keeps the function and its buffer alive as long as the call is."""
 
     def __init__(self, function: ca.Function, buffer: Any, run: Callable[[], None]) -> None:

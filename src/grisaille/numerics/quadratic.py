@@ -13,10 +13,10 @@ from typing import Protocol
 
 import numpy as np
 
-DEAD = 1e-6
+MIN_OBJECTIVE_CHANGE = 1e-6
 """Unknowns whose change by an e-fold, or by their own size, moves the objective by less than this are not seen."""
-UNITS = 1e-300
-"""``Curved.level`` where unknowns have units of their own: the diagonal of H alone tells their sizes."""
+OWN_UNITS = 1e-300
+"""``HessianQuadratic.level`` where unknowns have units of their own: the diagonal of H alone tells their sizes."""
 RANK, FLAT = 1e-12, 1e-24
 """Singular values of J relative to the largest, and eigenvalues of H, in units of D: below, a direction is not seen."""
 
@@ -44,7 +44,7 @@ class Quadratic(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Squares:
+class SquaresQuadratic:
     """½ |r + J d|²."""
 
     jacobian: np.ndarray
@@ -74,7 +74,7 @@ class Squares:
 
 
 @dataclass(frozen=True, eq=False)
-class Curved:
+class HessianQuadratic:
     """gᵀd + ½ dᵀHd; λ is at least what makes H + λD² definite."""
 
     slope: np.ndarray
@@ -92,7 +92,7 @@ class Curved:
     def root(self, among: np.ndarray, step: np.ndarray, damping: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         slope = self.slope[among] + self.hessian[np.ix_(among, ~among)] @ step[~among]
         H = self.hessian[np.ix_(among, among)]
-        size = np.sqrt(np.maximum(np.abs(np.diag(H)), DEAD * self.level))
+        size = np.sqrt(np.maximum(np.abs(np.diag(H)), MIN_OBJECTIVE_CHANGE * self.level))
         values, vectors = np.linalg.eigh(H / np.outer(size, size))
         damping = max(damping, damping - 1.5 * float(values.min()))
         roots = np.sqrt(np.maximum(values + damping, FLAT))

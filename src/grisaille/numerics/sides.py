@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MOST_CUTS = 100
-NUDGE = 1e-13
+MAX_CUTS = 100
+OVERSHOOT = 1e-13
 """How far beyond a switch the line is followed, as a part of itself."""
 
 
@@ -32,11 +32,11 @@ def reach(gaps: Callable[[float], Floats], here: Floats) -> float:
     ``gaps`` gives them at a share of the line, ``here`` at its beginning. Gaps that are straight along the line cost
     three evaluations.
     """
-    low, high, low_gaps, nudge = 0.0, 1.0, here, NUDGE
+    low, high, low_gaps, nudge = 0.0, 1.0, here, OVERSHOOT
     high_gaps = gaps(1.0)
     if not have_changed(here, high_gaps):
         return 1.0
-    for cut in range(MOST_CUTS):
+    for cut in range(MAX_CUTS):
         if not high - low > 1e-12 * high:
             break
         at = low + (high - low) * (_first(low_gaps, high_gaps) if cut % 4 < 3 else 0.5)
@@ -46,7 +46,7 @@ def reach(gaps: Callable[[float], Floats], here: Floats) -> float:
         if not have_changed(here, found):
             low, low_gaps, nudge = beyond, found, min(8.0 * nudge, 1e-9)
             continue
-        high, high_gaps, nudge = beyond, found, NUDGE
+        high, high_gaps, nudge = beyond, found, OVERSHOOT
         before = at - beside
         if before > low:
             found = gaps(before)

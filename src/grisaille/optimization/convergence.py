@@ -16,17 +16,17 @@ import numpy as np
 from grisaille.optimization.criterion import E
 from grisaille.optimization.search import Search
 
-OFFSET = 1e-4
+OFFSET_TOLERANCE = 1e-4
 """The estimate is then within a ten-thousandth of its standard error."""
-NEAR = 1e-3
+ROUNDING_OFFSET = 1e-3
 """Standard errors from a minimum that make no difference, where rounding keeps a search from coming nearer."""
-OFFSET_OF_DIFFERENCES = 1e-2
+OFFSET_TOLERANCE_OF_DIFFERENCES = 1e-2
 """The same where derivatives are differences, which carry the scatter of adaptive steps."""
-ENOUGH = 1e-11
+NEGLIGIBLE_OFFSET = 1e-11
 """Nothing is left to polish."""
-SCATTER = 1e-8
+OBJECTIVE_SCATTER = 1e-8
 """Of the objective, relative: implicit steps are solved to a tolerance, and a rise below it tells nothing."""
-HALVES = (1.0, 0.5, 0.25, 0.125)
+STEP_SHARES = (1.0, 0.5, 0.25, 0.125)
 
 
 def polish(search: Search[E], evaluation: E, most: int = 12) -> E:
@@ -36,7 +36,7 @@ def polish(search: Search[E], evaluation: E, most: int = 12) -> E:
     """
     offset = relative_offset(search, evaluation)
     for _ in range(most):
-        found = _nearer(search, evaluation, offset) if offset >= ENOUGH and search.left else None
+        found = _nearer(search, evaluation, offset) if offset >= NEGLIGIBLE_OFFSET and search.left else None
         if found is None:
             break
         evaluation, offset = found
@@ -53,9 +53,9 @@ def _nearer(search: Search[E], evaluation: E, offset: float) -> tuple[E, float] 
     step[free] = np.linalg.lstsq(J[:, free], -evaluation.residuals, rcond=1e-13)[0]
     if not step.any() or np.abs(step).max() <= 1e-16 * (1 + np.abs(xi).max()):
         return None
-    for share in (HALVES if offset >= OFFSET else HALVES[:1])[: search.left]:
+    for share in (STEP_SHARES if offset >= OFFSET_TOLERANCE else STEP_SHARES[:1])[: search.left]:
         trial = search.evaluate(search.outer(np.clip(xi + share * step, lower, upper)))
-        if trial.completed and trial.objective <= evaluation.objective * (1 + SCATTER):
+        if trial.completed and trial.objective <= evaluation.objective * (1 + OBJECTIVE_SCATTER):
             nearer = relative_offset(search, trial)
             if nearer < offset:
                 return trial, nearer

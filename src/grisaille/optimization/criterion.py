@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from grisaille.trial.unknown import Unknown
+from grisaille.bound_experiment.unknown import Unknown
 
 
 class Evaluated(Protocol):

@@ -22,13 +22,13 @@ from grisaille.optimization.search import Search
 
 WIDEST, NARROWEST, NARROWER = 0.1, 5e-3, 1 / 3
 """Radius ρ of the samples in standard errors: to begin with, at the end, and from one to the next."""
-FLAT = 0.02
+SMALL_GRADIENT = 0.02
 """|d| below which the radius is made smaller: standard errors from a minimum."""
-SEEN = 1e-8
+MIN_SINGULAR_VALUE = 1e-8
 """Singular values of J, relative to the largest, of axes that are looked along."""
-ENOUGH = 1e-4
+MIN_GAIN_RATIO = 1e-4
 """Part of the predicted gain that a step must bring."""
-HALVES = tuple(0.5**k for k in range(8))
+STEP_SHARES = tuple(0.5**k for k in range(8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ def descend_along_edges(search: Search[E], evaluation: E, free: np.ndarray, most
             return None
         direction = -_least_gradient(np.array(_gradients(search, evaluation, metric, radius)))
         left = float(np.linalg.norm(direction))
-        offset = radius if left <= FLAT else offset
-        lower = _lower(search, evaluation, metric, direction) if left > FLAT else None
+        offset = radius if left <= SMALL_GRADIENT else offset
+        lower = _lower(search, evaluation, metric, direction) if left > SMALL_GRADIENT else None
         if lower is None:
             radius *= NARROWER
         else:
@@ -75,7 +75,7 @@ def _metric(search: Search[E], evaluation: E, free: np.ndarray) -> _Metric | Non
         return None
     level = 2 * evaluation.objective / max(len(evaluation.residuals) - J.shape[1], 1)
     _, size, axes = np.linalg.svd(J, full_matrices=False)
-    seen = size > SEEN * size[0]
+    seen = size > MIN_SINGULAR_VALUE * size[0]
     if not level > 0 or not seen.any():
         return None
     return _Metric(search.where(evaluation), free, np.sqrt(level) * axes[seen].T / size[seen], level)
@@ -118,10 +118,10 @@ def _least_gradient(gradients: np.ndarray) -> np.ndarray:
 def _lower(search: Search[E], evaluation: E, metric: _Metric, direction: np.ndarray) -> E | None:
     """The first point along a direction that is low enough and has derivatives."""
     slope = float(direction @ direction) * metric.level
-    for share in HALVES[: search.left]:
+    for share in STEP_SHARES[: search.left]:
         theta = _moved(search, metric, share * direction)
         trial = search.evaluate(theta, sensitive=False, quietly=True)
-        if trial.completed and trial.objective < evaluation.objective - ENOUGH * share * slope:
+        if trial.completed and trial.objective < evaluation.objective - MIN_GAIN_RATIO * share * slope:
             trial = search.evaluate(theta, quietly=True)
             if trial.completed:
                 return trial

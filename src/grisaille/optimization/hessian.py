@@ -12,23 +12,23 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.numerics.flat_directions import pseudo_inverse
-from grisaille.numerics.quadratic import DEAD
+from grisaille.numerics.quadratic import MIN_OBJECTIVE_CHANGE
 from grisaille.optimization.criterion import E
-from grisaille.optimization.search import Curvature, Search
+from grisaille.optimization.search import CurvatureAtPoint, Search
 
-DIFFERENCE = 1e-3
+DIFFERENCE_STEP = 1e-3
 """Steps of the differences, in standard errors, and at most relative to 1 + |ξ|."""
-SHORTEST = 1e-11
+MIN_RELATIVE_STEP = 1e-11
 """Of steps relative to |ξ|: shorter ones are lost in rounding."""
-STEEP = 100.0
+MAX_CURVATURE_RATIO = 100.0
 """Curvature over the expected one from which on steps are too long."""
-SHORTER = 4
+MAX_SHORTENINGS = 4
 """How often steps are shortened."""
-BENT_UP = -1e-6
+MIN_POSITIVE_CURVATURE = -1e-6
 """Least eigenvalue of the Hessian with unit diagonal: below it the point is no minimum."""
 
 
-def hessian_at(search: Search[E], evaluation: E, free: np.ndarray) -> Curvature:
+def hessian_at(search: Search[E], evaluation: E, free: np.ndarray) -> CurvatureAtPoint:
     """∂²f/∂ξ² of the free unknowns; zero elsewhere. The expected information where differences cannot be formed.
 
     Kept in the search: its end and the polish ask for the same one.
@@ -36,7 +36,7 @@ def hessian_at(search: Search[E], evaluation: E, free: np.ndarray) -> Curvature:
     key = (evaluation.theta.tobytes(), free.tobytes(), *((u.logarithmic, u.logit) for u in search.unknowns))
     if key not in search.curvatures:
         edges: list[np.ndarray] = []
-        search.curvatures[key] = Curvature(_differences(search, evaluation, free, edges), tuple(edges))
+        search.curvatures[key] = CurvatureAtPoint(_differences(search, evaluation, free, edges), tuple(edges))
     return search.curvatures[key]
 
 
@@ -45,8 +45,8 @@ def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tupl
 
     expected : the expected information in ξ, which tells what no output sees (``flat_directions``)
     """
-    found, lost, least = pseudo_inverse(hessian, free & (np.abs(np.diag(hessian)) > DEAD), expected)
-    return found, least > BENT_UP, free & lost
+    found, lost, least = pseudo_inverse(hessian, free & (np.abs(np.diag(hessian)) > MIN_OBJECTIVE_CHANGE), expected)
+    return found, least > MIN_POSITIVE_CURVATURE, free & lost
 
 
 def _differences(search: Search[E], evaluation: E, free: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
@@ -57,7 +57,7 @@ def _differences(search: Search[E], evaluation: E, free: np.ndarray, edges: list
         return np.zeros_like(H)
     longest = 1 + np.abs(xi)
     errors = 1 / np.sqrt(np.maximum(np.diag(H), 1e-300))
-    steps = np.clip(DIFFERENCE * errors, SHORTEST * np.abs(xi), DIFFERENCE * longest)
+    steps = np.clip(DIFFERENCE_STEP * errors, MIN_RELATIVE_STEP * np.abs(xi), DIFFERENCE_STEP * longest)
     hessian, is_steep = _along(search, xi, np.diag(steps)[free], edges)
     if hessian is not None and is_steep:
         axes, _ = _along(search, xi, _main_axes(hessian, H, free), edges)
@@ -89,10 +89,10 @@ def _along(
 def _main_axes(hessian: np.ndarray, expected: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Rows of steps along the eigenvectors, as long as the curvature found first allows."""
     part = hessian[np.ix_(free, free)]
-    size = np.sqrt(np.maximum(np.diag(expected)[free], DEAD))
+    size = np.sqrt(np.maximum(np.diag(expected)[free], MIN_OBJECTIVE_CHANGE))
     values, vectors = np.linalg.eigh(part / np.outer(size, size))
     rows = np.zeros((len(values), len(free)))
-    rows[:, free] = DIFFERENCE * (vectors / np.sqrt(np.maximum(np.abs(values), 1.0))).T / size
+    rows[:, free] = DIFFERENCE_STEP * (vectors / np.sqrt(np.maximum(np.abs(values), 1.0))).T / size
     return rows
 
 
@@ -102,8 +102,8 @@ def _product(
     """H times a step, and whether it had to be shortened; None where f has no value beside ξ however close."""
     share, product = 1.0, None
     longest = float(np.max(np.abs(step) / np.maximum(np.abs(xi), 1e-300)))
-    least = min(1.0, SHORTEST / max(longest, SHORTEST))
-    for _ in range(1 + SHORTER):
+    least = min(1.0, MIN_RELATIVE_STEP / max(longest, MIN_RELATIVE_STEP))
+    for _ in range(1 + MAX_SHORTENINGS):
         if share < least:
             break
         # not through the bounds: an unknown may sit close to one
@@ -114,7 +114,7 @@ def _product(
             continue
         product = np.asarray((ends[0] - ends[1]) / (2 * share))
         bend = abs(float(product @ step))
-        if bend * share**2 <= STEEP * DIFFERENCE**2:
+        if bend * share**2 <= MAX_CURVATURE_RATIO * DIFFERENCE_STEP**2:
             break
-        share = DIFFERENCE / np.sqrt(bend)
+        share = DIFFERENCE_STEP / np.sqrt(bend)
     return product, share < 1

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from grisaille import interrupts
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.optimization.criterion import Evaluated
-from grisaille.trial.unknown import Unknown
 
 Progress = Callable[[int, float], None]
 
 
 @dataclass
-class Journal:
+class SearchJournal:
     """Counts, failures and better points; called as a progress report it hands on."""
 
     report: Progress | None = None
@@ -34,9 +34,9 @@ class Journal:
     begin: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def of(cls, progress: Progress | None) -> Journal:
+    def of(cls, progress: Progress | None) -> SearchJournal:
         """The journal that was given as a report, or a new one."""
-        return progress if isinstance(progress, Journal) else cls(progress)
+        return progress if isinstance(progress, SearchJournal) else cls(progress)
 
     def __call__(self, evaluations: int, objective: float) -> None:
         if self.report is not None:

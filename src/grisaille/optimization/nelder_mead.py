@@ -10,21 +10,21 @@ from collections import deque
 import numpy as np
 
 from grisaille.optimization.criterion import E
-from grisaille.optimization.live import Live, minimize_live
-from grisaille.optimization.search import LIMIT, Outcome, Search
+from grisaille.optimization.growing_search import GrowingSearch, minimize_with_dead_unknowns
+from grisaille.optimization.search import LIMIT_STATUS, Search, SearchOutcome
 
-SHRUNK = "the simplex has shrunk"
-LEVEL = 1e-9
+SHRUNK_STATUS = "the simplex has shrunk"
+LEVEL_SPREAD = 1e-9
 """Relative spread of values that are the same: where corners are far apart still, some unknown may be dead."""
-WIDE = 1e-3
+WIDE_SIMPLEX = 1e-3
 """Of such corners, in ξ."""
 
 
-def minimize(search: Search[E], *, tolerance: float) -> Outcome[E]:
+def minimize(search: Search[E], *, tolerance: float) -> SearchOutcome[E]:
     """Minimise the objective from the guess."""
     first = search.first()
     reason = shrink(search, flat=1e-14 * (1 + first.objective), narrow=max(tolerance, 1e-10))
-    return search.finish(reason == SHRUNK, reason)
+    return search.finish(reason == SHRUNK_STATUS, reason)
 
 
 def shrink(search: Search[E], *, flat: float, narrow: float) -> str:
@@ -36,7 +36,7 @@ def shrink(search: Search[E], *, flat: float, narrow: float) -> str:
     wall = first.objective + 1e6 * (1 + abs(first.objective))
     start = search.where(first)
 
-    def simplex(part: Live[E]) -> tuple[np.ndarray, bool, str]:
+    def simplex(part: GrowingSearch[E]) -> tuple[np.ndarray, bool, str]:
         plateau = _Plateau(int(part.live.sum()))
 
         def objective(x: np.ndarray) -> float:
@@ -53,9 +53,9 @@ def shrink(search: Search[E], *, flat: float, narrow: float) -> str:
         found = scipy_minimize(
             objective, part.held_at[part.live], method="Nelder-Mead", bounds=bounds, options=options
         )  # fmt: skip
-        return found.x, bool(found.success), SHRUNK if found.success else LIMIT
+        return found.x, bool(found.success), SHRUNK_STATUS if found.success else LIMIT_STATUS
 
-    return minimize_live(search, start, simplex, start)[1]
+    return minimize_with_dead_unknowns(search, start, simplex, start)[1]
 
 
 class _Plateau:
@@ -70,7 +70,9 @@ class _Plateau:
             return False
         values = np.array([v for _, v in self.recent])
         corners = np.array([c for c, _ in self.recent])
-        is_flat = np.ptp(values) <= LEVEL * (1 + abs(values.min())) and np.ptp(corners, axis=0).max() > WIDE
+        is_flat = (
+            np.ptp(values) <= LEVEL_SPREAD * (1 + abs(values.min())) and np.ptp(corners, axis=0).max() > WIDE_SIMPLEX
+        )
         if is_flat:
             self.recent.clear()
         return bool(is_flat)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.trial.unknown import Unknown
+from grisaille.bound_experiment.unknown import Unknown
 
 
 class Scaled:
@@ -56,6 +56,6 @@ class Scaled:
 
     def go_on_from(self, theta: np.ndarray) -> None:
         """Start from values that a search came to, which no refusal calls the guess."""
-        reached = [u.begun_at(v).is_reached for u, v in zip(self.unknowns, theta, strict=True)]
+        reached = [u.starting_from(v).is_reached for u, v in zip(self.unknowns, theta, strict=True)]
         self.with_guess(theta)
         self.unknowns = tuple(replace(u, is_reached=r) for u, r in zip(self.unknowns, reached, strict=True))

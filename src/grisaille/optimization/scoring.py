@@ -18,32 +18,32 @@ from typing import Generic
 
 import numpy as np
 
-from grisaille.numerics.quadratic import Curved, Quadratic
+from grisaille.numerics.quadratic import HessianQuadratic, Quadratic
 from grisaille.optimization.criterion import E
+from grisaille.optimization.damped_newton import GAIN_VANISHED, NO_STEP_LOWERS, MarquardtDamping, StepModel, descend
 from grisaille.optimization.hessian import hessian_at, inverse
-from grisaille.optimization.newton import STUCK, VANISHED, Marquardt, Model, descend
-from grisaille.optimization.search import LIMIT, Outcome, Search
+from grisaille.optimization.search import LIMIT_STATUS, Search, SearchOutcome
 
-SLOW = 0.1
+SLOW_GAIN = 0.1
 """Steps that gain less log-likelihood than this, and not what was predicted, say that the model of f is poor."""
-ENDED = 1e-6
+POLISHING_DECREMENT = 1e-6
 """Newton decrement below which a point is near enough to be polished."""
-LONGEST = 2.0
+MAX_LOG_STEP = 2.0
 """A step changes the logarithm of an unknown, or an unknown relative to its size, by no more than this."""
-FIRST = 1e-2
+FIRST_DAMPING = 1e-2
 """Damping to begin with."""
-CLOSE = 1e-6
+BOUND_TOLERANCE = 1e-6
 """A part of the range: unknowns searched by a logit count as on a bound below it."""
 ENOUGH, NOTHING = 1e-10, 1e-14
 """Newton decrements below which halved steps or another Hessian, or any step, are not worth their cost."""
-ROUNDING = 1e-9
+OBJECTIVE_ROUNDING = 1e-9
 """Of f, relative to 1 + |f|: a rise below it is none."""
-HALVES = tuple(0.5**k for k in range(7))
-ROUNDS = 12
+STEP_SHARES = tuple(0.5**k for k in range(7))
+MAX_HESSIANS = 12
 """Hessians of one polish, as long as each takes half of the decrement away."""
 
 
-def minimize(search: Search[E], *, tolerance: float) -> Outcome[E]:
+def minimize(search: Search[E], *, tolerance: float) -> SearchOutcome[E]:
     """Minimise −log L + priors from the guess."""
     search.first()
     ended = _descends(search, _Expected(), tolerance)
@@ -52,19 +52,19 @@ def minimize(search: Search[E], *, tolerance: float) -> Outcome[E]:
         free = free_unknowns(search, now)
         hessian = hessian_at(search, now, free).matrix
         covariance, is_minimum, _ = inverse(hessian, free, search.model(now)[1])
-        is_near = is_minimum and _decrement(search, now, covariance) < ENDED
+        is_near = is_minimum and _decrement(search, now, covariance) < POLISHING_DECREMENT
         if not search.left or (ended and is_near):
             break
         # a saddle, or a valley that the expected information does not show
         ended = _descends(search, _QuasiNewton(hessian), tolerance)
-    return search.finish(bool(search.left), VANISHED if search.left else LIMIT)
+    return search.finish(bool(search.left), GAIN_VANISHED if search.left else LIMIT_STATUS)
 
 
-def score(search: Search[E], *, tolerance: float) -> Outcome[E]:
+def score(search: Search[E], *, tolerance: float) -> SearchOutcome[E]:
     """The same by the expected information alone, where that leads to an end; for criteria that it describes well."""
     search.first()
     if _descends(search, _Expected(), tolerance):
-        return search.finish(True, VANISHED)
+        return search.finish(True, GAIN_VANISHED)
     return minimize(search, tolerance=tolerance)
 
 
@@ -80,28 +80,28 @@ def approach(search: Search[E], held: Sequence[int], *, tolerance: float) -> E:
     return search.lowest
 
 
-def _descends(search: Search[E], model: Model[E], tolerance: float) -> bool:
+def _descends(search: Search[E], model: StepModel[E], tolerance: float) -> bool:
     """Damped steps from the best point; False where the limit of evaluations or the model's patience ended them."""
-    return descend(search, model, Marquardt(FIRST), tolerance).reason in (VANISHED, STUCK)
+    return descend(search, model, MarquardtDamping(FIRST_DAMPING), tolerance).reason in (GAIN_VANISHED, NO_STEP_LOWERS)
 
 
-class _Expected(Model[E]):
+class _Expected(StepModel[E]):
     """The expected information; gives up where it no longer predicts what a step gains."""
 
-    longest = LONGEST
+    longest = MAX_LOG_STEP
     patience = 6
 
     def __init__(self) -> None:
         self.slow = 0
 
     def first(self, search: Search[E], now: E) -> Quadratic:
-        return Curved(*search.model(now))
+        return HessianQuadratic(*search.model(now))
 
-    def worth(self, now: E) -> float:
+    def gain_scale(self, now: E) -> float:
         return 1 + abs(now.objective)
 
-    def learns(self, gained: float, predicted: float) -> bool:
-        is_foretold = gained >= SLOW or 0.8 < gained / predicted < 1.2
+    def learn_gain(self, gained: float, predicted: float) -> bool:
+        is_foretold = gained >= SLOW_GAIN or 0.8 < gained / predicted < 1.2
         self.slow = max(self.slow - 1, 0) if is_foretold else self.slow + 1
         return self.slow < self.patience
 
@@ -116,7 +116,7 @@ class _QuasiNewton(_Expected[E]):
         self.hessian = hessian
 
     def first(self, search: Search[E], now: E) -> Quadratic:
-        return Curved(search.model(now)[0], self.hessian)
+        return HessianQuadratic(search.model(now)[0], self.hessian)
 
     def after(self, search: Search[E], before: E, now: E, model: Quadratic) -> Quadratic:
         H, s, g = self.hessian, search.where(now) - search.where(before), search.model(now)[0]
@@ -132,11 +132,11 @@ class _QuasiNewton(_Expected[E]):
             share = 1.0 if bend >= 0.2 * expected else 0.8 * expected / (expected - bend)
             r = share * y + (1 - share) * Hs
             self.hessian = np.asarray(H - np.outer(Hs, Hs) / expected + np.outer(r, r) / float(s @ r))
-        return Curved(g, self.hessian)
+        return HessianQuadratic(g, self.hessian)
 
 
 @dataclass(frozen=True, eq=False)
-class Polished(Generic[E]):
+class PolishedMinimum(Generic[E]):
     """A point and the curvature of f there."""
 
     evaluation: E
@@ -152,12 +152,12 @@ class Polished(Generic[E]):
     """Free unknowns that a direction without information moves: their variance is infinite."""
 
 
-def polish(search: Search[E], evaluation: E, free: np.ndarray, most: int = 6) -> Polished[E]:
+def polish(search: Search[E], evaluation: E, free: np.ndarray, most: int = 6) -> PolishedMinimum[E]:
     """Newton steps from a point that is nearly a minimum; unknowns that are not free stay.
 
     Where they converge slowly, or not in full length, the Hessian is formed again where they have led.
     """
-    for _ in range(ROUNDS):
+    for _ in range(MAX_HESSIANS):
         begin = evaluation
         expected = search.model(begin)[1]
         bent = hessian_at(search, begin, free)
@@ -167,7 +167,7 @@ def polish(search: Search[E], evaluation: E, free: np.ndarray, most: int = 6) ->
             evaluation, left = _newton(search, begin, covariance, most)
         if left < ENOUGH or left > 0.5 * decrement or not search.left:
             break
-    return Polished(evaluation, covariance, left, is_minimum, bent.edges, lost)
+    return PolishedMinimum(evaluation, covariance, left, is_minimum, bent.edges, lost)
 
 
 def _newton(search: Search[E], evaluation: E, covariance: np.ndarray, most: int) -> tuple[E, float]:
@@ -187,8 +187,8 @@ def _nearer(search: Search[E], evaluation: E, covariance: np.ndarray, decrement:
     """The Newton step, halved as long as it does not lower the decrement; with the decrement that is left."""
     lower, upper = search.inner_bounds()
     xi, step = search.where(evaluation), -covariance @ search.model(evaluation)[0]
-    highest = evaluation.objective + ROUNDING * (1 + abs(evaluation.objective))
-    for share in (HALVES if decrement >= ENOUGH else HALVES[:1])[: search.left]:
+    highest = evaluation.objective + OBJECTIVE_ROUNDING * (1 + abs(evaluation.objective))
+    for share in (STEP_SHARES if decrement >= ENOUGH else STEP_SHARES[:1])[: search.left]:
         trial = search.evaluate(search.outer(np.clip(xi + share * step, lower, upper)))
         left = _decrement(search, trial, covariance) if trial.completed else np.inf
         if left < decrement and trial.objective <= highest:
@@ -211,7 +211,10 @@ def _at_unreachable_bounds(search: Search[E], evaluation: E) -> np.ndarray:
     held = []
     for u, value, slope in zip(search.unknowns, evaluation.theta, evaluation.gradient, strict=True):
         span = u.upper - u.lower
-        low, high = (value - u.lower) < CLOSE * span and slope > 0, (u.upper - value) < CLOSE * span and slope < 0
+        low, high = (
+            (value - u.lower) < BOUND_TOLERANCE * span and slope > 0,
+            (u.upper - value) < BOUND_TOLERANCE * span and slope < 0,
+        )
         held.append(u.logit and (low or high))
     return np.array(held, dtype=bool)
 

@@ -13,22 +13,22 @@ from typing import Generic
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown, describe_start
 from grisaille.errors import EstimationError
-from grisaille.numerics.quadratic import DEAD, Squares
+from grisaille.numerics.quadratic import MIN_OBJECTIVE_CHANGE, SquaresQuadratic
 from grisaille.optimization.criterion import Criterion, E
-from grisaille.optimization.journal import Journal
+from grisaille.optimization.journal import SearchJournal
 from grisaille.optimization.scaled import Scaled
-from grisaille.trial.unknown import Unknown, describe_start
 
-ELSEWHERE = (0.5, 0.8, 1.25, 2.0)
+GUESS_FACTORS = (0.5, 0.8, 1.25, 2.0)
 """Multiples of a guess at which a refusal is tried again."""
-FAINT = 1e-6
+FAINT_SENSITIVITY = 1e-6
 """Of the clearest: unknowns that are fainter may be dead."""
-NUMBERS = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
-LIMIT = "the limit of evaluations was reached"
-LEAST_STEPS = 5_000_000
+NUMBER_PATTERN = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
+LIMIT_STATUS = "the limit of evaluations was reached"
+MIN_STEPS = 5_000_000
 """Of integrators, that a search may take however short its first simulation was."""
-STALLED = "the objective hardly falls any more, however many evaluations are made"
+STALLED_STATUS = "the objective hardly falls any more, however many evaluations are made"
 STALL_EVALUATIONS, STALL_PER_UNKNOWN = 100, 20
 """Evaluations, and further ones for each unknown, over which a search must gain something."""
 STALL_GAIN = 0.01
@@ -36,7 +36,7 @@ STALL_GAIN = 0.01
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[E]):
+class SearchOutcome(Generic[E]):
     """The point at which an optimizer stopped, and why."""
 
     evaluation: E
@@ -53,7 +53,7 @@ class Outcome(Generic[E]):
     """How it came there, where another search had to go on."""
 
 
-def arrived(outcome: Outcome[E], offset: float) -> str:
+def arrival_reason(outcome: SearchOutcome[E], offset: float) -> str:
     """Why a point that is a minimum is one, whatever ended the search there."""
     way = f" ({outcome.way})" if outcome.way else ""
     if outcome.edge is not None:
@@ -63,7 +63,7 @@ def arrived(outcome: Outcome[E], offset: float) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class CurvatureAtPoint:
     """The Hessian at a point."""
 
     matrix: np.ndarray
@@ -84,7 +84,7 @@ class Search(Scaled, Generic[E]):
     """
 
     criterion: Criterion[E]
-    journal: Journal = field(default_factory=Journal)
+    journal: SearchJournal = field(default_factory=SearchJournal)
     most: int = 10**9
     most_steps: int = 10**18
     may_stall: bool = True
@@ -97,7 +97,7 @@ class Search(Scaled, Generic[E]):
     """What that said of the best point."""
     clearest: float = 0.0
     """How clearly the unknown was seen that was seen best, anywhere on the way."""
-    curvatures: dict[object, Curvature] = field(default_factory=dict)
+    curvatures: dict[object, CurvatureAtPoint] = field(default_factory=dict)
     """Formed before, by point and by what was free (``hessian``)."""
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class Search(Scaled, Generic[E]):
                 f"The model cannot be simulated at {describe_start(self.unknowns)}: {failure}. {self._what_next()}"
             )
         if not self.most_steps:
-            self.most_steps = self.journal.steps + max(LEAST_STEPS, self.most * evaluation.steps)
+            self.most_steps = self.journal.steps + max(MIN_STEPS, self.most * evaluation.steps)
         self.learn_sizes(evaluation)
         return evaluation
 
@@ -178,11 +178,11 @@ class Search(Scaled, Generic[E]):
         if any(u.is_reached for u in self.unknowns):
             return "Give bounds= that keep the search away from there, or begin elsewhere, guess=."
         failed = self.last.failure if self.last is not None else ""
-        for factor in ELSEWHERE:
+        for factor in GUESS_FACTORS:
             there = self.evaluate(self._elsewhere(factor), sensitive=False)
-            if there.completed or NUMBERS.sub("", there.failure) != NUMBERS.sub("", failed):
+            if there.completed or NUMBER_PATTERN.sub("", there.failure) != NUMBER_PATTERN.sub("", failed):
                 return "Give other values by guess=, or let gr.multistart find a start."
-        tried = f"{len(ELSEWHERE)} other values of the unknowns, half to twice the guess,"
+        tried = f"{len(GUESS_FACTORS)} other values of the unknowns, half to twice the guess,"
         return f"The same happens at {tried} so that another guess is not likely to help: look at what is said above."
 
     def _elsewhere(self, factor: float) -> np.ndarray:
@@ -202,7 +202,7 @@ class Search(Scaled, Generic[E]):
 
     def at(self, xi: np.ndarray, *, sensitive: bool = True) -> E:
         """The evaluation at ξ, remembered."""
-        if self.last is not None and self.stands(self.last, xi) and (self.last.jacobian.size or not sensitive):
+        if self.last is not None and self.belongs_to(self.last, xi) and (self.last.jacobian.size or not sensitive):
             return self.last
         return self._kept(self._at(xi, sensitive))
 
@@ -218,13 +218,13 @@ class Search(Scaled, Generic[E]):
             self.journal.accept(self.unknowns, evaluation.theta, evaluation.objective)
         return evaluation
 
-    def stands(self, evaluation: E, xi: np.ndarray) -> bool:
+    def belongs_to(self, evaluation: E, xi: np.ndarray) -> bool:
         """Whether an evaluation belongs to ξ."""
         return np.array_equal(evaluation.theta, self.outer(xi))
 
     def settle(self, xi: np.ndarray) -> None:
         """Make ξ the answer (a robust loss may prefer a point that has not the smallest sum of squares)."""
-        if self.best is None or not self.stands(self.best, xi):
+        if self.best is None or not self.belongs_to(self.best, xi):
             final = self.at(xi)
             self.best = final if final.completed else self.best
 
@@ -240,24 +240,24 @@ class Search(Scaled, Generic[E]):
         seen : how clearly each is (``Quadratic.seen``)
         """
         self.clearest = max(self.clearest, float(seen.max(initial=0.0)))
-        return np.asarray(seen > min(DEAD, FAINT * self.clearest))
+        return np.asarray(seen > min(MIN_OBJECTIVE_CHANGE, FAINT_SENSITIVITY * self.clearest))
 
     def moving(self, evaluation: E) -> np.ndarray:
         """Unknowns that the residuals of an evaluation move with."""
         J = self.jacobian(evaluation)
-        return self.alive(Squares(J, evaluation.residuals, np.ones(J.shape[1])).seen)
+        return self.alive(SquaresQuadratic(J, evaluation.residuals, np.ones(J.shape[1])).seen)
 
     def model(self, evaluation: E) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and information in ξ."""
         slopes = self.slopes(evaluation.theta)
         return evaluation.gradient * slopes, evaluation.information * np.outer(slopes, slopes)
 
-    def finish(self, stopped_well: bool, reason: str) -> Outcome[E]:
+    def finish(self, stopped_well: bool, reason: str) -> SearchOutcome[E]:
         evaluation = self.lowest
         if not evaluation.jacobian.size:
             evaluation = self.evaluate(evaluation.theta)
         if self.endless:
             reason = self.endless
-        elif reason == LIMIT and 0 < self.most_steps <= self.journal.steps:
+        elif reason == LIMIT_STATUS and 0 < self.most_steps <= self.journal.steps:
             reason = f"simulations became far longer than at the guess, {self.journal.steps:.2g} steps in all"
-        return Outcome(evaluation, stopped_well, reason)
+        return SearchOutcome(evaluation, stopped_well, reason)

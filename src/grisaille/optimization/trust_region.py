@@ -10,17 +10,17 @@ from collections.abc import Callable
 import numpy as np
 
 from grisaille.optimization.criterion import E
-from grisaille.optimization.live import Ended, Live, minimize_live
-from grisaille.optimization.search import LIMIT, Outcome, Search
+from grisaille.optimization.growing_search import GrowingSearch, GrowingSearchEnd, minimize_with_dead_unknowns
+from grisaille.optimization.search import LIMIT_STATUS, Search, SearchOutcome
 
-FAILED = 1e8
+FAILURE_FACTOR = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
-CRAWLS = "the objective falls too slowly for the number of evaluations"
-WINDOW, PER_UNKNOWN, LEAST_GAIN = 40, 10, 1e-3
+SLOW_STATUS = "the objective falls too slowly for the number of evaluations"
+WINDOW, PER_UNKNOWN, MIN_GAIN = 40, 10, 1e-3
 """Evaluations, and further ones for each unknown, in which an objective must fall by a part of itself."""
 
 
-class Crawls(Exception):
+class SlowDescent(Exception):
     """Raised where a search has gained too little for long."""
 
 
@@ -31,15 +31,16 @@ Loss = str | Callable[[np.ndarray], np.ndarray]
 
 def minimize(
     search: Search[E], tolerance: float, loss: Loss = "linear", loss_scale: float = 1.0, *, may_crawl: bool = True
-) -> Outcome[E]:
+) -> SearchOutcome[E]:
     """Minimise ½ Σ ρ(r²) from the guess.
 
-    may_crawl : False ends a search, with the reason ``CRAWLS``, that gains next to nothing by many evaluations, as in a
+    may_crawl : False ends a search, with the reason ``SLOW_STATUS``, that gains next to nothing by many evaluations,
+    as in a
         narrow valley that bends, for another one to go on
     """
     from scipy.optimize import least_squares
 
-    wall = FAILED * (1.0 + np.abs(search.first().residuals))
+    wall = FAILURE_FACTOR * (1.0 + np.abs(search.first().residuals))
     lower, upper = search.inner_bounds()
     gains = [(search.evaluations, search.lowest.objective)]
 
@@ -48,10 +49,10 @@ def minimize(
         if lowest < gains[-1][1]:
             gains.append((now, lowest))
         before = [f for n, f in gains if n <= now - WINDOW - PER_UNKNOWN * len(search.unknowns)]
-        if before and before[-1] - lowest < LEAST_GAIN * abs(lowest):
-            raise Crawls
+        if before and before[-1] - lowest < MIN_GAIN * abs(lowest):
+            raise SlowDescent
 
-    def reflect(part: Live[E]) -> tuple[np.ndarray, bool, str]:
+    def reflect(part: GrowingSearch[E]) -> tuple[np.ndarray, bool, str]:
         def residuals(x: np.ndarray) -> np.ndarray:
             part.go_on()
             evaluation = search.at(part.whole(x))
@@ -63,7 +64,7 @@ def minimize(
             xi = part.whole(x)
             part.examine(xi)
             if not search.at(xi).completed:  # SciPy moves a start away from its bounds
-                raise Ended(BESIDE_BOUND)
+                raise GrowingSearchEnd(BESIDE_BOUND)
             return np.asarray(search.jacobian(search.at(xi))[:, part.live])
 
         low, high = lower[part.live], upper[part.live]
@@ -79,13 +80,13 @@ def minimize(
 
     xi = _strictly_inside(np.clip(search.start, lower, upper), lower, upper)
     try:
-        return search.finish(*minimize_live(search, xi, reflect))
-    except Crawls:
-        return search.finish(False, CRAWLS)
+        return search.finish(*minimize_with_dead_unknowns(search, xi, reflect))
+    except SlowDescent:
+        return search.finish(False, SLOW_STATUS)
 
 
 _REASONS = {
-    0: LIMIT,
+    0: LIMIT_STATUS,
     1: "the gradient is below the tolerance",
     2: "the decrease of the objective is below the tolerance",
     3: "the step is below the tolerance",

@@ -22,7 +22,7 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
 _POSITION = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
 
 
-class Unreadable(Exception):
+class UnreadableDocument(Exception):
     """The text is not TOML; ``line`` is where it stops being so (None: at its end)."""
 
     def __init__(self, message: str, line: int | None) -> None:
@@ -48,27 +48,27 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """The document in a file; raises ``Unreadable`` with a hint."""
+    """The document in a file; raises ``UnreadableDocument`` with a hint."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise Unreadable("it is not UTF-8 text; save it as UTF-8 in your editor.", line) from None
+        raise UnreadableDocument("it is not UTF-8 text; save it as UTF-8 in your editor.", line) from None
     try:
         data = tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
         raise _explained(str(error), text) from None
     except ValueError as error:  # a number of thousands of digits
-        raise Unreadable(f"it holds what cannot be read: {error}.", None) from None
+        raise UnreadableDocument(f"it holds what cannot be read: {error}.", None) from None
     except RecursionError:
-        raise Unreadable(
+        raise UnreadableDocument(
             "brackets are nested too deeply to be read; a problem needs three levels at most.", None
         ) from None
     lines = find_lines(text)
     large = next((place for place, value in _values(data, ()) if type(value) is int and abs(value) >= 2**63), None)
     if large is not None:
         known = Document(path, data, lines).line(large)
-        raise Unreadable(f"{show_place(large)} is a whole number beyond 64 bits; write it with a point.", known)
+        raise UnreadableDocument(f"{show_place(large)} is a whole number beyond 64 bits; write it with a point.", known)
     return Document(path, data, lines)
 
 
@@ -173,7 +173,7 @@ def _scan(line: str, quote: str, depth: int, is_header: bool) -> tuple[str, int]
     return (quote if len(quote) == 3 else ""), depth
 
 
-def _explained(message: str, text: str) -> Unreadable:
+def _explained(message: str, text: str) -> UnreadableDocument:
     """TOML's own words with the line they are about, and what is usually behind them."""
     position = _POSITION.search(message)
     number = int(position[1]) if position and position[1] else None
@@ -181,7 +181,7 @@ def _explained(message: str, text: str) -> Unreadable:
     written = lines[number - 1].strip() if number and number <= len(lines) else ""
     said = _POSITION.sub("", message).rstrip(".")
     where = f" in {written!r}" if written else ""
-    return Unreadable(f"{said}{where}. {_hint(written, said)}", number)
+    return UnreadableDocument(f"{said}{where}. {_hint(written, said)}", number)
 
 
 def _hint(written: str, said: str) -> str:

@@ -8,16 +8,16 @@ from typing import Any
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.reading import read_table
-from grisaille.experiment.table import Table
+from grisaille.experiment.record_table import RecordTable
+from grisaille.experiment.text_files import read_table
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import nearest, suggestion
 from grisaille.problem.document import Place
-from grisaille.problem.findings import Findings
-from grisaille.problem.inside import leads_outside
-from grisaille.problem.priors import make_prior
+from grisaille.problem.folder_findings import Findings
+from grisaille.problem.folder_paths import leads_outside
+from grisaille.problem.folder_priors import make_prior
 
-UNKNOWN = "unknown"
+UNKNOWN_MARK = "unknown"
 
 
 def make_experiments(
@@ -58,7 +58,7 @@ def _files(folder: Path, table: Mapping[str, Any], place: Place, findings: Findi
     return files
 
 
-def _read(path: Path, table: Mapping[str, Any], place: Place, findings: Findings) -> Table | None:
+def _read(path: Path, table: Mapping[str, Any], place: Place, findings: Findings) -> RecordTable | None:
     try:
         return read_table(
             path, table.get("separator"), table.get("decimal", "."), table.get("comment", "#"),
@@ -70,7 +70,7 @@ def _read(path: Path, table: Mapping[str, Any], place: Place, findings: Findings
 
 
 def _is_right(
-    columns: Table, table: Mapping[str, Any], flat: FlatModel | None, place: Place, findings: Findings
+    columns: RecordTable, table: Mapping[str, Any], flat: FlatModel | None, place: Place, findings: Findings
 ) -> bool:
     """Whether all names and columns are there."""
     before = len(findings.errors)
@@ -110,12 +110,12 @@ def _options(table: Mapping[str, Any], place: Place, findings: Findings) -> dict
                 with findings.catching(where):
                     starts[name] = make_prior(value)
             else:
-                starts[name] = None if value == UNKNOWN else value
+                starts[name] = None if value == UNKNOWN_MARK else value
     return options
 
 
 def _check_columns(
-    columns: Table, table: Mapping[str, Any], strangers: list[str], place: Place, findings: Findings
+    columns: RecordTable, table: Mapping[str, Any], strangers: list[str], place: Place, findings: Findings
 ) -> None:
     """Every column that is named must be there; names that were refused already are passed over."""
     wanted: list[tuple[Place, str]] = [((*place, key), table[key]) for key in ("time", "by") if key in table]
@@ -125,7 +125,9 @@ def _check_columns(
         wanted += [
             ((*place, key), column) for name, column in named if isinstance(column, str) and name not in strangers
         ]
-    wanted += [((*place, "start"), c) for c in table.get("start", {}).values() if isinstance(c, str) and c != UNKNOWN]
+    wanted += [
+        ((*place, "start"), c) for c in table.get("start", {}).values() if isinstance(c, str) and c != UNKNOWN_MARK
+    ]
     weights = table.get("weights")
     listed = weights.values() if isinstance(weights, dict) else [weights]
     wanted += [((*place, "weights"), c) for c in listed if isinstance(c, str)]
@@ -137,7 +139,7 @@ def _check_columns(
 
 
 def _check_names(
-    columns: Table, table: Mapping[str, Any], flat: FlatModel, place: Place, findings: Findings
+    columns: RecordTable, table: Mapping[str, Any], flat: FlatModel, place: Place, findings: Findings
 ) -> list[str]:
     """Every name must be one of the model's, of the right kind; gives those that are not."""
     strangers = []
@@ -155,7 +157,7 @@ def _check_names(
 
 
 def _check_complete(
-    columns: Table, table: Mapping[str, Any], flat: FlatModel, place: Place, findings: Findings
+    columns: RecordTable, table: Mapping[str, Any], flat: FlatModel, place: Place, findings: Findings
 ) -> None:
     """Every input without a default must be given."""
     given = table.get("inputs", ())

@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import DataError
+from grisaille.experiment.censored_cells import MISSING_TEXTS, is_marked
 from grisaille.experiment.decimals import table_with_decimal
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.marks import MISSING, is_marked
-from grisaille.experiment.table import DATE, Table, is_number
+from grisaille.experiment.record_table import DATE, RecordTable, is_number
 from grisaille.experiment.times.clock import UNITS
 from grisaille.experiment.times.date_texts import as_calendar, refuse_disguised_dates
 from grisaille.model.names import RESERVED, suggestion
 from grisaille.writing import whole_folder
 
-TIMES = (
+TIME_COLUMN_NAMES = (
     "t",
     "time",
     "times",
@@ -45,10 +45,10 @@ TIMES = (
     "minute",
 )
 """Columns that are called so are times."""
-SCATTER = 12.0
+SCATTER_RATIO = 12.0
 """Of three times the range of measurements: where the scatter of outputs with limits begins."""
-UNIT = re.compile(r"^(.*?)\s*(?:\[([^\]]*)\]|\(([^)]*)\)|/\s*(\S+))\s*$")
-OUTPUT = re.compile(r"^(y\d*|out.*|y_.*|measured.*|response.*)$", re.IGNORECASE)
+UNIT_PATTERN = re.compile(r"^(.*?)\s*(?:\[([^\]]*)\]|\(([^)]*)\)|/\s*(\S+))\s*$")
+OUTPUT_PATTERN = re.compile(r"^(y\d*|out.*|y_.*|measured.*|response.*)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadData:
     """The content of a file, and what had to be guessed or left out, one sentence each."""
 
     path: Path
@@ -82,7 +82,7 @@ def create_from_csv(
     outputs: Sequence[str] | None = None,
     zone: str | None = None,
     **reading: Any,
-) -> Read:
+) -> ReadData:
     """Make a folder with a copy of the file, a model and a ``problem.toml``; nothing is overwritten.
 
     reading : decimal, separator, encoding, dayfirst, as ``Experiment.from_csv`` takes them
@@ -107,7 +107,7 @@ def create_from_csv(
 def read_file(
     path: Path, time: str | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None, zone: str | None,
     *, dayfirst: bool | None = None, **reading: Any,
-) -> Read:  # fmt: skip
+) -> ReadData:  # fmt: skip
     """The columns of a file as what they are, or seem to be."""
     table = table_with_decimal(path, **reading)
     columns = _columns(table)
@@ -123,7 +123,7 @@ def read_file(
     options: dict[str, Any] = {k: v for k, v in told.items() if v is not None and (k, v) != ("decimal", ".")}
     if clock is not None:
         options["unit"] = _time_unit(table, clock, dayfirst, remarks)
-    empty = [c.header for c in chosen_in if any(cell.lower() in MISSING for cell in table.columns[c.header])]
+    empty = [c.header for c in chosen_in if any(cell.lower() in MISSING_TEXTS for cell in table.columns[c.header])]
     if empty:
         options["fill"] = "hold"
         remarks.append(f'Empty cells of {", ".join(empty)} take the value before (fill = "hold").')
@@ -131,16 +131,16 @@ def read_file(
         path, time=None if clock is None else clock.header, inputs={c.name: c.header for c in chosen_in},
         outputs={c.name: c.header for c in chosen_out}, **options,
     )  # fmt: skip
-    return Read(path, clock, tuple(chosen_in), tuple(chosen_out), options, data, tuple(remarks))
+    return ReadData(path, clock, tuple(chosen_in), tuple(chosen_out), options, data, tuple(remarks))
 
 
-def _columns(table: Table) -> list[Column]:
+def _columns(table: RecordTable) -> list[Column]:
     """Headers with the names they get in Python, and units from below the header or from within it."""
     if table.repeated:
         raise DataError(f"{table.source} has two columns called {sorted(table.repeated)[0]!r}; rename one.")
     found: list[Column] = []
     for header in table.columns:
-        match = UNIT.match(header)
+        match = UNIT_PATTERN.match(header)
         stem, unit = (match[1], next((g for g in match.groups()[1:] if g is not None), "")) if match else (header, "")
         name = re.sub(r"\W+", "_", stem.strip()).strip("_") or "column"
         name = f"c_{name}" if name[0].isdigit() or iskeyword(name) or name in RESERVED | {"gr", "der"} else name
@@ -150,13 +150,13 @@ def _columns(table: Table) -> list[Column]:
     return found
 
 
-def _is_numeric(table: Table, header: str) -> bool:
+def _is_numeric(table: RecordTable, header: str) -> bool:
     """Numbers and empty cells, and at least one number."""
-    telling = [cell for cell in table.columns[header] if cell.lower() not in MISSING]
+    telling = [cell for cell in table.columns[header] if cell.lower() not in MISSING_TEXTS]
     return bool(telling) and all(is_number(cell, table.decimal or ".") for cell in telling)
 
 
-def _has_limits(table: Table, header: str) -> bool:
+def _has_limits(table: RecordTable, header: str) -> bool:
     """Numbers, empty cells, and limits such as ``<0.1``, at least one of them."""
     cells = table.columns[header]
     return any(is_marked(cell) for cell in cells) and all(
@@ -164,26 +164,26 @@ def _has_limits(table: Table, header: str) -> bool:
     )
 
 
-def _is_dates(table: Table, header: str) -> bool:
-    telling = [cell for cell in table.columns[header] if cell.lower() not in MISSING]
+def _is_dates(table: RecordTable, header: str) -> bool:
+    telling = [cell for cell in table.columns[header] if cell.lower() not in MISSING_TEXTS]
     return bool(telling) and all(DATE.match(cell) for cell in telling)
 
 
-def _increases(table: Table, header: str) -> bool:
+def _increases(table: RecordTable, header: str) -> bool:
     values = table.numbers(header, "time")
     return len(values) > 1 and bool(np.all(np.diff(values) > 0))
 
 
-def _may_count(table: Table, column: Column) -> bool:
+def _may_count(table: RecordTable, column: Column) -> bool:
     """Whether a column of numbers may be time; one called T is more often a temperature, and then goes down, too."""
     return _is_numeric(table, column.header) and (column.name != "T" or _increases(table, column.header))
 
 
-def _time_column(table: Table, columns: list[Column], given: str | None, remarks: list[str]) -> Column | None:
+def _time_column(table: RecordTable, columns: list[Column], given: str | None, remarks: list[str]) -> Column | None:
     if given is not None:
         return _named([given], columns, "--time")[0]
     dates = [c for c in columns if _is_dates(table, c.header)]
-    called = [c for c in columns if c.name.lower() in TIMES and (c in dates or _may_count(table, c))]
+    called = [c for c in columns if c.name.lower() in TIME_COLUMN_NAMES and (c in dates or _may_count(table, c))]
     if not (dates or called) and _is_numeric(table, columns[0].header) and _increases(table, columns[0].header):
         remarks.append(f"Guessed: {columns[0].header} is time, because it increases. --time says otherwise.")
         return columns[0]
@@ -212,7 +212,9 @@ def _roles(
         if not left:
             raise DataError("--inputs takes every column: nothing is left as an output. Name fewer.")
         wanted_out = (
-            left if wanted_in is not None else [c for c in left if OUTPUT.match(c.name) or c in limited] or left[-1:]
+            left
+            if wanted_in is not None
+            else [c for c in left if OUTPUT_PATTERN.match(c.name) or c in limited] or left[-1:]
         )
         remarks.append(f"Guessed: {_listed(wanted_out)} measured (outputs). --outputs says otherwise.")
     if wanted_in is None:
@@ -240,7 +242,7 @@ def _named(wanted: Sequence[str], columns: Sequence[Column], option: str) -> lis
     return [by[name] for name in wanted]
 
 
-def _time_unit(table: Table, clock: Column, dayfirst: bool | None, remarks: list[str]) -> str:
+def _time_unit(table: RecordTable, clock: Column, dayfirst: bool | None, remarks: list[str]) -> str:
     """Of numbers the unit in the header, or seconds; of dates one in which the record is neither long nor short."""
     if not _is_dates(table, clock.header):
         refuse_disguised_dates(table.numbers(clock.header, "--time"), clock.header, bool(clock.unit))
@@ -257,7 +259,7 @@ def _time_unit(table: Table, clock: Column, dayfirst: bool | None, remarks: list
 
 
 @dataclass(frozen=True)
-class Guess:
+class FirstGuess:
     """The plane y = c + Σ K u of one output by least squares, and the ranges in which its numbers may lie."""
 
     offset: float
@@ -269,7 +271,7 @@ class Guess:
     """The range of the measurements and as much again on each side."""
 
 
-def guesses_of(read: Read) -> dict[str, Guess]:
+def guesses_of(read: ReadData) -> dict[str, FirstGuess]:
     """Return first guesses by output; inputs that do not vary have no gain of their own."""
     found = {}
     for output in read.outputs:
@@ -282,24 +284,24 @@ def guesses_of(read: Read) -> dict[str, Guess]:
         gains = dict(zip(varying, solution[1:].tolist(), strict=True))
         ranges = {n: 100 * spread / float(np.ptp(v)) + 2 * abs(gains[n]) for n, v in varying.items()}
         reach = float(np.abs(y).max()) + sum(abs(gains[n]) * float(np.abs(v).max()) for n, v in varying.items())
-        found[output.name] = Guess(float(solution[0]), 100 * (spread + reach), gains, ranges, float(y[0]), (
+        found[output.name] = FirstGuess(float(solution[0]), 100 * (spread + reach), gains, ranges, float(y[0]), (
             float(y.min()) - spread, float(y.max()) + spread,
         ))  # fmt: skip
     return found
 
 
-def _along(read: Read, name: str, times: np.ndarray) -> np.ndarray:
-    from grisaille.experiment.signals import Samples, evaluate
+def _along(read: ReadData, name: str, times: np.ndarray) -> np.ndarray:
+    from grisaille.experiment.sampled_signals import SampledSignal, evaluate
 
     signal = read.data.inputs[name]
-    if not isinstance(signal, Samples):
+    if not isinstance(signal, SampledSignal):
         return np.full(len(times), float(signal))
     if read.data.is_static:
         return np.asarray(signal.values)[np.searchsorted(signal.times, times)]
     return np.asarray(evaluate(signal, read.data.hold[name], times))
 
 
-def unknowns_of(read: Read) -> tuple[list[str], list[str]]:
+def unknowns_of(read: ReadData) -> tuple[list[str], list[str]]:
     """Names that are estimated, and inputs whose gains cannot be told from the offset."""
     guesses = guesses_of(read)
     lonely = [c.header for c in read.inputs if all(c.name not in g.gains for g in guesses.values())]
@@ -312,7 +314,7 @@ def unknowns_of(read: Read) -> tuple[list[str], list[str]]:
     return names, lonely
 
 
-def model_text(read: Read) -> str:
+def model_text(read: ReadData) -> str:
     """``model.py``."""
     guesses, span = guesses_of(read), _span(read)
     law = "T x' = c + K u - x for each output" if read.time is not None else "y = c + K u for each output"
@@ -332,7 +334,7 @@ def model_text(read: Read) -> str:
         lines.append(_parameter(f"c_{o}", guess.offset, column.unit, "offset", (-r, r)))
         lines += [_parameter(f"K_{o}_{n}", value, "", f"effect of {n}", (-r, r)) for n, value, r in gains]
         if o in read.data.marks:
-            size = (guess.start_range[1] - guess.start_range[0]) / SCATTER
+            size = (guess.start_range[1] - guess.start_range[0]) / SCATTER_RATIO
             lines.append(_parameter(f"sigma_{o}", size, column.unit, f"scatter of {o}", (1e-3 * size, 1e3 * size)))
         formula = " + ".join([f"c_{o}", *(f"K_{o}_{n} * {n}" for n, _, _ in gains)])
         if read.time is not None:
@@ -354,7 +356,7 @@ def _parameter(name: str, value: float, unit: str, said: str, bounds: tuple[floa
     return f'    {name} = gr.Parameter({value:.6g}, {_toml(unit)}, "{said}", bounds=({low:.4g}, {high:.4g}))'
 
 
-def problem_text(read: Read) -> str:
+def problem_text(read: ReadData) -> str:
     """``problem.toml``."""
     names, _ = unknowns_of(read)
     lines = [f"title = {_toml(f'A first model of {read.path.name}')}", 'model = "Plant"', ""]
@@ -379,12 +381,12 @@ def problem_text(read: Read) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _span(read: Read) -> float:
+def _span(read: ReadData) -> float:
     times = read.data.output_times
     return float(times[-1] - times[0]) or 1.0
 
 
-def _unit(read: Read) -> str:
+def _unit(read: ReadData) -> str:
     return str(read.options.get("unit", "s"))
 
 

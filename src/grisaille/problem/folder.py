@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from grisaille.calling import checked, checked_methods
 from grisaille.errors import DataError
-from grisaille.problem.findings import Findings
-from grisaille.problem.linting import Contents, find_folder, inspect
+from grisaille.problem.folder_findings import Findings
+from grisaille.problem.linting import FolderContents, find_folder, inspect
 from grisaille.problem.studies import run_study
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def load_problem(folder: str | Path, reading: Mapping[str, Any] | None = None) -
     return make_problem(root, findings, contents)
 
 
-def make_problem(root: Path, findings: Findings, contents: Contents) -> Problem:
+def make_problem(root: Path, findings: Findings, contents: FolderContents) -> Problem:
     """The problem of contents in which nothing is wrong."""
     wanted, data = contents.wanted, contents.data
     if contents.model is None or wanted.estimate is None:

@@ -17,33 +17,33 @@ from grisaille.estimation.curves.vectors import elements_of
 from grisaille.loading import UnclearModel, is_modelica, load_model
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
-from grisaille.problem.document import Document, Unreadable, read_document
+from grisaille.problem.document import Document, UnreadableDocument, read_document
 from grisaille.problem.estimators import is_path_option
 from grisaille.problem.experiments import make_experiments
-from grisaille.problem.findings import Findings
-from grisaille.problem.inside import is_path, leads_outside
-from grisaille.problem.methods import make_method
+from grisaille.problem.folder_findings import Findings
+from grisaille.problem.folder_methods import make_method
+from grisaille.problem.folder_paths import is_path, leads_outside
+from grisaille.problem.folder_signals import with_signals
+from grisaille.problem.folder_unknowns import UnknownsOfFolder, check_names, check_unknowns, complete_names, read_wanted
 from grisaille.problem.outputs import with_laws
-from grisaille.problem.pruning import pruned
 from grisaille.problem.schema import problem_schema
-from grisaille.problem.shape import deviations, similar
-from grisaille.problem.signals import with_signals
-from grisaille.problem.unknowns import Wanted, check_names, check_unknowns, complete, read_wanted
-from grisaille.structure.prepared import structure_of
+from grisaille.problem.schema_deviations import deviations, similar
+from grisaille.problem.unused_files import prune_places
+from grisaille.structure.structure_cache import structure_of
 
-FILE = "problem.toml"
-READING = ("decimal", "separator", "encoding", "dayfirst")
+PROBLEM_FILE = "problem.toml"
+READING_OPTIONS = ("decimal", "separator", "encoding", "dayfirst")
 _LINE = re.compile(r", line (\d+)")
 
 
 @dataclass(frozen=True)
-class Contents:
+class FolderContents:
     """The objects that could be made of a folder; None for those that could not."""
 
     data: dict[str, Any]
     model: Any = None
     experiments: tuple[Any, ...] = ()
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: UnknownsOfFolder = field(default_factory=UnknownsOfFolder)
     method: Any = "auto"
 
 
@@ -52,21 +52,21 @@ def lint(folder: str | Path, reading: Mapping[str, Any] | None = None) -> Findin
     return inspect(folder, reading)[0]
 
 
-def inspect(folder: str | Path, reading: Mapping[str, Any] | None = None) -> tuple[Findings, Contents]:
+def inspect(folder: str | Path, reading: Mapping[str, Any] | None = None) -> tuple[Findings, FolderContents]:
     """The findings, and what was made on the way; ``reading`` replaces what the file says about its data."""
     root = find_folder(folder)
     findings = Findings()
     try:
-        document = read_document(root / FILE)
-    except Unreadable as error:
-        findings.elsewhere("error", FILE, error.line, str(error))
-        return findings, Contents({})
+        document = read_document(root / PROBLEM_FILE)
+    except UnreadableDocument as error:
+        findings.elsewhere("error", PROBLEM_FILE, error.line, str(error))
+        return findings, FolderContents({})
     findings.document = document
     data = _well_formed(document, findings)
     model, flat = _load(root, data, findings)
     wanted = read_wanted(data, findings)
     if flat is not None:
-        wanted = complete(wanted, flat, findings)
+        wanted = complete_names(wanted, flat, findings)
         model = _with_values(model, flat, wanted, findings)
     tables = [{**table, **_applicable(reading or {}, table)} for table in data.get("experiments", [])]
     experiments = make_experiments(root, tables, model, flat, findings)
@@ -77,14 +77,14 @@ def inspect(folder: str | Path, reading: Mapping[str, Any] | None = None) -> tup
         check_unknowns(model, experiments, wanted, method, findings)
     _check_study(root, data, flat, wanted, findings)
     _unused_files(root, data, findings)
-    return findings, Contents(data, model, tuple(experiments), wanted, method)
+    return findings, FolderContents(data, model, tuple(experiments), wanted, method)
 
 
 def _applicable(reading: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     """Without the order of dates where rows have no times."""
-    unknown = next((name for name in reading if name not in READING), None)
+    unknown = next((name for name in reading if name not in READING_OPTIONS), None)
     if unknown is not None:
-        raise DataError(f"reading= names '{unknown}'. {suggestion(unknown, READING)}")
+        raise DataError(f"reading= names '{unknown}'. {suggestion(unknown, READING_OPTIONS)}")
     return {name: value for name, value in reading.items() if name != "dayfirst" or "time" in table}
 
 
@@ -93,9 +93,9 @@ def folder_model(folder: str | Path) -> Any:
     root = find_folder(folder)
     findings = Findings()
     try:
-        findings.document = read_document(root / FILE)
-    except Unreadable as error:
-        findings.elsewhere("error", FILE, error.line, str(error))
+        findings.document = read_document(root / PROBLEM_FILE)
+    except UnreadableDocument as error:
+        findings.elsewhere("error", PROBLEM_FILE, error.line, str(error))
         findings.refuse(str(root))
         raise
     unheard = Findings(findings.document)
@@ -111,8 +111,8 @@ def file_to_run(folder: str | Path) -> Path | None:
     """The model file that loading a folder executes; None where it executes none, or will be refused."""
     root = find_folder(folder)
     try:
-        data = read_document(root / FILE).data
-    except Unreadable:
+        data = read_document(root / PROBLEM_FILE).data
+    except UnreadableDocument:
         return None
     file = _model_file(data)[0] if isinstance(data.get("model", ""), str) else "model.py"
     if is_modelica(file):
@@ -123,17 +123,17 @@ def file_to_run(folder: str | Path) -> Path | None:
 def find_folder(folder: str | Path) -> Path:
     """The folder itself; ``problem.toml`` may be named in its place."""
     path = Path(folder)
-    if path.name == FILE and path.is_file():
+    if path.name == PROBLEM_FILE and path.is_file():
         path = path.parent
     if not path.is_dir():
         raise DataError(
             f"There is no folder {str(path)!r} (looked in {path.absolute().parent}). A problem folder holds model.py, "
-            f"data/*.csv and {FILE}; 'grisaille new two-tank {path.name or 'tanks'}' makes one."
+            f"data/*.csv and {PROBLEM_FILE}; 'grisaille new two-tank {path.name or 'tanks'}' makes one."
         )
-    if not (path / FILE).is_file():
+    if not (path / PROBLEM_FILE).is_file():
         there = ", ".join(sorted(p.name for p in path.iterdir() if not p.name.startswith("."))[:8]) or "nothing"
         raise DataError(
-            f"{str(path)!r} is not a problem folder: it has no {FILE} (it holds {there}). "
+            f"{str(path)!r} is not a problem folder: it has no {PROBLEM_FILE} (it holds {there}). "
             f"'grisaille new --list' shows templates to begin with."
         )
     return path
@@ -146,7 +146,7 @@ def _well_formed(document: Document, findings: Findings) -> dict[str, Any]:
     for place, message in deviations(document.data, schema, schema):
         findings.error(place, _quoted_name(document.data, place) or message)
         wrong.append(place)
-    return pruned(document.data, [p for p in wrong if p])
+    return prune_places(document.data, [p for p in wrong if p])
 
 
 def _quoted_name(data: dict[str, Any], place: Any) -> str:
@@ -195,7 +195,7 @@ def _model_file(data: dict[str, Any]) -> tuple[str, str]:
     return (name, "") if not colon and name.endswith(".py") else (file, name)
 
 
-def _with_values(model: Any, flat: FlatModel, wanted: Wanted, findings: Findings) -> Any:
+def _with_values(model: Any, flat: FlatModel, wanted: UnknownsOfFolder, findings: Findings) -> Any:
     """The model with the known values of the file."""
     for name, value in wanted.values.items():
         if name in flat.parameters or "*" in name or elements_of(name, flat.parameters):
@@ -235,7 +235,9 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _check_study(root: Path, data: dict[str, Any], flat: FlatModel | None, wanted: Wanted, findings: Findings) -> None:
+def _check_study(
+    root: Path, data: dict[str, Any], flat: FlatModel | None, wanted: UnknownsOfFolder, findings: Findings
+) -> None:
     study = data.get("study", {})
     only = {
         "monte-carlo": ("truth", "noise"),

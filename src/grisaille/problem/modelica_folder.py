@@ -18,16 +18,16 @@ from grisaille.errors import DataError, GrisailleError
 from grisaille.model.classes import Model
 from grisaille.modelica.reading import flat_text_of, read_with_settings
 from grisaille.simulation.simulate import simulate
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 from grisaille.writing import whole_folder
 
 ROWS, NOISE, SEED, TRIED = 201, 0.01, 1, 40
-STATES = 2
+MEASURED_STATES = 2
 """Variables that are taken to be measured where nobody says and the model declares no outputs."""
 
 
 @dataclass(frozen=True)
-class Made:
+class NewFolder:
     """What was written into a new folder."""
 
     model: str
@@ -44,7 +44,7 @@ def create_from_modelica(
     path: Sequence[Path] = (),
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
-) -> Made:
+) -> NewFolder:
     """Writes ``model.bmo``, ``data/simulated.csv`` and ``problem.toml`` into a new or empty folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{str(folder)!r} exists and is not empty; nothing was written. Give another folder.")
@@ -72,7 +72,7 @@ def create_from_modelica(
         (made / "model.bmo").write_text(text, "utf-8")
         (made / "data" / "simulated.csv").write_text(_table(times, run, signals, measured), "utf-8")
         (made / "problem.toml").write_text(problem, "utf-8")
-    return Made(_title(model), tuple(recorded), measured, chosen)
+    return NewFolder(_title(model), tuple(recorded), measured, chosen)
 
 
 def _title(model: Model) -> str:
@@ -83,7 +83,10 @@ def _title(model: Model) -> str:
 def _measured(model: Model) -> list[str]:
     """The model's own outputs, or its first states."""
     structure = structure_of(model)
-    found = list(structure.model.outputs) or [state.name for state in structure.states if state.order == 0][:STATES]
+    found = (
+        list(structure.model.outputs)
+        or [state.name for state in structure.states if state.order == 0][:MEASURED_STATES]
+    )
     if not found:
         raise DataError("The model has no outputs and no states: say what is measured, --outputs NAME.")
     return found

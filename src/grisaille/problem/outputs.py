@@ -19,10 +19,10 @@ from grisaille.laws.law import is_ours
 from grisaille.model.expression import Name
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
-from grisaille.problem.findings import Findings
-from grisaille.structure.prepared import structure_of
+from grisaille.problem.folder_findings import Findings
+from grisaille.structure.structure_cache import structure_of
 
-KINDS: dict[str, type[Law]] = {n.lower(): kind for n, kind in Law.known.items() if is_ours(kind)}
+LAW_KINDS: dict[str, type[Law]] = {n.lower(): kind for n, kind in Law.known.items() if is_ours(kind)}
 
 
 def with_laws(model: Any, tables: Mapping[str, Any], findings: Findings) -> Any:
@@ -48,7 +48,7 @@ def _given(value: Any, flat: FlatModel) -> Any:
 
 def make_law(table: Mapping[str, Any], flat: FlatModel) -> Law:
     """Return the law that a table describes, its location left open."""
-    kind: Any = KINDS[table["kind"]]
+    kind: Any = LAW_KINDS[table["kind"]]
     known = {f.name: f for f in fields(kind) if f.name != kind.location}
     given = {key: value for key, value in table.items() if key != "kind"}
     needed = [n for n, f in known.items() if f.default is MISSING or n == "of"]

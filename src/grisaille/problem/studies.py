@@ -15,17 +15,17 @@ from grisaille.errors import DataError
 from grisaille.laws import SmoothCurve
 from grisaille.model.declarations import Disturbance
 from grisaille.model.names import suggestion
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     from grisaille.problem.folder import Problem
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille.results.multistart import Multistart
 
-KINDS = ("monte-carlo", "multistart", "bootstrap")
-RUNS = 100
-RUNNING = ("seed", "store", "executor", "progress")
-SETTINGS = {
+STUDY_KINDS = ("monte-carlo", "multistart", "bootstrap")
+DEFAULT_RUNS = 100
+RUN_OPTIONS = ("seed", "store", "executor", "progress")
+STUDY_OPTIONS = {
     "monte-carlo": ("truth", "noise"), "multistart": ("sampling", "ranges"), "bootstrap": ("resampling", "block"),
 }  # fmt: skip
 
@@ -33,16 +33,16 @@ SETTINGS = {
 def run_study(problem: Problem, settings: dict[str, Any], changes: dict[str, Any]) -> Multistart | MonteCarlo:
     """The study; what is running options in ``changes`` goes to the engine, the rest replaces settings."""
     kind = settings.get("kind", "monte-carlo")
-    if kind not in KINDS:
-        raise DataError(f"kind is {kind!r}; give {', '.join(KINDS[:-1])} or {KINDS[-1]}.")
-    known = (*RUNNING, *SETTINGS[kind])
+    if kind not in STUDY_KINDS:
+        raise DataError(f"kind is {kind!r}; give {', '.join(STUDY_KINDS[:-1])} or {STUDY_KINDS[-1]}.")
+    known = (*RUN_OPTIONS, *STUDY_OPTIONS[kind])
     for name in changes:
         if name not in known:
             raise DataError(f"'{name}' is not a setting of {kind} studies. {suggestion(name, known)}")
-    chosen = {**settings, **{k: v for k, v in changes.items() if k in SETTINGS[kind] and v is not None}}
-    running = {k: v for k, v in changes.items() if k in RUNNING and v is not None}
+    chosen = {**settings, **{k: v for k, v in changes.items() if k in STUDY_OPTIONS[kind] and v is not None}}
+    running = {k: v for k, v in changes.items() if k in RUN_OPTIONS and v is not None}
     running.setdefault("seed", problem.seed)
-    runs = int(settings.get("runs", RUNS))
+    runs = int(settings.get("runs", DEFAULT_RUNS))
     if kind == "multistart":
         return _multistart(problem, runs, chosen, running)
     return (_bootstrap if kind == "bootstrap" else _monte_carlo)(problem, runs, chosen, running)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
-from grisaille.problem.studies import KINDS
-from grisaille.study.rows import BOOKKEEPING
+from grisaille.problem.studies import STUDY_KINDS
+from grisaille.study.result_rows import BOOKKEEPING_COLUMNS
 from grisaille.study.store import FORMAT, FORMATS, check_header, intact_row
 from grisaille.writing import write_whole
 
@@ -28,7 +28,7 @@ FILE_KIND = "grisaille study plan"
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """The kind, size and options of a study, as it was asked for."""
 
     folder: str
@@ -59,7 +59,7 @@ class Plan:
         return Path(os.path.normpath(store.parent / self.folder))
 
 
-def read_plan(store: Path) -> Plan:
+def read_plan(store: Path) -> StudyPlan:
     """The plan beside a store."""
     path = store.with_suffix(".json")
     if not path.is_file():
@@ -72,7 +72,7 @@ def read_plan(store: Path) -> Plan:
         if content.pop("file") != FILE_KIND:
             raise KeyError("file")
         digest = content.pop("digest", None)  # plans of older versions have none
-        plan = Plan(**content)
+        plan = StudyPlan(**content)
         if digest is not None and digest != plan.digest:
             raise ValueError("it is not as it was written")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
@@ -83,13 +83,13 @@ def read_plan(store: Path) -> Plan:
     return plan
 
 
-def _check_plan(path: Path, plan: Plan) -> None:
+def _check_plan(path: Path, plan: StudyPlan) -> None:
     """Refuse a plan whose entries are not what they must be."""
     wrong = [
         name
         for name, is_right in (
             ("folder", isinstance(plan.folder, str) and "\0" not in plan.folder),
-            ("kind", plan.kind in KINDS),
+            ("kind", plan.kind in STUDY_KINDS),
             ("runs", type(plan.runs) is int and plan.runs > 0),
             ("seed", type(plan.seed) is int and plan.seed >= 0),
             ("settings", isinstance(plan.settings, dict)),
@@ -136,7 +136,7 @@ class StoredStudy:
         import pandas as pd
 
         table = pd.DataFrame(list(self.rows))
-        numbers = [c for c in table.columns if c not in BOOKKEEPING or c in ("objective", "criterion")]
+        numbers = [c for c in table.columns if c not in BOOKKEEPING_COLUMNS or c in ("objective", "criterion")]
         return table.astype(dict.fromkeys(numbers, float))
 
     @property

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.signals import Samples
+from grisaille.experiment.sampled_signals import SampledSignal
 from grisaille.experiment.times.dating import clock_of
 
-LONGEST = 40_000
+MAX_DAYS = 40_000
 """Days over which changes are looked for."""
 
 
@@ -52,13 +52,13 @@ def _milliseconds(stamp: Any) -> float:
 
 
 def _extent(experiment: Experiment) -> tuple[float, float]:
-    signals = [s for s in (*experiment.outputs.values(), *experiment.inputs.values()) if isinstance(s, Samples)]
+    signals = [s for s in (*experiment.outputs.values(), *experiment.inputs.values()) if isinstance(s, SampledSignal)]
     times = np.concatenate([s.times[[0, -1]] for s in signals])
     return float(times.min()), float(times.max())
 
 
 def _shifts(begin: Any, end: Any) -> tuple[tuple[float | None, float, str], ...]:
-    days = pd.date_range(begin, periods=min(int((end - begin) / pd.Timedelta(days=1)) + 2, LONGEST), freq="24h")
+    days = pd.date_range(begin, periods=min(int((end - begin) / pd.Timedelta(days=1)) + 2, MAX_DAYS), freq="24h")
     found: list[tuple[float | None, float, str]] = [(None, *_ahead(days[0]))]
     for before, after in pairwise(days):
         if before.utcoffset() != after.utcoffset():

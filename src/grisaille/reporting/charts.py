@@ -18,7 +18,7 @@ Kind = Literal["points", "line", "steps", "stems", "band", "bars"]
 
 
 @dataclass(frozen=True)
-class Series:
+class ChartSeries:
     """One line, cloud or band; ``color`` numbers the colours of the page's palette, 0 is grey."""
 
     name: str
@@ -39,7 +39,7 @@ class Chart:
     """What a reader who cannot see it needs to know: what is drawn, and what it shows."""
     x: str
     y: str
-    series: Sequence[Series]
+    series: Sequence[ChartSeries]
     height: int = 240
     link: str = ""
     log_y: bool = False

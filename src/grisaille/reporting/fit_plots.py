@@ -13,13 +13,13 @@ from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.declared import laws_of
+from grisaille.estimation.measurements.law_properties import laws_of
 from grisaille.estimation.predictions.band_kinds import band_label
-from grisaille.estimation.predictions.horizons import Horizon, told
+from grisaille.estimation.predictions.horizons import Horizon, horizon_text
 from grisaille.experiment.times.clock import Clock
 from grisaille.experiment.times.dating import clock_of
+from grisaille.reporting.drawn_paths import break_at_gaps, drawn_path
 from grisaille.reporting.labels import experiment_of, output_unit
-from grisaille.reporting.paths import broken, drawn_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-MOST_COLUMNS = 6
+MAX_COLUMNS = 6
 
 
 @dataclass(frozen=True)
-class Shown:
+class DrawnOutput:
     """The curves of one output: a path with its band, samples, and residuals with theirs; NaN where none is."""
 
     times: np.ndarray
@@ -60,13 +60,13 @@ def plot(
     beside : other predictions of the same samples by their name, as tables of residuals; drawn as dashed lines
     """
     table = fit.residuals()
-    runs = _chosen("experiment", experiments, list(dict.fromkeys(table["experiment"])))[:MOST_COLUMNS]
+    runs = _chosen("experiment", experiments, list(dict.fromkeys(table["experiment"])))[:MAX_COLUMNS]
     names = _chosen("output", outputs, list(dict.fromkeys(table["output"])))
     found = {
         run: _as_fitted(fit, run, names, table) if horizon is None else _ahead(fit, run, names, table, horizon)
         for run in runs
     }
-    far = "" if horizon is None else f", predicted {told(horizon)}"
+    far = "" if horizon is None else f", predicted {horizon_text(horizon)}"
     figure, grid = panels(
         ax, 2 * len(names), len(runs), size=(max(8.0, 4.0 * len(runs)), 3.2 * len(names) + 0.6),
         title=f"{fit.model_name}, fitted by {type(fit.method).__name__}{far}", sharex="col",
@@ -80,7 +80,7 @@ def plot(
             _draw_residuals(below, found[run][name], clock)
             for k, (label, other) in enumerate(beside.items()):
                 mine = other[(other["experiment"] == run) & (other["output"] == name)].sort_values("time")
-                at, values = broken(mine["time"].to_numpy(), mine["predicted"].to_numpy())
+                at, values = break_at_gaps(mine["time"].to_numpy(), mine["predicted"].to_numpy())
                 above.plot(abscissae(clock, at), values, "--", color=f"C{2 + k}", linewidth=1.2, label=label)
             above.set_ylabel(labelled(name, unit))
             by_law = horizon is None and name in laws_of(fit.estimate)
@@ -101,7 +101,7 @@ def _chosen(what: str, wanted: str | Iterable[str] | None, known: Sequence[str])
     return names or list(known)
 
 
-def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[str, Shown]:
+def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[str, DrawnOutput]:
     """Predictions as the criterion has them; bands in gaps, where they widen."""
     standardized, laws = fit.residuals(standardized=True)["residual"], laws_of(fit.estimate)
     found = {}
@@ -113,19 +113,19 @@ def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[
             unknown, two = np.full(len(path.times), np.nan), np.full(len(path.times), 2.0)
             r = standardized[mine.index].to_numpy()
             t, y = mine["time"].to_numpy(), mine["measured"].to_numpy()
-            found[name] = Shown(path.times, path.predicted, unknown, unknown, t, y, r, two)
+            found[name] = DrawnOutput(path.times, path.predicted, unknown, unknown, t, y, r, two)
             continue
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.abs(e / standardized[mine.index].to_numpy())
         usual = np.median(size) if len(size) and np.isfinite(size).all() else np.nan
-        found[name] = Shown(
+        found[name] = DrawnOutput(
             path.times, path.predicted, path.predicted - 2 * path.spread, path.predicted + 2 * path.spread,
             mine["time"].to_numpy(), mine["measured"].to_numpy(), e, np.full(len(path.times), 2 * usual),
         )  # fmt: skip
     return found
 
 
-def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Horizon) -> dict[str, Shown]:
+def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Horizon) -> dict[str, DrawnOutput]:
     """Predictions over a horizon, with the bands that they have."""
     ahead = fit.predict(run, horizon)
     times, found = ahead["time"].to_numpy(), {}
@@ -139,8 +139,8 @@ def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Hor
             mean, std, lower, upper = path.to_numpy(), nothing, nothing, nothing
         t, y = mine["time"].to_numpy(), mine["measured"].to_numpy()
         e = y - mean[np.searchsorted(times, t)]
-        at, middle, low, high, band = broken(times, mean, lower, upper, 2 * std)
-        found[name] = Shown(at, middle, low, high, t, y, e, band)
+        at, middle, low, high, band = break_at_gaps(times, mean, lower, upper, 2 * std)
+        found[name] = DrawnOutput(at, middle, low, high, t, y, e, band)
     return found
 
 
@@ -149,7 +149,7 @@ def _labelled(fit: Fitted) -> str:
     return "predicted" if fit.method.predictions_are == SIMULATION else f"predicted, {fit.method.predictions_are}"
 
 
-def _draw_output(axes: Any, shown: Shown, clock: Clock | None, label: str) -> None:
+def _draw_output(axes: Any, shown: DrawnOutput, clock: Clock | None, label: str) -> None:
     times = abscissae(clock, shown.times)
     axes.plot(abscissae(clock, shown.sampled), shown.measured, ".", color="0.5", markersize=4, label="measured")
     axes.plot(times, shown.predicted, color="C0", linewidth=1.2, label=label)
@@ -160,7 +160,7 @@ def _draw_output(axes: Any, shown: Shown, clock: Clock | None, label: str) -> No
     axes.grid(alpha=0.3)
 
 
-def _draw_residuals(axes: Any, shown: Shown, clock: Clock | None) -> None:
+def _draw_residuals(axes: Any, shown: DrawnOutput, clock: Clock | None) -> None:
     axes.axhline(0.0, color="0.3", linewidth=0.8)
     axes.plot(abscissae(clock, shown.sampled), shown.residuals, ".", color="C1", markersize=3)
     band, known = shown.expected, np.isfinite(shown.expected)

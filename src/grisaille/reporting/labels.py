@@ -33,7 +33,7 @@ def time_label(experiment: Any) -> str:
     return "row" if clock is None else clock.label
 
 
-def short(value: Any, digits: int = 5) -> str:
+def short_number(value: Any, digits: int = 5) -> str:
     """A number as a reader wants it; a dash where there is none."""
     number = float(value)
     return "—" if number != number else f"{number:.{digits}g}".replace("-", "−")
@@ -43,16 +43,16 @@ def as_exact(value: Any, error: Any) -> str:
     """A number with as many digits as its standard error tells: three of the error's, six of its own at most."""
     number, size = float(value), float(error)
     if not (0 < size < math.inf and math.isfinite(number)):
-        return short(number, 6)
+        return short_number(number, 6)
     digits = math.floor(math.log10(max(abs(number), size))) - math.floor(math.log10(size)) + 3
     shown = f"{number:#.{min(max(digits, 3), 6)}g}".rstrip(".")
-    return (short(number, 6) if "e" in shown else shown).replace("-", "−")
+    return (short_number(number, 6) if "e" in shown else shown).replace("-", "−")
 
 
-def three(value: Any) -> str:
+def three_digits(value: Any) -> str:
     """Three digits, zeros at the end included."""
     shown = f"{float(value):#.3g}".rstrip(".")
-    return (shown if "e" not in shown else short(value, 3)).replace("-", "−")
+    return (shown if "e" not in shown else short_number(value, 3)).replace("-", "−")
 
 
 def p_text(p: float) -> str:

@@ -18,8 +18,8 @@ from typing import Any
 
 from grisaille.errors import DataError
 from grisaille.markup import Html, joined, tag
+from grisaille.reporting.chart_encoding import encode
 from grisaille.reporting.charts import Album
-from grisaille.reporting.encoding import encode
 from grisaille.writing import write_whole
 
 SCRIPTS = ("scales.js", "dates.js", "draw.js", "plot.js", "page.js")
@@ -86,7 +86,7 @@ def card(*content: Any, title: str = "") -> Html:
     return tag("section", tag("h2", title) if title else None, *content, class_="card")
 
 
-def wide(content: Html) -> Html:
+def scrolling(content: Html) -> Html:
     """Scrolls inside itself where the page is narrower, with a shadow where more is to come; keys scroll it too."""
     return tag("div", content, class_="scroll", tabindex="0", role="group", aria_label="table")
 

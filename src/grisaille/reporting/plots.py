@@ -12,14 +12,14 @@ from grisaille.errors import DataError
 from grisaille.estimation.predictions.band_kinds import band_label
 from grisaille.experiment.times.clock import Clock
 from grisaille.experiment.times.dating import clock_in
-from grisaille.reporting.paths import broken
+from grisaille.reporting.drawn_paths import break_at_gaps
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-MOST_PANELS = 16
-BEST = ("smoothed", "simulated", "filtered")
+MAX_PANELS = 16
+DRAWN_FIRST = ("smoothed", "simulated", "filtered")
 """Of the values of ``given``, which one is drawn with its band."""
 
 
@@ -68,7 +68,7 @@ def _chosen(result: xr.Dataset, variables: str | Iterable[str] | None) -> list[s
     plain = [str(n) for n, data in result.data_vars.items() if "time" in data.dims and set(data.dims) <= drawn]
     if not plain:
         raise DataError("The result has nothing to draw over time; name variables, as in plot(['x']).")
-    return plain[:MOST_PANELS]
+    return plain[:MAX_PANELS]
 
 
 def _draw_band(axes: Any, clock: Clock, data: xr.DataArray, words: str) -> None:
@@ -79,11 +79,11 @@ def _draw_band(axes: Any, clock: Clock, data: xr.DataArray, words: str) -> None:
     Nothing is drawn across gaps between the instants: what lies there was not asked for.
     """
     given = [str(g) for g in np.atleast_1d(data["given"].values)] if "given" in data.dims else [""]
-    best = next((g for g in BEST if g in given), given[-1])
+    best = next((g for g in DRAWN_FIRST if g in given), given[-1])
     for g in sorted(given, key=lambda g: g != best):
         part = data.sel(given=g) if g else data
         statistics = {str(s): part.sel(statistic=s).values for s in np.atleast_1d(part["statistic"].values)}
-        t, *values = broken(data["time"].values, *statistics.values())
+        t, *values = break_at_gaps(data["time"].values, *statistics.values())
         times, statistics = abscissae(clock, t), dict(zip(statistics, values, strict=True))
         color, width = ("C0", 1.2) if g == best else ("C1", 0.8)
         if g == best and {"lower", "upper"} <= set(statistics):

@@ -32,7 +32,7 @@ from grisaille.reporting.report_uncertainty import uncertainty
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_RUNS = 24
+MAX_RUNS = 24
 """Experiments that are drawn; all of them are in the tables of estimates and in the counts of tests."""
 
 
@@ -56,7 +56,7 @@ def fit_page(
 ) -> str:
     """The page as text."""
     album = Album()
-    runs = list(dict.fromkeys(case.name for case in fit.estimate.cases))[:MOST_RUNS]
+    runs = list(dict.fromkeys(case.name for case in fit.estimate.cases))[:MAX_RUNS]
     diagnosis = _diagnosis(fit)
     seen_first = first_curves(fit, album, runs)
     tabs = [
@@ -75,7 +75,7 @@ def fit_page(
     tabs += [
         Tab("Uncertainty", uncertainty(fit, album, profiles)),
         Tab("Model", model_part(fit)),
-        Tab("Data", data_part(fit.experiments, MOST_RUNS)),
+        Tab("Data", data_part(fit.experiments, MAX_RUNS)),
         Tab("Computation", computation(fit, album)),
     ]
     return build_page(title or fit.model_name, subtitle(fit), _chips(fit, diagnosis), tabs, album, footer())

@@ -12,14 +12,14 @@ import numpy as np
 from grisaille.assessment.comparison import ComparedFits
 from grisaille.drawing import labelled
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.printing.value import with_error
+from grisaille.estimation.printing.printed_value import with_error
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.calendar import calendar_of
-from grisaille.reporting.charts import Album, Chart, Kind, Series
-from grisaille.reporting.labels import count, experiment_of, output_unit, short
-from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, choices, wide, write_page
-from grisaille.reporting.report import MOST_RUNS, footer
+from grisaille.reporting.charts import Album, Chart, ChartSeries, Kind
+from grisaille.reporting.labels import count, experiment_of, output_unit, short_number
+from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, choices, scrolling, write_page
+from grisaille.reporting.report import MAX_RUNS, footer
 from grisaille.reporting.report_outputs import abscissa
 
 NAMES = {"log_likelihood": "log-likelihood", "aic": "AIC", "bic": "BIC", "delta_aic": "AIC − best"}
@@ -35,8 +35,8 @@ def comparison_page(comparison: ComparedFits, *, title: str | None = None) -> st
     """The page as text."""
     album, fits = Album(), comparison.fits
     tabs = [
-        Tab("Summary", joined((card(wide(_table(comparison)), title="Criteria"), *_tests(comparison)))),
-        Tab("Parameters", card(wide(_parameters(fits)), title="Estimates with standard errors")),
+        Tab("Summary", joined((card(scrolling(_table(comparison)), title="Criteria"), *_tests(comparison)))),
+        Tab("Parameters", card(scrolling(_parameters(fits)), title="Estimates with standard errors")),
         Tab(
             "Outputs", card(choices("Experiment", list(_runs(fits, album)), "outputs"), title="Measured and predicted")
         ),
@@ -60,20 +60,20 @@ def _table(comparison: ComparedFits) -> Html:
 
 
 def _cell(column: str, value: float) -> str:
-    return f"{int(value)}" if column in ("parameters", "samples") else short(value, 6)
+    return f"{int(value)}" if column in ("parameters", "samples") else short_number(value, 6)
 
 
 def _tests(comparison: ComparedFits) -> Iterator[Html]:
     rows = [
         (
-            label, short(r.ratio, 4), f"{int(r.degrees_of_freedom)}", short(r.p, 3),
+            label, short_number(r.ratio, 4), f"{int(r.degrees_of_freedom)}", short_number(r.p, 3),
             "the larger fits better" if r.p < 0.05 else "the smaller suffices",
         )
         for label, r in comparison.tests.iterrows()
     ]  # fmt: skip
     if rows:
         head = ("pair", "likelihood ratio", "degrees of freedom", "p", "verdict")
-        yield card(wide(table(head, rows, numbers=(1, 2, 3))), title="Likelihood-ratio tests")
+        yield card(scrolling(table(head, rows, numbers=(1, 2, 3))), title="Likelihood-ratio tests")
     if comparison.notes:
         yield card(bullets(comparison.notes), title="Remarks")
 
@@ -94,14 +94,14 @@ def _runs(fits: Mapping[str, Fitted], album: Album) -> Iterator[tuple[str, Html]
     """Per experiment and output, the measurements with the predictions of every fit that has them."""
     tables = {label: fit.residuals() for label, fit in fits.items()}
     pairs = dict.fromkeys((r, o) for t in tables.values() for r, o in zip(t["experiment"], t["output"], strict=True))
-    runs = list(dict.fromkeys(run for run, _ in pairs))[:MOST_RUNS]
+    runs = list(dict.fromkeys(run for run, _ in pairs))[:MAX_RUNS]
     for k, run in enumerate(runs):
         charts = [album.place(_chart(fits, tables, run, o, f"run{k}")) for r, o in pairs if r == run]
         yield run, tag("div", *charts)
 
 
 def _chart(fits: Mapping[str, Fitted], tables: Mapping[str, Any], run: str, output: str, link: str) -> Chart:
-    series: list[Series] = []
+    series: list[ChartSeries] = []
     x = unit = ""
     calendar = None
     for color, (label, fit) in zip(np.resize(COLORS, len(fits)).tolist(), fits.items(), strict=True):
@@ -115,8 +115,8 @@ def _chart(fits: Mapping[str, Fitted], tables: Mapping[str, Any], run: str, outp
         mine, unit = mine.sort_values("time", kind="stable"), output_unit(fit, run, output)
         t = mine["time"].to_numpy()
         if not series:
-            series.append(Series("measured", "points", t, mine["measured"].to_numpy(), color=0))
+            series.append(ChartSeries("measured", "points", t, mine["measured"].to_numpy(), color=0))
         kind: Kind = "points" if experiment.is_static else "line"
-        series.append(Series(label, kind, t, mine["predicted"].to_numpy(), color=color))
+        series.append(ChartSeries(label, kind, t, mine["predicted"].to_numpy(), color=color))
     words = f"Measured values and the predictions of {count(len(series) - 1, 'fit')}."
     return Chart(f"{output}, {run}", words, x, labelled(output, unit), series, 280, link, calendar=calendar)

@@ -15,18 +15,18 @@ import numpy as np
 from grisaille.errors import GrisailleError
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.keeping.saving import save, versions
-from grisaille.laws.content import call_text
+from grisaille.estimation.persistence.saving import save, versions
+from grisaille.laws.law_content import call_text
 from grisaille.markup import Html, joined, table, tag
-from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import count, short
-from grisaille.reporting.page import bullets, card, facts, wide
+from grisaille.reporting.charts import Album, Chart, ChartSeries
+from grisaille.reporting.labels import count, short_number
+from grisaille.reporting.page import bullets, card, facts, scrolling
 
-LARGEST_FILE = 400_000
+MAX_FILE = 400_000
 """Bytes of a saved fit that a report still carries inside."""
-MOST_DATA, MOST_EXPERIMENTS = 20_000, 12
+MAX_DATA, MAX_EXPERIMENTS = 20_000, 12
 """Measurements and experiments of a fit that is saved for that."""
-MOST_ROWS = 60
+MAX_ROWS = 60
 
 
 def computation(fit: Fitted, album: Album) -> Html:
@@ -34,7 +34,7 @@ def computation(fit: Fitted, album: Album) -> Html:
     e = fit.estimate
     timing = [
         ("wall time", f"{e.seconds:.3g} s"), ("evaluations", f"{e.evaluations}"),
-        ("from the minimum", f"{short(e.offset, 2)} standard errors"),
+        ("from the minimum", f"{short_number(e.offset, 2)} standard errors"),
         ("seed", str(fit.method.options.get("seed", "none needed"))),
     ]  # fmt: skip
     failures = [f"{count(len(e.failures), 'evaluation')} failed; the first: {e.failures[0]}"] if e.failures else []
@@ -56,14 +56,14 @@ def _trace(fit: Fitted, album: Album) -> Iterator[Html]:
     objective = trace["objective"].to_numpy(dtype=float)
     at = trace["evaluation"].to_numpy(dtype=float) if "evaluation" in trace else np.arange(len(trace), dtype=float)
     parts = stages(objective)
-    shown: list[Series] = []
+    shown: list[ChartSeries] = []
     for k, part in enumerate(parts):
         above = objective[part] - objective[part].min()
         height = np.maximum(above, max(float(above.max()) * 1e-12, 1e-12))
         name = "above the best" if len(parts) == 1 else f"stage {k + 1}, above its best"
-        shown.append(Series(name, "line", at[part], height, color=1 + k % 5))
+        shown.append(ChartSeries(name, "line", at[part], height, color=1 + k % 5))
         shown.append(
-            Series(
+            ChartSeries(
                 "improvements" if len(parts) == 1 else f"stage {k + 1}, improvements",
                 "points",
                 at[part],
@@ -71,15 +71,15 @@ def _trace(fit: Fitted, album: Album) -> Iterator[Html]:
                 color=1 + k % 5,
             )
         )
-    words = f"{len(trace)} improvements from {short(objective[0])} to {short(objective[-1])}."
+    words = f"{len(trace)} improvements from {short_number(objective[0])} to {short_number(objective[-1])}."
     if len(parts) > 1:
         words += f" {len(parts)} stages: between them levels of noise, weights or steps were renewed."
     yield album.place(
         Chart("Objective above its best value", words, "evaluation", "objective − best", shown, 220, log_y=True)
     )
     columns = list(map(str, trace.columns))
-    rows = [[_cell(v) for v in row] for row in trace.to_numpy()[:MOST_ROWS]]
-    listing = wide(table(columns, rows, numbers=range(len(columns))))
+    rows = [[_cell(v) for v in row] for row in trace.to_numpy()[:MAX_ROWS]]
+    listing = scrolling(table(columns, rows, numbers=range(len(columns))))
     yield tag("details", tag("summary", "The trace as a table"), listing)
 
 
@@ -92,12 +92,12 @@ def stages(objective: np.ndarray) -> list[slice]:
 
 
 def _cell(value: Any) -> str:
-    return f"{int(value)}" if float(value).is_integer() and abs(value) < 1e9 else short(value, 6)
+    return f"{int(value)}" if float(value).is_integer() and abs(value) < 1e9 else short_number(value, 6)
 
 
 def _method(fit: Fitted) -> Iterator[Html | None]:
     rows = [(name, repr(value)) for name, value in fit.method.options.items()]
-    yield wide(table((type(fit.method).__name__, "option"), rows, prose=(1,)))
+    yield scrolling(table((type(fit.method).__name__, "option"), rows, prose=(1,)))
     if fit.why:
         yield tag("h3", "Why this estimator")
         yield bullets(f"{name}: {reason}" for name, reason in fit.why.items())
@@ -160,7 +160,7 @@ def method_code(method: Estimator) -> str:
 
 def _saved(fit: Fitted) -> str | None:
     """The saved fit in base64, unless it is large or cannot be saved."""
-    if fit.estimate.count > MOST_DATA or len(fit.experiments) > MOST_EXPERIMENTS:
+    if fit.estimate.count > MAX_DATA or len(fit.experiments) > MAX_EXPERIMENTS:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fit.nc"
@@ -169,4 +169,4 @@ def _saved(fit: Fitted) -> str | None:
         except GrisailleError:
             return None
         content = path.read_bytes()
-    return base64.b64encode(content).decode() if len(content) <= LARGEST_FILE else None
+    return base64.b64encode(content).decode() if len(content) <= MAX_FILE else None

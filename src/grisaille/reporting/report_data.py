@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from grisaille.markup import Html, joined, table, tag
-from grisaille.reporting.labels import short
-from grisaille.reporting.page import bullets, card, wide
+from grisaille.reporting.labels import short_number
+from grisaille.reporting.page import bullets, card, scrolling
 
 
 def data_part(experiments: tuple[Any, ...], most: int) -> Html:
@@ -24,10 +24,10 @@ def _one(experiment: Any) -> Html:
     right = [k for k, column in enumerate(frame.columns, 1) if column not in ("role", "unit")]
     fingerprint = tag("p", "fingerprint ", tag("code", experiment.fingerprint[:16]), class_="muted")
     return card(
-        wide(table(("signal", *frame.columns), rows, numbers=right)), bullets(summary.notes), fingerprint,
+        scrolling(table(("signal", *frame.columns), rows, numbers=right)), bullets(summary.notes), fingerprint,
         title=summary.heading,
     )  # fmt: skip
 
 
 def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None or value != value else short(value, 4)
+    return value if isinstance(value, str) else "" if value is None or value != value else short_number(value, 4)

@@ -9,7 +9,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, tag
 from grisaille.model.classes import Model
 from grisaille.model.notation.typesetting import equations, symbols
-from grisaille.reporting.page import bullets, card, facts, wide
+from grisaille.reporting.page import bullets, card, facts, scrolling
 from grisaille.structure.analysis import Analysis, analyze
 
 
@@ -21,7 +21,7 @@ def model_part(fit: Fitted) -> Html:
 def describe(model: Model) -> Html:
     content = model._content
     written = card(equations(content), title="Equations")
-    tables = card(tag("div", *(wide(part) for part in symbols(content)), class_="side-by-side"), title="Symbols")
+    tables = card(tag("div", *(scrolling(part) for part in symbols(content)), class_="side-by-side"), title="Symbols")
     return joined((written, tables, card(*_structure(model), title="Structure")))
 
 

@@ -13,16 +13,16 @@ import numpy as np
 from grisaille.drawing import labelled
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.measurements.declared import laws_of, leaves_residuals
-from grisaille.estimation.quantities import courses
-from grisaille.experiment.signals import Samples
+from grisaille.estimation.measurements.law_properties import laws_of, leaves_residuals
+from grisaille.estimation.quantities import estimated_names
+from grisaille.experiment.sampled_signals import SampledSignal
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.calendar import calendar_of
-from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import count, experiment_of, output_unit, quantity_unit, short, time_label
+from grisaille.reporting.charts import Album, Chart, ChartSeries
+from grisaille.reporting.drawn_paths import DrawnPath, drawn_path
+from grisaille.reporting.labels import count, experiment_of, output_unit, quantity_unit, short_number, time_label
 from grisaille.reporting.page import card, choices
-from grisaille.reporting.paths import Path, drawn_path
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 PREDICTED = {
     "OutputError": "simulated",
@@ -30,9 +30,9 @@ PREDICTED = {
     "KalmanML": "predicted from the samples before",
     "Collocation": "smoothed",
 }
-MOST_SIMULATED = 12
+MAX_SIMULATED = 12
 """Quantities beside the outputs that are drawn per experiment."""
-MOST_CURVES = 3
+MAX_CURVES = 3
 """Outputs of the first experiment that stand on the first tab."""
 HINT = "Drag across a plot to zoom, double-click to see everything again; point at it to read values."
 
@@ -44,9 +44,9 @@ def first_curves(fit: Fitted, album: Album, runs: list[str]) -> Html:
     mine = residuals[residuals["experiment"] == run]
     compared = [chart for chart, _ in _output_charts(fit, run, mine, standardized, "summary")]
     calendar = calendar_of(experiment_of(fit, run))
-    places = [album.place(replace(chart, calendar=calendar)) for chart in compared[:MOST_CURVES]]
+    places = [album.place(replace(chart, calendar=calendar)) for chart in compared[:MAX_CURVES]]
     others = [
-        *([count(len(compared) - MOST_CURVES, "more output")] if len(compared) > MOST_CURVES else []),
+        *([count(len(compared) - MAX_CURVES, "more output")] if len(compared) > MAX_CURVES else []),
         *([count(len(runs) - 1, "more experiment")] if len(runs) > 1 else []),
     ]
     rest = f"{' and '.join(others)} in the tab Outputs." if others else ""
@@ -79,8 +79,8 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
         t, unit = ordered["time"].to_numpy(), output_unit(fit, run, str(output))
         path = drawn_path(fit, run, str(output), ordered)
         series = [
-            Series("measured", "points", t, ordered["measured"].to_numpy(), color=0),
-            Series(
+            ChartSeries("measured", "points", t, ordered["measured"].to_numpy(), color=0),
+            ChartSeries(
                 PREDICTED.get(type(fit.method).__name__, "predicted"), "points" if experiment.is_static else "line",
                 path.times, path.predicted, color=1,
             ),
@@ -88,13 +88,16 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
         if simulated is not None and output in simulated:
             at = simulated["time"].to_numpy()
             series.append(
-                Series("simulated without looking at data", "line", at, simulated[output].to_numpy(), color=3)
+                ChartSeries("simulated without looking at data", "line", at, simulated[output].to_numpy(), color=3)
             )
         r = standardized[ordered.index].to_numpy()
         if np.isfinite(path.spread).any() and str(output) not in laws:
             series.insert(0, _band_around(path, ordered, r))
         rms = float(np.sqrt(np.mean(ordered["residual"] ** 2)))
-        words = f"Measured and predicted values at {len(t)} samples; rms residual {short(rms, 3)} {unit}".rstrip() + "."
+        words = (
+            f"Measured and predicted values at {len(t)} samples; rms residual {short_number(rms, 3)} {unit}".rstrip()
+            + "."
+        )
         curves = Chart(f"{output}, {run}", words, time, labelled(str(output), unit), series, 260, link)
         if str(output) in laws:
             yield curves, _quantile_chart(str(output), t, r, time, link)
@@ -114,7 +117,7 @@ def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
 
 def _only_input(experiment: Any) -> str | None:
     """The input of a static experiment that has just one."""
-    sampled = [name for name, signal in experiment.inputs.items() if isinstance(signal, Samples)]
+    sampled = [name for name, signal in experiment.inputs.items() if isinstance(signal, SampledSignal)]
     return sampled[0] if experiment.is_static and len(sampled) == 1 else None
 
 
@@ -126,22 +129,22 @@ def _quantile_chart(output: str, t: np.ndarray, r: np.ndarray, time: str, link: 
     """Of outputs with laws, whose scatter differs from sample to sample."""
     words = "Randomised quantile residuals, which are standard normal if the law holds; 95 % lie within ± 1.96 then."
     ends = np.array([np.min(t, initial=0.0), np.max(t, initial=0.0)])
-    band = Series("95 % of the law", "band", ends, np.full(2, -1.96), upper=np.full(2, 1.96), color=0)
-    shown = [band, Series("quantile residual", "points", t, r, color=2)]
+    band = ChartSeries("95 % of the law", "band", ends, np.full(2, -1.96), upper=np.full(2, 1.96), color=0)
+    shown = [band, ChartSeries("quantile residual", "points", t, r, color=2)]
     return Chart(f"Residuals of {output}", words, time, "quantile residual", shown, 170, link, levels=(0.0,))
 
 
-def _residual_chart(output: str, path: Path, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
+def _residual_chart(output: str, path: DrawnPath, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
     t, e = table["time"].to_numpy(), table["residual"].to_numpy()
-    series = [Series("residual", "points", t, e, color=2)]
+    series = [ChartSeries("residual", "points", t, e, color=2)]
     at, band = _banded(path, t, e, r)
     if np.isfinite(band).any():
-        series.insert(0, Series("± 2 standard deviations", "band", at, -band, upper=band, color=0))
+        series.insert(0, ChartSeries("± 2 standard deviations", "band", at, -band, upper=band, color=0))
     words = "Measured minus predicted, with a band of twice the standard deviation that the model expects."
     return Chart(f"Residuals of {output}", words, time, labelled("residual", unit), series, 170, link, levels=(0.0,))
 
 
-def _banded(path: Path, t: np.ndarray, e: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _banded(path: DrawnPath, t: np.ndarray, e: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two standard deviations at the samples, and in gaps where they grow; NaN where nothing is known of them."""
     with np.errstate(divide="ignore", invalid="ignore"):
         sigma = np.abs(e / r)
@@ -153,22 +156,22 @@ def _banded(path: Path, t: np.ndarray, e: np.ndarray, r: np.ndarray) -> tuple[np
     return at[order], np.concatenate([band, 2 * path.spread[wide]])[order]
 
 
-def _band_around(path: Path, table: Any, r: np.ndarray) -> Series:
+def _band_around(path: DrawnPath, table: Any, r: np.ndarray) -> ChartSeries:
     """Two standard deviations to both sides of the predictions."""
     at, band = _banded(path, table["time"].to_numpy(), table["residual"].to_numpy(), r)
     middle = np.interp(at, path.times, path.predicted)
-    return Series("± 2 standard deviations", "band", at, middle - band, upper=middle + band, color=1)
+    return ChartSeries("± 2 standard deviations", "band", at, middle - band, upper=middle + band, color=1)
 
 
 def _input_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
     experiment = experiment_of(fit, run)
     for name, signal in experiment.inputs.items():
-        if not isinstance(signal, Samples) or name == _only_input(experiment):
+        if not isinstance(signal, SampledSignal) or name == _only_input(experiment):
             continue
         kind: Any = "points" if experiment.is_static else "steps" if experiment.hold[name] == "zoh" else "line"
         unit = _input_unit(fit, experiment, name)
-        series = [Series(name, kind, signal.times, signal.values, color=5)]
-        low, high = short(signal.values.min(), 3), short(signal.values.max(), 3)
+        series = [ChartSeries(name, kind, signal.times, signal.values, color=5)]
+        low, high = short_number(signal.values.min(), 3), short_number(signal.values.max(), 3)
         words = f"The known input {name}, {len(signal.values)} samples from {low} to {high}."
         yield Chart(f"Input {name}", words, time_label(experiment), labelled(name, unit), series, 150, link)
 
@@ -178,14 +181,14 @@ def _simulated_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
     experiment = experiment_of(fit, run)
     if fit.method.states is not None or experiment.is_static:
         return
-    names = _unmeasured(fit)[:MOST_SIMULATED]
+    names = _unmeasured(fit)[:MAX_SIMULATED]
     try:
         found = fit.predict(run) if names else None
     except GrisailleError:
         return
     for name in names:
         assert found is not None
-        series = [Series(name, "line", found["time"].to_numpy(), found[name].to_numpy(), color=3)]
+        series = [ChartSeries(name, "line", found["time"].to_numpy(), found[name].to_numpy(), color=3)]
         words = f"{name} as the fitted model simulates it; {type(fit.method).__name__} does not estimate it from data."
         y = labelled(name, quantity_unit(fit, name))
         yield Chart(f"{name}, simulated", words, time_label(experiment), y, series, 170, link)
@@ -198,7 +201,7 @@ def _unmeasured(fit: Fitted) -> list[str]:
     rows = dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True))
     seen = {rows[o].element_hash() for case in fit.estimate.cases for o in case.outputs}
     known = (*flat.outputs, *flat.disturbances)
-    return [n for n in courses(structure) if n not in known and rows[n].element_hash() not in seen]
+    return [n for n in estimated_names(structure) if n not in known and rows[n].element_hash() not in seen]
 
 
 def _simulation(fit: Fitted, run: str) -> Any:

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.assessment.diagnosis import BETWEEN, Diagnosis, Verdict
-from grisaille.assessment.diagnosis import Series as Tested
+from grisaille.assessment.diagnosis import BETWEEN_OUTPUTS, Diagnosis, ResidualVerdict
+from grisaille.assessment.diagnosis import ResidualSeries as Tested
 from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, table, tag
 from grisaille.reporting.calendar import calendar_of
-from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import count, experiment_of, p_text, short, time_label
-from grisaille.reporting.page import card, choices, wide
+from grisaille.reporting.charts import Album, Chart, ChartSeries
+from grisaille.reporting.labels import count, experiment_of, p_text, short_number, time_label
+from grisaille.reporting.page import card, choices, scrolling
 
 MEANINGS = (
     ("autocorrelation", "Ljung–Box", "can a residual be predicted from earlier ones?",
@@ -34,7 +34,7 @@ MEANINGS = (
 )  # fmt: skip
 
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Unhealthy tests that stand on the first tab by name."""
 TEST = ("test", "verdict", "statistic", "p", "what it says")
 
@@ -45,7 +45,9 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
     for run in runs:
         series = [s for s in diagnosis.series if s.experiment == run]
         content = [part for s in series for part in _one(fit, diagnosis, s, album)]
-        content += [part for v in diagnosis.verdicts if (v.experiment, v.test) == (run, BETWEEN) for part in _all(v)]
+        content += [
+            part for v in diagnosis.verdicts if (v.experiment, v.test) == (run, BETWEEN_OUTPUTS) for part in _all(v)
+        ]
         parts.append((run, joined(content)))
     words = verdict(diagnosis)
     made = {v.test.split()[0] for v in diagnosis.verdicts}
@@ -54,7 +56,7 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
     return joined(
         (
             card(tag("p", tag("strong", words)), choices("Experiment", parts, "residuals"), title="Residual tests"),
-            card(wide(legend), title="What the tests ask") if rows else None,
+            card(scrolling(legend), title="What the tests ask") if rows else None,
         )
     )
 
@@ -76,14 +78,14 @@ def verdict_line(diagnosis: Diagnosis | str) -> Html:
     total = sum(v.p == v.p for v in diagnosis.verdicts)
     kind = "verdict bad" if bad else "verdict good"
     sign = tag("span", "✗ unhealthy" if bad else "✓ healthy", class_=kind) if total else ""
-    named = f" {', '.join(bad[:MOST_NAMED])}{', …' if len(bad) > MOST_NAMED else ''}." if bad else ""
+    named = f" {', '.join(bad[:MAX_NAMED])}{', …' if len(bad) > MAX_NAMED else ''}." if bad else ""
     return tag("p", tag("strong", "Residuals: "), sign, f" {verdict(diagnosis)}{named}")
 
 
 def _one(fit: Fitted, diagnosis: Diagnosis, series: Tested, album: Album) -> Iterator[Html]:
     verdicts = [v for v in diagnosis.verdicts if (v.experiment, v.output) == (series.experiment, series.output)]
     yield tag("h3", f"{series.output}, {series.experiment}: {count(len(series.residuals), 'sample')}")
-    yield wide(table(TEST, map(_row, verdicts), numbers=(2, 3), prose=(4,), stacked=True))
+    yield scrolling(table(TEST, map(_row, verdicts), numbers=(2, 3), prose=(4,), stacked=True))
     charts = [
         _over_time(series, experiment_of(fit, series.experiment)),
         *_tested(series, {v.test for v in verdicts}, diagnosis.level),
@@ -91,10 +93,10 @@ def _one(fit: Fitted, diagnosis: Diagnosis, series: Tested, album: Album) -> Ite
     yield tag("div", *(album.place(chart) for chart in charts), class_="grid-2")
 
 
-def _all(verdict: Verdict) -> Iterator[Html]:
+def _all(verdict: ResidualVerdict) -> Iterator[Html]:
     """The test of several outputs against each other."""
     yield tag("h3", f"{verdict.output}, {verdict.experiment}: compared with each other")
-    yield wide(table(TEST, [_row(verdict)], numbers=(2, 3), prose=(4,), stacked=True))
+    yield scrolling(table(TEST, [_row(verdict)], numbers=(2, 3), prose=(4,), stacked=True))
 
 
 def _tested(s: Tested, made: set[str], level: float) -> Iterator[Chart]:
@@ -108,22 +110,24 @@ def _tested(s: Tested, made: set[str], level: float) -> Iterator[Chart]:
     yield from _inputs(s, made, level)
 
 
-def _row(v: Verdict) -> tuple[object, ...]:
+def _row(v: ResidualVerdict) -> tuple[object, ...]:
     if np.isnan(v.p):
         mark: Html | str = "not tested"
     else:
         mark = tag(
             "span", "✓ healthy" if v.healthy else "✗ unhealthy", class_=f"verdict {'good' if v.healthy else 'bad'}"
         )
-    return v.test, mark, short(v.statistic, 4), p_text(v.p), v.sentence[:1].upper() + v.sentence[1:]
+    return v.test, mark, short_number(v.statistic, 4), p_text(v.p), v.sentence[:1].upper() + v.sentence[1:]
 
 
 def _over_time(s: Tested, experiment: Any) -> Chart:
     shown = [
-        Series("quantile residual" if s.by_law else "standardized residual", "points", s.times, s.residuals, color=1)
+        ChartSeries(
+            "quantile residual" if s.by_law else "standardized residual", "points", s.times, s.residuals, color=1
+        )
     ]
     if len(s.outliers):
-        shown.append(Series("outlier", "points", s.times[s.outliers], s.residuals[s.outliers], color=6))
+        shown.append(ChartSeries("outlier", "points", s.times[s.outliers], s.residuals[s.outliers], color=6))
     what = "Randomised quantile residuals" if s.by_law else "Residuals divided by their standard deviation"
     words = f"{what}; {count(len(s.outliers), 'outlier')} marked."
     return Chart(
@@ -136,17 +140,19 @@ def _autocorrelation(s: Tested, level: float) -> Chart:
     lags = np.arange(1, len(s.autocorrelation) + 1, dtype=float)
     shown = [
         _band(s, level, 0.5, len(lags) + 0.5),
-        Series("autocorrelation", "stems", lags, s.autocorrelation, color=1),
+        ChartSeries("autocorrelation", "stems", lags, s.autocorrelation, color=1),
     ]
-    words = f"Autocorrelation at lags 1 to {len(lags)}; the largest is {short(np.abs(s.autocorrelation).max(), 2)}."
+    words = (
+        f"Autocorrelation at lags 1 to {len(lags)}; the largest is {short_number(np.abs(s.autocorrelation).max(), 2)}."
+    )
     return Chart(f"Autocorrelation of {s.output}", words, "lag [samples]", "correlation", shown, 210)
 
 
-def _band(s: Tested, level: float, begin: float, end: float) -> Series:
+def _band(s: Tested, level: float, begin: float, end: float) -> ChartSeries:
     from scipy.stats import norm
 
     width = np.full(2, float(norm.isf(level / 2)) / np.sqrt(max(len(s.residuals), 1)))
-    return Series(
+    return ChartSeries(
         f"{100 * (1 - level):g} % of white noise", "band", np.array([begin, end]), -width, upper=width, color=0
     )
 
@@ -159,15 +165,15 @@ def _periodogram(s: Tested, level: float) -> Iterator[Chart]:
         return
     width = float(kstwo.isf(level, len(found.cumulated) - 1))
     shown = [
-        Series(
+        ChartSeries(
             f"{100 * (1 - level):g} % of white noise", "band", found.frequency, np.clip(found.uniform - width, 0, 1),
             upper=np.clip(found.uniform + width, 0, 1), color=0,
         ),
-        Series("cumulated periodogram", "line", found.frequency, found.cumulated, color=1),
+        ChartSeries("cumulated periodogram", "line", found.frequency, found.cumulated, color=1),
     ]  # fmt: skip
     words = (
         f"Share of power below each frequency; its largest distance from a flat spectrum is "
-        f"{short(found.distance, 2)}, the band allows {short(width, 2)}."
+        f"{short_number(found.distance, 2)}, the band allows {short_number(width, 2)}."
     )
     title = f"Cumulated periodogram of {s.output}"
     yield Chart(title, words, "frequency [1/sample]", "share of power", shown, 210, y_range=(0.0, 1.0))
@@ -179,8 +185,8 @@ def _quantiles(s: Tested) -> Chart:
     n = len(s.residuals)
     expected = norm.ppf((np.arange(1, n + 1) - 0.375) / (n + 0.25))
     shown = [
-        Series("normal distribution", "line", expected, expected, color=0),
-        Series("residuals", "points", expected, np.sort(s.residuals), color=1),
+        ChartSeries("normal distribution", "line", expected, expected, color=0),
+        ChartSeries("residuals", "points", expected, np.sort(s.residuals), color=1),
     ]
     words = "Sorted residuals against the quantiles of a normal distribution: a straight line if they are normal."
     return Chart(f"Normal quantiles of {s.output}", words, "normal quantile", "residual quantile", shown, 210)
@@ -194,8 +200,10 @@ def _inputs(s: Tested, made: set[str], level: float) -> Iterator[Chart]:
         at = np.arange(first, first + len(correlation), dtype=float)
         shown = [
             _band(s, level, at[0] - 0.5, at[-1] + 0.5),
-            Series(f"correlation with {name}", "stems", at, correlation, color=5),
+            ChartSeries(f"correlation with {name}", "stems", at, correlation, color=5),
         ]
-        words = f"Correlation of the residuals with {name}; the largest is {short(np.abs(correlation).max(), 2)}."
+        words = (
+            f"Correlation of the residuals with {name}; the largest is {short_number(np.abs(correlation).max(), 2)}."
+        )
         x = "power of the input" if s.is_static else "input earlier by [samples]"
         yield Chart(f"{s.output} and input {name}", words, x, "correlation", shown, 210)

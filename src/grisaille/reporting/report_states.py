@@ -14,15 +14,15 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.predictions.band_kinds import band_label
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.calendar import calendar_of
-from grisaille.reporting.charts import Album, Chart, Series
+from grisaille.reporting.charts import Album, Chart, ChartSeries
+from grisaille.reporting.drawn_paths import break_at_gaps
 from grisaille.reporting.labels import experiment_of, time_label
 from grisaille.reporting.page import bullets, card, choices
-from grisaille.reporting.paths import broken
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
-MOST = 24
+MAX_QUANTITIES = 24
 """Quantities drawn per experiment."""
-LEVEL = 0.95
+BAND_LEVEL = 0.95
 
 
 def states(fit: Fitted, album: Album, runs: list[str]) -> Html | None:
@@ -34,10 +34,10 @@ def states(fit: Fitted, album: Album, runs: list[str]) -> Html | None:
             return None
         kinds.add(found.attrs.get("bands"))
         names = _ordered(fit, found)
-        charts = [album.place(chart) for chart in _charts(fit, run, found, names[:MOST], f"states{k}")]
+        charts = [album.place(chart) for chart in _charts(fit, run, found, names[:MAX_QUANTITIES], f"states{k}")]
         parts.append((run, joined(charts)))
         remarks = _remarks(found, names)
-    share = f"{100 * LEVEL:g} %"
+    share = f"{100 * BAND_LEVEL:g} %"
     words = f"Given all data of the experiment; the band of {share} {_contents(kinds)}."
     return card(
         tag("p", words, class_="muted"), choices("Experiment", parts, "states"), bullets(remarks),
@@ -57,7 +57,7 @@ def _states(fit: Fitted, run: str) -> Any:
     if fit.method.states is None:
         return None
     try:
-        found = fit.method.states.of(fit, run, None, LEVEL)
+        found = fit.method.states.of(fit, run, None, BAND_LEVEL)
     except EstimationError:
         return None
     return found if {"given", "statistic"} <= set(found.dims) else None
@@ -72,8 +72,8 @@ def _ordered(fit: Fitted, found: Any) -> list[str]:
 
 def _remarks(found: Any, names: list[str]) -> list[str]:
     said = [f"Not drawn: {found.attrs['left_out']}."] if "left_out" in found.attrs else []
-    if len(names) > MOST:
-        said.append(f"The first {MOST} of {len(names)} quantities; fit.states() has all.")
+    if len(names) > MAX_QUANTITIES:
+        said.append(f"The first {MAX_QUANTITIES} of {len(names)} quantities; fit.states() has all.")
     return said
 
 
@@ -85,17 +85,17 @@ def _charts(fit: Fitted, run: str, found: Any, names: list[str], link: str) -> I
     for name in names:
         part = found[name].sel(given=best)
         rows = [part.sel(statistic=s).to_numpy() for s in ("mean", "lower", "upper")]
-        t, mean, lower, upper = broken(found["time"].to_numpy(), *rows)
-        label = band_label(LEVEL, found.attrs.get("bands"))
-        series = [Series(label, "band", t, lower, upper=upper, color=1)]
+        t, mean, lower, upper = break_at_gaps(found["time"].to_numpy(), *rows)
+        label = band_label(BAND_LEVEL, found.attrs.get("bands"))
+        series = [ChartSeries(label, "band", t, lower, upper=upper, color=1)]
         if name in experiment.outputs:
             measured = experiment.measurements(name)
-            series.append(Series("measured", "points", measured.times, measured.values, color=0))
+            series.append(ChartSeries("measured", "points", measured.times, measured.values, color=0))
         if "filtered" in given and best != "filtered":
             filtered = found[name].sel(given="filtered", statistic="mean").to_numpy()
-            t, filtered = broken(found["time"].to_numpy(), filtered)
-            series.append(Series("filtered: from earlier data only", "line", t, filtered, color=2))
-        series.append(Series(best, "line", t, mean, color=1))
+            t, filtered = break_at_gaps(found["time"].to_numpy(), filtered)
+            series.append(ChartSeries("filtered: from earlier data only", "line", t, filtered, color=2))
+        series.append(ChartSeries(best, "line", t, mean, color=1))
         words = f"The estimate of {name} over time with a {label}."
         unit, described = (str(found[name].attrs.get(key, "")) for key in ("units", "description"))
         title = f"{name}, {run}" + (f": {described}" if described else "")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.printing.declared_laws import declared_laws
-from grisaille.estimation.printing.summary import kinds_of_intervals
+from grisaille.estimation.printing.fit_summary import kinds_of_intervals
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
-from grisaille.reporting.labels import as_exact, count, p_text, short, three
-from grisaille.reporting.page import bullets, card, facts, wide
-from grisaille.trial.unknown import Unknown
+from grisaille.reporting.labels import as_exact, count, p_text, short_number, three_digits
+from grisaille.reporting.page import bullets, card, facts, scrolling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +41,8 @@ def summary(fit: Fitted, first: Html, scores: pd.DataFrame | None = None) -> Htm
     said = fit.notes or ["Every unknown is determined by the data."]
     tested = [f"residuals: {fit.residual_verdict}"] if fit.residual_verdict else []
     notes = bullets([*said, *tested, f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes])
-    estimates = card(wide(parameters(fit)), verdict, notes, title="Parameters")
-    outputs = card(facts(_criteria(fit)), wide(_quality(fit, scores)), title="Fit of each output")
+    estimates = card(scrolling(parameters(fit)), verdict, notes, title="Parameters")
+    outputs = card(facts(_criteria(fit)), scrolling(_quality(fit, scores)), title="Fit of each output")
     return joined((card(first, title="Measured and predicted"), estimates, outputs))
 
 
@@ -61,8 +61,9 @@ def _row(name: str, row: Any, unknown: Unknown | None) -> list[Any]:
     estimate, lower, upper = (as_exact(v, row.std_error) for v in (row.estimate, row.lower, row.upper))
     interval = f"{lower} … {upper}" if has_one else "—"
     return [
-        symbol(name), estimate, three(row.std_error) if row.std_error > 0 else "—", interval,
-        "" if unknown is None else unknown.unit, short(row.t, 4), p_text(row.p), short(row.guess, 4), _bounds(unknown),
+        symbol(name), estimate, three_digits(row.std_error) if row.std_error > 0 else "—", interval,
+        "" if unknown is None else unknown.unit, short_number(row.t, 4), p_text(row.p), short_number(row.guess, 4),
+        _bounds(unknown),
         _status(str(row.status), unknown), "" if unknown is None or not row.std_error > 0 else _picture(row),
     ]  # fmt: skip
 
@@ -70,7 +71,7 @@ def _row(name: str, row: Any, unknown: Unknown | None) -> list[Any]:
 def _bounds(unknown: Unknown | None) -> str:
     if unknown is None or not np.isfinite([unknown.lower, unknown.upper]).any():
         return ""
-    low, high = (("−∞" if v < 0 else "∞") if np.isinf(v) else short(v) for v in (unknown.lower, unknown.upper))
+    low, high = (("−∞" if v < 0 else "∞") if np.isinf(v) else short_number(v) for v in (unknown.lower, unknown.upper))
     return f"{low} … {high}"
 
 
@@ -92,7 +93,7 @@ def _picture(row: Any) -> Html | str:
     def at(value: float) -> str:
         return f"{8 + 160 * (value - low) / (high - low):.1f}"
 
-    words = f"guess {short(row.guess)}, interval {short(row.lower)} to {short(row.upper)}"
+    words = f"guess {short_number(row.guess)}, interval {short_number(row.lower)} to {short_number(row.upper)}"
     return tag(
         "svg", tag("line", x1="8", x2="168", y1="12", y2="12", class_="range"),
         tag("line", x1=at(row.lower), x2=at(row.upper), y1="12", y2="12", class_="width"),
@@ -106,11 +107,11 @@ def _criteria(fit: Fitted) -> Iterator[tuple[str, str]]:
     e = fit.estimate
     yield "measurements", f"{e.count}"
     yield "degrees of freedom", f"{e.degrees_of_freedom:.4g}"
-    yield "objective", short(fit.objective, 6)
+    yield "objective", short_number(fit.objective, 6)
     if e.is_likelihood:
-        yield "log-likelihood", short(fit.log_likelihood, 6)
-        yield "AIC", short(fit.aic, 6)
-        yield "BIC", short(fit.bic, 6)
+        yield "log-likelihood", short_number(fit.log_likelihood, 6)
+        yield "AIC", short_number(fit.aic, 6)
+        yield "BIC", short_number(fit.bic, 6)
 
 
 def _quality(fit: Fitted, scores: pd.DataFrame | None) -> Html:
@@ -120,8 +121,9 @@ def _quality(fit: Fitted, scores: pd.DataFrame | None) -> Html:
     laws, is_scored = declared_laws(fit), "log_score" in scores
     rows = [
         (
-            symbol(str(o)), str(q.horizon), f"{int(q.samples)}", short(q.rms, 4), units[o].unit if o in units else "",
-            f"{q.r2:.5f}", f"{q.fit:.2f} %", *([short(q.log_score, 4)] if is_scored else []),
+            symbol(str(o)), str(q.horizon), f"{int(q.samples)}", short_number(q.rms, 4),
+            units[o].unit if o in units else "",
+            f"{q.r2:.5f}", f"{q.fit:.2f} %", *([short_number(q.log_score, 4)] if is_scored else []),
             *([laws.get(str(o), "normal")] if laws else []),
         )
         for o, q in scores.iterrows()

@@ -13,13 +13,13 @@ from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
-from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import count, short
-from grisaille.reporting.page import bullets, card, wide
+from grisaille.reporting.charts import Album, Chart, ChartSeries
+from grisaille.reporting.labels import count, short_number
+from grisaille.reporting.page import bullets, card, scrolling
 
-MOST = 40
+MAX_UNKNOWNS = 40
 """Unknowns in the table of correlations."""
-STRONG = 0.95
+STRONG_CORRELATION = 0.95
 FEW, DIGITS = 8, 20
 """Unknowns up to which the matrix has names above its columns, and numbers in its cells."""
 NOTABLE, LISTED = 0.5, 10
@@ -42,12 +42,12 @@ def uncertainty(fit: Fitted, album: Album, profiles: bool) -> Html:
 
 
 def _correlation(fit: Fitted) -> Iterator[Html | None]:
-    names = fit.names[:MOST]
+    names = fit.names[:MAX_UNKNOWNS]
     matrix = fit.correlation.to_numpy()[: len(names), : len(names)]
     if len(names) < 2:
         yield tag("p", "There is only one unknown.")
         return
-    all_pairs = wide(_matrix(names, matrix))
+    all_pairs = scrolling(_matrix(names, matrix))
     if len(names) > FEW:
         yield tag("div", tag("div", *_strongest(names, matrix)), all_pairs, class_="side-by-side")
     else:
@@ -55,11 +55,13 @@ def _correlation(fit: Fitted) -> Iterator[Html | None]:
     strong = [
         f"{names[j]} and {names[i]} are correlated by {matrix[i, j]:+.3f}: the data determine a combination of them "
         f"much better than each."
-        for i in range(len(names)) for j in range(i) if abs(matrix[i, j]) > STRONG
+        for i in range(len(names)) for j in range(i) if abs(matrix[i, j]) > STRONG_CORRELATION
     ]  # fmt: skip
-    yield bullets(strong) or tag("p", f"No two estimates are correlated by more than {STRONG}.")
-    if len(fit.names) > MOST:
-        yield tag("p", f"The first {MOST} of {len(fit.names)} unknowns; fit.correlation has all.", class_="muted")
+    yield bullets(strong) or tag("p", f"No two estimates are correlated by more than {STRONG_CORRELATION}.")
+    if len(fit.names) > MAX_UNKNOWNS:
+        yield tag(
+            "p", f"The first {MAX_UNKNOWNS} of {len(fit.names)} unknowns; fit.correlation has all.", class_="muted"
+        )
 
 
 def _strongest(names: Sequence[str], matrix: np.ndarray) -> Iterator[Html]:
@@ -70,7 +72,7 @@ def _strongest(names: Sequence[str], matrix: np.ndarray) -> Iterator[Html]:
         yield tag("p", f"No two estimates are correlated by more than {NOTABLE}.")
         return
     rows = [(symbol(names[j]), symbol(names[i]), _number(matrix[i, j]), _bar(matrix[i, j])) for i, j in pairs[:LISTED]]
-    yield wide(table(("", "", "correlation", ""), rows, numbers=(2,), caption="The strongest"))
+    yield scrolling(table(("", "", "correlation", ""), rows, numbers=(2,), caption="The strongest"))
     if len(pairs) > LISTED:
         further = count(len(pairs) - LISTED, "further pair")
         yield tag("p", f"{further} correlated by more than {NOTABLE}.", class_="muted")
@@ -133,12 +135,12 @@ def _chart(profile: Profile) -> Chart:
     table = profile.table.sort_values("value")
     v = np.linspace(float(table["value"].min()), float(table["value"].max()), 200)
     deviance = np.interp(v, table["value"], table["root"]) ** 2
-    series = [Series("profile", "line", v, deviance, color=1)]
+    series = [ChartSeries("profile", "line", v, deviance, color=1)]
     if profile.std_error > 0:
         parabola = ((v - profile.estimate) / profile.std_error) ** 2
         inside = parabola <= 1.2 * max(float(deviance.max()), profile.threshold)
-        series.append(Series("by the standard error", "line", v[inside], parabola[inside], color=0))
-    low, high = ("open" if limit is None else short(limit) for limit in profile.interval)
+        series.append(ChartSeries("by the standard error", "line", v[inside], parabola[inside], color=0))
+    low, high = ("open" if limit is None else short_number(limit) for limit in profile.interval)
     words = f"{profile.shape}; the {100 * profile.level:g} % interval is {low} to {high}."
     marks = [limit for limit in profile.interval if limit is not None]
     title = f"{profile.name}: {low} … {high}"

@@ -10,7 +10,7 @@ from grisaille.calling import checked
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.results.monte_carlo import MonteCarlo
-from grisaille.study.bootstrap import BootstrapRuns, bootstrap_task
+from grisaille.study.bootstrap_task import BootstrapRuns, bootstrap_task
 from grisaille.study.engine import run_task
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from grisaille.calling import checked_methods
-from grisaille.estimation.abilities.missing import missing
+from grisaille.estimation.abilities.missing import missing_ability_error
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.experiment.times.dating import with_dates
@@ -216,9 +216,9 @@ class Fit(Fitted):
         -------
         A verdict that prints as a sentence, with ``ratio``, ``p`` and the ``estimates`` under the hypothesis.
         """
-        from grisaille.assessment.ratio_test import test
+        from grisaille.assessment.ratio_test import ratio_test
 
-        return test(self, hypothesis)
+        return ratio_test(self, hypothesis)
 
     def diagnose(self, level: float = 0.01, *, seed: int = 0) -> Diagnosis:
         """Test the residuals of every output and experiment: whiteness, spectrum, inputs, normality, outliers, size.
@@ -310,7 +310,7 @@ class Fit(Fitted):
 
         on = self.begun(experiment).following(self)
         if on.method.states is None:
-            raise missing(on.method, "states")
+            raise missing_ability_error(on.method, "states")
         found = on.method.states.of(self, on.experiment, names, level, bands)
         return as_trajectories(with_dates(found, on.experiment))
 
@@ -423,6 +423,6 @@ class Fit(Fitted):
         ----------
         path : the file
         """
-        from grisaille.estimation.keeping.saving import save
+        from grisaille.estimation.persistence.saving import save
 
         save(self, path)

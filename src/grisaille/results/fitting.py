@@ -13,9 +13,9 @@ from grisaille.estimators.fitting import checked_experiments, fit_problem, pose_
 from grisaille.experiment.experiment import Experiment
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
-from grisaille.optimization.journal import Journal
+from grisaille.optimization.journal import SearchJournal
 from grisaille.results.fit import Fit
-from grisaille.results.progress import is_read, say_beforehand, shown
+from grisaille.results.progress import is_read, progress_reporter, say_beforehand
 
 
 @checked
@@ -91,8 +91,10 @@ def fit(
     problem, chosen, why = pose_first(candidates, model, data, estimate, guess, **options)
     if not is_watched:
         return fit_problem(model, problem, chosen, why, kind=Fit, tests_starts=True)
-    watched = shown(lambda: chosen.effort.cost(problem), progress)
+    watched = progress_reporter(lambda: chosen.effort.cost(problem), progress)
     try:
-        return fit_problem(model, problem, chosen, why, Journal(watched, watched.counted), kind=Fit, tests_starts=True)
+        return fit_problem(
+            model, problem, chosen, why, SearchJournal(watched, watched.counted), kind=Fit, tests_starts=True
+        )
     finally:
         watched.finish()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from grisaille.calling import checked
-from grisaille.estimation.keeping.loading import read_fit
-from grisaille.estimators.choice import ORDER
+from grisaille.estimation.persistence.loading import read_fit
+from grisaille.estimators.choice import METHODS
 from grisaille.model.classes import Model
 from grisaille.results.fit import Fit
 
@@ -33,4 +33,4 @@ def load(path: str | os.PathLike[str], model: Model | None = None, check: bool =
     >>> gr.load("tank.nc")["k"] == fit["k"]
     True
     """
-    return Fit.of(read_fit(path, model, check, {kind.__name__: kind for kind in ORDER}))
+    return Fit.of(read_fit(path, model, check, {kind.__name__: kind for kind in METHODS}))

@@ -11,13 +11,13 @@ import numpy as np
 
 from grisaille.calling import checked
 from grisaille.errors import ArgumentError
-from grisaille.estimation.density.kinds import log_density_of
+from grisaille.estimation.density.criterion_kinds import log_density_of
+from grisaille.estimation.density.density_value import DensityPart, DensityValue
 from grisaille.estimation.density.log_density import LogDensity
 from grisaille.estimation.density.transforms import Transforms
-from grisaille.estimation.density.value import DensityPart, DensityValue
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import EstimationProblem
 from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import build_problem, checked_experiments, pose_first
 from grisaille.experiment.experiment import Experiment
@@ -296,5 +296,5 @@ def log_density(
     return DensityFunction(chosen, model, tuple(data), names, options, {"own": density})
 
 
-def _made(method: Estimator, problem: Problem, guess: Any) -> LogDensity:
+def _made(method: Estimator, problem: EstimationProblem, guess: Any) -> LogDensity:
     return log_density_of(method, problem, guess if isinstance(guess, Fitted) else None)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.model.content import Content, Origin
-from grisaille.modelica.fitted.writing import BEGIN, Modifier, Values, extension
+from grisaille.model.content import Content, ModelicaOrigin
+from grisaille.modelica.fitted.writing import FIRST_LINE, FittedValues, Modifier, extension
 from grisaille.writing import write_whole
 
 if TYPE_CHECKING:
+    from grisaille.bound_experiment.unknown import Unknown
     from grisaille.estimation.fitted import Fitted
-    from grisaille.trial.unknown import Unknown
 
 
 def write_modelica(fit: Fitted, path: str | os.PathLike[str], name: str | None, experiment: str | None) -> Path:
@@ -33,7 +33,7 @@ def write_modelica(fit: Fitted, path: str | os.PathLike[str], name: str | None, 
     return write_whole(target, text.encode("utf-8"), "The fitted model")
 
 
-def _check_target(target: Path, name: str, origin: Origin) -> None:
+def _check_target(target: Path, name: str, origin: ModelicaOrigin) -> None:
     if target.suffix != ".mo":
         raise EstimationError(f"path is {str(target)!r}; a Modelica file ends in .mo.")
     if not name.isidentifier() or not name.isascii():
@@ -43,7 +43,7 @@ def _check_target(target: Path, name: str, origin: Origin) -> None:
             f"The model would be called '{name}' as the one that it extends: choose another file name, or give name=…, "
             f"such as name='{name}Fitted'."
         )
-    if target.is_file() and not target.read_bytes().startswith(BEGIN.encode()):
+    if target.is_file() and not target.read_bytes().startswith(FIRST_LINE.encode()):
         raise EstimationError(
             f"{str(target)!r} exists and was not written by to_modelica; it is left as it is. Choose another file name."
         )
@@ -88,12 +88,12 @@ def _chosen(fit: Fitted, experiment: str | None) -> list[tuple[Unknown, float, s
     runs = [experiment] if experiment is not None else list(fit.experiment_names) if len(fit.experiments) == 1 else []
     return [
         (u, v, remark)
-        for u, v, remark in _told(fit)
+        for u, v, remark in _unknown_remarks(fit)
         if u.kind in ("parameter", "start") and (u.experiment is None or u.experiment in runs)
     ]
 
 
-def _told(fit: Fitted) -> list[tuple[Unknown, float, str]]:
+def _unknown_remarks(fit: Fitted) -> list[tuple[Unknown, float, str]]:
     """Every unknown with its estimate and its standard error in words."""
     found = []
     for (unknown, value), error in zip(fit._pairs(), fit.std_errors, strict=True):
@@ -102,10 +102,10 @@ def _told(fit: Fitted) -> list[tuple[Unknown, float, str]]:
     return found
 
 
-def _values(fit: Fitted) -> Values:
+def _values(fit: Fitted) -> FittedValues:
     variables = fit.model._content.variables
     starts: Mapping[str, float | str] = fit.model.start
-    return Values(
+    return FittedValues(
         {n: v for n, p in fit.model.parameters.items() if (v := _number(p.value)) is not None},
         {n: (float(v), variables[n].fixed) for n, v in starts.items() if n in variables and not isinstance(v, str)},
     )
@@ -122,7 +122,9 @@ def _head(fit: Fitted, experiment: str | None) -> list[str]:
     lines += [f"Experiment {e.name or ''}: fingerprint {e.fingerprint[:16]}" for e in fit.experiments]
     lines += [f"Caution: {words}" for words in ([] if fit.converged else ["not converged"]) + list(fit.doubts)]
     chosen = {id(u) for u, _, _ in _chosen(fit, experiment)}
-    lines += [f"Not in the model: {u.name} = {v!r}, {told}" for u, v, told in _told(fit) if id(u) not in chosen]
+    lines += [
+        f"Not in the model: {u.name} = {v!r}, {told}" for u, v, told in _unknown_remarks(fit) if id(u) not in chosen
+    ]
     if content.inputs:
         lines.append(f"Inputs in the fit: {', '.join(content.inputs)}")
     if content.outputs:

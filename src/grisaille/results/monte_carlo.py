@@ -17,11 +17,11 @@ from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
 from grisaille.results.runs import Runs
 from grisaille.study.engine import run_task
-from grisaille.study.monte_carlo import MonteCarloRuns, true_values
+from grisaille.study.monte_carlo_task import MonteCarloRuns, true_values
 from grisaille.study.simulated_data import Simulated, drawn_plan
-from grisaille.study.task import make_task
+from grisaille.study.study_task import make_task
 
-RTOL = 1e-7
+SIMULATION_RTOL = 1e-7
 """Of simulations from which the measurements of a plan are drawn, where its outputs declare laws."""
 
 
@@ -84,7 +84,7 @@ def monte_carlo(
         "bounds": bounds, "priors": priors, "local": tuple(local),
     }  # fmt: skip
     candidates = find_candidates(method, model, data, options["estimate"])
-    data = drawn_plan(Simulated(model, dict(noise or {}), RTOL, step), checked_experiments(model, data))
+    data = drawn_plan(Simulated(model, dict(noise or {}), SIMULATION_RTOL, step), checked_experiments(model, data))
     posed, chosen, _ = pose_first(candidates, model, checked_experiments(model, data), **options)
     truth = true_values(model, posed.unknowns, posed.guess, dict(noise or {}))
     if isinstance(guess, Fitted):  # which may have estimated more than this study does

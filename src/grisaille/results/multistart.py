@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.calling import checked, checked_methods
-from grisaille.estimation.curves.vectors import deal_out
+from grisaille.estimation.curves.vectors import spread_over_elements
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimators.choice import find_candidates
 from grisaille.estimators.fitting import accepting_method, checked_experiments, find_unknowns
@@ -20,11 +20,11 @@ from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
 from grisaille.results.fit import Fit
 from grisaille.results.runs import Runs
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 from grisaille.study.engine import run_task
-from grisaille.study.multistart import MultistartRuns
+from grisaille.study.multistart_task import MultistartRuns
 from grisaille.study.starting_points import make_starts
-from grisaille.study.task import make_task
+from grisaille.study.study_task import make_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,9 @@ def multistart(
     candidates = find_candidates(method, model, data, listed)
     chosen, _ = accepting_method(candidates, model, data, listed, bounds=bounds, priors=priors, local=own)
     unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=own, method=chosen)
-    points = make_starts(unknowns, sampling, starts, seed, deal_out(structure_of(model).model, ranges, "bounds"))
+    points = make_starts(
+        unknowns, sampling, starts, seed, spread_over_elements(structure_of(model).model, ranges, "bounds")
+    )
     first = {u.name: float(v) for u, v in zip(unknowns, points.points[0], strict=True) if np.isfinite(v)}
     task = make_task(
         "multistart", model, data, method, points, seed, estimate=listed, guess=first, bounds=bounds, priors=priors,

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
-from grisaille.estimation.effort.cost import Cost, duration, named
+from grisaille.estimation.effort.cost import Cost, explain_cost, format_duration
 
-SOON = 2.0
+FIRST_LINE_SECONDS = 2.0
 """Seconds before anything is shown."""
-LONG = 30.0
+LONG_FIT_SECONDS = 30.0
 """Seconds from which on a fit is told to be long."""
 FEW, SLOW = 3, 1.0
 """Evaluations that tell how long one takes, and seconds of one from which on it tells alone."""
@@ -25,7 +25,7 @@ OFTEN, SELDOM = 0.2, 10.0
 """Seconds between lines, on a terminal and elsewhere."""
 
 
-class Shown:
+class ProgressLine:
     """Listens to a search.
 
     live : whether a line is written over and over, as on a terminal; otherwise lines come one below the other
@@ -40,7 +40,7 @@ class Shown:
         *,
         live: bool,
         lines: bool = True,
-        long: float = LONG,
+        long: float = LONG_FIT_SECONDS,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.stream, self.live, self.lines, self.long, self.clock = stream, live, lines, long, clock
@@ -68,7 +68,7 @@ class Shown:
         if not self.is_told and total is not None and total > self.long:
             self.is_told = True
             self._write(self._sentence(total), stays=True)
-        if self.lines and now - self.begin > SOON and now - self.last >= (OFTEN if self.live else SELDOM):
+        if self.lines and now - self.begin > FIRST_LINE_SECONDS and now - self.last >= (OFTEN if self.live else SELDOM):
             self.last = now
             self._write(self._line(evaluations, total, now), stays=not self.live)
 
@@ -104,15 +104,18 @@ class Shown:
 
     def _sentence(self, total: float) -> str:
         c, rate = self.cost, self._rate()
-        each = "" if rate is None else f": about {c.evaluations} evaluations of {duration(rate)} each"
-        return f"This fit will take about {duration(total)}{each}{named(c)} Ctrl-C keeps what it has reached."
+        each = "" if rate is None else f": about {c.evaluations} evaluations of {format_duration(rate)} each"
+        return (
+            f"This fit will take about {format_duration(total)}{each}{explain_cost(c)} Ctrl-C keeps what it has "
+            "reached."
+        )
 
     def _line(self, evaluations: int, total: float | None, now: float) -> str:
         usual, spent = self.cost.evaluations, now - self.begin
         of = f" of about {usual}" if evaluations < usual else ""
         reached = "" if self.objective is None else f", objective {self.objective:.8g}"
-        left = f", about {duration(total - spent)} left" if total is not None and evaluations < usual else ""
-        return f"evaluation {evaluations}{of}{reached}, {duration(spent)}{left}"
+        left = f", about {format_duration(total - spent)} left" if total is not None and evaluations < usual else ""
+        return f"evaluation {evaluations}{of}{reached}, {format_duration(spent)}{left}"
 
     def _write(self, text: str, *, stays: bool) -> None:
         over = "\r" if self.live else ""
@@ -121,11 +124,11 @@ class Shown:
         self.width = 0 if stays else max(len(text), self.width)
 
 
-def shown(cost: Callable[[], Cost], wanted: bool | None) -> Shown:
+def progress_reporter(cost: Callable[[], Cost], wanted: bool | None) -> ProgressLine:
     """As ``progress`` says: lines and a sentence on what they will cost, or (None) lines on a terminal and a long fit's
     sentence there and in a notebook."""
-    long = SOON if wanted else LONG
-    return Shown(cost, sys.stderr, live=_is_terminal(), lines=bool(wanted) or _is_terminal(), long=long)
+    long = FIRST_LINE_SECONDS if wanted else LONG_FIT_SECONDS
+    return ProgressLine(cost, sys.stderr, live=_is_terminal(), lines=bool(wanted) or _is_terminal(), long=long)
 
 
 def say_beforehand(text: str) -> None:

@@ -29,9 +29,9 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.findings.ensemble import EnsembleResult
 from grisaille.estimation.fitted import Fitted, quality_of
-from grisaille.estimation.predictions.asked import refuse_horizon
-from grisaille.estimation.predictions.horizons import Horizon, check_horizon, told
-from grisaille.estimation.starts.beginnings import Beginning
+from grisaille.estimation.predictions.ahead_or_bands import refuse_horizon
+from grisaille.estimation.predictions.horizons import Horizon, check_horizon, horizon_text
+from grisaille.estimation.starts.record_starts import RecordStart
 from grisaille.estimators.fitting import build_problem
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.times.dating import clock_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-STATIC = "static"
+STATIC_HORIZON = "static"
 """The horizon of models without time."""
 
 
@@ -86,7 +86,7 @@ class Validation:
             part = quality_of(errors, self.fitted.method.score).rename(columns={"fit_percent": "fit"})
             part.insert(0, "horizon", horizon)
             part = part[["horizon", "samples", "rms", "fit", "r2"]].astype({"samples": int})
-            if self.log_scores and horizon in (SIMULATION, STATIC):
+            if self.log_scores and horizon in (SIMULATION, STATIC_HORIZON):
                 part["log_score"] = [self.log_scores.get(str(output), np.nan) for output in part.index]
             parts.append(part)
         order = {output: k for k, output in enumerate(parts[0].index)}
@@ -119,7 +119,7 @@ class Validation:
         """
         from grisaille.reporting.fit_plots import plot
 
-        drawn = (self.fitted.method.predictions_are, STATIC)
+        drawn = (self.fitted.method.predictions_are, STATIC_HORIZON)
         beside = {h: table for h, table in self.predictions.items() if h not in drawn}
         return plot(self.fitted, None, None, ax, beside=beside)
 
@@ -143,7 +143,9 @@ class Validation:
         head = f"{self.fitted.model_name} on {name}, which was not fitted: begins {self.start}{scored}"
         shown = self.table.to_string(float_format="{:.5g}".format)
         tested = self.fitted.method.predictions_are
-        words = "" if self.horizons in ((tested,), (STATIC,)) else f"Tests of the predictions {_spelled(tested)}:\n"
+        words = (
+            "" if self.horizons in ((tested,), (STATIC_HORIZON,)) else f"Tests of the predictions {_spelled(tested)}:\n"
+        )
         remark = "".join(f"\n{text}" for text in (self.remark, *self.notes) if text)
         return f"{head}\n\n{shown}{remark}\n\n{words}{self.diagnosis}"
 
@@ -172,7 +174,7 @@ def validate(
         refuse_horizon(fit.method, horizon)
     method, model = on.method.validator, fit.settled_model
     problem = build_problem(model, [record], [], method, searched=False)
-    at = problem.judged(problem.evaluate(np.zeros(0)))
+    at = problem.with_tested_residuals(problem.evaluate(np.zeros(0)))
     if not at.completed:
         raise EstimationError(f"The fitted model cannot be simulated on '{record.name}': {at.failure}")
     ensemble = fit.estimate.ensemble
@@ -189,16 +191,16 @@ def validate(
     return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon), notes, scores)
 
 
-def _predictions(fit: Fitted, fitted: Fitted, begun: Beginning, horizon: Horizon | None) -> dict[str, pd.DataFrame]:
+def _predictions(fit: Fitted, fitted: Fitted, begun: RecordStart, horizon: Horizon | None) -> dict[str, pd.DataFrame]:
     """Errors over each horizon, by its name."""
     own, method = fitted.residuals(), fitted.method
     if fitted.experiments[0].is_static:
-        return {STATIC: own}
+        return {STATIC_HORIZON: own}
     if method.ahead is None:
         return {SIMULATION: own}
     found = {}
     for h in (np.inf, 1) if horizon is None else (horizon,):
-        name = SIMULATION if _is_infinite(h) else told(h)
+        name = SIMULATION if _is_infinite(h) else horizon_text(h)
         if name == method.predictions_are:
             found[name] = own
         elif _is_infinite(h):

@@ -16,8 +16,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import SimulationError
-from grisaille.model.classes import Model, restored
-from grisaille.model.content import Check
+from grisaille.model.classes import Model, restore_model
+from grisaille.model.content import Assertion
 from grisaille.model.expression import Call, Expression, Name, postorder
 from grisaille.model.lowering.lowering import lower
 from grisaille.model.notation.text import render
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
-ROUNDING = 1e-15
-SHOWN = 8
+ASSERTION_ROUNDING = 1e-15
+MAX_SHOWN_CONDITIONS = 8
 """Broken conditions that one message tells."""
 _RELATIONS = ("lt", "le", "gt", "ge")
 _JOINED = ("and", "or", "not")
 
 
-def unchecked(model: Model) -> Model:
+def without_assertions(model: Model) -> Model:
     """The model without its conditions, for runs on the way to something else."""
     content = model._content
     if not content.checks:
         return model
-    return cast("Model", model._cached("unchecked", lambda: restored(replace(content, checks=()))))
+    return cast("Model", model._cached("unchecked", lambda: restore_model(replace(content, checks=()))))
 
 
 def check_rows(model: Model, result: xr.Dataset, known: Mapping[str, float], rtol: float, *, strict: bool) -> None:
@@ -55,7 +55,7 @@ def check_rows(model: Model, result: xr.Dataset, known: Mapping[str, float], rto
         broken = formulas.broken(result, known, rtol)
         if broken.any():
             severe = strict and formulas.check.severe
-            (errors if severe else remarks).append(_told(formulas.check, broken, result["time"].values))
+            (errors if severe else remarks).append(_condition_text(formulas.check, broken, result["time"].values))
     if remarks:
         warnings.warn(f"{_head(model, remarks)}\n{_listed(remarks)}", UserWarning, stacklevel=4)
     if errors:
@@ -68,11 +68,11 @@ def _head(model: Model, found: Sequence[str]) -> str:
 
 
 def _listed(found: Sequence[str]) -> str:
-    more = [f"  … and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return "\n".join([*(f"  {sentence}" for sentence in found[:SHOWN]), *more])
+    more = [f"  … and {len(found) - MAX_SHOWN_CONDITIONS} more"] if len(found) > MAX_SHOWN_CONDITIONS else []
+    return "\n".join([*(f"  {sentence}" for sentence in found[:MAX_SHOWN_CONDITIONS]), *more])
 
 
-def _told(check: Check, broken: Bools, times: Floats) -> str:
+def _condition_text(check: Assertion, broken: Bools, times: Floats) -> str:
     rows = np.flatnonzero(broken)
     where = f"first at t = {times[rows[0]]:g}, at {len(rows)} of {len(times)} times"
     text = render(check.condition)
@@ -88,7 +88,7 @@ def _formulas(model: Model) -> list[_Formulas]:
 class _Formulas:
     """The sides of a condition's relations as one function of the names in it."""
 
-    def __init__(self, check: Check, nominal: Mapping[str, float] = MappingProxyType({})) -> None:
+    def __init__(self, check: Assertion, nominal: Mapping[str, float] = MappingProxyType({})) -> None:
         self.check = check
         self.names = sorted({n.path for n in postorder((check.condition,)) if isinstance(n, Name)})
         self.size = min((nominal.get(name, 1.0) for name in self.names), default=1.0)
@@ -150,5 +150,5 @@ def _relation(gap: Floats, slack: float, *, strict: bool) -> tuple[Bools, Bools]
 def _slack(left: Floats, right: Floats, rtol: float, size: float) -> float:
     sides = np.concatenate([left, right])
     finite = sides[np.isfinite(sides)]
-    slack = max(rtol * float(np.abs(finite).max(initial=0.0)), ROUNDING * size)
+    slack = max(rtol * float(np.abs(finite).max(initial=0.0)), ASSERTION_ROUNDING * size)
     return 0.0 if slack < 0.5 and bool(np.all(finite == np.round(finite))) else slack

@@ -17,13 +17,13 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import ModelError
-from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.events import LISTED
+from grisaille.experiment.piecewise_polynomials import SignalTable
+from grisaille.simulation.event_texts import MAX_LISTED_EVENTS
 from grisaille.simulation.integration import run
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 
-STRETCHES = 400
+MIN_STRETCHES = 400
 """At least this many over a run, and two for every requested time."""
 
 
@@ -45,13 +45,13 @@ def find_crossings(structure: Structure, plan: Plan[Kernel]) -> list[Crossing]:
         return []
     if plan.kernel.ne and structure.jumps.events is not None:
         return _listed(structure.jumps.events.system, plan)
-    task, plan = plan.task(), plan.still().but(hmax=0.0, max_steps=100_000, past=None)
+    task, plan = plan.task(), plan.without_derivatives().replace(hmax=0.0, max_steps=100_000, past=None)
     joints = _joints(task)
     table = SignalTable(task.breaks, task.coef, task.kink)
     x, z, found = task.x.copy(), task.z.copy(), dict[str, Crossing]()
     before = _gaps(structure, joints[0], x, z, table, task.p)
     for left, right in pairwise(joints):
-        stretch = plan.but(t0=float(left), t1=float(right), x=x, z=z, times=np.array([right]))
+        stretch = plan.replace(t0=float(left), t1=float(right), x=x, z=z, times=np.array([right]))
         part = run(stretch).task
         if part.status != Status.DONE:
             break
@@ -69,7 +69,7 @@ def find_crossings(structure: Structure, plan: Plan[Kernel]) -> list[Crossing]:
 
 def _listed(system: System, plan: Plan[Kernel]) -> list[Crossing]:
     """The first event of every relation."""
-    task = run(plan.still().but(times=np.zeros(0), most_events=LISTED)).task
+    task = run(plan.without_derivatives().replace(times=np.zeros(0), most_events=MAX_LISTED_EVENTS)).task
     first = {int(mode): t for t, mode, _ in reversed(task.events[: task.n_events])}
     found = [
         Crossing(system.modes[mode].text, float(t))
@@ -91,7 +91,7 @@ def refuse_crossings(crossings: Sequence[Crossing], names: Sequence[str]) -> Non
 
 def _joints(task: Task) -> np.ndarray:
     times = np.unique(np.concatenate([[task.t0], task.times[(task.times > task.t0) & (task.times <= task.t1)]]))
-    parts = max(2, int(np.ceil(STRETCHES / max(times.size - 1, 1))))
+    parts = max(2, int(np.ceil(MIN_STRETCHES / max(times.size - 1, 1))))
     if times.size < 2:
         times = np.array([task.t0, task.t1])
     return np.unique(np.concatenate([np.linspace(a, b, parts + 1) for a, b in pairwise(times)]))

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.events import sentences, times_of
+from grisaille.simulation.event_texts import event_sentences, times_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.initialization import Start
+from grisaille.structure.starts.initialization import ConsistentStart
 from grisaille.structure.system import System
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from grisaille.bound_experiment import ExperimentPoint
     from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions
     from grisaille.simulation.ensembles.reducers import Statistic
-    from grisaille.trial import Point
 
 
 class Labels:
@@ -33,13 +33,15 @@ class Labels:
         self._described = {n: described(structure, n) for n in self.names}
         self._last: xr.Dataset | None = None
 
-    def dataset(self, structure: Structure, task: Task, start: Start, solver: str, sentence: str) -> xr.Dataset:
+    def dataset(
+        self, structure: Structure, task: Task, start: ConsistentStart, solver: str, sentence: str
+    ) -> xr.Dataset:
         """Rows that were written, one variable per user name; attributes are flat so that netCDF can hold them."""
         result = self._labelled(task)
         result.attrs = _statistics(structure, task, start, solver, sentence)
         if self.system.modes:
             result.attrs |= {"events": task.n_events, "event_times": times_of(task)}
-            result.attrs["event_list"] = "\n".join(sentences(task, self.system))
+            result.attrs["event_list"] = "\n".join(event_sentences(task, self.system))
         return result
 
     def values(self, task: Task) -> dict[str, np.ndarray]:
@@ -79,7 +81,7 @@ def _variable(dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, Any] |
     return xr.Variable(dims, values, attrs, fastpath=True)
 
 
-def as_ensemble(posed: Point, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:
+def as_ensemble(posed: ExperimentPoint, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:
     """Every realization (dimensions ``realization``, ``time``), or statistics under the names that ``reduce`` gives."""
     import xarray as xr
 
@@ -112,7 +114,7 @@ def _add(
     coordinates.update({n: (n, v) for n, v in statistic.coordinates.items()})
 
 
-def _ensemble_statistics(posed: Point, options: EnsembleOptions, found: Ensemble) -> dict[str, Any]:
+def _ensemble_statistics(posed: ExperimentPoint, options: EnsembleOptions, found: Ensemble) -> dict[str, Any]:
     steps = np.diff(found.grid.points)
     reduced = options.reduce if isinstance(options.reduce, str) else ", ".join(found.statistics)
     failures = sorted(found.failed)
@@ -152,7 +154,7 @@ def described(structure: Structure, name: str) -> dict[str, str]:
     return {}
 
 
-def _statistics(structure: Structure, task: Task, start: Start, solver: str, sentence: str) -> dict[str, Any]:
+def _statistics(structure: Structure, task: Task, start: ConsistentStart, solver: str, sentence: str) -> dict[str, Any]:
     return {
         "model": structure.model.name,
         "status": sentence,
@@ -171,6 +173,6 @@ def _statistics(structure: Structure, task: Task, start: Start, solver: str, sen
         "frozen_step": task.fixed_step,
         "error_estimate": task.error_estimate,
         "start_residual": start.residual,
-        "adjusted_starts": "; ".join(f"{n}: wished {a:g}, got {b:g}" for n, (a, b) in start.wishes_missed.items()),
+        "adjusted_starts": "; ".join(f"{n}: wished {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items()),
         "start_note": start.note,
     }

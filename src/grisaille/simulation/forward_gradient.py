@@ -20,11 +20,11 @@ from grisaille.compilation.task import Task
 from grisaille.simulation import integration
 
 Floats = NDArray[np.float64]
-AGREEMENT = 1e-7
+SLOPE_TOLERANCE = 1e-7
 """Relative difference of slopes in one direction that is rounding: they are the same sums in another order."""
-DIRECTIONS = 16
+DIRECTIONS_PER_RUN = 16
 """Followed in one run."""
-SMALLEST = 1e-9
+MIN_SLOPE_SHARE = 1e-9
 """Of the largest slope: smaller ones weigh no more than one of this size."""
 
 
@@ -49,21 +49,21 @@ class ForwardGradient:
         n, largest = len(slopes), float(np.abs(slopes).max(initial=0.0))
         if not largest > 0.0:
             return bool(self.along(np.ones((1, n)))[0] == 0.0)
-        sizes = np.maximum(np.abs(slopes), SMALLEST * largest)
+        sizes = np.maximum(np.abs(slopes), MIN_SLOPE_SHARE * largest)
         # no two unknowns weigh the same, so that errors of two cannot cancel
         direction = (1.0 + np.modf(np.sqrt(2.0) * np.arange(n))[0]) / sizes
         found = float(self.along(direction[None, :])[0])
-        return bool(abs(found - direction @ slopes) <= AGREEMENT * (direction @ np.abs(slopes)))
+        return bool(abs(found - direction @ slopes) <= SLOPE_TOLERANCE * (direction @ np.abs(slopes)))
 
     def slopes(self) -> Floats:
         """By every unknown."""
         every = np.eye(len(self.dp))
-        parts = [self.along(every[k : k + DIRECTIONS]) for k in range(0, len(every), DIRECTIONS)]
+        parts = [self.along(every[k : k + DIRECTIONS_PER_RUN]) for k in range(0, len(every), DIRECTIONS_PER_RUN)]
         return np.concatenate(parts)
 
     def along(self, directions: Floats) -> Floats:
         """Along combinations of unknowns, a row each."""
-        plan = self.plan.but(dp=directions @ self.dp, sx=directions @ self.sx, sz=directions @ self.sz)
+        plan = self.plan.replace(dp=directions @ self.dp, sx=directions @ self.sx, sz=directions @ self.sz)
         task = integration.run(plan).task
         self.require_end(task)
         return np.asarray(np.einsum("ty,tdy->d", self.weights, task.sy))

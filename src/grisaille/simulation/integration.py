@@ -20,7 +20,7 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.schemes import EXPLICIT, Among, Scheme
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.past import integrate_with_past
+from grisaille.simulation.delayed_unknowns import integrate_with_past
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -36,21 +36,21 @@ PERHAPS_STIFF = 200.0
 
 ALL_EIGENVALUES = 150
 """Size up to which all of them are found: 7 ms, and four times that at twice the size; beyond, in a Krylov space."""
-KRYLOV = 30
+KRYLOV_DIMENSION = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class IntegratorRun:
     """What a plan has become, and the scheme that finished it."""
 
     task: Task
     scheme: Scheme
 
 
-def run(plan: Plan[Kernel], on_slice: Callable[[Task], None] | None = None) -> Run:
+def run(plan: Plan[Kernel], on_slice: Callable[[Task], None] | None = None) -> IntegratorRun:
     """Runs a plan to its end or failure."""
     task = plan.task()
-    return Run(task, integrate(plan.kernel, task, plan.among, on_slice))
+    return IntegratorRun(task, integrate(plan.kernel, task, plan.among, on_slice))
 
 
 def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task], None] | None = None) -> Scheme:
@@ -156,7 +156,7 @@ def _outermost_rates(full: csc_array, nx: int) -> np.ndarray:
         return np.zeros(0)
     A, B, C = full[:nx, :nx].tocsr(), full[:nx, nx:].tocsr(), full[nx:, :nx].tocsr()
     v = np.random.default_rng(7).normal(size=nx)
-    basis = np.zeros((min(KRYLOV, nx) + 1, nx))
+    basis = np.zeros((min(KRYLOV_DIMENSION, nx) + 1, nx))
     basis[0] = v / np.linalg.norm(v)
     H = np.zeros((len(basis), len(basis) - 1))
     for k in range(len(basis) - 1):

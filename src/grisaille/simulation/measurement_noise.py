@@ -22,7 +22,7 @@ from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
 from grisaille.model.measurement.distributions import formulas_of, law_formulas
-from grisaille.model.measurement.shared_noise import covariance_formulas, groups_of
+from grisaille.model.measurement.noise_covariances import covariance_formulas, groups_of
 from grisaille.simulation.measurement_draws import draw_by_law
 
 if TYPE_CHECKING:

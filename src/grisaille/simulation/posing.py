@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.bound_experiment import BoundExperiment, ExperimentPoint
+from grisaille.bound_experiment.dead_times import refuse_rough_past
 from grisaille.errors import ModelError
-from grisaille.experiment.interpolation import split_signal
-from grisaille.experiment.switching import refuse_moving_thresholds
-from grisaille.simulation.arguments import as_number, checked_breaks, checked_times, demanded_starts, refuse_driven
-from grisaille.simulation.directions import expanded_names, moving_point
-from grisaille.simulation.naming import by_name, deal, names_of
-from grisaille.structure.prepared import structure_of
-from grisaille.structure.starts.description import LARGE, NOTABLE, missed_sentence
-from grisaille.trial import Point, Trial
-from grisaille.trial.dead_times import refuse_rough_past
+from grisaille.experiment.piecewise_polynomials import split_signal
+from grisaille.experiment.switching_times import refuse_moving_thresholds
+from grisaille.simulation.point_directions import expanded_names, moving_point
+from grisaille.simulation.simulation_arguments import (
+    as_number,
+    checked_breaks,
+    checked_times,
+    fixed_starts_of,
+    refuse_driven,
+)
+from grisaille.simulation.vector_names import by_name, names_of, spread_over_elements
+from grisaille.structure.starts.description import LARGE_DEVIATION, NOTABLE_DEVIATION, missed_sentence
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model
 
 
-class Setting:
+class SimulationSetup:
     """A model with instants and inputs: posed at one set of numbers after another.
 
     What does not depend on the numbers is checked and made once, for each set of names that are given.
@@ -42,26 +48,26 @@ class Setting:
         self.structure = structure_of(model)
         self._given = {"inputs": inputs, "hold": hold, "breaks": breaks}
         self._signals: dict[str, Any] | None = None
-        self._trials: dict[tuple[object, ...], Trial] = {}
+        self._trials: dict[tuple[object, ...], BoundExperiment] = {}
 
     def pose(
         self,
         parameters: Mapping[str, float] | None,
         start: Mapping[str, float] | str | None,
         sensitivities: Sequence[object] = (),
-    ) -> Point:
+    ) -> ExperimentPoint:
         """The point at these numbers, with derivatives by names."""
         flat = self.structure.model
-        named = by_name(self.model, "parameters", parameters, deal)
+        named = by_name(self.model, "parameters", parameters, spread_over_elements)
         constants, scales = split_scales(flat.name, flat.disturbances, named)
         signals = self.read()
-        demands, steady = demanded_starts(self.structure, self.model, start)
+        demands, steady = fixed_starts_of(self.structure, self.model, start)
         key = (steady, *constants, "and", *demands)
         if key not in self._trials:
-            self._trials[key] = Trial(
+            self._trials[key] = BoundExperiment(
                 self.model, self.times, **signals, constants=constants, scales=scales, demands=demands, steady=steady
             )
-        point = self._trials[key].valued(constants, scales, demands).at()
+        point = self._trials[key].with_values_of(constants, scales, demands).at()
         names, candidates = expanded_names(point.structure, names_of(self.model, "sensitivities", sensitivities))
         return _moving(point, names, candidates) if names else point
 
@@ -76,7 +82,7 @@ class Setting:
             refuse_driven(self.structure, self.model, signals)
             self._signals = {
                 "inputs": {n: _copied(s) for n, s in signals.items()} if own else signals,
-                "hold": by_name(self.model, "hold", hold, deal) if hasattr(hold, "items") else hold,
+                "hold": by_name(self.model, "hold", hold, spread_over_elements) if hasattr(hold, "items") else hold,
                 "breaks": checked_breaks(self._given["breaks"], self.times),
             }
         return self._signals
@@ -88,7 +94,7 @@ def _copied(signal: Any) -> Any:
     return signal.copy() if hasattr(signal, "copy") and not callable(signal) else signal
 
 
-def _moving(point: Point, names: list[str], candidates: list[str]) -> Point:
+def _moving(point: ExperimentPoint, names: list[str], candidates: list[str]) -> ExperimentPoint:
     moving = moving_point(point, names, candidates)
     places = moving.trial.moves.places("parameter")
     refuse_moving_thresholds(moving.structure, moving.dp[places], moving.trial.moves.targets("parameter"))
@@ -107,9 +113,9 @@ def pose(
     hold: Mapping[str, str] | str | None,
     sensitivities: Sequence[object],
     breaks: Any = (),
-) -> Point:
+) -> ExperimentPoint:
     """One point; every check of what a user gave, except the method's own options."""
-    return Setting(model, times, inputs, hold=hold, breaks=breaks).pose(parameters, start, sensitivities)
+    return SimulationSetup(model, times, inputs, hold=hold, breaks=breaks).pose(parameters, start, sensitivities)
 
 
 def split_scales(
@@ -125,12 +131,12 @@ def split_scales(
     return {n: v for n, v in given.items() if n not in named}, scales
 
 
-def missed_starts(point: Point, least: float = NOTABLE) -> str:
+def missed_starts(point: ExperimentPoint, least: float = NOTABLE_DEVIATION) -> str:
     """Which declared starts are not met, in words; a steady state takes their place."""
     return "" if point.trial.steady else missed_sentence(point.start, least)
 
 
-def unmet_starts(point: Point) -> str:
+def unmet_starts(point: ExperimentPoint) -> str:
     """Which declared starts are not met because the equations do not allow it, and what to do, in words.
 
     Empty where they are met to the few digits that they were written with, and where starts are guesses: beside
@@ -139,7 +145,7 @@ def unmet_starts(point: Point) -> str:
     are_guesses = (
         bool(point.demands) or bool(point.structure.model.initial) or point.trial.model._content.starts_are_guesses
     )
-    missed = "" if are_guesses else missed_starts(point, LARGE)
+    missed = "" if are_guesses else missed_starts(point, LARGE_DEVIATION)
     if not missed:
         return ""
     return (
@@ -148,7 +154,7 @@ def unmet_starts(point: Point) -> str:
     )
 
 
-def warn_of_missed_starts(point: Point) -> None:
+def warn_of_missed_starts(point: ExperimentPoint) -> None:
     """Warn where declared starts are not met; the status says the others."""
     unmet = unmet_starts(point)
     if unmet:

@@ -18,20 +18,20 @@ from grisaille.errors import DataError, StructureError
 from grisaille.simulation.roots.linear import Floats, StepFailure
 from grisaille.simulation.roots.newton import FRESH_CONTRACTION, Anchor, Newton
 from grisaille.structure.reduction import Structure
-from grisaille.structure.sides import sides_of
 from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.switch_sides import sides_of
 
-MOST_ITERATIONS = 15
-TOLERANCE = 1e-13
+MAX_ITERATIONS = 15
+CORRECTION_TOLERANCE = 1e-13
 """Of the last correction, relative to each entry's size and its nominal."""
-SQUARED = 1e-3
+QUADRATIC_CONVERGENCE = 1e-3
 """Corrections from which on Newton's method doubles its digits."""
 DECIDES_NOTHING = 1e-7
 """Corrections below this part of an entry say nothing about roots."""
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownRoot:
     """Roots (nz, rows) and the parameters they belong to."""
 
     z: Floats
@@ -55,7 +55,7 @@ class RowRoots:
         gaps = sides_of(system.residual[: system.nz - held], system.z[: system.nz - held])
         self.sides = ca.Function("sides", [system.z, system.u, system.p], [ca.densify(gaps)])
 
-    def solve(self, p: Floats, known: Known | None = None) -> Floats:
+    def solve(self, p: Floats, known: KnownRoot | None = None) -> Floats:
         """(nz, rows); raises ``DataError`` naming a row that has no solution."""
         n = self.u.shape[1]
         if self.nz == 0:
@@ -72,7 +72,7 @@ class RowRoots:
         r, j = self._residual(z, self.u, np.repeat(p[:, None], n, axis=1))
         return r.full().T, j.full().T.reshape(n, self.nz, self.nz).swapaxes(1, 2)
 
-    def _guess(self, p: Floats, known: Known | None) -> Floats:
+    def _guess(self, p: Floats, known: KnownRoot | None) -> Floats:
         if known is not None:
             return known.z.copy()
         return np.repeat(self._started(0, p)[:, None], self.u.shape[1], axis=1)
@@ -82,7 +82,7 @@ class RowRoots:
         n = self.u.shape[1]
         guess, before = z.copy(), np.full(n, np.inf)
         moving, doubtful = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
-        for _ in range(MOST_ITERATIONS):
+        for _ in range(MAX_ITERATIONS):
             step = _steps(*self.slopes(z, p))
             size = np.max(np.abs(step.T) / (self.nominal[:, None] + np.abs(z)), axis=0)
             lost = ~(size <= FRESH_CONTRACTION * before) & ((before > DECIDES_NOTHING) | ~np.isfinite(size))
@@ -90,8 +90,8 @@ class RowRoots:
             moving &= ~doubtful
             z[:, moving] += step.T[:, moving]
             # near a root corrections are squared, c, c²/k, c⁴/k³, …: the next one is foreseen
-            is_next_nothing = (before <= SQUARED) & (size**3 <= 0.01 * TOLERANCE * before**2)
-            moving &= ~((size <= TOLERANCE) | is_next_nothing | ((size <= 1e-9) & (size > 0.5 * before)))
+            is_next_nothing = (before <= QUADRATIC_CONVERGENCE) & (size**3 <= 0.01 * CORRECTION_TOLERANCE * before**2)
+            moving &= ~((size <= CORRECTION_TOLERANCE) | is_next_nothing | ((size <= 1e-9) & (size > 0.5 * before)))
             before = np.where(moving, size, before)
             if not moving.any():
                 break
@@ -99,7 +99,7 @@ class RowRoots:
         z[:, doubtful] = guess[:, doubtful]
         return z, np.flatnonzero(doubtful).tolist()
 
-    def _one(self, row: int, z: Floats, p: Floats, known: Known | None) -> Floats:
+    def _one(self, row: int, z: Floats, p: Floats, known: KnownRoot | None) -> Floats:
         """The root of one row, followed from where it is known."""
         u, nothing = self.u[:, row], np.zeros(0)
         if known is not None:
@@ -114,7 +114,7 @@ class RowRoots:
             return self._started(row, p)
 
     def _newton(self, p: Floats) -> Newton:
-        equations: Any = _Rows(self)
+        equations: Any = _RowEquations(self)
         plan = Plan(equations, 0.0, 1.0, p=p, rtol=1e-8, atol=1e-11 * self.nominal, fixed_step=1.0)
         return Newton(equations, plan.task())
 
@@ -128,7 +128,7 @@ class RowRoots:
             raise DataError(f"the algebraic equations could not be solved in row {row}{at}: {error}") from error
 
 
-class _Rows:
+class _RowEquations:
     """The residual of one row as the integrators' Newton sees it."""
 
     nx = nc = ny = 0

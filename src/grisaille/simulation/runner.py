@@ -1,7 +1,7 @@
 """One trial simulated again and again at other values of what moves.
 
 Steps are frozen (``simulate`` explains why): the method and the step are chosen at one point, by the error estimate,
-and given to every run (``Steps``).
+and given to every run (``SimulationSteps``).
 Where equal steps would be very many (a body that sticks and slips), steps stay adaptive, with a tighter tolerance.
 Far from the first point the frozen step may be far too long: there a run takes a tenth or a hundredth of it, and where
 that is not enough it fails, so that no search ends in what the discretisation makes of a model.
@@ -17,20 +17,20 @@ from functools import cached_property
 
 import numpy as np
 
+from grisaille.bound_experiment import BoundExperiment, ExperimentPoint
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
-from grisaille.simulation.discretisation import Steps
-from grisaille.simulation.events import fired
-from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Integrated, integrated, plan_of
+from grisaille.simulation.event_system import EventSystem, event_system, plan_of
+from grisaille.simulation.event_texts import clauses_fired
+from grisaille.simulation.fixed_steps import choose_step
 from grisaille.simulation.integration import build_for_frozen, run
-from grisaille.simulation.outcome import FIT, describe, describe_coincidence
-from grisaille.simulation.sizes import Sizes, run_in_own_sizes
+from grisaille.simulation.nominal_sizes import NominalSizes, run_in_own_sizes
+from grisaille.simulation.simulation_steps import SimulationSteps
+from grisaille.simulation.status_messages import FIT_ADVICE, describe, describe_coincidence
 from grisaille.structure.reduction import Structure
-from grisaille.trial import Point, Trial
 
 ADAPTIVE_STEPS, PER_SAMPLE = 2_000_000, 20
 """Adaptive steps after which a run ends, or so many for each sample where that is more."""
@@ -38,19 +38,19 @@ FROZEN_STEPS = 20_000_000
 """Frozen steps after which a run is given up; how many there will be is known when they are chosen."""
 ADAPTIVE_FROM = 20
 """Equal steps per adaptive one from which on equal steps are given up."""
-TIGHTER = 1e-2
+ADAPTIVE_TOLERANCE_SHARE = 1e-2
 """Tolerance of adaptive steps, relative to that of frozen ones, so that the criterion is smooth enough."""
-SMALLEST_TOLERANCE = 1e-13
+MIN_TOLERANCE = 1e-13
 """Below which rounding decides."""
-TENTH = 0.1
+COMPARISON_TOLERANCE_SHARE = 0.1
 """Of the tolerance of adaptive steps, with which they are compared."""
-COARSE = 1e3
+MAX_ERROR_IN_TOLERANCES = 1e3
 """Error estimate, in tolerances, from which on a run is repeated with shorter steps."""
-SHORTER = (0.1, 0.01)
+REPEATED_STEP_SHARES = (0.1, 0.01)
 """The steps it is repeated with, relative to the frozen one: few levels, so that the criterion is smooth in each."""
-SMOOTH = 0.1
+SMOOTH_ERROR_RATIO = 0.1
 """What is left of the error estimate, at most, when a smooth solution takes a tenth of the step; bends leave more."""
-HOPELESS = 1e12
+HOPELESS_ERROR = 1e12
 """Error estimate that shorter steps will not mend: a hundredth of the step gains eight digits or more."""
 
 
@@ -76,7 +76,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Happenings:
+class EventListing:
     """The events of a run: when, and what in words."""
 
     listed: tuple[tuple[float, str], ...] = ()
@@ -89,48 +89,48 @@ class Runner:
     outputs : observed names, in the order of the columns of ``y``; derivatives are by θ of the trial
     """
 
-    def __init__(self, trial: Trial, outputs: Sequence[str], *, rtol: float = 1e-7) -> None:
+    def __init__(self, trial: BoundExperiment, outputs: Sequence[str], *, rtol: float = 1e-7) -> None:
         self.trial, self.rtol = trial, rtol
         self.outputs = tuple(outputs)
         names = trial.structure.system.observed_names
         self.columns = np.array([names.index(o) for o in outputs], dtype=int)
-        self._kernels: dict[int, tuple[Integrated, Kernel]] = {}
+        self._kernels: dict[int, tuple[EventSystem, Kernel]] = {}
 
     @property
     def structure(self) -> Structure:
         return self.trial.structure
 
-    def discretise(self, theta: np.ndarray, tolerance: float = 0.0) -> Steps:
+    def discretise(self, theta: np.ndarray, tolerance: float = 0.0) -> SimulationSteps:
         """Method and step that suit θ: adaptive for the method, halving for the step.
 
         tolerance : relative, instead of the runner's own
         """
         rtol = tolerance or self.rtol
-        point = self.trial.at(theta).still()
+        point = self.trial.at(theta).without_derivatives()
         form = self._kernel(point)[0]
-        sizes = Sizes.of(point.initializer)
+        sizes = NominalSizes.of(point.initializer)
 
         def make(nominal: np.ndarray) -> Plan[Kernel]:
-            plan = self._plan(point, rtol, nominal).but(max_steps=self._most_adaptive)
+            plan = self._plan(point, rtol, nominal).replace(max_steps=self._most_adaptive)
             build_for_frozen(plan)
             return plan
 
         free, nominal = run_in_own_sizes(sizes, make, run)
         if free.task.status != Status.DONE:
             # no fixed step would do what error control cannot
-            raise SimulationError(describe(free.task, form.system, free.scheme, FIT))
+            raise SimulationError(describe(free.task, form.system, free.scheme, FIT_ADVICE))
         plan = self._plan(point, rtol, nominal)
         frozen = (free.scheme.taking(plan.t1 - plan.t0),)
-        equal = choose_step(plan.but(max_steps=self._most_equal(free.task), among=frozen), None).task
+        equal = choose_step(plan.replace(max_steps=self._most_equal(free.task), among=frozen), None).task
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
         own = () if nominal is sizes.nominal else tuple(nominal.tolist())
-        return Steps(free.scheme.name, float(equal.fixed_step) if reached else 0.0, own, tolerance)
+        return SimulationSteps(free.scheme.name, float(equal.fixed_step) if reached else 0.0, own, tolerance)
 
-    def tightened(self, theta: np.ndarray, steps: Steps, share: float) -> Steps:
+    def tightened(self, theta: np.ndarray, steps: SimulationSteps, share: float) -> SimulationSteps:
         """Steps for θ that keep this share of the tolerance, as far as numbers can."""
-        return self.discretise(theta, max(share * (steps.tolerance or self.rtol), SMALLEST_TOLERANCE))
+        return self.discretise(theta, max(share * (steps.tolerance or self.rtol), MIN_TOLERANCE))
 
-    def refined(self, theta: np.ndarray, steps: Steps, excess: float) -> Steps:
+    def refined(self, theta: np.ndarray, steps: SimulationSteps, excess: float) -> SimulationSteps:
         """Shorter steps for θ, where the error estimate was so many tolerances.
 
         Where equal steps would be very many, as in a model that is stiff there, they are chosen again at θ; where the
@@ -139,16 +139,16 @@ class Runner:
         finer = steps.refined(excess)
         if not finer.step:
             return finer
-        point = self.trial.at(theta).still()
+        point = self.trial.at(theta).without_derivatives()
         plan = self._plan(point, steps.tolerance or self.rtol, _sizes(steps))
-        free = run(plan.but(max_steps=self._most_adaptive)).task
+        free = run(plan.replace(max_steps=self._most_adaptive)).task
         if free.status != Status.DONE:
             return steps
         most = self._most_equal(free)
         if (plan.t1 - plan.t0) / finer.step > most:
             return self.discretise(theta, steps.tolerance)
-        equal = run(plan.but(fixed_step=finer.step, max_steps=most, among=(steps.scheme,))).task
-        falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH * excess, 1.0)
+        equal = run(plan.replace(fixed_step=finer.step, max_steps=most, among=(steps.scheme,))).task
+        falls = equal.status == Status.DONE and equal.error_estimate <= max(SMOOTH_ERROR_RATIO * excess, 1.0)
         return finer if falls else replace(steps, step=0.0)
 
     @property
@@ -160,78 +160,84 @@ class Runner:
         """Equal steps that are not too many beside the adaptive ones of a run."""
         return max(ADAPTIVE_FROM * int(free.steps), 10 * len(self.trial.times))
 
-    def predict(self, theta: np.ndarray, steps: Steps, *, sensitive: bool) -> Prediction:
+    def predict(self, theta: np.ndarray, steps: SimulationSteps, *, sensitive: bool) -> Prediction:
         """Outputs (and derivatives) at θ."""
         try:
             point = self.trial.at(theta)
-            return self._accurate(point if sensitive else point.still(), steps, sensitive)
+            return self._accurate(point if sensitive else point.without_derivatives(), steps, sensitive)
         except INDEPENDENT_OF_VALUES:
             raise
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
 
-    def predict_holding(self, theta: np.ndarray, steps: Steps, values: Mapping[str, float]) -> Prediction:
+    def predict_holding(self, theta: np.ndarray, steps: SimulationSteps, values: Mapping[str, float]) -> Prediction:
         """Outputs at θ where disturbances are held at other values than zero."""
-        return self._accurate(self.trial.at(theta).still().holding(values), steps, False)
+        return self._accurate(self.trial.at(theta).without_derivatives().holding(values), steps, False)
 
-    def predict_finer(self, theta: np.ndarray, steps: Steps) -> Prediction:
+    def predict_finer(self, theta: np.ndarray, steps: SimulationSteps) -> Prediction:
         """Return the outputs at θ by steps half as long or, where they are adaptive, with a tolerance of a tenth: what
         they differ by from ``predict`` is the error of integration there, up to a tenth of itself."""
         try:
-            return self._run(self.trial.at(theta).still(), steps, False, 0.5, tighter=1.0 if steps.step else TENTH)
+            return self._run(
+                self.trial.at(theta).without_derivatives(),
+                steps,
+                False,
+                0.5,
+                tighter=1.0 if steps.step else COMPARISON_TOLERANCE_SHARE,
+            )
         except INDEPENDENT_OF_VALUES:
             raise
         except GrisailleError as error:
             return self.failed(str(error), False)
 
-    def crossings(self, theta: np.ndarray, steps: Steps | None = None) -> list[Crossing]:
+    def crossings(self, theta: np.ndarray, steps: SimulationSteps | None = None) -> list[Crossing]:
         """The switches that the trajectory at θ crosses and at which its equations jump."""
         if not (self.structure.jumps.of_states or self.structure.model.whens):
             return []
-        point = self.trial.at(theta).still()
+        point = self.trial.at(theta).without_derivatives()
         plan = self._plan(point, self._tolerance(steps) if steps else self.rtol, _sizes(steps))
-        return find_crossings(point.structure, plan.but(among=(steps.scheme,)) if steps else plan)
+        return find_crossings(point.structure, plan.replace(among=(steps.scheme,)) if steps else plan)
 
-    def happenings(self, theta: np.ndarray, steps: Steps) -> Happenings:
+    def event_listing(self, theta: np.ndarray, steps: SimulationSteps) -> EventListing:
         """What a model's own events do at θ."""
         try:
-            point = self.trial.at(theta).still()
+            point = self.trial.at(theta).without_derivatives()
             form = self._kernel(point)[0]
             plan = form.listing(self._plan(point, self._tolerance(steps), _sizes(steps)))
-            task = run(plan.but(fixed_step=steps.step, among=(steps.scheme,))).task
+            task = run(plan.replace(fixed_step=steps.step, among=(steps.scheme,))).task
         except INDEPENDENT_OF_VALUES:
             raise
         except GrisailleError as error:
-            return Happenings((), str(error))
+            return EventListing((), str(error))
         if task.status != Status.DONE:
-            return Happenings((), describe(task, form.system, steps.scheme, FIT))
-        return Happenings(fired(task, form.system))
+            return EventListing((), describe(task, form.system, steps.scheme, FIT_ADVICE))
+        return EventListing(clauses_fired(task, form.system))
 
     @property
     def is_exact(self) -> bool:
         """Whether derivatives contain the share of the jumps that a trajectory crosses."""
-        return integrated(self.structure, 0).is_exact(self.structure.jumps)
+        return event_system(self.structure, 0).is_exact(self.structure.jumps)
 
-    def with_trial(self, trial: Trial) -> Runner:
+    def with_experiment(self, trial: BoundExperiment) -> Runner:
         """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.__dict__.pop("_compared", None)
         other.trial = trial
         return other
 
-    def _accurate(self, point: Point, steps: Steps, sensitive: bool) -> Prediction:
+    def _accurate(self, point: ExperimentPoint, steps: SimulationSteps, sensitive: bool) -> Prediction:
         """A run whose steps are short enough to believe it; ``discretisation`` is that of the frozen step."""
         first = self._run(point, steps, sensitive, 1.0)
-        if not steps.step or first.discretisation <= COARSE:
+        if not steps.step or first.discretisation <= MAX_ERROR_IN_TOLERANCES:
             return first
         taken, before = first.steps, first.discretisation
-        for share in SHORTER if before < HOPELESS else ():
+        for share in REPEATED_STEP_SHARES if before < HOPELESS_ERROR else ():
             shorter = self._run(point, steps, sensitive, share)
             taken += shorter.steps
-            if shorter.discretisation <= COARSE:
+            if shorter.discretisation <= MAX_ERROR_IN_TOLERANCES:
                 shorter = replace(shorter, steps=taken)
                 return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
-            if shorter.discretisation > SMOOTH * before:
+            if shorter.discretisation > SMOOTH_ERROR_RATIO * before:
                 break
             before = shorter.discretisation
         # bends and jumps ask for their own steps; what only blows up would take them without end
@@ -248,7 +254,13 @@ class Runner:
         return replace(failed, steps=taken)
 
     def _run(
-        self, point: Point, steps: Steps, sensitive: bool, share: float, most: int | None = None, tighter: float = 1.0
+        self,
+        point: ExperimentPoint,
+        steps: SimulationSteps,
+        sensitive: bool,
+        share: float,
+        most: int | None = None,
+        tighter: float = 1.0,
     ) -> Prediction:
         if sensitive and point.has_moving_jumps:
             point.refuse_moving_jumps()
@@ -256,11 +268,11 @@ class Runner:
         step = share * steps.step
         most = most or (FROZEN_STEPS if step else self._most_adaptive)
         plan = self._plan(point, tighter * self._tolerance(steps), _sizes(steps))
-        task = run(plan.but(fixed_step=step, max_steps=most, among=(steps.scheme,))).task
+        task = run(plan.replace(fixed_step=step, max_steps=most, among=(steps.scheme,))).task
         y = task.y[:, self.columns]
         is_defined = np.isfinite(y)
         if task.status != Status.DONE or not is_defined[self._compared].all():
-            failed = self.failed(describe(task, form.system, steps.scheme, FIT), sensitive)
+            failed = self.failed(describe(task, form.system, steps.scheme, FIT_ADVICE), sensitive)
             return replace(failed, coincidence=describe_coincidence(task, form.system), steps=int(task.steps))
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         if not is_defined.all():
@@ -278,25 +290,25 @@ class Runner:
         compared[0] = [name in self.structure.system.state_names for name in self.outputs]
         return compared
 
-    def _tolerance(self, steps: Steps) -> float:
+    def _tolerance(self, steps: SimulationSteps) -> float:
         """Of the integrator; tighter where the steps have been left adaptive."""
         if steps.tolerance:
-            return steps.tolerance if steps.step else max(TIGHTER * steps.tolerance, SMALLEST_TOLERANCE)
-        return self.rtol if steps.step else max(TIGHTER * self.rtol, 1e-12)
+            return steps.tolerance if steps.step else max(ADAPTIVE_TOLERANCE_SHARE * steps.tolerance, MIN_TOLERANCE)
+        return self.rtol if steps.step else max(ADAPTIVE_TOLERANCE_SHARE * self.rtol, 1e-12)
 
-    def _kernel(self, point: Point) -> tuple[Integrated, Kernel]:
+    def _kernel(self, point: ExperimentPoint) -> tuple[EventSystem, Kernel]:
         key = id(point.form)
         if key not in self._kernels:
-            form = integrated(point.structure, len(self.trial.moves))
+            form = event_system(point.structure, len(self.trial.moves))
             self._kernels[key] = form, build_kernel(form.system, sensitive=True)
         return self._kernels[key]
 
-    def _plan(self, point: Point, rtol: float, sizes: np.ndarray | None = None) -> Plan[Kernel]:
+    def _plan(self, point: ExperimentPoint, rtol: float, sizes: np.ndarray | None = None) -> Plan[Kernel]:
         point = point.with_past() if point.structure.system.has.pasts else point
         form, kernel = self._kernel(point)
         atol = 1e-3 * rtol * (point.initializer.nominal if sizes is None else sizes)
         plan = plan_of(point, form, kernel, atol, rtol, directions=len(self.trial.moves), leeway=self.rtol)
-        return plan.but(max_steps=FROZEN_STEPS)
+        return plan.replace(max_steps=FROZEN_STEPS)
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:
         """The answer of a run that did not take place."""
@@ -305,6 +317,6 @@ class Runner:
         return Prediction(np.full(shape, np.nan), np.full((*shape, ns), np.nan), reason)
 
 
-def _sizes(steps: Steps | None) -> np.ndarray | None:
+def _sizes(steps: SimulationSteps | None) -> np.ndarray | None:
     """Nominal sizes that a discretisation has found, where they are not those of the model."""
     return np.array(steps.sizes) if steps is not None and steps.sizes else None

@@ -11,9 +11,9 @@ from grisaille.calling import checked
 from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import DataError
 from grisaille.simulation.assertions import check_rows
+from grisaille.simulation.plan_cache import cached_runs
 from grisaille.simulation.posing import pose, warn_of_missed_starts
-from grisaille.simulation.runs import Solver
-from grisaille.simulation.settings import remembered
+from grisaille.simulation.simulation_runs import IntegratorOptions
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -126,8 +126,8 @@ def simulate(
         raise DataError(f"reduce={reduce!r} is taken over realizations: give realizations= as well.")
     if device.startswith("cuda"):
         raise DataError(f"device={device!r} runs many realizations at once: give realizations= as well.")
-    solver = Solver(rtol, atol, method, step, max_step, max_steps)
-    runs = remembered(model, times, inputs, hold, breaks, solver, sensitivities)
+    solver = IntegratorOptions(rtol, atol, method, step, max_step, max_steps)
+    runs = cached_runs(model, times, inputs, hold, breaks, solver, sensitivities)
     finished = runs.run(parameters, start, progress=progress)
     result = runs.labelled(finished, strict=strict)
     point = finished.prepared.point

@@ -11,9 +11,9 @@ from grisaille.calling import checked, checked_methods
 from grisaille.compilation.requirement import require_compiled
 from grisaille.errors import DataError, GrisailleError
 from grisaille.model.names import suggestion
-from grisaille.simulation.naming import by_name, deal, names_of
-from grisaille.simulation.posing import Setting
-from grisaille.simulation.runs import Finished, Runs, Solver
+from grisaille.simulation.posing import SimulationSetup
+from grisaille.simulation.simulation_runs import FinishedRun, IntegratorOptions, SimulationRuns
+from grisaille.simulation.vector_names import by_name, names_of, spread_over_elements
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,11 +70,11 @@ class Simulator:
     ) -> None:
         require_compiled(compiled)
         atol = dict(atol) if isinstance(atol, Mapping) else atol
-        solver = Solver(rtol, atol, method, step, max_step, max_steps)
-        setting = Setting(model, times, inputs, hold=hold, breaks=breaks)
-        self._runs = Runs(setting, solver, list(names_of(model, "sensitivities", sensitivities)))
-        self._parameters = by_name(model, "parameters", parameters, deal)
-        self._start = start if isinstance(start, str) else by_name(model, "start", start, deal)
+        solver = IntegratorOptions(rtol, atol, method, step, max_step, max_steps)
+        setting = SimulationSetup(model, times, inputs, hold=hold, breaks=breaks)
+        self._runs = SimulationRuns(setting, solver, list(names_of(model, "sensitivities", sensitivities)))
+        self._parameters = by_name(model, "parameters", parameters, spread_over_elements)
+        self._start = start if isinstance(start, str) else by_name(model, "start", start, spread_over_elements)
         self._strict = strict
         setting.read(own=True)
 
@@ -169,7 +169,7 @@ class Simulator:
         span = f"{setting.times[0]:g} to {setting.times[-1]:g}"
         return f"<Simulator of {setting.structure.model.name}: {len(setting.times)} times, {span}>"
 
-    def _run(self, parameters: Any, start: Any) -> Finished:
+    def _run(self, parameters: Any, start: Any) -> FinishedRun:
         return self._runs.run(*self._merged(parameters, start))
 
     def _merged(self, parameters: Any, start: Any) -> tuple[dict[str, Any], Any]:
@@ -177,8 +177,8 @@ class Simulator:
         if start is None:
             start = self._start
         elif not isinstance(start, str) and not isinstance(self._start, str):
-            start = {**self._start, **by_name(self.model, "start", start, deal)}
-        return {**self._parameters, **by_name(self.model, "parameters", parameters, deal)}, start
+            start = {**self._start, **by_name(self.model, "start", start, spread_over_elements)}
+        return {**self._parameters, **by_name(self.model, "parameters", parameters, spread_over_elements)}, start
 
 
 def as_weights(model: str, names: Sequence[str], count: int, given: Any) -> np.ndarray:

@@ -8,15 +8,15 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.plan import Plan
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import StructureError
-from grisaille.experiment.interpolation import SignalTable
+from grisaille.experiment.piecewise_polynomials import SignalTable
 from grisaille.simulation.roots.linear import Floats, StepFailure
 from grisaille.simulation.roots.newton import Anchor, Newton
-from grisaille.structure.starts.initialization import Initializer, Start
+from grisaille.structure.starts.initialization import ConsistentStart, Initializer
 
 
 def solve_static(initializer: Initializer, plan: Plan[Kernel]) -> Task:
     """The rows of a plan without states; where a root cannot be continued, its own start decides."""
-    task = plan.but(fixed_step=1.0).task()  # to rounding, and nothing could be shortened
+    task = plan.replace(fixed_step=1.0).task()  # to rounding, and nothing could be shortened
     kernel, table = plan.kernel, SignalTable(task.breaks, task.coef, task.kink)
     newton, x = Newton(kernel, task), np.zeros(0)
     before = Anchor(task.t, x, task.z, u=table.at(task.t))
@@ -31,7 +31,7 @@ def solve_static(initializer: Initializer, plan: Plan[Kernel]) -> Task:
         before = Anchor(t, x, z, u=u)
         task.y[row] = kernel.O(t, x, z, u, task.p)
         if task.ns:
-            s = initializer.sensitivity(t, u, task.p, Start(x, z, 0.0, {}), task.dp)
+            s = initializer.sensitivity(t, u, task.p, ConsistentStart(x, z, 0.0, {}), task.dp)
             outer = kernel.OP(t, x, z, u, task.p) @ task.dp.T
             task.sy[row] = (kernel.OJ(t, x, z, u, task.p) @ s.sz.T + outer).T
         task.z[:], task.written, task.t = z, row + 1, t

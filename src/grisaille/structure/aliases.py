@@ -12,8 +12,8 @@ from typing import NoReturn
 import casadi as ca
 
 from grisaille.errors import StructureError
-from grisaille.structure.equations import Equations, Row
-from grisaille.structure.pieces import is_affine
+from grisaille.structure.equations import EquationRow, Equations
+from grisaille.structure.switching_pieces import is_affine
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class _Link:
     b: str | None
     sign: float
     value: float
-    row: Row
+    row: EquationRow
 
 
 def eliminate_aliases(equations: Equations) -> Equations:
@@ -62,7 +62,7 @@ def _in_words(root: str | None, sign: float, value: float) -> str:
     return f"{value:g}" if root is None else root if sign > 0 else f"-{root}"
 
 
-def _find_links(equations: Equations) -> tuple[list[_Link], list[Row]]:
+def _find_links(equations: Equations) -> tuple[list[_Link], list[EquationRow]]:
     links, kept = [], []
     for row in equations.rows:
         link = _as_link(row, equations)
@@ -73,7 +73,7 @@ def _find_links(equations: Equations) -> tuple[list[_Link], list[Row]]:
     return links, kept
 
 
-def _as_link(row: Row, equations: Equations) -> _Link | None:
+def _as_link(row: EquationRow, equations: Equations) -> _Link | None:
     terms = _plain_terms(row.residual)
     if terms is not None:
         return _plain_link(row, equations, *terms)
@@ -125,7 +125,9 @@ def _plain_terms(residual: ca.SX) -> tuple[list[tuple[ca.SX, float]], float] | N
     return (terms, offset) if len(different) == len(terms) else None
 
 
-def _plain_link(row: Row, equations: Equations, terms: list[tuple[ca.SX, float]], offset: float) -> _Link | None:
+def _plain_link(
+    row: EquationRow, equations: Equations, terms: list[tuple[ca.SX, float]], offset: float
+) -> _Link | None:
     meanings = [equations.jets.meaning(symbol) for symbol, _ in terms]
     names = [m.name for m in meanings if m is not None and m.kind == "unknown" and m.order == 0]
     if not len(terms) == len(names) <= 2 or not names:
@@ -137,12 +139,12 @@ def _plain_link(row: Row, equations: Equations, terms: list[tuple[ca.SX, float]]
 
 def _merge(
     links: list[_Link], equations: Equations
-) -> tuple[dict[str, tuple[str | None, float, float]], tuple[Row, ...]]:
+) -> tuple[dict[str, tuple[str | None, float, float]], tuple[EquationRow, ...]]:
     """Union–find with signs; the value side of a class is a constant root called None. Rows that say nothing new are
     given back: what they fail to determine is found and named by the structural analysis."""
     parent: dict[str, tuple[str | None, float, float]] = {}
-    reason: dict[str, Row] = {}
-    repeated: list[Row] = []
+    reason: dict[str, EquationRow] = {}
+    repeated: list[EquationRow] = []
 
     def find(name: str) -> tuple[str | None, float, float]:
         sign, at = 1.0, name
@@ -190,7 +192,7 @@ def _rank(name: str, equations: Equations, order: dict[str, int]) -> tuple[bool,
     return (not fixed, not has_start, name.count("."), order[name])
 
 
-def _refuse(link: _Link, reason: dict[str, Row], equations: Equations) -> NoReturn:
+def _refuse(link: _Link, reason: dict[str, EquationRow], equations: Equations) -> NoReturn:
     others = "; ".join(f"'{r.text}'" for r in list(reason.values())[-3:])
     raise StructureError(
         f"In {equations.model.name} the equation '{link.row.text}' contradicts what other equations already say about "
@@ -200,7 +202,7 @@ def _refuse(link: _Link, reason: dict[str, Row], equations: Equations) -> NoRetu
     )
 
 
-def _refuse_empty(row: Row) -> None:
+def _refuse_empty(row: EquationRow) -> None:
     if row.residual.is_constant():
         value = float(row.residual)
         verdict = "is always true" if value == 0 else f"can never hold (it says 0 = {value:g})"

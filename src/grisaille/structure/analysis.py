@@ -16,11 +16,11 @@ from grisaille.model.flat import FlatClause
 from grisaille.structure.blocks import Block
 from grisaille.structure.incidence import plot_incidence
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.description import describe_start
 from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.switching import steady_signals
+from grisaille.structure.structure_cache import structure_of
+from grisaille.structure.time_switches import steady_signals
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from grisaille.structure.sides import ALONE, BACKWARD, CUTTING, FORWARD, STEPS, operations_on
+from grisaille.structure.switch_sides import (
+    BACKWARD_OPERATIONS,
+    CUTTING_OPERATIONS,
+    FORWARD_OPERATIONS,
+    ONE_ARGUMENT_OPERATIONS,
+    STEP_OPERATIONS,
+    operations_on,
+)
 
 if TYPE_CHECKING:
     from grisaille.structure.system import System
@@ -52,8 +59,8 @@ def bends_of(formula: ca.SX, symbols: ca.SX) -> tuple[ca.SX, ca.SX]:
         return nothing, nothing
     gaps: dict[int, ca.SX] = {}
     wholes: dict[int, ca.SX] = {}
-    for operation, values in operations_on(formula, symbols, CUTTING):
-        if operation in STEPS:
+    for operation, values in operations_on(formula, symbols, CUTTING_OPERATIONS):
+        if operation in STEP_OPERATIONS:
             wholes.setdefault(values[0].element_hash(), values[0])
         else:
             gap = _gap(operation, values)
@@ -62,6 +69,6 @@ def bends_of(formula: ca.SX, symbols: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def _gap(operation: int, values: list[ca.SX]) -> ca.SX:
-    if operation in FORWARD or operation in BACKWARD:
+    if operation in FORWARD_OPERATIONS or operation in BACKWARD_OPERATIONS:
         return values[0] - values[1]
-    return values[0] if operation in ALONE else values[1]
+    return values[0] if operation in ONE_ARGUMENT_OPERATIONS else values[1]

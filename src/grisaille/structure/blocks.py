@@ -6,7 +6,8 @@ strongly connected blocks are taken in order of dependence. A block is
 - *explicit*: one equation, affine in its unknown: v = −f(0)/slope, where the slope is the block's only pivot;
 - *linear*, up to three torn unknowns: solved by Cramer's rule, so that the only divisor is the determinant;
 - *implicit*: everything else. Its torn unknowns become entries of z, solved by Newton with pivoted elimination in
-  every step. Relations of its own unknowns across which its equations jump become entries of z too (``held.py``).
+  every step. Relations of its own unknowns across which its equations jump become entries of z too
+  (``relations_as_unknowns.py``).
 
 Tearing inside a block only divides by numbers and by functions of parameters; the latter are recorded as pivots and
 checked before each run, and a block whose pivot vanishes is not torn there.
@@ -25,25 +26,25 @@ import numpy as np
 
 from grisaille.errors import StructureError
 from grisaille.model.ordering import strong_components
-from grisaille.structure.held import USUAL_LEEWAY, HeldPiece, hold_pieces
-from grisaille.structure.matching import maximum_matching
-from grisaille.structure.pieces import is_affine
+from grisaille.structure.bipartite_matching import maximum_matching
+from grisaille.structure.relations_as_unknowns import DEFAULT_LEEWAY, HeldRelation, hold_relations
+from grisaille.structure.row_slopes import slopes_of, with_relations
 from grisaille.structure.singular.scaling import equilibrated_triplets
-from grisaille.structure.slopes import slopes_of, with_relations
+from grisaille.structure.switching_pieces import is_affine
 
 CRAMER_LIMIT = 3
-SMALLEST_PIVOT = 1e-3
+MIN_PIVOT = 1e-3
 """Of the other numbers in a pivot's row and column; smaller ones are left to elimination with pivoting."""
-LARGE = 100
+MIN_LARGE_SIZE = 100
 """Equations of a block from which on formulas are kept short, for the sake of sparse matrices,"""
 MANY_UNKNOWNS = 20
 """where they would speak of more unknowns than these on average:"""
-MOST_UNKNOWNS = 8
+MAX_UNKNOWNS = 8
 """then of no more than these."""
 
 
 @dataclass(frozen=True)
-class Unknown:
+class BlockUnknown:
     symbol: ca.SX
     text: str
     nominal: float = 1.0
@@ -87,16 +88,16 @@ class SolvedBlocks:
     pivots: tuple[Pivot, ...]
     incidence: tuple[frozenset[int], ...]
     """For each equation the unknowns in it."""
-    pieces: tuple[HeldPiece, ...] = ()
+    pieces: tuple[HeldRelation, ...] = ()
     """Relations of implicit unknowns that are unknowns themselves; they follow the others in z."""
 
 
 def solve_blocks(
     equations: Sequence[Leading],
-    unknowns: Sequence[Unknown],
+    unknowns: Sequence[BlockUnknown],
     parameters: Sequence[ca.SX],
     refused_pivots: frozenset[str] = frozenset(),
-    leeway: Callable[[], ca.SX] = lambda: ca.SX(USUAL_LEEWAY),
+    leeway: Callable[[], ca.SX] = lambda: ca.SX(DEFAULT_LEEWAY),
 ) -> SolvedBlocks:
     """Order the leading system and solve every block as far as formulas go."""
     position = {u.symbol.element_hash(): k for k, u in enumerate(unknowns)}
@@ -126,7 +127,7 @@ class _Solver:
     def __init__(
         self,
         equations: Sequence[Leading],
-        unknowns: Sequence[Unknown],
+        unknowns: Sequence[BlockUnknown],
         incidence: Sequence[set[int]],
         parameters: Sequence[ca.SX],
         refused_pivots: frozenset[str],
@@ -141,7 +142,7 @@ class _Solver:
         self.residuals: list[ca.SX] = []
         self.texts: list[str] = []
         self.pivots: list[Pivot] = []
-        self.pieces: list[HeldPiece] = []
+        self.pieces: list[HeldRelation] = []
         self.slopes: dict[int, ca.SX] = {}
         """Of equations that are solved alone and contain no relation, by the unknown each is solved for."""
 
@@ -196,7 +197,7 @@ class _Solver:
         self, rows: list[int], columns: list[int], residuals: Sequence[ca.SX], torn: list[int], rest: list[int]
     ) -> None:
         texts = [self.equations[i].text for i in rest]
-        held, pieces = hold_pieces(residuals, texts, [self.unknowns[j] for j in torn], self.leeway)
+        held, pieces = hold_relations(residuals, texts, [self.unknowns[j] for j in torn], self.leeway)
         self.implicit.extend(torn)
         self.residuals.extend(held)
         self.texts.extend(texts)
@@ -238,7 +239,7 @@ class _Solver:
             return []
         at, to, values = (np.array(part) for part in zip(*entries, strict=True))
         _, high, wide = equilibrated_triplets(values, at, to, (len(rows), len(columns)))
-        return [(rows[k], columns[m]) for k, m, v in entries if 0 < v < SMALLEST_PIVOT * high[k] * wide[m]]
+        return [(rows[k], columns[m]) for k, m, v in entries if 0 < v < MIN_PIVOT * high[k] * wide[m]]
 
     def _tear(self, rows: list[int], columns: list[int]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
         """Greedy tearing: assign every unknown that some equation gives explicitly, tear the busiest one otherwise.
@@ -251,8 +252,8 @@ class _Solver:
         for i, j in self._small_pivots(columns, divisible):
             divisible[i].discard(j)
         torn, order = tear(open_rows, divisible)
-        if len(torn) > CRAMER_LIMIT and len(rows) >= LARGE and _grows(open_rows, order):
-            torn, order = tear(open_rows, divisible, MOST_UNKNOWNS)
+        if len(torn) > CRAMER_LIMIT and len(rows) >= MIN_LARGE_SIZE and _grows(open_rows, order):
+            torn, order = tear(open_rows, divisible, MAX_UNKNOWNS)
         taken = {i for i, _ in order}
         return order, sorted(torn), sorted(set(rows) - taken)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import casadi as ca
 
 from grisaille.structure.equations import Equations
-from grisaille.structure.pieces import SWITCHING, is_affine
+from grisaille.structure.switching_pieces import SWITCHING_OPERATIONS, is_affine
 
 
 def insert_constants(equations: Equations) -> Equations:
@@ -74,4 +74,4 @@ def _solved(equations: Equations, k: int, name: str, values: dict[str, ca.SX]) -
 
 def _has_relations(formula: ca.SX) -> bool:
     function = ca.Function("formula", [ca.vertcat(*ca.symvar(formula))], [formula])
-    return any(function.instruction_id(i) in SWITCHING for i in range(function.n_instructions()))
+    return any(function.instruction_id(i) in SWITCHING_OPERATIONS for i in range(function.n_instructions()))

@@ -2,7 +2,7 @@
 
 Where ``where(x > 0, 1, 2)`` is differentiated, by ``der`` or by index reduction, its derivative contains an impulse at
 x = 0 that the chain rule does not see. Formulas that only bend there (``abs``, ``maximum``) may be differentiated once.
-Jumps of time alone are looked at before each run, when their instants are known (``experiment/switching.py``).
+Jumps of time alone are looked at before each run, when their instants are known (``experiment/switching_times.py``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import casadi as ca
 
 from grisaille.errors import StructureError
-from grisaille.model.expression import SMOOTH
-from grisaille.model.lowering.lowering import UNSEEN
+from grisaille.model.expression import SMOOTH_MARK
+from grisaille.model.lowering.lowering import MARK_VALUES
 from grisaille.structure.jets import Jets
-from grisaille.structure.pieces import certain_jumps_of
+from grisaille.structure.switching_pieces import certain_jumps_of
 
 
 def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> ca.SX:
@@ -28,7 +28,7 @@ def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, t
 def _with_relations(formula: ca.SX) -> ca.SX:
     """A formula whose bends without events are relations: the slope jumps where the formula only bends.
 
-    Where slopes meet as well (``SMOOTH``) they stay as they are.
+    Where slopes meet as well (``SMOOTH_MARK``) they stay as they are.
     """
     symbols = ca.symvar(formula)
     if not symbols:
@@ -58,7 +58,7 @@ def _with_relations(formula: ca.SX) -> ca.SX:
 
 
 def _is_smooth(chosen: ca.SX) -> bool:
-    return bool(chosen.is_constant()) and float(chosen) == UNSEEN[SMOOTH]
+    return bool(chosen.is_constant()) and float(chosen) == MARK_VALUES[SMOOTH_MARK]
 
 
 def refuse_jump(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> None:

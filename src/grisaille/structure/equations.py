@@ -19,15 +19,15 @@ from grisaille.model.lowering.lowering import lower
 from grisaille.structure.delays.delay import Delays
 from grisaille.structure.differentiability import differentiate
 from grisaille.structure.jets import Jets
-from grisaille.structure.switching import Switches
-from grisaille.structure.whens import Whens, lower_whens
+from grisaille.structure.time_switches import Switches
+from grisaille.structure.when_lowering import WhenClauses, lower_whens
 
-ELAPSED = "elapsed time"
+ELAPSED_STATE = "elapsed time"
 """The state of a model with events that has none."""
 
 
 @dataclass(frozen=True)
-class Row:
+class EquationRow:
     """One equation: 0 = residual."""
 
     residual: ca.SX
@@ -46,15 +46,15 @@ class Equations:
     jets: Jets
     parameters: dict[str, ca.SX]
     unknowns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[EquationRow, ...]
     observed: dict[str, ca.SX]
     """Every name the user knows, as a formula of jets and parameters."""
     switches: Switches
     delays: Delays
     aliases: dict[str, str]
     """Eliminated unknown → what replaced it, in words (``"-r.p.i"``, ``"0"``)."""
-    whens: Whens | None = None
-    repeated: tuple[Row, ...] = ()
+    whens: WhenClauses | None = None
+    repeated: tuple[EquationRow, ...] = ()
     """Equations that were dropped because others already say the same."""
     initial: tuple[str, ...] = ()
     """Texts of the equations of the first instant; their residuals stand in ``observed``, too."""
@@ -103,11 +103,15 @@ def lower_equations(model: FlatModel, *, idle: bool = False) -> Equations:
         raise ModelError(f"'{path}' occurs in an equation of {model.name} but is not one of its members.")
 
     sides = lower([side for e in model.equations for side in (e.left, e.right)], leaf, der, inspect)
-    rows = [Row(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)]
+    rows = [
+        EquationRow(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)
+    ]
     for name in differentiated:
         definition = lower([formulas[name]], leaf, der, inspect)[0]
-        rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
-    rows += [Row(jets.symbol(n, 1) - 1, f"der({n}) == 1", "events need something that goes on") for n in idle_states]
+        rows.append(EquationRow(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
+    rows += [
+        EquationRow(jets.symbol(n, 1) - 1, f"der({n}) == 1", "events need something that goes on") for n in idle_states
+    ]
     seen = (*model.variables, *model.discretes, *formulas, *model.inputs, *model.disturbances)
     observed = {name: leaf(name) for name in seen}
     whens, hidden = lower_whens(model, parameters, leaf, der, switches, delays)
@@ -124,7 +128,7 @@ def _without_states(model: FlatModel, idle: bool) -> tuple[str, ...]:
     formulas = [side for e in model.equations for side in (e.left, e.right)]
     formulas += [*model.quantities.values(), *(o.definition for o in model.outputs.values())]
     moves = any(isinstance(node, Call) and node.operation == "der" for node in postorder(formulas))
-    return (ELAPSED,) if model.whens and (idle or not moves) else ()
+    return (ELAPSED_STATE,) if model.whens and (idle or not moves) else ()
 
 
 def _names_with_der(model: FlatModel) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from functools import cached_property
 import casadi as ca
 
 from grisaille.structure.differentiability import in_names
-from grisaille.structure.events import Events, hold_events
+from grisaille.structure.held_events import HeldEvents, hold_events
 from grisaille.structure.jets import Jets
-from grisaille.structure.pieces import Relation, jumps_of, relations_of
+from grisaille.structure.switching_pieces import Relation, jumps_of, relations_of
 from grisaille.structure.system import System
 
 
@@ -95,7 +95,7 @@ class Jumps:
         return ca.Function("gaps", [s.t, s.x, s.z, s.u, s.p], [rows])
 
     @cached_property
-    def events(self) -> Events | None:
+    def events(self) -> HeldEvents | None:
         """The system with its relations held between events; None where nothing jumps with states or inputs."""
         return hold_events(self.system, self.name)
 

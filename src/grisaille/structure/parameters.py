@@ -99,7 +99,7 @@ def evaluate_parameters(model: FlatModel, given: Mapping[str, float] | None = No
 def formulas_of(model: FlatModel, given: Iterable[str]) -> ParameterFormulas:
     """The formulas of a model where these parameters are given."""
     names = frozenset(given)
-    return model.kept(("formulas", names), lambda: ParameterFormulas(model, names))
+    return model.cached_value(("formulas", names), lambda: ParameterFormulas(model, names))
 
 
 def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:

@@ -19,31 +19,31 @@ from grisaille.cache import Cache
 from grisaille.errors import StructureError
 from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
-from grisaille.structure.blocks import Block, Leading, SolvedBlocks, Unknown, solve_blocks, substitute_sequence
-from grisaille.structure.carried import Solved
+from grisaille.structure.bipartite_matching import decompose
+from grisaille.structure.blocks import Block, BlockUnknown, Leading, SolvedBlocks, solve_blocks, substitute_sequence
 from grisaille.structure.constants import insert_constants
-from grisaille.structure.diagnosis import explain_singular, refuse_wrong_count
 from grisaille.structure.differentiability import differentiate, in_names
-from grisaille.structure.elimination import Definition, eliminate_explicit
 from grisaille.structure.equations import Equations, lower_equations
-from grisaille.structure.held import LEEWAY, USUAL_LEEWAY
+from grisaille.structure.event_dependencies import ImplicitDependence
+from grisaille.structure.explicit_elimination import EliminatedUnknown, eliminate_explicit
 from grisaille.structure.jets import Jets, JetSymbol, derivative_text
 from grisaille.structure.jumps import Jumps
-from grisaille.structure.matching import decompose
+from grisaille.structure.relations_as_unknowns import DEFAULT_LEEWAY, LEEWAY_SIGNAL
 from grisaille.structure.signature import Offsets, solve_offsets
 from grisaille.structure.singular.derivative_array import index_by_array
 from grisaille.structure.singular.like_terms import without_cancelled_terms
 from grisaille.structure.singular.rounded_slopes import without_rounded_slopes
 from grisaille.structure.singular.singularity import repair_singular_block
-from grisaille.structure.starts.functions import StartFunctions
+from grisaille.structure.singularity_diagnosis import explain_singular, refuse_wrong_count
+from grisaille.structure.starts.start_functions import StartFunctions
 from grisaille.structure.starts.written_check import WrittenCheck, check_of
-from grisaille.structure.system import Origin, Signal, System
-from grisaille.structure.whens import HIDDEN, collect_reactions
+from grisaille.structure.system import Signal, SymbolOrigins, System
+from grisaille.structure.when_lowering import HIDDEN_PREFIX, collect_reactions
 
 T = TypeVar("T")
-LARGE = 400
+MIN_LARGE_SIZE = 400
 """Equations beyond which those that follow from each other are looked for only after equal variables are merged."""
-READABLE = 60
+MAX_READABLE_LENGTH = 60
 """Characters of a relation that are still read."""
 
 
@@ -112,7 +112,7 @@ class Structure:
     def _made(self) -> Cache[Any]:
         return Cache(None)
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached_value(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return a value that follows from the structure and the key alone; it is computed once."""
         found: T = self._made.get(key, make)
         return found
@@ -137,7 +137,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         *leading,
         [s for n, s in equations.parameters.items() if n not in model.discretes],  # which events may make zero
         refused_pivots,
-        partial(equations.switches.constant, LEEWAY, USUAL_LEEWAY),
+        partial(equations.switches.constant, LEEWAY_SIGNAL, DEFAULT_LEEWAY),
     )
     sequence = [*solved.definitions, *((d.symbol, d.formula) for d in definitions)]
     differentiated = frozenset(
@@ -166,21 +166,21 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
 
 
 def _origins(
-    equations: Equations, pairs: Mapping[int, int], leading: Sequence[Leading], unknowns: Sequence[Unknown],
+    equations: Equations, pairs: Mapping[int, int], leading: Sequence[Leading], unknowns: Sequence[BlockUnknown],
     solved: SolvedBlocks, states: Sequence[JetSymbol],
-) -> dict[str, tuple[str, Origin | None]]:  # fmt: skip
+) -> dict[str, tuple[str, SymbolOrigins | None]]:  # fmt: skip
     """Which equations each state's rate and each algebraic unknown follow from."""
     explicit = {equations.unknowns[j]: equations.rows[i].text for i, j in pairs.items()}
-    found: dict[str, Origin] = {}
+    found: dict[str, SymbolOrigins] = {}
     for block in solved.blocks:
         names = tuple(unknowns[j].text for j in block.unknowns)
-        found |= dict.fromkeys(names, Origin(names, tuple(leading[i].text for i in block.equations)))
-    origins: dict[str, tuple[str, Origin | None]] = {name: (name, origin) for name, origin in found.items()}
+        found |= dict.fromkeys(names, SymbolOrigins(names, tuple(leading[i].text for i in block.equations)))
+    origins: dict[str, tuple[str, SymbolOrigins | None]] = {name: (name, origin) for name, origin in found.items()}
     for s in states:
         rate = derivative_text(s.name, s.order + 1)
         origin = found.get(rate)
         if origin is None and s.name in explicit:
-            origin = Origin((rate,), (explicit[s.name],))
+            origin = SymbolOrigins((rate,), (explicit[s.name],))
         origins[s.text] = rate, origin
     return origins
 
@@ -196,7 +196,7 @@ def _written_offsets(model: FlatModel) -> tuple[Equations, Offsets]:
     random points, equations may seem to follow from each other that do not, and in large models looking for them takes
     longer than everything else: then the signature alone counts."""
     equations = lower_equations(model)
-    if len(equations.rows) <= LARGE:
+    if len(equations.rows) <= MIN_LARGE_SIZE:
         with suppress(StructureError):
             return _find_offsets(equations)[:2]
     if len(equations.rows) != len(equations.unknowns):  # an equation that only repeats another one was left out
@@ -247,14 +247,14 @@ def _leading_system(
     offsets: Offsets,
     levels: list[list[ca.SX]],
     pairs: dict[int, int],
-    definitions: Sequence[Definition],
-) -> tuple[list[Leading], list[Unknown]]:
+    definitions: Sequence[EliminatedUnknown],
+) -> tuple[list[Leading], list[BlockUnknown]]:
     rows = [i for i in range(len(equations.rows)) if i not in pairs]
     written = [levels[i][-1] for i in rows]
     inserted = [(d.symbol, d.formula) for d in definitions]
     solved = set(pairs.values())
     unknowns = [
-        Unknown(
+        BlockUnknown(
             equations.jets.symbol(name, offsets.unknowns[j]),
             derivative_text(name, offsets.unknowns[j]),
             _nominal(equations.model, name),
@@ -280,8 +280,8 @@ def _collect(
     offsets: Offsets,
     levels: list[list[ca.SX]],
     pairs: dict[int, int],
-    definitions: Sequence[Definition],
-    unknowns: Sequence[Unknown],
+    definitions: Sequence[EliminatedUnknown],
+    unknowns: Sequence[BlockUnknown],
     solved: SolvedBlocks,
     written: frozenset[str],
 ) -> tuple[System, tuple[JetSymbol, ...]]:
@@ -307,7 +307,7 @@ def _collect(
     _refuse_neutral(equations, offsets, signals)
     _refuse_events_with_a_past(equations)
     observed = dict(zip(equations.observed, closed[nx + nc + nz :], strict=True))
-    seen = [n for n in observed if not n.startswith(HIDDEN) and n not in equations.initial]
+    seen = [n for n in observed if not n.startswith(HIDDEN_PREFIX) and n not in equations.initial]
     x = _column([jets.symbol(s.name, s.order) for s in states])
     z = _column([*(unknowns[k].symbol for k in solved.implicit), *(piece.symbol for piece in solved.pieces)])
     constraints, residual = _column(closed[nx : nx + nc]), _column(closed[nx + nc : nx + nc + nz])
@@ -315,7 +315,7 @@ def _collect(
     implicit_names = (*(unknowns[k].text for k in solved.implicit), *(f"[{relation}]" for relation, _ in pieces))
     reactions = None if equations.whens is None else collect_reactions(
         equations.whens, equations.model, equations.parameters, observed,
-        Solved(x, z, residual, constraints, state_names, implicit_names), [e[0] for e in hidden],
+        ImplicitDependence(x, z, residual, constraints, state_names, implicit_names), [e[0] for e in hidden],
         {s.name: k for k, s in enumerate(signals) if s.kind == "switch" and s.order == 0}, written,
     )  # fmt: skip
     system = System(
@@ -378,7 +378,7 @@ def _piece_texts(equations: Equations, solved: SolvedBlocks) -> list[tuple[str, 
     """Relation and equation of every piece; tearing may have replaced the unknown that the relation was written in."""
     texts = [in_names(equations.jets, equations.parameters, piece.relation) for piece in solved.pieces]
     return [
-        (t if len(t) <= READABLE else f"relation {k + 1}", piece.text)
+        (t if len(t) <= MAX_READABLE_LENGTH else f"relation {k + 1}", piece.text)
         for k, (t, piece) in enumerate(zip(texts, solved.pieces, strict=True))
     ]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.numerics.assignment import SMALL, best_assignment
+from grisaille.numerics.assignment import SMALL_SIZE, best_assignment
 
 Signature = Sequence[Mapping[int, int]]
 """For each equation: unknown → σ."""
@@ -64,19 +64,19 @@ def solve_offsets(signature: Signature) -> Offsets:
     return Offsets(tuple(c), tuple(d), tuple(transversal))
 
 
-DENSE = 300
+MAX_DENSE_EQUATIONS = 300
 """Equations up to which the assignment is solved with all pairs, which is quicker then; beyond with those there are."""
 
 
 def _best_transversal(signature: Signature, n: int) -> list[int]:
-    if n > DENSE:
+    if n > MAX_DENSE_EQUATIONS:
         return _sparse_transversal(signature, n)
     absent = -1e6 * (n + 1)
     gain = np.full((n, n), absent)
     for i, row in enumerate(signature):
         for j, order in row.items():
             gain[i, j] = order
-    if n <= SMALL:
+    if n <= SMALL_SIZE:
         return best_assignment(gain.tolist())
     from scipy.optimize import linear_sum_assignment
 

@@ -21,9 +21,9 @@ import casadi as ca
 
 from grisaille.structure.bends import RateBends
 from grisaille.structure.delays.delay import Delay
-from grisaille.structure.held import LEEWAY
+from grisaille.structure.relations_as_unknowns import LEEWAY_SIGNAL
 
-FORMULAS = ("rhs", "residual", "constraints", "observed")
+FORMULA_FIELDS = ("rhs", "residual", "constraints", "observed")
 """Fields of a system that are formulas of (t, x, z, u, p)."""
 
 
@@ -41,7 +41,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Mode:
-    """A relation that is held between events (``structure/events.py``)."""
+    """A relation that is held between events (``structure/held_events.py``)."""
 
     text: str
     """In the user's names."""
@@ -68,7 +68,8 @@ class Tick:
 
 @dataclass(frozen=True, eq=False)
 class Reactions:
-    """The reactions to events (``structure/whens.py``): formulas of (t, x, z, u, p) and of their own symbols."""
+    """The reactions to events (``structure/when_lowering.py``): formulas of (t, x, z, u, p) and of their own
+    symbols."""
 
     texts: tuple[str, ...]
     """The condition of each clause, as it was written."""
@@ -113,7 +114,7 @@ class Reactions:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Events whose instants and values are known before a run (``structure/schedule.py``)."""
+    """Events whose instants and values are known before a run (``structure/time_schedule.py``)."""
 
     names: tuple[str, ...]
     """Discrete variables, in the order of their signals, which are the last ones."""
@@ -156,7 +157,7 @@ class Features:
     pasts: tuple[int, ...]
     """Places in u of delayed unknowns and their derivatives."""
     leeway: int | None
-    """Place in u of what relations held as unknowns leave to a switch (``structure/held.py``)."""
+    """Place in u of what relations held as unknowns leave to a switch (``structure/relations_as_unknowns.py``)."""
     switches: bool
     """Formulas of time that jump."""
     instants: bool
@@ -174,7 +175,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Origin:
+class SymbolOrigins:
     """Equations that were solved together, and for what."""
 
     unknowns: tuple[str, ...]
@@ -216,7 +217,7 @@ class System:
     moving: MovingBreaks | None = None
     """How breaks of the signals move with parameters, where they do."""
     modes: tuple[Mode, ...] = ()
-    """Relations held between events; their values are the last parameters, see ``structure/events.py``."""
+    """Relations held between events; their values are the last parameters, see ``structure/held_events.py``."""
     gaps: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """One per mode, zero where its relation switches; at integers for ``floor`` and ``ceil``."""
     initial: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
@@ -228,7 +229,7 @@ class System:
     """What ``when`` does; None where a model has no events of its own, or where they are signals."""
     schedule: Schedule | None = None
     """How discrete variables that are signals change."""
-    origins: Mapping[str, tuple[str, Origin | None]] = field(default_factory=dict, compare=False, repr=False)
+    origins: Mapping[str, tuple[str, SymbolOrigins | None]] = field(default_factory=dict, compare=False, repr=False)
     """State → the name of its rate, and what that follows from, None where the rate is a state too; algebraic unknown →
     its own name, and what it follows from."""
 
@@ -245,7 +246,7 @@ class System:
         return Features(
             delays=bool(self.delays),
             pasts=tuple(k for k, s in enumerate(self.signals) if s.kind == "delayed" and s.name in unknown),
-            leeway=next((k for k, s in enumerate(self.signals) if s.name == LEEWAY), None),
+            leeway=next((k for k, s in enumerate(self.signals) if s.name == LEEWAY_SIGNAL), None),
             switches=switches,
             instants=switches or bool(self.delays),
             divisors=bool(self.pivot_texts),

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-SHARE = 0.1
-DIGITS = 1e-6
+SAME_BASIN_SHARE = 0.1
+SAME_CRITERION = 1e-6
 
 
 def find_basins(estimates: np.ndarray, errors: np.ndarray, criterion: np.ndarray, converged: np.ndarray) -> np.ndarray:
@@ -33,7 +33,7 @@ def find_basins(estimates: np.ndarray, errors: np.ndarray, criterion: np.ndarray
 
 def _home(estimates: np.ndarray, errors: np.ndarray, heads: Sequence[int], run: int) -> int:
     for k, head in enumerate(heads):
-        near = SHARE * errors[head] + DIGITS * np.abs(estimates[head])
+        near = SAME_BASIN_SHARE * errors[head] + SAME_CRITERION * np.abs(estimates[head])
         if (np.abs(estimates[run] - estimates[head]) <= np.maximum(near, 1e-12)).all():
             return k
     return -1

@@ -22,21 +22,21 @@ from itertools import islice
 import numpy as np
 
 from grisaille.assessment.deviances import deviances_of
-from grisaille.assessment.profile_limits import Limits
+from grisaille.assessment.profile_limits import ProfileLimits
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation.abilities.missing import missing
+from grisaille.estimation.abilities.missing import missing_ability_error
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
-from grisaille.estimation.prior import says_more_than_limits
+from grisaille.estimation.prior_terms import says_more_than_limits
 from grisaille.study.redrawn_records import draw_records
 
-FIRST, BATCH, MOST_SAMPLES = 100, 50, 999
+FIRST, BATCH, MAX_SAMPLES = 100, 50, 999
 """Records for each limit unless a number is given: so many at the first value, then batches at the second one."""
-WANTED = 0.2
+LIMIT_ACCURACY = 0.2
 """Of a standard error: how well limits are known when no more records are drawn."""
 SLOPES, FLAT = (-1.0, 0.5), 0.02
 """Slopes of quantiles that are followed, by that of the signed root, and a change of the root that has none."""
-LOST = 0.2
+MAX_FAILED_SHARE = 0.2
 """Share of records that could not be fitted, above which there is no interval."""
 
 
@@ -56,7 +56,7 @@ def bootstrap_intervals(
             f"samples is {samples!r}; limits at {100 * level:g} % need a whole number, at least {least}."
         )
     if fit.method.redraw is None:
-        raise missing(fit.method, "redraw")
+        raise missing_ability_error(fit.method, "redraw")
     if fit.method.density.refits:
         raise EstimationError(
             f"Bootstrap intervals follow the criterion by its derivatives, and {type(fit.method).__name__} gives none: "
@@ -133,7 +133,7 @@ class Inversion:
         self.deviances = deviances_of(fit)
         e = fit.estimate
         zero = np.array([e.limits.get(u.name, np.nan) for u in e.unknowns])
-        self.limits = Limits(self.deviances.local, e.unknowns, self.deviances.theta, e.covariance, zero)
+        self.limits = ProfileLimits(self.deviances.local, e.unknowns, self.deviances.theta, e.covariance, zero)
 
     def interval(self, k: int) -> tuple[float, float]:
         """Both limits of one unknown."""
@@ -157,7 +157,7 @@ class Inversion:
         if not np.isfinite(second) or second == first:
             self._count(count, here.error)
             return second
-        further = list(range(count, max(MOST_SAMPLES - count, count) + 1, BATCH)) if self.samples is None else [count]
+        further = list(range(count, max(MAX_SAMPLES - count, count) + 1, BATCH)) if self.samples is None else [count]
         there = self.quantile(k, second, side, further)
         self._count(count + there.records, there.error)
         grown = here.value - root
@@ -185,10 +185,10 @@ class Inversion:
                 if np.isfinite(root):
                     roots.append(root)
             done = count
-            if len(roots) < (1 - LOST) * count:
+            if len(roots) < (1 - MAX_FAILED_SHARE) * count:
                 raise EstimationError(f"{count - len(roots)} of {count} records drawn there could not be fitted.")
             first = first or len(roots)
-            if quantile_error(np.array(roots), probability) <= WANTED:
+            if quantile_error(np.array(roots), probability) <= LIMIT_ACCURACY:
                 break
         return Quantile(probability, np.array(roots), first, done)
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import GrisailleError, InsufficientMemoryError
-from grisaille.estimation.problem import Problem
-from grisaille.experiment.record import compared_rows
-from grisaille.study.task import DataFailure
+from grisaille.estimation.problem import EstimationProblem
+from grisaille.experiment.experiment_content import compared_rows
+from grisaille.study.study_task import DataFailure
 
 DataSet = list[dict[str, np.ndarray]]
 """Output → values, for each experiment."""
@@ -39,7 +39,7 @@ class OtherData(ABC):
     def header(self) -> dict[str, str]:
         """Return what must be the same when a study is resumed."""
 
-    def vary(self, problem: Problem, run: int, seed: int) -> Problem:
+    def vary(self, problem: EstimationProblem, run: int, seed: int) -> EstimationProblem:
         plan = [c.experiment for c in problem.cases]
         data = self._made(plan, seed)
         return problem.renewed(
@@ -47,7 +47,7 @@ class OtherData(ABC):
              for s in c.samples]
         )  # fmt: skip
 
-    def experiments(self, problem: Problem, run: int, seed: int) -> list[Any]:
+    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Any]:
         plan = [c.experiment for c in problem.cases]
         return [with_data(e, d) for e, d in zip(plan, self._made(plan, seed), strict=True)]
 

@@ -16,29 +16,29 @@ from typing import Any
 from grisaille import interrupts
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.memory import require_memory
-from grisaille.structure.prepared import structure_of
-from grisaille.study.crew import Crew, hire
+from grisaille.structure.structure_cache import structure_of
 from grisaille.study.header import header_of
-from grisaille.study.progress import progress_of
-from grisaille.study.rows import failed_row
+from grisaille.study.result_rows import failed_row
 from grisaille.study.store import Store
-from grisaille.study.task import Answer, Prepared, Task
+from grisaille.study.study_progress import progress_of
+from grisaille.study.study_task import PreparedTask, RunAnswer, StudyTask
+from grisaille.study.workers import Workers, make_workers
 
 CHUNK_SECONDS = 0.25
 NUMBER, ROW = 40, 1500
 """Bytes of a number in the row of a run, and of the texts and what Python adds beside them."""
-LARGEST_CHUNK = 256
+MAX_CHUNK = 256
 
-Keep = Callable[[list[Answer]], None]
+Keep = Callable[[list[RunAnswer]], None]
 
 
 def run_task(
-    task: Task, runs: int, store: str | Path | None, executor: Any, progress: bool
-) -> tuple[Prepared, list[Answer]]:
+    task: StudyTask, runs: int, store: str | Path | None, executor: Any, progress: bool
+) -> tuple[PreparedTask, list[RunAnswer]]:
     """The answers of runs 0, …, runs − 1, in order."""
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise EstimationError(f"The number of runs is {runs!r}; it must be a whole number above zero.")
-    prepared = Prepared(task)
+    prepared = PreparedTask(task)
     require_memory(
         runs * (ROW + NUMBER * len(prepared.layout.floats)),
         f"The table of {runs} runs",
@@ -51,7 +51,7 @@ def run_task(
         with progress_of(f"{task.kind} of {structure_of(task.model).model.name}", runs, progress) as show:
             show(list(answers.values()))
 
-            def keep(finished: list[Answer]) -> None:
+            def keep(finished: list[RunAnswer]) -> None:
                 if shelf:
                     shelf.write(finished)
                 answers.update({a.run: a for a in finished})
@@ -69,8 +69,8 @@ def run_task(
     return prepared, [answers[run] for run in range(runs)]
 
 
-def _work(prepared: Prepared, todo: Sequence[int], executor: Any, keep: Keep) -> None:
-    crew = hire(executor, prepared, len(todo))
+def _work(prepared: PreparedTask, todo: Sequence[int], executor: Any, keep: Keep) -> None:
+    crew = make_workers(executor, prepared, len(todo))
     finished = False
     try:
         suspects = _deal_out(crew, todo, keep)
@@ -80,10 +80,10 @@ def _work(prepared: Prepared, todo: Sequence[int], executor: Any, keep: Keep) ->
         crew.close(now=not finished)
 
 
-def _deal_out(crew: Crew, todo: Sequence[int], keep: Keep) -> list[list[int]]:
+def _deal_out(crew: Workers, todo: Sequence[int], keep: Keep) -> list[list[int]]:
     """Everything once; gives back the chunks that were lost with their workers."""
     left, pace, lost = deque(todo), _Pace(), list[list[int]]()
-    pending: dict[Future[list[Answer]], list[int]] = {}
+    pending: dict[Future[list[RunAnswer]], list[int]] = {}
     while left or pending:
         while left and len(pending) < 2 * crew.workers:
             chunk = [left.popleft() for _ in range(pace.chunk(len(left), crew.workers))]
@@ -111,7 +111,7 @@ def _deal_out(crew: Crew, todo: Sequence[int], keep: Keep) -> list[list[int]]:
     return lost
 
 
-def _quarantine(crew: Crew, suspects: list[list[int]], keep: Keep, prepared: Prepared) -> None:
+def _quarantine(crew: Workers, suspects: list[list[int]], keep: Keep, prepared: PreparedTask) -> None:
     """One chunk at a time; a chunk that loses its worker is halved, a single run is recorded as failed."""
     waiting = deque(suspects)
     while waiting:
@@ -128,10 +128,10 @@ def _quarantine(crew: Crew, suspects: list[list[int]], keep: Keep, prepared: Pre
             waiting.extendleft([chunk[middle:], chunk[:middle]])
         else:
             reason = f"{type(_error(future)).__name__}, twice"
-            keep([Answer(chunk[0], prepared.seed(chunk[0]), 0.0, failed_row(prepared.layout, "worker", reason))])
+            keep([RunAnswer(chunk[0], prepared.seed(chunk[0]), 0.0, failed_row(prepared.layout, "worker", reason))])
 
 
-def _answers(future: Future[list[Answer]]) -> list[Answer] | None:
+def _answers(future: Future[list[RunAnswer]]) -> list[RunAnswer] | None:
     """None when the worker was lost; what the worker itself refuses concerns all runs and is raised."""
     error = _error(future)
     if isinstance(error, GrisailleError):
@@ -139,7 +139,7 @@ def _answers(future: Future[list[Answer]]) -> list[Answer] | None:
     return None if error is not None else future.result()
 
 
-def _error(future: Future[list[Answer]]) -> BaseException | None:
+def _error(future: Future[list[RunAnswer]]) -> BaseException | None:
     return CancelledError("the executor gave the run up") if future.cancelled() else future.exception()
 
 
@@ -149,7 +149,7 @@ class _Pace:
     def __init__(self) -> None:
         self.runs, self.seconds = 0, 0.0
 
-    def learn(self, answers: list[Answer]) -> None:
+    def learn(self, answers: list[RunAnswer]) -> None:
         self.runs += len(answers)
         self.seconds += sum(a.seconds for a in answers)
 
@@ -158,4 +158,4 @@ class _Pace:
             return 1
         fitting = int(CHUNK_SECONDS * self.runs / max(self.seconds, 1e-9))
         fair = -(-left // (2 * workers))
-        return max(1, min(fitting, fair, LARGEST_CHUNK, left))
+        return max(1, min(fitting, fair, MAX_CHUNK, left))

@@ -17,10 +17,10 @@ import numpy as np
 
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.fitted import Fitted
+from grisaille.filtering.filter_runner import FilterRunner
 from grisaille.filtering.kalman import DiscreteModel
-from grisaille.filtering.runner import FilterRunner
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.seeds import experiment_seed
 
@@ -83,7 +83,7 @@ def start_note(kind: object, *, is_flat: bool = False) -> str:
     return f"starts: drawn from N(start, P0) as the filter has it, initial_covariance={kind!r}"
 
 
-def discrete_model(case: Case[FilterRunner], theta: np.ndarray) -> DiscreteModel:
+def discrete_model(case: ExperimentTerm[FilterRunner], theta: np.ndarray) -> DiscreteModel:
     """Return the matrices at θ; where the prior is flat the start is that of the smoother."""
     runner, own = case.runner, case.own(theta)
     filter = runner.prepared_at(own)

@@ -8,12 +8,12 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import grisaille
-from grisaille.study.task import Task
+from grisaille.study.study_task import StudyTask
 
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 
 
-def header_of(task: Task) -> dict[str, str]:
+def header_of(task: StudyTask) -> dict[str, str]:
     """Entries in the order in which differences are told."""
     options = task.options
     return {

@@ -220,7 +220,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         child.kill()
 
 
-def told(row: Row) -> str:
+def outcome_text(row: Row) -> str:
     """What became of one file, in words."""
     if row["verified"]:
         return "verified"

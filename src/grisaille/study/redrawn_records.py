@@ -64,7 +64,7 @@ def _with_noise(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterat
     found = problem.evaluate(theta, sensitive=False)
     if not found.completed:
         raise EstimationError(f"Records cannot be drawn: {found.failure}")
-    problem = problem.begun.but(sigma=density.levels(found))
+    problem = problem.discretised_problem.replace(sigma=density.levels(found))
     parts: list[tuple[np.ndarray, np.ndarray, Stream]] = []
     for k, (case, prediction) in enumerate(zip(problem.cases, found.predictions, strict=True)):
         for s in case.samples:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from grisaille.errors import DataError
 
 Values = npt.NDArray[np.float64]
-LARGEST = 256 * 2**20
+MAX_FILE_BYTES = 256 * 2**20
 """Bytes of the largest file that is unpacked."""
 SHARE, RANGE, SIZE, ZERO, ROUNDING = 0.98, 0.01, 1e-5, 1e-10, 1e-6
 
@@ -38,7 +38,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceSignals:
     """Rows of a file: times, which may repeat, and a column for each signal."""
 
     rows: Values
@@ -71,13 +71,13 @@ class Reference:
 def unpacked(path: Path) -> bytes:
     """The contents of a file, packed (``.gz``) or not, up to a size."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        found = file.read(LARGEST + 1)
-    if len(found) > LARGEST:
-        raise DataError(f"{path.name} has more than {LARGEST // 2**20} MiB and is not read.")
+        found = file.read(MAX_FILE_BYTES + 1)
+    if len(found) > MAX_FILE_BYTES:
+        raise DataError(f"{path.name} has more than {MAX_FILE_BYTES // 2**20} MiB and is not read.")
     return found
 
 
-def read_reference(path: Path) -> Reference:
+def read_reference(path: Path) -> ReferenceSignals:
     """A CSV file, packed or not: a column of times first, then a column for each signal."""
     head, *rows = csv.reader(unpacked(path).decode().splitlines())
     try:
@@ -86,4 +86,4 @@ def read_reference(path: Path) -> Reference:
         raise DataError(f"{path.name} is no table of numbers: every row holds {len(head)} of them.") from None
     if not len(values) or np.any(np.diff(values[:, 0]) < 0) or not np.all(np.isfinite(values[:, 0])):
         raise DataError(f"{path.name}: the first column holds times, which do not decrease.")
-    return Reference(values[:, 0], dict(zip(head[1:], values[:, 1:].T, strict=True)))
+    return ReferenceSignals(values[:, 0], dict(zip(head[1:], values[:, 1:].T, strict=True)))

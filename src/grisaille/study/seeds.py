@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.disturbance.normal import odd_number
+from grisaille.disturbance.standard_normals import odd_number
 from grisaille.numerics.philox import Key, Purpose, philox, stream_key
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.bound_experiment.bound_experiment import known_starts
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.measurements.output_law import have_laws
@@ -28,15 +29,14 @@ from grisaille.simulation.measurement_noise import evaluate_along, law_along, wi
 from grisaille.simulation.posing import pose
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 from grisaille.study.data_sets import DataSet, OtherData, with_data
 from grisaille.study.seeds import experiment_seed
-from grisaille.trial.trial import known_starts
 
 if TYPE_CHECKING:
     import xarray as xr
 
-FIRST = 0
+DEFAULT_SEED = 0
 """Seed of the measurements with which a problem is posed whose plan has none."""
 
 
@@ -54,7 +54,7 @@ class Simulated(OtherData):
     """P₀ of the plant's states for each experiment, where records begin in N(start, P₀)."""
     about: tuple[str, ...] = ()
     _flat: FlatModel | None = field(default=None, repr=False)
-    _clean: list[_Clean] = field(default_factory=list, repr=False)
+    _clean: list[_NoiseFreeRecord] = field(default_factory=list, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_flat": None, "_clean": []}
@@ -83,12 +83,12 @@ class Simulated(OtherData):
             return [c.with_noise(experiment_seed(seed, k)) for k, c in enumerate(self._clean)]
         return [self._drawn(flat, e, experiment_seed(seed, k), k) for k, e in enumerate(plan)]
 
-    def _trajectory(self, flat: FlatModel, experiment: Any) -> _Clean:
+    def _trajectory(self, flat: FlatModel, experiment: Any) -> _NoiseFreeRecord:
         result = self._simulate(experiment)
         known = self._parameters(flat, experiment)
         by_law = [n for n in experiment.outputs if flat.outputs[n].distribution is not None]
         deviations = {n: evaluate_along(result, _noise(flat, n), known) for n in experiment.outputs if n not in by_law}
-        return _Clean(
+        return _NoiseFreeRecord(
             {n: result[n].values for n in experiment.outputs}, deviations, rows_of(experiment), result["time"].values,
             {n: law_along(result, flat, n, known) for n in by_law},
         )  # fmt: skip
@@ -126,7 +126,7 @@ class Simulated(OtherData):
 
 
 @dataclass(frozen=True)
-class _Clean:
+class _NoiseFreeRecord:
     """A trajectory without noise, and the noise it is to get, on the grid of its experiment.
 
     laws : filled, of outputs that declare a distribution
@@ -156,7 +156,7 @@ def drawn_plan(variation: Simulated, plan: Sequence[Any]) -> list[Any]:
     flat = structure_of(variation.model).model
     if not have_laws(flat, [n for e in plan for n in e.outputs if n in flat.outputs]):
         return list(plan)
-    drawn = [dict(d) for d in variation.data_set(plan, FIRST)]
+    drawn = [dict(d) for d in variation.data_set(plan, DEFAULT_SEED)]
     for e, d in zip(plan, drawn, strict=True):
         d.update({n: np.where(marks != 0, e.outputs[n].values, d[n]) for n, marks in e.marks.items()})
     return [with_data(e, d) for e, d in zip(plan, drawn, strict=True)]

@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import EstimationProblem
 from grisaille.laws import Law
-from grisaille.memory import DOUBLE, require_memory
+from grisaille.memory import BYTES_PER_DOUBLE, require_memory
 from grisaille.study.seeds import uniforms
-from grisaille.trial.unknown import Unknown
 
 SAMPLINGS = ("sobol", "latin", "grid")
-COPIES = 8
+COPIES_PER_NUMBER = 8
 """Numbers that are held for each number of a start, at most."""
 
 
 @dataclass(frozen=True)
-class Starts:
+class StartingPoints:
     """A variation that changes the guess and keeps the data."""
 
     points: np.ndarray
@@ -40,11 +40,11 @@ class Starts:
     label: str
     changes_guess = True
 
-    def vary(self, problem: Problem, run: int, seed: int) -> Problem:
+    def vary(self, problem: EstimationProblem, run: int, seed: int) -> EstimationProblem:
         point = self.points[run]
         return problem.renewed(guess=np.where(np.isnan(point), problem.guess, point))
 
-    def experiments(self, problem: Problem, run: int, seed: int) -> list[Any]:
+    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Any]:
         return [c.experiment for c in problem.cases]
 
     def header(self) -> dict[str, str]:
@@ -55,12 +55,12 @@ class Starts:
 
 def make_starts(
     unknowns: Sequence[Unknown], sampling: Any, starts: int, seed: int, ranges: Mapping[str, tuple[float, float]]
-) -> Starts:
+) -> StartingPoints:
     """The points that ``sampling=`` asks for."""
     if not isinstance(sampling, str):
         points = _given_points(unknowns, sampling)
         _check_inside(unknowns, points)
-        return Starts(points, "given")
+        return StartingPoints(points, "given")
     if sampling not in SAMPLINGS:
         raise EstimationError(
             f"sampling is {sampling!r}; give {', '.join(map(repr, SAMPLINGS))}, a dict of values by name (a grid), a "
@@ -73,14 +73,14 @@ def make_starts(
     _require_room(starts, len(unknowns))
     shares = {"sobol": _sobol, "latin": _latin, "grid": _grid}[sampling](starts, len(unknowns), seed)
     columns = [_place(u, span, s) for u, span, s in zip(unknowns, spans, shares.T, strict=True)]
-    return Starts(
+    return StartingPoints(
         np.column_stack(columns), f"{sampling} in {[(u.name, *s) for u, s in zip(unknowns, spans, strict=True)]}"
     )
 
 
 def _require_room(starts: int, dimensions: int) -> None:
     """Numbers that fill a space are powers of two, and there are some copies of them."""
-    each = COPIES * DOUBLE * dimensions
+    each = COPIES_PER_NUMBER * BYTES_PER_DOUBLE * dimensions
     require_memory(
         each * starts, f"{starts} starts of {dimensions} unknowns",
         lambda available: f"{available // each} starts would fit: ask for fewer.",

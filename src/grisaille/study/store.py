@@ -18,12 +18,12 @@ from typing import Any
 
 from grisaille.errors import EstimationError
 from grisaille.study.header import is_earlier, without_compiled
-from grisaille.study.task import Answer
+from grisaille.study.study_task import RunAnswer
 
 FORMAT, WITHOUT_SECONDS, WITHOUT_DIGESTS = "grisaille study 3", "grisaille study 2", "grisaille study 1"
 """Of stores made now, and of older ones, which are still read and continued."""
 FORMATS = (FORMAT, WITHOUT_SECONDS, WITHOUT_DIGESTS)
-DIGEST = "digest"
+DIGEST_ENTRY = "digest"
 """The entry of a header that covers the others."""
 
 
@@ -58,7 +58,7 @@ class Store:
         self.connection.execute(
             "CREATE TABLE runs (run INTEGER PRIMARY KEY, seed TEXT NOT NULL, seconds REAL NOT NULL, row TEXT NOT NULL)"
         )
-        entries = [("format", FORMAT), *header.items(), (DIGEST, header_digest({"format": FORMAT, **header}))]
+        entries = [("format", FORMAT), *header.items(), (DIGEST_ENTRY, header_digest({"format": FORMAT, **header}))]
         self.connection.executemany("INSERT INTO header VALUES (?, ?)", entries)
 
     def _compare(self, tables: set[str], header: Mapping[str, str]) -> None:
@@ -75,7 +75,7 @@ class Store:
         differences = [
             describe_difference(key, there.get(key, "nothing"), header.get(key, "nothing"))
             for key in dict.fromkeys([*header, *there])
-            if key not in ("format", DIGEST) and there.get(key) != header.get(key)
+            if key not in ("format", DIGEST_ENTRY) and there.get(key) != header.get(key)
         ]
         if differences:
             self.close()
@@ -84,16 +84,16 @@ class Store:
                 f"{'; '.join(differences)}. Give another store=, or delete the file."
             )
 
-    def read(self, runs: int) -> dict[int, Answer]:
+    def read(self, runs: int) -> dict[int, RunAnswer]:
         """The finished ones among the first ``runs`` runs."""
         try:
             found = list(self.connection.execute("SELECT run, seed, seconds, row FROM runs WHERE run < ?", (runs,)))
         except (sqlite3.Error, UnicodeError) as error:
             raise EstimationError(f"store='{self.path}' cannot be read: {error}. Delete the file.") from error
         rows = {run: self._decode(run, seed, seconds, row) for run, seed, seconds, row in found}
-        return {run: Answer(run, int(seed), seconds, rows[run]) for run, seed, seconds, _ in found}
+        return {run: RunAnswer(run, int(seed), seconds, rows[run]) for run, seed, seconds, _ in found}
 
-    def write(self, answers: Iterable[Answer]) -> None:
+    def write(self, answers: Iterable[RunAnswer]) -> None:
         """Keeps finished runs; each is there completely or not at all."""
         rows = [(a.run, str(a.seed), a.seconds, self._encode(a)) for a in answers]
         try:
@@ -108,7 +108,7 @@ class Store:
     def close(self) -> None:
         self.connection.close()
 
-    def _encode(self, answer: Answer) -> str:
+    def _encode(self, answer: RunAnswer) -> str:
         """JSON, which has neither NaN nor infinities: null and texts stand for them; then a line with the digest."""
         plain = {k: (None if math.isnan(v) else str(v)) if _is_odd(v) else v for k, v in answer.row.items()}
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
@@ -143,8 +143,8 @@ def intact_row(path: Path, form: str, found: tuple[Any, Any, Any, Any]) -> dict[
 
 def check_header(path: Path, header: Mapping[str, Any]) -> None:
     """Raise where a header is not as it was written; older ones carry no digest."""
-    content = {key: value for key, value in header.items() if key != DIGEST}
-    if header.get("format") == FORMAT and header.get(DIGEST) != header_digest(content):
+    content = {key: value for key, value in header.items() if key != DIGEST_ENTRY}
+    if header.get("format") == FORMAT and header.get(DIGEST_ENTRY) != header_digest(content):
         raise EstimationError(
             f"The header of store='{path}' is not as it was written: the file is damaged, or was changed. Give another "
             f"store=, or delete the file."

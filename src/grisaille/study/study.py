@@ -11,9 +11,9 @@ import numpy as np
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.structure.prepared import structure_of
-from grisaille.study.rows import column
-from grisaille.study.task import Answer, Prepared
+from grisaille.structure.structure_cache import structure_of
+from grisaille.study.result_rows import column
+from grisaille.study.study_task import PreparedTask, RunAnswer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Study:
     """Finished runs of one task: what all studies have. Runs again as fits and reports are in ``results``."""
 
-    def __init__(self, prepared: Prepared, answers: Sequence[Answer]) -> None:
+    def __init__(self, prepared: PreparedTask, answers: Sequence[RunAnswer]) -> None:
         self._prepared, self._answers = prepared, tuple(answers)
 
     @property

@@ -13,11 +13,11 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import chosen
+from grisaille.estimation.likelihood import own_theta_and_steps
 from grisaille.study.filter_records import start_note
 from grisaille.study.simulated_data import Simulated
 
-TIED = 1e-9
+CORRELATION_ROUNDING = 1e-9
 """Of a correlation: what rounding leaves."""
 
 
@@ -40,9 +40,9 @@ def simulated_records(fit: Fitted, theta: np.ndarray, rtol: float = 1e-7) -> Sim
 def _plant_covariance(fit: Fitted, k: int, theta: np.ndarray) -> np.ndarray:
     """Return P₀ of the states of the plant in one experiment."""
     case = fit.estimate.cases[k]
-    P, model = case.runner.start_covariance(*chosen(case, theta)), case.runner.filter.model
+    P, model = case.runner.start_covariance(*own_theta_and_steps(case, theta)), case.runner.filter.model
     nx, size = model.nx, np.sqrt(np.clip(np.diag(P), 0.0, None))
-    if np.any(np.abs(P[:nx, nx:]) > TIED * np.outer(size[:nx], size[nx:])):
+    if np.any(np.abs(P[:nx, nx:]) > CORRELATION_ROUNDING * np.outer(size[:nx], size[nx:])):
         raise EstimationError(
             f"Records cannot be drawn: initial_covariance={fit.method.options['initial_covariance']!r} ties states of "
             f"the plant to disturbances, which are drawn by themselves. Fit with initial_covariance={{state: "

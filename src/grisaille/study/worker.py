@@ -7,31 +7,31 @@ import threading
 from collections.abc import Sequence
 
 from grisaille.errors import EstimationError
-from grisaille.study.task import Answer, Prepared, Task
+from grisaille.study.study_task import PreparedTask, RunAnswer, StudyTask
 
 _local = threading.local()
 _preparing = threading.Lock()
 """Symbolic work is not made for several threads at once."""
 
 
-def do_runs(key: str, packed: bytes, runs: Sequence[int]) -> list[Answer]:
+def run_chunk(key: str, packed: bytes, runs: Sequence[int]) -> list[RunAnswer]:
     """Does some runs of a task; the prepared task is kept for the next call."""
     prepared = _prepared(key, packed)
     return [prepared.do(run) for run in runs]
 
 
-def _prepared(key: str, packed: bytes) -> Prepared:
+def _prepared(key: str, packed: bytes) -> PreparedTask:
     """One at a time per thread: studies follow each other."""
     if getattr(_local, "key", None) != key:
         with _preparing:
-            _local.prepared = Prepared(_unpack(packed))
+            _local.prepared = PreparedTask(_unpack(packed))
             _local.key = key
     return _local.prepared  # type: ignore[no-any-return]
 
 
-def _unpack(packed: bytes) -> Task:
+def _unpack(packed: bytes) -> StudyTask:
     try:
-        task: Task = pickle.loads(packed)
+        task: StudyTask = pickle.loads(packed)
     except AttributeError as error:
         raise EstimationError(
             f"A worker process cannot find something that was defined in a script or notebook: {error}. Put the class "

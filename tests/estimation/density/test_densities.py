@@ -7,9 +7,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.density.criterion import Criterion
-from grisaille.estimation.density.kinds import Likelihood, criterion_around, log_density_of
+from grisaille.estimation.density.criterion_kinds import Likelihood, criterion_around, log_density_of
 from grisaille.estimation.density.log_density import LogDensity
+from grisaille.estimation.density.profile_criterion import ProfileCriterion
 from grisaille.estimation.density.transforms import Transform
 from grisaille.estimators.fitting import build_problem
 
@@ -83,7 +83,7 @@ def test_the_criterion_of_trajectories_is_no_density(data: gr.Experiment) -> Non
     record = gr.Experiment(TIMES, {}, {"double": data.outputs["double"]}, name="A")
     fit = gr.fit(Disturbed(), record, ["k"], gr.Collocation(criterion="amle"))
     around = criterion_around(fit)
-    assert isinstance(around, Criterion) and not isinstance(around, LogDensity)
+    assert isinstance(around, ProfileCriterion) and not isinstance(around, LogDensity)
     assert (
         around.maximize({0: float(fit["k"]) + 0.05}, around.start).log_density
         < around.evaluate(around.start).log_density

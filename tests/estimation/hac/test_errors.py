@@ -10,7 +10,7 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import t as student
 
-from grisaille.estimation.hac.errors import RobustCovariance, Scores, robust_errors
+from grisaille.estimation.hac.robust_errors import RobustCovariance, ScoreSeries, robust_errors
 
 SETS = 30
 
@@ -42,7 +42,7 @@ def errors_of(of: list[Any], J: np.ndarray, e: np.ndarray, **options: Any) -> tu
     bread = np.linalg.inv(J.T @ J)
     delta = bread @ (J.T @ e)
     names = [f"p{k}" for k in range(J.shape[1])]
-    return delta, robust_errors(of, Scores(J, e - J @ delta, np.linalg.cholesky(bread)), names, **options)
+    return delta, robust_errors(of, ScoreSeries(J, e - J @ delta, np.linalg.cholesky(bread)), names, **options)
 
 
 def plants() -> dict[str, tuple[list[Any], np.ndarray, Any]]:

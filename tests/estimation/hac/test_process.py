@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.estimation.hac.process import Moments, Process, yule_walker
-from grisaille.estimation.hac.series import Grid
+from grisaille.estimation.hac.autoregressive_process import AutoregressiveProcess, ResidualMoments, yule_walker
+from grisaille.estimation.hac.series import SampleGrid
 
 
-def grid(lengths: tuple[int, ...], outputs: int, keep: float = 1.0, seed: int = 0) -> Grid:
+def grid(lengths: tuple[int, ...], outputs: int, keep: float = 1.0, seed: int = 0) -> SampleGrid:
     rng = np.random.default_rng(seed)
     where = [(e, t, a) for e, n in enumerate(lengths) for a in range(outputs) for t in range(n)]
     kept = [w for w in where if rng.random() < keep or w[1] in (0, lengths[w[0]] - 1)]
     e, t, a = np.array(kept).T
     times = tuple(np.arange(n, dtype=float) for n in lengths)
-    return Grid(e, t, a, tuple("yz"[:outputs]), times)
+    return SampleGrid(e, t, a, tuple("yz"[:outputs]), times)
 
 
-def dense(of: Grid, gamma: np.ndarray) -> np.ndarray:
+def dense(of: SampleGrid, gamma: np.ndarray) -> np.ndarray:
     """Σ sample by sample."""
     n = len(of.instant)
     found = np.zeros((n, n))
@@ -31,7 +31,7 @@ def dense(of: Grid, gamma: np.ndarray) -> np.ndarray:
 
 
 def test_scalar_covariances_are_those_of_an_autoregression() -> None:
-    process = Process(np.array([[[0.8]]]), np.array([[0.36]]))
+    process = AutoregressiveProcess(np.array([[[0.8]]]), np.array([[0.36]]))
     gamma = process.covariances(6, 4096)[:, 0, 0]
     assert gamma == pytest.approx(0.8 ** np.arange(6), rel=1e-12)
     again, exists = yule_walker(gamma[:, None, None], 2)
@@ -41,7 +41,7 @@ def test_scalar_covariances_are_those_of_an_autoregression() -> None:
 def test_two_outputs_come_back_from_their_covariances() -> None:
     phi, noise = np.array([[0.7, 0.2], [-0.1, 0.5]]), np.array([[1.0, 0.3], [0.3, 0.5]])
     gamma0 = np.linalg.solve(np.eye(4) - np.kron(phi, phi), noise.ravel()).reshape(2, 2)
-    gamma = Process(phi[None], noise).covariances(3, 4096)
+    gamma = AutoregressiveProcess(phi[None], noise).covariances(3, 4096)
     assert gamma[0] == pytest.approx(gamma0, rel=1e-10) and gamma[1] == pytest.approx(gamma0 @ phi.T, rel=1e-10)
     found, exists = yule_walker(gamma, 1)
     assert exists and found.phi[0] == pytest.approx(phi, rel=1e-9) and found.noise == pytest.approx(noise, rel=1e-9)
@@ -53,9 +53,9 @@ def test_expected_products_are_those_of_dense_matrices(lengths: tuple[int, ...],
     rng = np.random.default_rng(1)
     U = np.linalg.qr(rng.standard_normal((len(of.instant), 3)))[0]
     phi = np.array([[0.7, 0.2], [-0.1, 0.5]])[:outputs, :outputs]
-    gamma = Process(phi[None], np.eye(outputs)).covariances(max(lengths), 1024)
+    gamma = AutoregressiveProcess(phi[None], np.eye(outputs)).covariances(max(lengths), 1024)
     Sigma = dense(of, gamma)
-    moments = Moments(of, U)
+    moments = ResidualMoments(of, U)
     assert moments.applied(gamma, U) == pytest.approx(Sigma @ U, abs=1e-9)
     left = np.eye(len(U)) - U @ U.T
     residual = left @ Sigma @ left.T
@@ -74,9 +74,9 @@ def test_expected_products_are_those_of_dense_matrices(lengths: tuple[int, ...],
 
 def test_variances_leave_out_what_was_not_measured() -> None:
     of = grid((40,), 2, keep=0.6)
-    gamma = Process(np.array([[[0.8, 0.1], [0.0, 0.6]]]), np.eye(2)).covariances(40, 1024)
+    gamma = AutoregressiveProcess(np.array([[[0.8, 0.1], [0.0, 0.6]]]), np.eye(2)).covariances(40, 1024)
     a = np.random.default_rng(2).standard_normal((len(of.instant), 1))
-    moments = Moments(of, a / np.linalg.norm(a))
+    moments = ResidualMoments(of, a / np.linalg.norm(a))
     assert moments.applied(gamma, a) == pytest.approx(dense(of, gamma) @ a, abs=1e-9)
 
 
@@ -85,7 +85,7 @@ def test_the_process_is_found_where_the_fit_has_taken_most_of_it() -> None:
     of, n = grid((120,), 1), 120
     t = np.arange(n) / n
     U = np.linalg.qr(np.stack([np.ones(n), t, t**2], axis=1))[0]
-    process, moments = Process(np.array([[[0.9]]]), np.array([[0.19]])), Moments(of, U)
+    process, moments = AutoregressiveProcess(np.array([[[0.9]]]), np.array([[0.19]])), ResidualMoments(of, U)
     drawn = moments.draw(process, 24)
     seen = moments.observed(drawn - U @ (U.T @ drawn))
     first, corrected = [], []

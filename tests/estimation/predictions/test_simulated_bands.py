@@ -13,11 +13,11 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.predictions.simulated_bands import REALIZATIONS
+from grisaille.estimation.predictions.simulated_bands import BAND_REALIZATIONS
 
 pytestmark = pytest.mark.compiled
 COUNT, STEP, EVERY, SAMPLES = 1000, 0.01, 25, 41
-MARGIN = 4.5 * np.sqrt(0.05 * 0.95 * (1 / COUNT + 1 / REALIZATIONS)) + 0.005
+MARGIN = 4.5 * np.sqrt(0.05 * 0.95 * (1 / COUNT + 1 / BAND_REALIZATIONS)) + 0.005
 Drift = Callable[[np.ndarray, float], np.ndarray]
 
 
@@ -102,7 +102,7 @@ def test_bands_hold_fresh_paths(model, drift, values, spread, intensity):
     inside = ((fresh >= lower) & (fresh <= upper)).mean(axis=1)
     assert np.abs(inside - 0.95).max() < MARGIN, inside
     apart = np.abs(band.sel(statistic="mean").values - fresh.mean(axis=1)) / fresh.std(axis=1)
-    assert apart.max() < 4.5 * np.sqrt(1 / COUNT + 1 / REALIZATIONS) + 0.02
+    assert apart.max() < 4.5 * np.sqrt(1 / COUNT + 1 / BAND_REALIZATIONS) + 0.02
 
 
 def test_the_start_spreads():
@@ -114,4 +114,4 @@ def test_the_start_spreads():
         band = fit.predict(horizon=np.inf)
         assert band.identical(fit.predict(horizon=np.inf))
         widths.append(float(band["x"].sel(statistic="std")[0]))
-    assert widths[0] < 1e-5 and abs(widths[1] - 0.2) < 0.2 * 4.5 / np.sqrt(2 * REALIZATIONS)
+    assert widths[0] < 1e-5 and abs(widths[1] - 0.2) < 0.2 * 4.5 / np.sqrt(2 * BAND_REALIZATIONS)

@@ -85,9 +85,9 @@ def test_another_guess_is_offered_where_it_may_help() -> None:
 
 
 def test_a_thousandth_of_a_standard_error_is_converged() -> None:
-    from grisaille.optimization.convergence import NEAR, OFFSET
+    from grisaille.optimization.convergence import OFFSET_TOLERANCE, ROUNDING_OFFSET
 
-    assert OFFSET < NEAR <= 1e-3
+    assert OFFSET_TOLERANCE < ROUNDING_OFFSET <= 1e-3
 
 
 class Unsaid(Wave):

@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.levels import FAR, begin_near, scan
+from grisaille.estimation.noise_levels import SUSPICIOUS_SCALE_FACTOR, scan_levels, search_near_levels
 from grisaille.estimators.fitting import build_problem
 from grisaille.optimization.search import Search
 
@@ -40,11 +40,11 @@ def data():
 @pytest.mark.parametrize("filter", ["linear", "extended"])
 def test_parameters_are_brought_nearer_before_levels_are_believed(data, filter):
     method = gr.KalmanML(filter=filter)
-    problem = build_problem(Cart(), data, ["a", "b", "scale(w)"], method).begun
+    problem = build_problem(Cart(), data, ["a", "b", "scale(w)"], method).discretised_problem
     search = Search(problem)
-    assert scan(search, problem.cases, problem.open_levels)[2] > FAR * 0.01
-    guessed = begin_near(search, problem.cases, problem.open_levels)
-    assert guessed[2].guess > FAR * 0.01 and guessed[1].guess == 4.0
+    assert scan_levels(search, problem.cases, problem.open_levels)[2] > SUSPICIOUS_SCALE_FACTOR * 0.01
+    guessed = search_near_levels(search, problem.cases, problem.open_levels)
+    assert guessed[2].guess > SUSPICIOUS_SCALE_FACTOR * 0.01 and guessed[1].guess == 4.0
     a, b, scale = search.guess
     assert abs(a - 0.5) < 0.1 and abs(b - 1.5) < 0.1 and scale < 0.11
 
@@ -58,7 +58,7 @@ def test_the_fit_is_that_from_a_good_guess(data):
 
 
 def test_guesses_that_are_right_are_left_alone(data):
-    problem = build_problem(Cart(a=0.5, b=1.5), data, ["a", "b", "scale(w)"], gr.KalmanML()).begun
+    problem = build_problem(Cart(a=0.5, b=1.5), data, ["a", "b", "scale(w)"], gr.KalmanML()).discretised_problem
     search = Search(problem)
-    begin_near(search, problem.cases, problem.open_levels)
+    search_near_levels(search, problem.cases, problem.open_levels)
     assert search.guess[:2].tolist() == [0.5, 1.5]

@@ -10,7 +10,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimators.collocation.answer import describe_lean
+from grisaille.estimators.collocation.collocation_result import describe_lean
 from grisaille.estimators.fitting import build_problem
 
 

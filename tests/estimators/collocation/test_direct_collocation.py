@@ -8,11 +8,11 @@ from collocation.direct_problems import Oscillator, Pendulum, data
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.estimation.question import Question
+from grisaille.estimation.fit_request import FitRequest
 from grisaille.estimation.unknowns import resolve_unknowns
+from grisaille.estimators.collocation.collocation_posing import pose_elements
 from grisaille.estimators.collocation.criteria import solve
-from grisaille.estimators.collocation.posing import pose_elements
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 TIMES = np.linspace(0.0, 4.0, 31)
 PUSH = np.sign(np.sin(3.0 * TIMES))
@@ -54,7 +54,7 @@ def test_residuals_have_exact_derivatives(swing) -> None:
     unknowns = resolve_unknowns(structure, [swing], ["k", "start(x)"], guess={"k": 0.2, "start(x)": 0.48})
     from grisaille.collocation.direct.direct import DirectOptions
 
-    problem = pose_elements(Question(Pendulum(), structure, [swing], unknowns), DirectOptions(tolerance=1e-13))
+    problem = pose_elements(FitRequest(Pendulum(), structure, [swing], unknowns), DirectOptions(tolerance=1e-13))
     theta = problem.guess
     here = problem.evaluate(theta)
     for k in range(2):
@@ -102,7 +102,7 @@ def test_renewed_data_give_an_independent_problem(swing) -> None:
 
     from grisaille.collocation.direct.direct import DirectOptions
 
-    problem = pose_elements(Question(Pendulum(), structure, [swing], unknowns), DirectOptions())
+    problem = pose_elements(FitRequest(Pendulum(), structure, [swing], unknowns), DirectOptions())
     values = swing.measurements("phi")[1]
     method = gr.Collocation(criterion="amle")
     before = solve(method, problem, None)

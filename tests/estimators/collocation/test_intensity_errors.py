@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.intensity import Misfit, errors_of_roots
+from grisaille.collocation.intensity import OutputMisfit, errors_of_roots
 
 TIMES = np.linspace(0.0, 10.0, 41)
 NOISE, RATE, BAND = 0.05, 0.5, 1.0
@@ -41,7 +41,7 @@ def expected(K: np.ndarray) -> float:
 
 def told(K: np.ndarray) -> float:
     T = [np.trace(hat(K, s)) for s in (1.0, np.exp(0.05), np.exp(-0.05))]
-    misfit = Misfit(np.zeros(1), np.array(T[:1]), np.array([float(len(K))]))
+    misfit = OutputMisfit(np.zeros(1), np.array(T[:1]), np.array([float(len(K))]))
     return float(errors_of_roots(misfit, np.array([[(T[1] - T[2]) / 0.1]]), [0])[0])
 
 

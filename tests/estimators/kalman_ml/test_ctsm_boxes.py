@@ -174,7 +174,8 @@ def counted(fit: gr.Fit) -> float:
 def test_estimates_are_the_published_ones_where_these_are_determined(box, name, monkeypatch):
     # CTSM-R's deviations are those of the curvature, ours of the sandwich, since Huber's loss is no likelihood
     monkeypatch.setattr(
-        "grisaille.estimators.kalman_ml.conclusion.score_sandwich", lambda problem, theta, inverse, horizon: inverse
+        "grisaille.estimators.kalman_ml.filter_conclusion.score_sandwich",
+        lambda problem, theta, inverse, horizon: inverse,
     )
     fit, published = fitted(box, name, UNSEEN[name])
     assert counted(fit) > published["loglik"] - BOXES[name][1]

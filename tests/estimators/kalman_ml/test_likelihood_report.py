@@ -13,9 +13,9 @@ import grisaille as gr
 from grisaille import der
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.kalman_ml.report import edge_notes
-from grisaille.estimators.kalman_ml.search import LikelihoodSearch
-from grisaille.filtering.runner import Filtered, FilterRunner
+from grisaille.estimators.kalman_ml.fit_diagnosis import edge_notes
+from grisaille.estimators.kalman_ml.likelihood_search import LikelihoodSearch
+from grisaille.filtering.filter_runner import FilterResult, FilterRunner
 from grisaille.optimization.search import Search
 
 TIMES = np.linspace(0.0, 4.0, 41)
@@ -47,9 +47,9 @@ def breaking(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
         chosen.append(replace(found, substeps=steps) if chosen else found)
         return chosen[-1]
 
-    def broken(runner: FilterRunner, values: Any, given: Any, *, sensitive: bool) -> Filtered:
+    def broken(runner: FilterRunner, values: Any, given: Any, *, sensitive: bool) -> FilterResult:
         if given.substeps == steps:
-            return Filtered(None, "broken down")
+            return FilterResult(None, "broken down")
         return likelihood(runner, values, given, sensitive=sensitive)
 
     monkeypatch.setattr(FilterRunner, "discretise", other)

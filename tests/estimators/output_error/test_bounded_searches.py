@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import SimulationError
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import EstimationProblem
 
 
 class Slide(gr.Model):
@@ -46,11 +46,11 @@ def test_nothing_to_search_and_finer_steps_that_fail(monkeypatch: pytest.MonkeyP
     still = gr.fit(Slide(), gr.Experiment(t, {"u": 0 * t}, {"y": 0 * t}), list(TRUTH))
     assert not still.converged and "none of the unknowns m, Fc, d moves" in still.status
 
-    def fails(self: Problem, evaluation: object) -> Problem:
+    def fails(self: EstimationProblem, evaluation: object) -> EstimationProblem:
         raise SimulationError("steps were used up")
 
-    monkeypatch.setattr(Problem, "refined", fails)
-    monkeypatch.setattr("grisaille.estimators.output_error.stages.TOO_LONG", -1.0)
+    monkeypatch.setattr(EstimationProblem, "refined", fails)
+    monkeypatch.setattr("grisaille.estimators.output_error.least_squares_stages.TOO_LONG", -1.0)
     u = 3 * np.sin(4 * t)
     y = gr.simulate(Slide(**TRUTH), t, {"u": u}).y.values + 0.001 * np.random.default_rng(0).standard_normal(t.size)
     fit = gr.fit(Slide(), gr.Experiment(t, {"u": u}, {"y": y}), list(TRUTH))

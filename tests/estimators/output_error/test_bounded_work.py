@@ -6,8 +6,8 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille.simulation.discretisation import Steps
-from grisaille.simulation.outcome import FIT, SIMULATE
+from grisaille.simulation.simulation_steps import SimulationSteps
+from grisaille.simulation.status_messages import FIT_ADVICE, SIMULATION_ADVICE
 
 
 class Hysteresis(gr.Model):
@@ -62,11 +62,15 @@ def test_steps_are_refined_within_the_cost_of_adaptive_ones() -> None:
 
     (case,) = fit.estimate.cases
     refined = case.refined(fit.estimate.theta, 1e4).discretisation
-    equal = replace(case, discretisation=Steps("explicit", 2.5e-4)).refined(fit.estimate.theta, 1e4).discretisation
+    equal = (
+        replace(case, discretisation=SimulationSteps("explicit", 2.5e-4))
+        .refined(fit.estimate.theta, 1e4)
+        .discretisation
+    )
     assert refined.step == equal.step == 0, "bends ask for adaptive steps, not for equal ones without end"
 
 
 def test_advice_names_options_of_the_caller() -> None:
     for option in ("max_steps", "method=", "atol"):
-        assert option in f"{SIMULATE.steps} {SIMULATE.size}"
-        assert option not in f"{FIT.steps} {FIT.size} {FIT.tolerance} {FIT.step}"
+        assert option in f"{SIMULATION_ADVICE.steps} {SIMULATION_ADVICE.size}"
+        assert option not in f"{FIT_ADVICE.steps} {FIT_ADVICE.size} {FIT_ADVICE.tolerance} {FIT_ADVICE.step}"

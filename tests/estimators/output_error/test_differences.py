@@ -9,7 +9,7 @@ from scipy.optimize import least_squares
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure import events
+from grisaille.structure import held_events
 
 times = np.linspace(0, 6, 61)
 
@@ -70,7 +70,7 @@ def test_estimates_and_errors_are_those_of_the_closed_form(model, formula, truth
 @pytest.fixture
 def unheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """More relations than are held."""
-    monkeypatch.setattr(events, "MOST", 0)
+    monkeypatch.setattr(held_events, "MAX_RELATIONS_HELD", 0)
 
 
 @pytest.mark.filterwarnings("ignore:1 relations jump with states, and at most 0 are located:UserWarning")

@@ -112,7 +112,7 @@ def test_nodes_that_a_simulation_left_far_away_are_found_again(disturbed: gr.Exp
 
 
 def test_pieces_that_do_not_join_are_no_fit(disturbed: gr.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multiple_shooting, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(multiple_shooting, "MAX_ITERATIONS", 1)
     fit = gr.fit(Disturbed(), disturbed, UNKNOWNS, SHOTS, guess={"p": 5.0}, progress=False)
     assert not fit.converged and "iterations were used up" in fit.status
 

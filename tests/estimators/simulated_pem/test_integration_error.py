@@ -43,9 +43,9 @@ def test_steps_become_short_enough_for_the_noise(match: Any) -> None:
 
 
 def test_what_is_left_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem import stages
+    from grisaille.estimators.simulated_pem import ensemble_stages
 
-    monkeypatch.setattr(stages, "ROUNDS", 0)
+    monkeypatch.setattr(ensemble_stages, "MAX_ROUNDS", 0)
     found = fitted(1e-8)
     off = abs(float(found["g"]) - 9.0) / found["g"].std_error
     note = next(note for note in found.notes if note.startswith("integration"))
@@ -55,7 +55,7 @@ def test_what_is_left_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ordinary_noise_costs_no_further_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
 
     def refuse(*_: Any) -> None:
         raise AssertionError("nothing to compare")

@@ -8,7 +8,7 @@ from estimators.simulated_pem.mean_models import SHORT, Squared, TwoTanks, recor
 
 import grisaille as gr
 from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
 
 EVERYTHING = ["k", "rho", "bandwidth", "scale(w[0])", "scale(w[1])", "start(h1)"]
 

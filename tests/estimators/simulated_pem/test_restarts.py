@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimators.simulated_pem.restarts import _fill
-from grisaille.trial.unknown import Unknown
 
 TIMES = np.linspace(0.0, 30.0, 61)
 FLOW = {"u": 0.6 + 0.5 * np.sign(np.sin(0.5 * TIMES))}

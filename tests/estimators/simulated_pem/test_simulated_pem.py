@@ -144,7 +144,7 @@ def test_without_derivatives_the_simplex_takes_over() -> None:
 
 
 def test_interrupted_fit_gives_what_it_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
 
     data, method = record(Squared(a=1.2), 3), gr.SimulatedPEM(realizations=16)
     whole = gr.fit(Squared(), data, ["a"], method)
@@ -169,7 +169,7 @@ def test_interrupted_fit_gives_what_it_reached(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_interrupting_a_study_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
 
     evaluate, calls = MeanCriterion.at, []
 
@@ -189,7 +189,7 @@ def test_interrupting_a_study_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_checkpoint_goes_on_and_is_removed(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
 
     path, data = tmp_path / "pem.json", record(Squared(a=1.2), 3)
     method = gr.SimulatedPEM(realizations=16, checkpoint=str(path))

@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 import grisaille as gr
 from grisaille import der
 from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.kalman_ml.search import LikelihoodSearch
+from grisaille.estimators.kalman_ml.likelihood_search import LikelihoodSearch
 from grisaille.filtering.stepping import step_thinning, substeps
 from grisaille.optimization import scoring
 
@@ -138,7 +138,7 @@ def test_derivatives_are_those_of_the_steps_taken(sharp):
 def test_nothing_is_given_away_that_log_likelihood_feels(monkeypatch):
     """Where fewer steps move log L by more than the tolerance all are kept."""
     data = record(1e-3)
-    monkeypatch.setattr(step_thinning, "SHARE", dict.fromkeys(step_thinning.SHARE, 0.0))
+    monkeypatch.setattr(step_thinning, "LIKELIHOOD_SHARE", dict.fromkeys(step_thinning.LIKELIHOOD_SHARE, 0.0))
     every = problem_of(motor(1e-3, 2e-3, 1e-4), data).cases[0].discretisation
     monkeypatch.undo()
     fewer = problem_of(motor(1e-3, 2e-3, 1e-4), data).cases[0].discretisation

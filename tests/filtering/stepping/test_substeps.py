@@ -10,10 +10,10 @@ from zoo.filter_reference import run_interpreted
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
+from grisaille.compilation.kalman.compiled_pass import PreparedPass, run_forward, run_reverse
 from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import passes
-from grisaille.filtering.runner import FilterRunner
+from grisaille.filtering.filter_runner import FilterRunner
 from grisaille.filtering.stepping import substeps
 from grisaille.filtering.stepping.local_errors import local_errors
 from grisaille.filtering.stepping.step_passes import StepPasses
@@ -63,7 +63,7 @@ def test_fine_steps_only_where_they_are_needed(propagation):
     steps, value = filter.steps(q), problem.evaluate(problem.guess).log_likelihood
     assert steps.max() >= 4 * np.median(steps)
     everywhere = replace(problem.cases[0].discretisation, finer=(), substeps=int(2 * steps.max()))
-    other = problem.but(cases=(replace(problem.cases[0], discretisation=everywhere),))
+    other = problem.replace(cases=(replace(problem.cases[0], discretisation=everywhere),))
     change = abs(other.evaluate(problem.guess).log_likelihood - value)
     absolute, relative = substeps.TOLERANCE[propagation]
     assert change < 3 * (absolute + relative * abs(value))
@@ -111,14 +111,14 @@ def test_local_errors_are_of_the_order_of_the_method():
 
 def test_what_is_hardly_felt_is_taken_at_the_limit_and_more_is_refused(monkeypatch):
     """Where the work ends, steps that move log L by less than 0.02 are good enough."""
-    monkeypatch.setattr(substeps, "USUAL", 4)
-    monkeypatch.setattr(substeps, "WORK", 0.0)
-    monkeypatch.setattr(substeps, "FELT", 1e-9)
+    monkeypatch.setattr(substeps, "USUAL_STEPS", 4)
+    monkeypatch.setattr(substeps, "MAX_OPERATIONS", 0.0)
+    monkeypatch.setattr(substeps, "MIN_EFFECT", 1e-9)
     with pytest.raises(gr.EstimationError, match=r"needs more than \d+ steps between samples at m = 8 \(log L"):
         problem_of(propagation="linearize")
-    monkeypatch.setattr(substeps, "FELT", 1e3)
+    monkeypatch.setattr(substeps, "MIN_EFFECT", 1e3)
     _, filter, q, _, _ = problem_of(propagation="linearize")
-    assert filter.steps(q).sum() <= 2 * substeps.EVERYWHERE * (len(TIMES) - 1)
+    assert filter.steps(q).sum() <= 2 * substeps.ALWAYS_ALLOWED_STEPS * (len(TIMES) - 1)
 
 
 def test_a_search_for_steps_runs_no_pass_twice(monkeypatch):

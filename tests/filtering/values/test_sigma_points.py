@@ -9,8 +9,8 @@ from zoo.filter_reference import carry
 import grisaille as gr
 from grisaille import der
 from grisaille.estimators.fitting import build_problem
-from grisaille.filtering.values.runner import ValueRunner
-from grisaille.filtering.values.sigma_points import SigmaPointValues
+from grisaille.filtering.values.sigma_point_values import SigmaPointValues
+from grisaille.filtering.values.value_runner import ValueRunner
 
 pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 4.0, 21)
@@ -80,7 +80,7 @@ def ramped(names: tuple[str, ...], **inputs: np.ndarray) -> gr.Experiment:
 )
 def test_loops_agree_with_points_written_out(monkeypatch, model, data, margin):
     name = {"Reactor": "k", "Circle": "d", "Implicit": "a", "Still": "b"}[type(model).__name__]
-    case = build_problem(model, data, [name], gr.KalmanML(filter="unscented", substeps=2)).begun.cases[0]
+    case = build_problem(model, data, [name], gr.KalmanML(filter="unscented", substeps=2)).discretised_problem.cases[0]
     theta, steps = np.array([0.55]), case.discretisation
     with monkeypatch.context() as here:
         here.setattr("grisaille.filtering.passes.Passes.carry", carry)

@@ -22,34 +22,34 @@ from typing import Literal, Protocol
 import casadi as ca
 import numpy as np
 
-from grisaille import trial
-from grisaille.collocation.arrays import Better, Floats
-from grisaille.collocation.direct.conditions import choose_conditions
-from grisaille.collocation.direct.functions import Functions
-from grisaille.collocation.direct.limits import state_limits, violated
-from grisaille.collocation.direct.mesh import DirectRecord, RadauElements, make_mesh
-from grisaille.collocation.direct.model import DirectModel, build_direct_model
-from grisaille.collocation.direct.newton import Place, place, solve_newton
+from grisaille import bound_experiment
+from grisaille.bound_experiment import BoundExperiment
+from grisaille.bound_experiment.dead_times import moving_dead_times
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.collocation.array_types import Better, Floats
+from grisaille.collocation.direct.direct_functions import DirectFunctions
+from grisaille.collocation.direct.direct_model import DirectModel, build_direct_model
+from grisaille.collocation.direct.element_mesh import DirectRecord, RadauElements, make_mesh
+from grisaille.collocation.direct.initial_path import first_points, simulated_point
+from grisaille.collocation.direct.path_newton import PathPoint, place, solve_newton
 from grisaille.collocation.direct.slots import make_slots
-from grisaille.collocation.direct.start import first_points, simulated_point
-from grisaille.collocation.direct.transcription import Point, Transcription
-from grisaille.collocation.newton import Ended
+from grisaille.collocation.direct.start_conditions import choose_conditions
+from grisaille.collocation.direct.state_bounds import state_limits, violated
+from grisaille.collocation.direct.transcription import Transcription, TranscriptionPoint
+from grisaille.collocation.trajectory_newton import SearchEnd
 from grisaille.errors import EstimationError
-from grisaille.experiment.projected import longest_step
-from grisaille.trial import Trial
-from grisaille.trial.dead_times import moving_dead_times
-from grisaille.trial.unknown import Unknown
+from grisaille.experiment.projected_signals import longest_step
 
-FIRST = RadauElements()
-FOLLOWED = 1e-12
+DEFAULT_ELEMENTS = RadauElements()
+PATH_DECREMENT = 1e-12
 """Decrement at which a path is solved for at given θ: gradients of the likelihood are taken along it."""
-SAME = 1e-6
+IPOPT_AGREEMENT = 1e-6
 """Difference of two minima, in units of log-likelihood, that IPOPT's distance from bounds explains."""
-KEPT = 4
+MAX_KEPT_PROGRAMS = 4
 """Programs with the signals of other dead times that are kept."""
-WEAK = 1e-7
+MIN_CURVATURE = 1e-7
 """Of the curvature to search with: what an unknown without any has all the same, so that it follows the slope."""
-CONTINUOUS = 1e-12
+JUMP_ROUNDING = 1e-12
 """Change of an input, relative to its size, that is rounding and no jump."""
 
 
@@ -91,7 +91,8 @@ class DirectProgram:
     """
 
     def __init__(
-        self, points: Sequence[trial.Point], unknowns: Sequence[Unknown], options: DirectOptions | None = None,
+        self, points: Sequence[bound_experiment.ExperimentPoint], unknowns: Sequence[Unknown],
+        options: DirectOptions | None = None,
         information: ThetaTerm | None = None, places: Sequence[Sequence[int]] = (),
     ) -> None:  # fmt: skip
         points = [p.on_standing_steps() for p in points]
@@ -117,16 +118,16 @@ class DirectProgram:
         self.model = build_direct_model(points[0].structure, outputs, slots.levels, values)
         self.starts = [p.start for p in points]
         jumps = any(algebraic_jumps(self.model, r) for r in self.records)
-        self.functions = Functions(self.model, slots, choose_conditions(self.model, points), jumps)
+        self.functions = DirectFunctions(self.model, slots, choose_conditions(self.model, points), jumps)
         self.information = None if information is None else self._information(information)
-        self._simulated: dict[bytes, tuple[int, Point]] = {}
+        self._simulated: dict[bytes, tuple[int, TranscriptionPoint]] = {}
         self._transcribed: dict[RadauElements, Transcription] = {}
         self._at: dict[bytes, DirectProgram] = {}
 
     def _information(self, formula: ThetaTerm) -> ca.Function:
         """The term as a function, made once for each content."""
         count = len(self.unknowns)
-        return self.model.kept(("information", formula.key, count), lambda: _theta_function(formula, count))
+        return self.model.cached_value(("information", formula.key, count), lambda: _theta_function(formula, count))
 
     def _refuse(self, theta: Floats, bounds: tuple[Floats, Floats]) -> None:
         """Unknowns without a finite value, and scales that would be estimated together with the path."""
@@ -143,7 +144,7 @@ class DirectProgram:
                 "they are: use criterion='laplace'."
             )
 
-    def with_trials(self, trials: Sequence[Trial]) -> DirectProgram:
+    def with_experiments(self, trials: Sequence[BoundExperiment]) -> DirectProgram:
         """The same program with other measurements."""
         other, same = copy.copy(self), all(r.trial is t for r, t in zip(self.records, trials, strict=True))
         other._simulated, other._transcribed = dict(self._simulated), dict(self._transcribed) if same else {}
@@ -184,7 +185,7 @@ class DirectProgram:
             return self
         key = theta[self.dead_times].tobytes()
         if key not in self._at:
-            while len(self._at) >= KEPT:
+            while len(self._at) >= MAX_KEPT_PROGRAMS:
                 del self._at[next(iter(self._at))]
             other = copy.copy(self)
             other.records = tuple(
@@ -202,7 +203,7 @@ class DirectProgram:
             self._transcribed[grid] = Transcription(self.functions, self.records, meshes, self.information)
         return self._transcribed[grid]
 
-    def simulated(self, program: Transcription, theta: Floats) -> Point:
+    def simulated(self, program: Transcription, theta: Floats) -> TranscriptionPoint:
         """The trajectory without disturbances on a mesh, kept: it does not depend on measurements."""
         key, size = theta.tobytes(), len(program.record_of)
         if key not in self._simulated or self._simulated[key][0] != size:
@@ -216,10 +217,10 @@ class DirectProgram:
         return state_limits(self.model, self.options.state_bounds)
 
     def solve(
-        self, theta0: Floats | Sequence[float] | None = None, start: Place | None = None, *,
-        bounds: tuple[Floats, Floats] | None = None, grid: RadauElements = FIRST, bounded: bool = True,
+        self, theta0: Floats | Sequence[float] | None = None, start: PathPoint | None = None, *,
+        bounds: tuple[Floats, Floats] | None = None, grid: RadauElements = DEFAULT_ELEMENTS, bounded: bool = True,
         better: Better = None,
-    ) -> Ended[Place]:  # fmt: skip
+    ) -> SearchEnd[PathPoint]:  # fmt: skip
         """Minimise over θ and the path.
 
         bounds : of θ, equal for what is held; by default those of the unknowns
@@ -235,13 +236,15 @@ class DirectProgram:
         results = [self._minimise(p, bounds, bounded, better) for p in places]
         return min(results, key=lambda r: r.at.cost if r.converged else np.inf)
 
-    def _minimise(self, start: Place, bounds: tuple[Floats, Floats], bounded: bool, better: Better) -> Ended[Place]:
+    def _minimise(
+        self, start: PathPoint, bounds: tuple[Floats, Floats], bounded: bool, better: Better
+    ) -> SearchEnd[PathPoint]:
         """From one place."""
         from grisaille.collocation.direct.ipopt import solve_ipopt
 
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
 
-        def ipopt(point: Point) -> Ended[Place]:
+        def ipopt(point: TranscriptionPoint) -> SearchEnd[PathPoint]:
             return solve_ipopt(
                 start.program, point, bounds, limits=self.limits if bounded and o.state_bounds else None, better=better
             )
@@ -249,7 +252,7 @@ class DirectProgram:
         if o.solver == "ipopt":
             return ipopt(start.point)
         result = solve_newton(
-            start, bounds, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
+            start, bounds, tolerance=o.tolerance if free else min(o.tolerance, PATH_DECREMENT),
             max_iterations=o.max_iterations, better=better,
         )  # fmt: skip
         if o.solver == "newton":
@@ -264,9 +267,9 @@ class DirectProgram:
         if not result.lost:
             return result
         other = ipopt(start.point)
-        return other if other.converged and other.at.cost < result.at.cost - SAME else result
+        return other if other.converged and other.at.cost < result.at.cost - IPOPT_AGREEMENT else result
 
-    def _by_laws(self, result: Ended[Place], bounded: bool) -> Ended[Place]:
+    def _by_laws(self, result: SearchEnd[PathPoint], bounded: bool) -> SearchEnd[PathPoint]:
         """Say that bounds of states decide a path: laws have no formulas that IPOPT could take."""
         if not (bounded and result.converged and self.options.state_bounds):
             return result
@@ -288,7 +291,7 @@ def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
     before = cells.coefficients.sum(axis=2)[:, inside]
     after = np.stack([record.signals.at(float(t)) for t in cells.bounds[1:]])[:, inside]
     size = np.abs(before).max(axis=0, initial=0.0) + np.abs(after).max(axis=0, initial=0.0)
-    return bool(np.any(np.abs(after - before) > CONTINUOUS * size))
+    return bool(np.any(np.abs(after - before) > JUMP_ROUNDING * size))
 
 
 def _theta_function(formula: ThetaTerm, count: int) -> ca.Function:
@@ -298,5 +301,5 @@ def _theta_function(formula: ThetaTerm, count: int) -> ca.Function:
     H, g = ca.hessian(value, theta)
     search = formula.curvature(theta)
     for k in range(count):
-        H[k, k] = ca.if_else(H[k, k] == 0, WEAK * search[k, k], H[k, k])
+        H[k, k] = ca.if_else(H[k, k] == 0, MIN_CURVATURE * search[k, k], H[k, k])
     return ca.Function("information", [theta], [value, ca.densify(g), ca.densify(H), ca.densify(search)])

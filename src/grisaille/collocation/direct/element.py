@@ -24,21 +24,21 @@ from dataclasses import dataclass
 import casadi as ca
 
 from grisaille.cache import Cache
-from grisaille.collocation.arrays import Floats
-from grisaille.collocation.direct.kernel import Kernel, build_kernel
-from grisaille.collocation.direct.laws import LawCost, add_laws
-from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS
-from grisaille.collocation.direct.model import DirectModel
+from grisaille.collocation.array_types import Floats
+from grisaille.collocation.direct.direct_model import DirectModel
+from grisaille.collocation.direct.element_kernel import Kernel, build_kernel
+from grisaille.collocation.direct.element_mesh import RADAU_MATRIX, RADAU_NODES, RADAU_POINTS
+from grisaille.collocation.direct.law_costs import LawCost, add_laws
+from grisaille.numerics.defined_points import at_defined_point, find_defined_points
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
-from grisaille.numerics.undefined import at_defined_point, find_defined_points
 
-WORTH = 150_000
+COMPILE_AFTER_ELEMENTS = 150_000
 """Elements after which a function is compiled: to evaluate these by CasADi took about as long as a build does, whatever
 its length (2.5 ns against 0.35 ms per instruction)."""
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ElementSizes:
     """How long the parts of a are."""
 
     past: int
@@ -58,7 +58,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, eq=False)
-class Derivatives:
+class ElementDerivatives:
     """Of a batch of E elements."""
 
     cost: Floats
@@ -75,7 +75,7 @@ class Derivatives:
 class ElementFunctions:
     """The functions of one kind of element; evaluated for many at once."""
 
-    def __init__(self, sizes: Sizes, a: ca.SX, data: ca.SX, costs: ca.SX, c: ca.SX, gauss: ca.SX) -> None:
+    def __init__(self, sizes: ElementSizes, a: ca.SX, data: ca.SX, costs: ca.SX, c: ca.SX, gauss: ca.SX) -> None:
         self.sizes, self.a, self.data = sizes, a, data
         self._costs, self._c, self._gauss = costs, c, gauss
         self.multiplier = ca.SX.sym("lam", c.numel())
@@ -89,11 +89,11 @@ class ElementFunctions:
         cost, c = self._call("values", a, data)
         return cost, c
 
-    def derivatives(self, a: Floats, data: Floats, multiplier: Floats, *, exact: bool) -> Derivatives:
+    def derivatives(self, a: Floats, data: Floats, multiplier: Floats, *, exact: bool) -> ElementDerivatives:
         """Everything a Newton step needs."""
         E, N, m = len(a), self.sizes.total, self.sizes.inner
         cost, c, g, J, H = self._call("exact" if exact else "gauss", a, data, multiplier)
-        return Derivatives(cost, c, g, J.reshape(E, N, m).swapaxes(1, 2), H.reshape(E, N, N))
+        return ElementDerivatives(cost, c, g, J.reshape(E, N, m).swapaxes(1, 2), H.reshape(E, N, N))
 
     def slopes(self, a: Floats, data: Floats, multiplier: Floats) -> tuple[Floats, Floats, Floats]:
         """c, ∂c/∂a and the gradient of the Lagrangian."""
@@ -113,7 +113,7 @@ class ElementFunctions:
         if kernel is not None:
             return kernel(*arguments)
         done = self._evaluated[kind] = self._evaluated.get(kind, 0) + len(arguments[0])
-        if done > WORTH:
+        if done > COMPILE_AFTER_ELEMENTS:
             self._kernels[kind] = build_kernel(self.function(kind))
         return self._evaluate(kind, *arguments)
 
@@ -146,7 +146,7 @@ class ElementFunctions:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ElementLayout:
     """Where things stand: the layout of an element's data, and of the slots."""
 
     slots: ca.SX
@@ -156,10 +156,10 @@ class Parts:
     laws: tuple[LawCost, ...] = ()
 
 
-def element_functions(model: DirectModel, parts: Parts, jumps: bool) -> ElementFunctions:
+def element_functions(model: DirectModel, parts: ElementLayout, jumps: bool) -> ElementFunctions:
     """An element with s points; ``jumps``: with Z⁺. Data: t_prev, h, u at the points, u at the end, y, weights,
     constants."""
-    c, A, points = NODES, MATRIX, POINTS
+    c, A, points = RADAU_NODES, RADAU_MATRIX, RADAU_POINTS
     n, nz, nv, nu, ny = model.n, model.nz, model.nv, int(model.u.numel()), len(model.outputs)
     past = ca.SX.sym("X0", n)
     X, Z, v = ca.SX.sym("X", n, points), ca.SX.sym("Z", nz, points), ca.SX.sym("v", nv, points)
@@ -184,11 +184,11 @@ def element_functions(model: DirectModel, parts: Parts, jumps: bool) -> ElementF
     by_law, bent = add_laws(parts.laws, [t + h, X[:, -1], seen, ca.SX.zeros(nv), u_end, parts.q], expanded, a)
     match, gauss = match + by_law, gauss + bent
     costs = ca.vertcat(noise, match, spread)
-    sizes = Sizes(n, int(inner.numel()), points * nv, int(parts.slots.numel()))
+    sizes = ElementSizes(n, int(inner.numel()), points * nv, int(parts.slots.numel()))
     return ElementFunctions(sizes, a, data, costs, equations, gauss + ca.hessian(noise, a)[0])
 
 
-def start_functions(model: DirectModel, parts: Parts, conditions: ca.SX, formulas: ca.SX) -> ElementFunctions:
+def start_functions(model: DirectModel, parts: ElementLayout, conditions: ca.SX, formulas: ca.SX) -> ElementFunctions:
     """The first point. Data: t, u, y, weights, is_given and given of the start conditions, constants.
 
     conditions : formulas of the first point over the model's symbols; formulas : their wanted values over q
@@ -212,7 +212,7 @@ def start_functions(model: DirectModel, parts: Parts, conditions: ca.SX, formula
     by_law, bent = add_laws(parts.laws, [t, X, Z, ca.SX.zeros(model.nv), u, parts.q], expanded, a)
     match, gauss = match + by_law, gauss + bent
     noise = 0.5 * ca.sumsqr(zeta) if nw else ca.SX(0)
-    sizes = Sizes(0, n + nz, nw, int(parts.slots.numel()))
+    sizes = ElementSizes(0, n + nz, nw, int(parts.slots.numel()))
     costs = ca.vertcat(noise, match, spread)
     return ElementFunctions(sizes, a, data, costs, equations, gauss + ca.hessian(noise, a)[0])
 

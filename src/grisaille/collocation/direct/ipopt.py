@@ -9,41 +9,47 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.arrays import Better, Floats
-from grisaille.collocation.direct.limits import Limits
-from grisaille.collocation.direct.mesh import POINTS
-from grisaille.collocation.direct.newton import Place, place
-from grisaille.collocation.direct.transcription import Point, Transcription
-from grisaille.collocation.newton import Ended
+from grisaille.collocation.array_types import Better, Floats
+from grisaille.collocation.direct.element_mesh import RADAU_POINTS
+from grisaille.collocation.direct.path_newton import PathPoint, place
+from grisaille.collocation.direct.state_bounds import Limits
+from grisaille.collocation.direct.transcription import Transcription, TranscriptionPoint
 from grisaille.collocation.nlp import Ipopt
+from grisaille.collocation.trajectory_newton import SearchEnd
 
 
 def solve_ipopt(
-    program: Transcription, point: Point, bounds: tuple[Floats, Floats], *, limits: Limits | None = None,
+    program: Transcription, point: TranscriptionPoint, bounds: tuple[Floats, Floats], *, limits: Limits | None = None,
     tolerance: float = 1e-10, max_iterations: int = 500, better: Better = None,
-) -> Ended[Place]:  # fmt: skip
+) -> SearchEnd[PathPoint]:  # fmt: skip
     """Minimise from a point; ``better`` is called with θ of every iteration."""
     options = {"tol": tolerance, "max_iter": max_iterations, "bound_relax_factor": 0.0}
     return run_solver(program, build_solver(program, point, options, better), point, bounds, limits)
 
 
-def build_solver(program: Transcription, point: Point, options: Mapping[str, Any], better: Better = None) -> Ipopt:
+def build_solver(
+    program: Transcription, point: TranscriptionPoint, options: Mapping[str, Any], better: Better = None
+) -> Ipopt:
     """The program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the point."""
     seen = None if better is None else lambda x: better(x[: len(point.theta)])
     return Ipopt(*_expressions(program, point), options, seen)
 
 
 def run_solver(
-    program: Transcription, solver: Ipopt, point: Point, bounds: tuple[Floats, Floats], limits: Limits | None = None
-) -> Ended[Place]:
+    program: Transcription,
+    solver: Ipopt,
+    point: TranscriptionPoint,
+    bounds: tuple[Floats, Floats],
+    limits: Limits | None = None,
+) -> SearchEnd[PathPoint]:
     """Minimise from a point with θ between bounds."""
-    parts = [getattr(point, f.name) for f in fields(Point)]
+    parts = [getattr(point, f.name) for f in fields(TranscriptionPoint)]
     found = solver.run(np.concatenate([p.ravel() for p in parts]), *_bounds(program, point, bounds, limits))
     ends = np.split(found.x, np.cumsum([p.size for p in parts])[:-1])
-    end = Point(*(e.reshape(p.shape) for e, p in zip(ends, parts, strict=True)))
+    end = TranscriptionPoint(*(e.reshape(p.shape) for e, p in zip(ends, parts, strict=True)))
     lam = np.split(found.multipliers, [point.first.shape[0] * program.functions.start.sizes.inner])
     multipliers = (lam[0].reshape(len(point.first), -1), lam[1].reshape(len(point.inner), -1))
-    return Ended(
+    return SearchEnd(
         place(program, end, multipliers),
         found.converged,
         found.message,
@@ -52,7 +58,7 @@ def run_solver(
     )
 
 
-def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca.MX]:
+def _expressions(program: Transcription, point: TranscriptionPoint) -> tuple[ca.MX, ca.MX, ca.MX]:
     R, E, n = len(point.first), len(point.inner), program.model.n
     shapes = [getattr(point, f).shape for f in ("first", "zeta", "inner", "noise")]
     sizes = [len(point.theta), *(a * b for a, b in shapes)]
@@ -89,13 +95,13 @@ def _slot_values(program: Transcription, theta: ca.MX) -> ca.MX:
 
 
 def _bounds(
-    program: Transcription, point: Point, bounds: tuple[Floats, Floats], limits: Limits | None
+    program: Transcription, point: TranscriptionPoint, bounds: tuple[Floats, Floats], limits: Limits | None
 ) -> tuple[Floats, Floats]:
     """Of all unknowns; limits of (X, Z) hold at every point."""
     free, after, n = np.full(program.model.n + program.model.nz, np.inf), program.functions.after, program.model.n
     sides = []
     for theta, wide, nothing in zip(bounds, limits or (-free, free), (-np.inf, np.inf), strict=True):
-        first, inner = np.tile(wide, len(point.first)), np.concatenate([wide[n:][:after], np.tile(wide, POINTS)])
+        first, inner = np.tile(wide, len(point.first)), np.concatenate([wide[n:][:after], np.tile(wide, RADAU_POINTS)])
         zeta, noise = np.full(point.zeta.size, nothing), np.full(point.noise.size, nothing)
         sides.append(np.concatenate([theta, first, zeta, np.tile(inner, len(point.inner)), noise]))
     return sides[0], sides[1]

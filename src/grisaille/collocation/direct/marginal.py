@@ -15,22 +15,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
-from grisaille.collocation.direct.element import Derivatives, ElementFunctions
-from grisaille.collocation.direct.elimination import Condensed, IndefiniteError, condense, scatter, sweep
-from grisaille.collocation.direct.newton import Linearized, Place, linearize, solve_newton
+from grisaille.collocation.array_types import Floats
+from grisaille.collocation.direct.element import ElementDerivatives, ElementFunctions
+from grisaille.collocation.direct.element_elimination import (
+    CondensedWithDerivatives,
+    IndefiniteError,
+    condense,
+    scatter,
+    sweep,
+)
+from grisaille.collocation.direct.path_newton import LinearizedPath, PathPoint, linearize, solve_newton
 from grisaille.collocation.direct.transcription import Transcription
 from grisaille.collocation.laplace import Marginal, minus_log_likelihood
 
 
-def marginal(start: Place, tolerance: float) -> Marginal | None:
+def marginal(start: PathPoint, tolerance: float) -> Marginal | None:
     """At θ of a place; None where no path was found or the curvature is not positive definite."""
     result = solve_newton(start, (start.theta, start.theta), tolerance=min(tolerance, 1e-10))
     model = exact_model(result.at) if result.converged else None
     return None if model is None else marginal_of(result.at, model)
 
 
-def exact_model(at: Place) -> Linearized | None:
+def exact_model(at: PathPoint) -> LinearizedPath | None:
     """The eliminated quadratic model at a solution with exact curvature; None where that is not positive definite."""
     try:
         return linearize(at, exact=True)
@@ -38,7 +44,7 @@ def exact_model(at: Place) -> Linearized | None:
         return None
 
 
-def marginal_of(at: Place, model: Linearized) -> Marginal:
+def marginal_of(at: PathPoint, model: LinearizedPath) -> Marginal:
     """At a path that is solved for."""
     prior = float(np.log(at.program.noise_weights).sum())
     curvature = sum(s.log_determinant for s in model.swept)
@@ -47,7 +53,7 @@ def marginal_of(at: Place, model: Linearized) -> Marginal:
     return Marginal(value, model.gradient + moved, moved + _spread_slope(at))
 
 
-def marginals_of(at: Place, model: Linearized) -> list[Marginal]:
+def marginals_of(at: PathPoint, model: LinearizedPath) -> list[Marginal]:
     """Of every record, without what was known of θ: they add up to ``marginal_of`` without it."""
     program, found = at.program, []
     costs, moved, spread = program.costs_of_records(at.point), _determinant_gradients(at, model), _spread_slopes(at)
@@ -62,12 +68,12 @@ def marginals_of(at: Place, model: Linearized) -> list[Marginal]:
     return found
 
 
-def _spread_slope(at: Place) -> Floats:
+def _spread_slope(at: PathPoint) -> Floats:
     """∂/∂θ of ½ log det 2πR at fixed states: the freedom that samples leave to levels of measurement noise."""
     return np.asarray(np.sum(_spread_slopes(at), axis=0))
 
 
-def _spread_slopes(at: Place) -> list[Floats]:
+def _spread_slopes(at: PathPoint) -> list[Floats]:
     """The same for every record."""
     program, found = at.program, []
     for r, record in enumerate(program.records):
@@ -80,7 +86,7 @@ def _spread_slopes(at: Place) -> list[Floats]:
     return found
 
 
-def told_by_laws(at: Place) -> Floats:
+def told_by_laws(at: PathPoint) -> Floats:
     """Return the expected information of all samples on each unknown, through the numbers of their laws."""
     program, total = at.program, np.zeros(len(at.theta))
     for r, every in enumerate(program.samples_by_law):
@@ -95,17 +101,17 @@ def told_by_laws(at: Place) -> Floats:
     return total
 
 
-def _determinant_gradient(at: Place, model: Linearized) -> Floats:
+def _determinant_gradient(at: PathPoint, model: LinearizedPath) -> Floats:
     """d ½ log det H_red / dθ along the optimal path."""
     return np.asarray(np.sum(_determinant_gradients(at, model), axis=0))
 
 
-def _determinant_gradients(at: Place, model: Linearized) -> list[Floats]:
+def _determinant_gradients(at: PathPoint, model: LinearizedPath) -> list[Floats]:
     """The same for every record."""
     program, (a0, a) = at.program, at.program.arguments(at.point)
     joint0, joint, P0, P = _blocks(program, model)
     f, (of_start, of_elements) = program.functions, program.data(at.point, 3)
-    given: list[tuple[ElementFunctions, Floats, Floats, Floats, Condensed, Floats, Floats]] = [
+    given: list[tuple[ElementFunctions, Floats, Floats, Floats, CondensedWithDerivatives, Floats, Floats]] = [
         (f.start, a0, of_start, at.multipliers[0], model.start, joint0, P0),
         (f.element, a, of_elements, at.multipliers[1], model.elements, joint, P),
     ]
@@ -127,7 +133,7 @@ def _determinant_gradients(at: Place, model: Linearized) -> list[Floats]:
     return found
 
 
-def _blocks(program: Transcription, model: Linearized) -> tuple[Floats, Floats, Floats, Floats]:
+def _blocks(program: Transcription, model: LinearizedPath) -> tuple[Floats, Floats, Floats, Floats]:
     """Covariances of (X_prev, v) and the costs to go at the ends, for first points and elements."""
     slots = len(program.slots.names)
     first_joint, joint, first_P, P = [], [], [], []
@@ -140,7 +146,7 @@ def _blocks(program: Transcription, model: Linearized) -> tuple[Floats, Floats, 
     return np.stack(first_joint), np.stack(joint), np.stack(first_P), np.concatenate(P)
 
 
-def _inverse_blocks(c: Condensed, joint: Floats, P: Floats, nz: int) -> tuple[Floats, Floats]:
+def _inverse_blocks(c: CondensedWithDerivatives, joint: Floats, P: Floats, nz: int) -> tuple[Floats, Floats]:
     """Σ and Γ − (J_y⁻ᵀ in the inner columns), per element."""
     sizes, d = c.sizes, c.derivatives
     inner = sizes.parts[1]
@@ -157,10 +163,12 @@ def _inverse_blocks(c: Condensed, joint: Floats, P: Floats, nz: int) -> tuple[Fl
     return M @ joint @ M.swapaxes(1, 2), G
 
 
-def _with_right_hand_side(c: Condensed, slope: Floats, program: Transcription) -> Condensed:
+def _with_right_hand_side(
+    c: CondensedWithDerivatives, slope: Floats, program: Transcription
+) -> CondensedWithDerivatives:
     """The same matrices with gradient −∂/∂a and residual −∂/∂λ."""
     d, N = c.derivatives, c.sizes.total
     gradient = -slope[:, :N]
     gradient[:, c.sizes.parts[3]] = 0.0
-    changed = Derivatives(d.cost, -slope[:, N:], gradient, d.jacobian, d.hessian)
+    changed = ElementDerivatives(d.cost, -slope[:, N:], gradient, d.jacobian, d.hessian)
     return condense(changed, c.sizes, program.model.n, program.model.nz)

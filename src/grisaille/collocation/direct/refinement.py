@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
-from grisaille.collocation.direct.mesh import NODES, POINTS
-from grisaille.collocation.direct.start import solve_elements
-from grisaille.collocation.direct.transcription import Point, Transcription
+from grisaille.collocation.array_types import Floats
+from grisaille.collocation.direct.element_mesh import RADAU_NODES, RADAU_POINTS
+from grisaille.collocation.direct.initial_path import solve_elements
+from grisaille.collocation.direct.transcription import Transcription, TranscriptionPoint
 
 
-def interpolated(coarse: Transcription, fine: Transcription, point: Point) -> Point:
+def interpolated(coarse: Transcription, fine: Transcription, point: TranscriptionPoint) -> TranscriptionPoint:
     """The same trajectories on another mesh of the same records."""
-    n, nz, nv, s, c = coarse.model.n, coarse.model.nz, coarse.model.nv, POINTS, NODES
+    n, nz, nv, s, c = coarse.model.n, coarse.model.nz, coarse.model.nv, RADAU_POINTS, RADAU_NODES
     after = coarse.functions.after
     inner = np.empty((len(fine.record_of), after + s * (n + nz)))
     noise = np.empty((len(fine.record_of), s * nv))
@@ -40,18 +40,18 @@ def interpolated(coarse: Transcription, fine: Transcription, point: Point) -> Po
             inner[first:last, :after] = np.where(same[:, None], point.inner[a + e, :after], rest[:, -1])
         drive = point.noise[a + e].reshape(len(e), s, nv)
         noise[first:last] = np.einsum("ejk,eki->eji", inside, drive).reshape(last - first, s * nv)
-    return Point(point.theta, point.first, point.zeta, inner, noise)
+    return TranscriptionPoint(point.theta, point.first, point.zeta, inner, noise)
 
 
-def step_errors(program: Transcription, point: Point) -> Floats:
+def step_errors(program: Transcription, point: TranscriptionPoint) -> Floats:
     """(E,) the largest error of a state at the end of each element, relative to its size; zero where unknown.
 
     point : a trajectory without disturbances
     """
-    n, s, after = program.model.n, POINTS, program.functions.after
+    n, s, after = program.model.n, RADAU_POINTS, program.functions.after
     slots = program.slots.values(point.theta)[program.record_of]
     nodes, E = program.nodes(point.inner).reshape(len(point.inner), s, -1), len(point.inner)
-    c, now = NODES, program.previous(point)
+    c, now = RADAU_NODES, program.previous(point)
     everywhere = np.concatenate([now[:, None], nodes[:, :, :n]], axis=1)
     for half in (0.0, 0.5):
         where = half + c / 2
@@ -69,11 +69,11 @@ def step_errors(program: Transcription, point: Point) -> Floats:
 
 def _halves(program: Transcription, where: Floats, half: float) -> Floats:
     """The data of elements with half the length; inputs by the polynomial through the points."""
-    data, s, nu = program.element_data.copy(), POINTS, int(program.model.u.numel())
+    data, s, nu = program.element_data.copy(), RADAU_POINTS, int(program.model.u.numel())
     data[:, 0] += half * data[:, 1]
     data[:, 1] /= 2
     u = data[:, 2 : 2 + s * nu].reshape(len(data), s, nu)
-    moved = np.einsum("jk,eku->eju", lagrange(NODES, where), u)
+    moved = np.einsum("jk,eku->eju", lagrange(RADAU_NODES, where), u)
     data[:, 2 : 2 + s * nu] = moved.reshape(len(data), -1)
     return data
 

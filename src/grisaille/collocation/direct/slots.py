@@ -13,12 +13,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.arrays import Floats, Integers, Mask
+from grisaille.bound_experiment import ExperimentPoint
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.collocation.array_types import Floats, Integers, Mask
 from grisaille.errors import EstimationError
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import ParameterFormulas, formulas_of
-from grisaille.trial import Point
-from grisaille.trial.unknown import Unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Slots:
         return ca.vertcat(self.formulas.symbolic(given), *levels)
 
 
-def make_slots(points: Sequence[Point], unknowns: Sequence[Unknown]) -> Slots:
+def make_slots(points: Sequence[ExperimentPoint], unknowns: Sequence[Unknown]) -> Slots:
     """The slots of a problem, from its trials at the guess."""
     names = tuple(dict.fromkeys(u.local_name for u in unknowns))
     free = {u.local_name for u in unknowns if u.kind == "parameter"}
@@ -86,7 +86,7 @@ def make_slots(points: Sequence[Point], unknowns: Sequence[Unknown]) -> Slots:
     return Slots(names, index, np.array(known).reshape(index.shape), constants, values, formulas, sizes)
 
 
-def _known(point: Point, slot: str) -> float:
+def _known(point: ExperimentPoint, slot: str) -> float:
     """The value of a slot where nothing moves it."""
     if slot in point.known:
         return point.known[slot]

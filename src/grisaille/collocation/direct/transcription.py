@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.arrays import Floats
-from grisaille.collocation.direct.functions import Functions
-from grisaille.collocation.direct.laws import samples_by_law
-from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Mesh
-from grisaille.memory import DOUBLE, require_memory
+from grisaille.collocation.array_types import Floats
+from grisaille.collocation.direct.direct_functions import DirectFunctions
+from grisaille.collocation.direct.element_mesh import RADAU_MATRIX, RADAU_POINTS, DirectRecord, ElementMesh
+from grisaille.collocation.direct.law_costs import samples_by_law
+from grisaille.memory import BYTES_PER_DOUBLE, require_memory
 
-MATRICES = 15
+MATRIX_SETS_IN_MEMORY = 15
 """Sets of the matrices of all elements (Jacobian, Hessian, eliminated ones) that Newton's method and the marginal
 likelihood hold at the same time."""
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class TranscriptionPoint:
     """Values of all unknowns."""
 
     theta: Floats
@@ -37,8 +37,8 @@ class Point:
     noise: Floats
     """(E, s nv)"""
 
-    def moved(self, step: Point, fraction: float) -> Point:
-        return Point(*(getattr(self, f) + fraction * getattr(step, f) for f in self.__dataclass_fields__))
+    def moved(self, step: TranscriptionPoint, fraction: float) -> TranscriptionPoint:
+        return TranscriptionPoint(*(getattr(self, f) + fraction * getattr(step, f) for f in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Transcription:
     """Functions with the data of records on their meshes."""
 
     def __init__(
-        self, functions: Functions, records: Sequence[DirectRecord], meshes: Sequence[Mesh],
+        self, functions: DirectFunctions, records: Sequence[DirectRecord], meshes: Sequence[ElementMesh],
         information: ca.Function | None = None,
     ) -> None:  # fmt: skip
         self.functions, self.records, self.meshes = functions, tuple(records), tuple(meshes)
@@ -86,7 +86,7 @@ class Transcription:
             samples_by_law(functions.laws, r.outputs, r.trial.data.samples, m.ends_of_samples)
             for r, m in zip(records, meshes, strict=True)
         ]
-        self.noise_weights = np.repeat(lengths[:, None] * MATRIX[-1], self.model.nv, axis=1)
+        self.noise_weights = np.repeat(lengths[:, None] * RADAU_MATRIX[-1], self.model.nv, axis=1)
         """(E, s nv): the curvature h b_j of the cost in v."""
         n, nz, size = self.model.n, self.model.nz, functions.element.sizes.inner
         Z = np.arange(nz) if functions.after else np.arange(size - nz, size)
@@ -98,7 +98,7 @@ class Transcription:
         sizes = self.functions.element.sizes
         width = 1 + sizes.slots + sizes.past + sizes.noise
         matrices = sizes.total * (sizes.total + sizes.inner + width) + width * (width + 1 + sizes.slots + self.model.n)
-        each = MATRICES * DOUBLE * matrices
+        each = MATRIX_SETS_IN_MEMORY * BYTES_PER_DOUBLE * matrices
         require_memory(
             elements * each,
             f"Collocation on {elements} elements of {sizes.total} unknowns",
@@ -121,11 +121,11 @@ class Transcription:
         blank = (at < 0)[:, None]
         return np.where(blank, 0.0, values[at]), np.where(blank, 0.0, weights[at])
 
-    def arguments_of_laws(self, point: Point, r: int) -> Floats:
+    def arguments_of_laws(self, point: TranscriptionPoint, r: int) -> Floats:
         """(E + 1, arguments of all laws) at the first instant and at the ends of a record."""
         return self.look("arguments", point, r)[0]
 
-    def data(self, point: Point, order: int = 1, exact: bool = True) -> tuple[Floats, Floats]:
+    def data(self, point: TranscriptionPoint, order: int = 1, exact: bool = True) -> tuple[Floats, Floats]:
         """Data of first points and elements, with laws as they are at a point, for derivatives up to an order."""
         if not self.functions.laws:
             return self.start_data, self.element_data
@@ -158,7 +158,7 @@ class Transcription:
         expanded = np.zeros(sum(law.width for law in self.functions.laws))
         return np.concatenate([*parts, self.slots.constant_values[r], expanded])[None]
 
-    def ends(self, point: Point) -> Floats:
+    def ends(self, point: TranscriptionPoint) -> Floats:
         """(E, n): X at the right end of every element."""
         n, nz = self.model.n, self.model.nz
         return point.inner[:, point.inner.shape[1] - n - nz : point.inner.shape[1] - nz]
@@ -166,20 +166,20 @@ class Transcription:
     def nodes(self, inner: Floats) -> Floats:
         """(E s, n + nz): (X, Z) at all Radau points, or what belongs to them."""
         width = self.model.n + self.model.nz
-        return inner[:, self.functions.after :].reshape(len(inner) * POINTS, width)
+        return inner[:, self.functions.after :].reshape(len(inner) * RADAU_POINTS, width)
 
-    def seen_points(self, point: Point, r: int) -> Floats:
+    def seen_points(self, point: TranscriptionPoint, r: int) -> Floats:
         """(E + 1, n + nz): (X, Z) at the first instant and at the ends of a record, after jumps of inputs."""
         first, last = self.span(r)
         return np.vstack([point.first[r : r + 1], point.inner[first:last, self.seen_columns]])
 
-    def previous(self, point: Point) -> Floats:
+    def previous(self, point: TranscriptionPoint) -> Floats:
         """(E, n): X at the left end."""
         X = np.roll(self.ends(point), 1, axis=0)
         X[self.edges[:-1]] = point.first[:, : self.model.n]
         return X
 
-    def arguments(self, point: Point) -> tuple[Floats, Floats]:
+    def arguments(self, point: TranscriptionPoint) -> tuple[Floats, Floats]:
         """a of the first points and of the elements."""
         values = self.slots.values(point.theta)
         return (
@@ -187,12 +187,12 @@ class Transcription:
             np.hstack([self.previous(point), point.inner, point.noise, values[self.record_of]]),
         )
 
-    def as_point(self, theta: Floats, start: Floats, elements: Floats) -> Point:
+    def as_point(self, theta: Floats, start: Floats, elements: Floats) -> TranscriptionPoint:
         """Steps of a as a step of all unknowns."""
         s, e = self.functions.start.sizes.parts, self.functions.element.sizes.parts
-        return Point(theta, start[:, s[1]], start[:, s[2]], elements[:, e[1]], elements[:, e[2]])
+        return TranscriptionPoint(theta, start[:, s[1]], start[:, s[2]], elements[:, e[1]], elements[:, e[2]])
 
-    def evaluate(self, point: Point) -> Costs:
+    def evaluate(self, point: TranscriptionPoint) -> Costs:
         start, elements = self.arguments(point)
         with np.errstate(all="ignore"):
             of_start, of_elements = self.data(point)
@@ -202,7 +202,7 @@ class Transcription:
         known = float(self.information(point.theta)[0]) if self.information is not None else 0.0
         return Costs(float(noise), float(residuals), float(levels), known, c0, c)
 
-    def costs_of_records(self, point: Point) -> Floats:
+    def costs_of_records(self, point: TranscriptionPoint) -> Floats:
         """(records, 3): what the noise, the residuals and the levels of each record cost."""
         start, elements = self.arguments(point)
         with np.errstate(all="ignore"):
@@ -211,8 +211,8 @@ class Transcription:
             cost, _ = self.functions.element.values(elements, of_elements)
         return np.asarray(total + np.add.reduceat(cost, self.edges[:-1], axis=0))
 
-    def look(self, what: str | ca.SX, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
-        """``Functions.look`` at the first instant and all ends of a record.
+    def look(self, what: str | ca.SX, point: TranscriptionPoint, r: int) -> tuple[Floats, Floats, Floats]:
+        """``DirectFunctions.look`` at the first instant and all ends of a record.
 
         Values (N, rows), derivatives by (X, Z), (N, rows, n + nz), and by the slots, (N, rows, slots).
         """

@@ -9,27 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.cache import Cache
-from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, finish
+from grisaille.compilation.batch import BatchInput, BatchResult, FusedStepDimensions, Progress, finish
 from grisaille.compilation.batch_native import BatchStructure, packed_filters
-from grisaille.compilation.cuda.directions import join_directions, split_directions
-from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, fixed, run
-from grisaille.compilation.cuda.source import one_text
-from grisaille.compilation.moments import Moments
+from grisaille.compilation.cuda.cuda_source import one_text
+from grisaille.compilation.cuda.device_directions import join_directions, split_directions
+from grisaille.compilation.cuda.launch import (
+    DeviceJob,
+    DeviceResult,
+    Graphics,
+    Machine,
+    OutOfDeviceMemory,
+    fixed_branches,
+    run,
+)
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.errors import SimulationError
 
 _machines: Cache[Machine] = Cache(16)
 
 
-def machine_for(source: str, job: Job, single: bool = False) -> Machine:
+def machine_for(source: str, job: DeviceJob, single: bool = False) -> Machine:
     """The device with the kernels of a fused step; compiled when they are first asked for."""
-    beginning = fixed(job)
+    beginning = fixed_branches(job)
     return _machines.get((source, beginning, single), lambda: Graphics(beginning + one_text(source), single=single))
 
 
 def run_batches(
-    source: str, fused: Sizes, batches: Sequence[Batch], reduce: bool, rows: bool, single: bool,
+    source: str, fused: FusedStepDimensions, batches: Sequence[BatchInput], reduce: bool, rows: bool, single: bool,
     progress: Progress | None = None,
-) -> list[Frozen]:  # fmt: skip
+) -> list[BatchResult]:  # fmt: skip
     """Answers of batches that ``are_alike``; they may have several times as many directions as the step was built for,
     which then go to as many threads."""
     parts = [part for batch in batches for part in split_directions(batch, fused.ns)]
@@ -44,7 +52,7 @@ def run_batches(
     return [join_directions(answers[k : k + each]) for k in range(0, len(parts), each)]
 
 
-def are_alike(batches: Sequence[Batch]) -> bool:
+def are_alike(batches: Sequence[BatchInput]) -> bool:
     """Whether batches differ in parameters, starts and filters alone."""
     a = batches[0]
     return all(
@@ -60,7 +68,7 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return a is b or np.array_equal(a, b)
 
 
-def _same_draws(a: Batch, b: Batch) -> bool:
+def _same_draws(a: BatchInput, b: BatchInput) -> bool:
     f, g = a.filters, b.filters
     return (
         _same(f.which, g.which) and [x.stream.antithetic for x in f.groups] == [x.stream.antithetic for x in g.groups]
@@ -70,7 +78,7 @@ def _same_draws(a: Batch, b: Batch) -> bool:
     )  # fmt: skip
 
 
-def make_job(fused: Sizes, batches: Sequence[Batch]) -> Job:
+def make_job(fused: FusedStepDimensions, batches: Sequence[BatchInput]) -> DeviceJob:
     """Arrays side by side; ``batches`` are alike."""
     first, layout = batches[0], fused.layout
     if any(b.p.ndim > 1 for b in batches):
@@ -94,20 +102,22 @@ def make_job(fused: Sizes, batches: Sequence[Batch]) -> Job:
         "moved": int(layout.sensitive), "values": len(batches), "count": first.count, "substeps": first.substeps,
         "first_realization": first.filters.first_realization, "first_point": first.filters.first_point,
     }  # fmt: skip
-    return Job(sizes, arrays, first.signals)
+    return DeviceJob(sizes, arrays, first.signals)
 
 
 def _some_stream(stream: NDArray[Any] | None) -> NDArray[Any]:
     return np.zeros((1, 3), dtype=np.uint32) if stream is None or not stream.size else stream
 
 
-def _answer(batch: Batch, found: Found, v: int) -> Frozen:
+def _answer(batch: BatchInput, found: DeviceResult, v: int) -> BatchResult:
     y, sy = (None if a is None else a[v] for a in (found.y, found.sy))
-    frozen = Frozen(
+    frozen = BatchResult(
         batch.kept, found.x[v], found.sx[v], found.w[v], found.dw[v], y, sy, None,
         np.where(np.isin(np.arange(batch.count), batch.members), found.failed[v], -1),
     )  # fmt: skip
     moments = None
     if found.moments:
-        moments = Moments(batch.members.size, *(found.moments[n][v] for n in ("mean", "spread", "smean", "scross")))
+        moments = SampleMoments(
+            batch.members.size, *(found.moments[n][v] for n in ("mean", "spread", "smean", "scross"))
+        )
     return finish(frozen, batch, moments)

@@ -9,7 +9,7 @@ from functools import cache
 from grisaille.errors import SimulationError
 
 DEVICES = ("cpu", "cuda", "cuda-single", "auto")
-REMEDY = 'pip install "grisaille[gpu]"'
+DEVICE_REMEDY = 'pip install "grisaille[gpu]"'
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,12 @@ class Availability:
 
 
 @cache
-def look() -> Availability:
+def find_device() -> Availability:
     """What CuPy says about devices here."""
     if importlib.util.find_spec("cupy") is None:
-        return Availability("", f"CuPy is not installed: {REMEDY} installs it, on a machine with an NVIDIA driver")
+        return Availability(
+            "", f"CuPy is not installed: {DEVICE_REMEDY} installs it, on a machine with an NVIDIA driver"
+        )
     try:
         import cupy
 
@@ -37,9 +39,9 @@ def look() -> Availability:
     return Availability(properties["name"].decode(), "")
 
 
-def require() -> str:
+def require_graphics_device() -> str:
     """The name of the device; raises where there is none."""
-    found = look()
+    found = find_device()
     if found.why:
         raise SimulationError(
             f"device='cuda': {found.why}. device='cpu' runs here; grisaille export-kernel writes a folder that runs on "

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.cuda.launch import Found, Graphics, Host, Job, fixed, layout, load, run
+from grisaille.compilation.cuda.launch import (
+    DeviceJob,
+    DeviceResult,
+    Graphics,
+    Host,
+    fixed_branches,
+    load,
+    run,
+    structure_layout,
+)
 
 
 def main() -> None:
@@ -33,7 +42,7 @@ def main() -> None:
         print(machine.told())
     for _ in range(given.repeat):
         begin = time.perf_counter()
-        found = run(job, machine, layout(told["batch"]), moments=told["moments"], rows=told["rows"])
+        found = run(job, machine, structure_layout(told["batch"]), moments=told["moments"], rows=told["rows"])
         print(f"{job.values // told['parts']} x {job.count} realizations in {time.perf_counter() - begin:.3f} s")
     arrays: dict[str, Any] = answer(job, told, found)
     np.savez(given.output, **arrays)
@@ -44,10 +53,10 @@ def main() -> None:
     )
 
 
-def graphics(folder: str, job: Job, single: bool = False, contracted: bool = False) -> Graphics:
+def graphics(folder: str, job: DeviceJob, single: bool = False, contracted: bool = False) -> Graphics:
     """The device with the kernels of a folder."""
     with open(os.path.join(folder, "kernel.cu"), encoding="utf-8") as file:
-        return Graphics(fixed(job) + file.read(), single=single, contracted=contracted)
+        return Graphics(fixed_branches(job) + file.read(), single=single, contracted=contracted)
 
 
 def emulated(folder: str) -> Host:
@@ -61,7 +70,7 @@ def emulated(folder: str) -> Host:
         return Host(library)
 
 
-def answer(job: Job, told: dict[str, Any], found: Found) -> dict[str, np.ndarray]:
+def answer(job: DeviceJob, told: dict[str, Any], found: DeviceResult) -> dict[str, np.ndarray]:
     """Labelled arrays: (value, time, quantity), with the realization after the value and directions before the quantity
     where there are any."""
     each, most = told["parts"], max(1, len(job.arrays["member"]) - 1)

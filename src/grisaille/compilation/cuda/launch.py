@@ -1,6 +1,7 @@
 """A batch on a graphics processor: arrays put there, kernels of gr_cuda.h launched window by window, answers fetched.
 
-A window is a range of the grid, as long as what is observed in it fits into ``WINDOW`` bytes: trajectories of all
+A window is a range of the grid, as long as what is observed in it fits into ``MAX_WINDOW_BYTES`` bytes: trajectories
+of all
 realizations never exist at once unless they are asked for, and then on the host. Needs NumPy, and CuPy where the
 kernels run on a device; nothing else of the package, so that this file also runs beside an exported kernel, on a
 machine that has neither CasADi nor the model.
@@ -16,21 +17,21 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-WINDOW = 1 << 32
+MAX_WINDOW_BYTES = 1 << 32
 """Bytes of what is observed that are held on the device at a time."""
-STEPS = 200_000
+MAX_STEPS_PER_LAUNCH = 200_000
 """Steps of one launch, at most: an interrupt takes effect when it is done."""
-THREADS = 32
+THREADS_PER_BLOCK = 32
 """Of a block: few, so that small ensembles spread over all multiprocessors."""
-BLOCK = 32
+REALIZATIONS_PER_BLOCK = 32
 """Realizations whose moments are formed one after the other (``GR_BLOCK``)."""
-SELDOM = 0.05
+MAX_SHARE_OF_PLAIN_QUOTIENTS = 0.05
 """Part of the realizations that may need plain quotients before all get them."""
-SPARE = 0.9
+USABLE_MEMORY_SHARE = 0.9
 """Part of the free memory of a device that is used."""
 
 LONG = np.dtype(ctypes.c_long)
-EACH = "stream x0 p dp sx0 filter start reading dfilter dstart dreading".split()
+ARRAYS_PER_PARAMETER_VALUE = "stream x0 p dp sx0 filter start reading dfilter dstart dreading".split()
 """Arrays with the parameter value as their first dimension."""
 
 
@@ -39,7 +40,7 @@ class OutOfDeviceMemory(MemoryError):
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class DeviceJob:
     """The numbers of one run, as ``gr_batch`` has them.
 
     sizes : nx, np, ny, ns, nw, moved (whether directions move filters), values, count, substeps, first_realization,
@@ -62,7 +63,7 @@ class Job:
 
 
 @dataclass
-class Found:
+class DeviceResult:
     """What a run gave; the first dimension is the parameter value."""
 
     x: np.ndarray
@@ -147,7 +148,8 @@ _LOCKS: dict[tuple[str, ...], Any] = {}
 
 
 class Graphics:
-    """A device, through CuPy; ``source`` is one text with all headers in it (``fixed`` says what may precede it)."""
+    """A device, through CuPy; ``source`` is one text with all headers in it (``fixed_branches`` says what may precede
+    it)."""
 
     has_given = True
     """Whether kernels have a place of their own for what they are given."""
@@ -198,7 +200,7 @@ class Graphics:
         self.given.copy_from_host_async(ctypes.addressof(given), ctypes.sizeof(given), self.queue)
         self.queue.synchronize()
         with self.queue:
-            self.kernel(kernel)((-(-threads // THREADS),), (THREADS,), (LONG.type(threads),))
+            self.kernel(kernel)((-(-threads // THREADS_PER_BLOCK),), (THREADS_PER_BLOCK,), (LONG.type(threads),))
 
     def finish(self) -> None:
         self.queue.synchronize()
@@ -231,7 +233,7 @@ class Graphics:
             raise OutOfDeviceMemory(str(error)) from error
 
 
-def fixed(job: Job) -> str:
+def fixed_branches(job: DeviceJob) -> str:
     """What compilers are told of a job: branches that always go one way need not be taken."""
     lines = [f"#define GR_FIXED_HELD {', '.join(str(int(h)) for h in job.arrays['held'])}"] if len(job.signals) else []
     lines += ["#define GR_FIXED_SUBSTEPS 1"] if job.substeps == 1 else []
@@ -239,9 +241,9 @@ def fixed(job: Job) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def structures(batch: type[ctypes.Structure]) -> type[ctypes.Structure]:
+def device_structures(batch: type[ctypes.Structure]) -> type[ctypes.Structure]:
     """The memory layout of ``gr_device`` around that of ``gr_batch``."""
-    numbers = "n_values count " + " ".join(f"{n}_each" for n in EACH) + " window"
+    numbers = "n_values count " + " ".join(f"{n}_each" for n in ARRAYS_PER_PARAMETER_VALUE) + " window"
     fields: list[tuple[str, Any]] = [("batch", batch), *((n, ctypes.c_long) for n in numbers.split())]
     fields += [
         ("again", ctypes.c_void_p),
@@ -267,9 +269,9 @@ class Window(NamedTuple):
         return self.last - self.first
 
 
-def windows(kept: np.ndarray, cells: int, substeps: int, row_bytes: int, most: int) -> list[Window]:
+def cut_into_windows(kept: np.ndarray, cells: int, substeps: int, row_bytes: int, most: int) -> list[Window]:
     """The grid cut into equal ranges; a row belongs to the range at whose end or inside which it is observed."""
-    length = max(1, min(cells, STEPS // substeps)) if cells else 1
+    length = max(1, min(cells, MAX_STEPS_PER_LAUNCH // substeps)) if cells else 1
     while True:
         ends = np.unique([*range(length, cells, length), cells]).astype(np.int64)
         last = np.searchsorted(kept, ends, side="right")
@@ -281,17 +283,17 @@ def windows(kept: np.ndarray, cells: int, substeps: int, row_bytes: int, most: i
 
 
 def run(
-    job: Job,
+    job: DeviceJob,
     machine: Machine,
     batch: type[ctypes.Structure],
     *,
     moments: bool,
     rows: bool,
     progress: Callable[[int, int], None] | None = None,
-    most: int = WINDOW,
+    most: int = MAX_WINDOW_BYTES,
     fetched: bool = True,
     ends: bool = True,
-) -> Found:
+) -> DeviceResult:
     """Every realization at every parameter value through the whole grid.
 
     batch : the memory layout of ``gr_batch``
@@ -303,7 +305,7 @@ def run(
     """
     with machine.lock:
         try:
-            made = _Run(job, machine, batch, moments, rows, most, fetched)
+            made = _DeviceRun(job, machine, batch, moments, rows, most, fetched)
             if made.fits:
                 return made.go(progress, ends)
         except OutOfDeviceMemory:
@@ -311,7 +313,7 @@ def run(
     raise OutOfDeviceMemory(_too_large(job, machine, moments))
 
 
-def _too_large(job: Job, machine: Machine, moments: bool) -> str:
+def _too_large(job: DeviceJob, machine: Machine, moments: bool) -> str:
     """What does not fit, and what would."""
     free = machine.free() or 0
     common = sum(a.nbytes for n, a in job.arrays.items() if n not in ("x0", "sx0", "w0", "dw0", "member"))
@@ -319,7 +321,7 @@ def _too_large(job: Job, machine: Machine, moments: bool) -> str:
     common += 16 * job.values * len(job.arrays["kept"]) * job.ny * (1 + job.ns) * moments
     own = 8 * job.values * (2 * (job.nx + job.nw) * (1 + job.ns) + 3)
     own += sum(s[0].nbytes for s in job.signals if s.ndim == 2) + 16 * job.values * job.ny * (1 + job.ns)
-    fits = max(0, int((SPARE * free - common) // own))
+    fits = max(0, int((USABLE_MEMORY_SHARE * free - common) // own))
     return (
         f"{job.count} realizations of {job.values} parameter values do not fit into the {free / 2**30:.3g} GiB that "
         f"are free on {machine.name}: {common / 2**30:.3g} GiB are needed whatever their number, and "
@@ -328,9 +330,9 @@ def _too_large(job: Job, machine: Machine, moments: bool) -> str:
     )
 
 
-class _Run:
+class _DeviceRun:
     def __init__(
-        self, job: Job, machine: Machine, batch: type[ctypes.Structure], moments: bool, rows: bool, most: int,
+        self, job: DeviceJob, machine: Machine, batch: type[ctypes.Structure], moments: bool, rows: bool, most: int,
         fetched: bool,
     ) -> None:  # fmt: skip
         for name, dimensions in (("x0", 3), ("sx0", 4)):
@@ -338,12 +340,12 @@ class _Run:
                 raise ValueError(f"{name} has {job.arrays[name].shape[1]} starts for {job.count} realizations.")
         self.job, self.machine, self.moments, self.rows = job, machine, moments, rows
         self.fetched = fetched
-        self.Batch, self.Device = batch, structures(batch)
+        self.Batch, self.Device = batch, device_structures(batch)
         kept, cells = job.arrays["kept"], len(job.arrays["grid"]) - 1
         row_bytes = 8 * job.values * job.count * job.ny * (1 + job.ns)
         free = machine.free()
         most = most if free is None else min(most, max(1 << 20, free // 4))
-        self.windows = windows(kept, cells, job.substeps, row_bytes, most)
+        self.windows = cut_into_windows(kept, cells, job.substeps, row_bytes, most)
         self.longest = max((w.rows for w in self.windows), default=0)
         self.fits = free is None or self._bytes() <= free
 
@@ -356,12 +358,12 @@ class _Run:
         states = 8 * V * M * (job.nx * (1 + ns) + job.nw * (1 + ns * job.moved))
         marks = V * M * (2 * LONG.itemsize + (not self.machine.is_plain))
         observed = 8 * V * M * held * ny * (1 + ns)
-        blocks = -(-len(job.arrays["member"]) // BLOCK)
+        blocks = -(-len(job.arrays["member"]) // REALIZATIONS_PER_BLOCK)
         sums = 16 * V * n * ny * (1 + ns) + 16 * V * blocks * (1 + ns) * held * ny if self.moments else 0
         kept = 8 * V * M * n * ny * (1 + ns) if self.rows and not self.fetched else 0
         return int(given + states + marks + observed + sums + kept)
 
-    def go(self, progress: Callable[[int, int], None] | None, ends: bool) -> Found:
+    def go(self, progress: Callable[[int, int], None] | None, ends: bool) -> DeviceResult:
         self._put()
         found = self._answer()
         for k, window in enumerate(self.windows):
@@ -415,7 +417,7 @@ class _Run:
         n = len(job.arrays["kept"])
         sums = {"mean": (V, n, ny), "spread": (V, n, ny), "smean": (V, n, ns, ny), "scross": (V, n, ns, ny)}
         self.sums = {k: empty(s, np.float64) for k, s in sums.items()} if self.moments else {}
-        blocks = -(-len(job.arrays["member"]) // BLOCK)
+        blocks = -(-len(job.arrays["member"]) // REALIZATIONS_PER_BLOCK)
         self.part = empty((max(1, V * blocks * (2 + 2 * ns) * held * ny),), np.float64) if self.moments else None
 
     def _launch(self, k: int, window: Window) -> None:
@@ -424,7 +426,9 @@ class _Run:
         self._step(given, job.values * members)
         if self.moments and window.rows and job.ny and members:
             columns = job.ny * max(1, job.ns)
-            self.machine.launch("gr_cuda_moments", job.values * -(-members // BLOCK) * window.rows * columns, given)
+            self.machine.launch(
+                "gr_cuda_moments", job.values * -(-members // REALIZATIONS_PER_BLOCK) * window.rows * columns, given
+            )
             self.machine.launch("gr_cuda_join", job.values * window.rows * columns, given)
 
     def _step(self, given: Any, threads: int) -> None:
@@ -441,7 +445,7 @@ class _Run:
         plain.launch("gr_cuda_run", threads, given)
         self.any = self.machine.empty((1,), LONG)
         # what happens often would be done twice
-        self.plain = plain if count > SELDOM * threads else None
+        self.plain = plain if count > MAX_SHARE_OF_PLAIN_QUOTIENTS * threads else None
 
     def _structure(self, k: int, window: Window) -> ctypes.Structure:
         job, at, a = self.job, self.machine.address, self.given
@@ -466,7 +470,7 @@ class _Run:
             w0=(state["w"] if not is_first else at(a["w0"])) if goes_on else None,
             dw0=self._moving(is_first), w=state["w"], dw=state["dw"], mix=at(a["mix"]),
         )  # fmt: skip
-        each = {f"{n}_each": _each(job.arrays[n]) for n in EACH}
+        each = {f"{n}_each": _each(job.arrays[n]) for n in ARRAYS_PER_PARAMETER_VALUE}
         each["stream_each"] //= 3  # words of a stream
         if not is_first:
             each["x0_each"], each["sx0_each"] = job.count * job.nx, job.count * ns * job.nx
@@ -485,16 +489,16 @@ class _Run:
             return self.machine.address(self.state["dw"])
         return self.machine.address(self.given["dw0"]) if "dw0" in self.given else None
 
-    def _answer(self) -> Found:
+    def _answer(self) -> DeviceResult:
         job, nothing = self.job, np.zeros(0)
-        found = Found(nothing, nothing, nothing, nothing, nothing)
+        found = DeviceResult(nothing, nothing, nothing, nothing, nothing)
         if self.rows:
             n, empty = len(job.arrays["kept"]), np.zeros if self.fetched else self.machine.empty
             found.y = empty((job.values, job.count, n, job.ny), np.float64)
             found.sy = empty((job.values, job.count, n, job.ns, job.ny), np.float64)
         return found
 
-    def _fetch_rows(self, found: Found, window: Window) -> None:
+    def _fetch_rows(self, found: DeviceResult, window: Window) -> None:
         job, n = self.job, window.rows
         at = slice(window.first, window.last)
         for to, held, shape in ((found.y, self.y, (n, job.ny)), (found.sy, self.sy, (n, job.ns, job.ny))):
@@ -517,7 +521,7 @@ def _not_empty(array: np.ndarray) -> np.ndarray:
     return array if array.size else np.zeros(1, dtype=array.dtype)
 
 
-def load(folder: str) -> tuple[Job, dict[str, Any]]:
+def load(folder: str) -> tuple[DeviceJob, dict[str, Any]]:
     """The job of an exported folder, and what is said about it."""
     import json
     import os
@@ -527,7 +531,7 @@ def load(folder: str) -> tuple[Job, dict[str, Any]]:
     with np.load(os.path.join(folder, "arrays.npz")) as arrays:
         given = {n: arrays[n] for n in arrays.files}
     signals = [given.pop(f"signal_{i}") for i in range(told["sizes"]["nu"])]
-    return Job(told["sizes"], given, signals), told
+    return DeviceJob(told["sizes"], given, signals), told
 
 
 def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int], shape: tuple[int, int]) -> Any:
@@ -535,7 +539,7 @@ def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int
     # the stream is read until the kernel has ended
     with machine.lock:
         stream, held = machine.put(np.array([*key, 0], dtype=np.uint32)), machine.empty(shape, np.float64)
-        given = structures(batch)(
+        given = device_structures(batch)(
             batch=batch(stream=machine.address(stream)), n_rows=shape[1], mean=machine.address(held)
         )  # fmt: skip
         machine.launch("gr_cuda_normals", shape[0] * shape[1], given)
@@ -543,7 +547,7 @@ def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int
     return held
 
 
-def layout(fields: Iterator[tuple[str, str]] | Sequence[Sequence[str]]) -> type[ctypes.Structure]:
+def structure_layout(fields: Iterator[tuple[str, str]] | Sequence[Sequence[str]]) -> type[ctypes.Structure]:
     """A structure from pairs of names and ``"long"`` or ``"pointer"``."""
     kinds = {"long": ctypes.c_long, "pointer": ctypes.c_void_p}
     return type("BatchStructure", (ctypes.Structure,), {"_fields_": [(n, kinds[kind]) for n, kind in fields]})

@@ -14,22 +14,22 @@ import numpy as np
 
 from grisaille import interrupts
 from grisaille.cache import Cache
-from grisaille.compilation.cuda.launch import SPARE, Graphics, OutOfDeviceMemory
-from grisaille.compilation.cuda.source import TASKS, one_text
+from grisaille.compilation.cuda.cuda_source import TASK_KERNEL_SOURCE, one_text
+from grisaille.compilation.cuda.launch import USABLE_MEMORY_SHARE, Graphics, OutOfDeviceMemory
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.kernel_source import c_source
 from grisaille.compilation.schemes import EXPLICIT, Scheme, tableau_source
-from grisaille.compilation.task import FIELDS, Status, Task, TaskStructure
+from grisaille.compilation.task import TASK_FIELDS, Status, Task, TaskStructure
 from grisaille.errors import SimulationError
 from grisaille.structure.system import System
 
-SLICE = 2000
+STEPS_PER_LAUNCH = 2000
 """Steps of one launch: an interrupt takes effect when it is done."""
-THREADS = 32
-CHANGED = ("p", "x", "z", "dp", "sx", "sz", "y", "sy")
+THREADS_PER_BLOCK = 32
+ARRAYS_WRITTEN = ("p", "x", "z", "dp", "sx", "sz", "y", "sy")
 """Arrays that integrators write."""
-_ARRAYS = tuple(name for name, kind in FIELDS if kind is ctypes.c_void_p)
+_ARRAYS = tuple(name for name, kind in TASK_FIELDS if kind is ctypes.c_void_p)
 _INLINE = "#ifdef __CUDACC__\n#define GR_FN static __device__ __noinline__\n#endif\n"
 """Integrators are many functions that call one another: put into their callers, they take minutes to compile."""
 
@@ -55,7 +55,7 @@ class GraphicsTasks(Graphics):
     def run(self, tasks: Any, count: int, is_implicit: bool) -> None:
         with self.queue:
             self.kernel("gr_cuda_tasks")(
-                (-(-count // THREADS),), (THREADS,), (tasks, np.int64(count), np.int64(is_implicit))
+                (-(-count // THREADS_PER_BLOCK),), (THREADS_PER_BLOCK,), (tasks, np.int64(count), np.int64(is_implicit))
             )  # fmt: skip
         self.queue.synchronize()
 
@@ -66,7 +66,9 @@ _machines: Cache[TaskMachine] = Cache(16)
 def task_source(system: System, sensitive: bool) -> str:
     """The text of the integrators of one model."""
     functions = differentiate(system, sensitive=sensitive, sparse=False)
-    return _INLINE + one_text(c_source(system, sensitive, functions) + tableau_source(EXPLICIT.tableaux), TASKS)
+    return _INLINE + one_text(
+        c_source(system, sensitive, functions) + tableau_source(EXPLICIT.tableaux), TASK_KERNEL_SOURCE
+    )
 
 
 def machine_for_tasks(system: System, sensitive: bool) -> TaskMachine:
@@ -83,7 +85,7 @@ def bytes_of(kernel: Kernel, task: Task, scheme: Scheme) -> int:
 
 def _least_bytes(task: Task, size: int) -> int:
     """Of device memory that a task takes at least: what it writes, and its work space."""
-    return sum(int(getattr(task, n).nbytes) for n in CHANGED) + 8 * size + ctypes.sizeof(TaskStructure)
+    return sum(int(getattr(task, n).nbytes) for n in ARRAYS_WRITTEN) + 8 * size + ctypes.sizeof(TaskStructure)
 
 
 def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], scheme: Scheme) -> None:
@@ -101,7 +103,8 @@ def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], schem
     free, each = machine.free() or 0, bytes_of(kernel, tasks[0], scheme)
     raise SimulationError(
         f"{len(tasks)} realizations at a time do not fit into the {free / 2**30:.3g} GiB that are free on "
-        f"{machine.name}: each takes {each / 2**20:.3g} MiB, and {int(SPARE * free / each)} would fit. Nothing has "
+        f"{machine.name}: each takes {each / 2**20:.3g} MiB, and {int(USABLE_MEMORY_SHARE * free / each)} would "
+        "fit. Nothing has "
         f"been changed: give fewer realizations or output times, or device='cpu'."
     )
 
@@ -112,7 +115,7 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], scheme: Scheme, size: int)
     work = machine.put(np.zeros((count, max(size, 1))))
     packed = (TaskStructure * count)()
     for i, task in enumerate(tasks):
-        task.slice = SLICE
+        task.slice = STEPS_PER_LAUNCH
         packed[i] = task.pack()
         for name, (array, each) in held.items():
             setattr(packed[i], name, machine.address(array) + i * each)
@@ -125,7 +128,7 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], scheme: Scheme, size: int)
         structures[...] = machine.fetch(there)
         if all(packed[i].status != Status.MORE for i in range(count)):
             break
-    answers = {name: machine.fetch(held[name][0]) for name in CHANGED}
+    answers = {name: machine.fetch(held[name][0]) for name in ARRAYS_WRITTEN}
     for i, task in enumerate(tasks):
         task.unpack(packed[i])
         for name, found in answers.items():
@@ -137,6 +140,6 @@ def _put(machine: TaskMachine, name: str, tasks: Sequence[Task]) -> tuple[Any, i
     """An array of all tasks, and bytes from one to the next."""
     arrays = [getattr(t, name) for t in tasks]
     first = arrays[0]
-    if name not in CHANGED and all(a is first or np.array_equal(a, first) for a in arrays[1:]):
+    if name not in ARRAYS_WRITTEN and all(a is first or np.array_equal(a, first) for a in arrays[1:]):
         return machine.put(first if first.size else np.zeros(1, first.dtype)), 0
     return machine.put(np.stack(arrays) if first.size else np.zeros((len(arrays), 1), first.dtype)), first.nbytes

@@ -1,7 +1,7 @@
 """Generated code for people: with the user's words as comments, kept where a debugger finds it."""
 
-from grisaille.compilation.debugging.annotated import annotated
-from grisaille.compilation.debugging.comments import comment
-from grisaille.compilation.debugging.switch import is_debugging
+from grisaille.compilation.debugging.annotated_source import annotate_source
+from grisaille.compilation.debugging.comments import c_comment
+from grisaille.compilation.debugging.debug_flag import is_debugging
 
-__all__ = ["annotated", "comment", "is_debugging"]
+__all__ = ["annotate_source", "c_comment", "is_debugging"]

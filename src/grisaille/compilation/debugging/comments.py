@@ -7,23 +7,23 @@ printed as themselves, among them those that turn the direction of a text, are w
 
 from __future__ import annotations
 
-LONGEST = 200
+MAX_COMMENT_LENGTH = 200
 """Characters of a text that are shown."""
 
 
-def comment(text: str) -> str:
+def c_comment(text: str) -> str:
     """``/* text */``."""
-    return f"/* {harmless(text)} */"
+    return f"/* {escape_comment(text)} */"
 
 
-def harmless(text: str) -> str:
+def escape_comment(text: str) -> str:
     """What may stand inside a comment of one line."""
     shown = "".join(_shown(c) for c in " ".join(text.split()))
     # until nothing is found: three question marks are two pairs
     for ending in ("??", "*/", "/*"):
         while ending in shown:
             shown = shown.replace(ending, f"{ending[0]} {ending[1]}")
-    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]} …"
+    return shown if len(shown) <= MAX_COMMENT_LENGTH else f"{shown[:MAX_COMMENT_LENGTH]} …"
 
 
 def _shown(character: str) -> str:

@@ -11,7 +11,7 @@ import threading
 
 from grisaille.compilation.debugging import is_debugging
 from grisaille.compilation.integrators import LINKED, WHOLE, first_build
-from grisaille.compilation.library import Library, Source, build_linked, can_build, is_built
+from grisaille.compilation.shared_library import CSource, SharedLibrary, build_linked, can_build, is_built
 
 MANY, PER_INSTRUCTION = 1.7e9, 5.6e5
 """Operations of passes that are worth the quicker build: of a filter without instructions, and for each instruction
@@ -20,10 +20,10 @@ that its text has. A pass of a pendulum then takes 0.6 of the time; the draft is
 _DRAFT = "#define GR_DRAFT 1\n"
 
 
-class FilterLibrary(Library):
+class FilterLibrary(SharedLibrary):
     """What runs a filter's passes now."""
 
-    def __init__(self, library: Library, final: Source | None, operations: int) -> None:
+    def __init__(self, library: SharedLibrary, final: CSource | None, operations: int) -> None:
         self.path = library.path
         self.operations = operations
         self._library = library
@@ -48,13 +48,13 @@ class FilterLibrary(Library):
                 self.path = self._library.path
 
 
-def build_filter(final: Source, operations: int) -> FilterLibrary:
+def build_filter(final: CSource, operations: int) -> FilterLibrary:
     """Return the library of a filter's C file.
 
     final : the file as it is compiled in the end; where that is without optimization, there is no draft
     operations : of a step and an update, about
     """
     is_final = bool(final.shared) or is_debugging() or first_build() == WHOLE or is_built([final])
-    source = final if is_final else Source(_DRAFT + final.text, final.instructions, is_draft=True)
+    source = final if is_final else CSource(_DRAFT + final.text, final.instructions, is_draft=True)
     later = None if is_final or first_build() == LINKED else final
     return FilterLibrary(build_linked([source]), later, operations)

@@ -20,23 +20,23 @@ from functools import cached_property
 import casadi as ca
 
 from grisaille.cache import Cache
+from grisaille.compilation.casadi_evaluation import FlatEvaluation, flat_over_points
 from grisaille.compilation.compiler import find_compiler, is_switched_off
-from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
 from grisaille.compilation.kalman.builds import FilterLibrary, build_filter
-from grisaille.compilation.kalman.directions import reversed_function, with_directions
-from grisaille.compilation.kalman.loops import FilterLoops
-from grisaille.compilation.library import Source
+from grisaille.compilation.kalman.directional_functions import reversed_function, with_directions
+from grisaille.compilation.kalman.loop_source import FilterLoops
 from grisaille.compilation.printer import PRELUDE, print_function
+from grisaille.compilation.shared_library import CSource
 from grisaille.compilation.tangent_printer import print_tangent
 
-STEP = ("t", "h", "s", "ua", "um", "ub", "q", "nominal")
-SETTLE = ("t", "s", "u", "q", "nominal")
-UPDATE = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
+STEP_ARGUMENTS = ("t", "h", "s", "ua", "um", "ub", "q", "nominal")
+SETTLE_ARGUMENTS = ("t", "s", "u", "q", "nominal")
+UPDATE_ARGUMENTS = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
 TERMS = 26
 """Products of matrices in a linearised step, about."""
-LONGEST = 25_000
+MAX_COMPILED_INSTRUCTIONS = 25_000
 """Instructions that are written out from which on nothing is optimized: a compiler would need minutes."""
-SHORT = 500
+MAX_UNROLLED_PRODUCTS = 500
 """Multiplications of matrices up to which compiled code has them written out: it then runs as quickly as loops or up
 to a tenth quicker, and compiles as quickly."""
 
@@ -59,17 +59,17 @@ class FilterFormulas:
     @property
     def moving(self) -> list[int]:
         """1 for coefficients that are not zero whatever the arguments."""
-        arguments = [ca.SX.sym(n, self.step.sparsity_in(i)) for i, n in enumerate(STEP)]
+        arguments = [ca.SX.sym(n, self.step.sparsity_in(i)) for i, n in enumerate(STEP_ARGUMENTS)]
         return [int(not entry.is_zero()) for entry in ca.vertsplit(self.step.call(arguments)[0])]
 
     @property
     def parts(self) -> list[tuple[str, ca.Function, tuple[str, ...], tuple[str, ...]]]:
         """C name, function, inputs and outputs of each."""
-        update = ("gr_update", self.update, UPDATE, ("s_out", "e", "V"))
+        update = ("gr_update", self.update, UPDATE_ARGUMENTS, ("s_out", "e", "V"))
         if self.settle is None:
-            return [("gr_step", self.step, STEP, ("s_out",)), update]
-        settle = ("gr_settle", self.settle, SETTLE, ("s_out",))
-        return [("gr_coefficients", self.step, STEP, ("c",)), settle, update]
+            return [("gr_step", self.step, STEP_ARGUMENTS, ("s_out",)), update]
+        settle = ("gr_settle", self.settle, SETTLE_ARGUMENTS, ("s_out",))
+        return [("gr_coefficients", self.step, STEP_ARGUMENTS, ("c",)), settle, update]
 
     @property
     def instructions(self) -> int:
@@ -104,7 +104,7 @@ class Formulation:
     @property
     def loops(self) -> FilterLoops | None:
         """What compiled code runs in place of the formulas; none where these are short."""
-        return self.looped if self.products > SHORT else None
+        return self.looped if self.products > MAX_UNROLLED_PRODUCTS else None
 
     @cached_property
     def content(self) -> tuple[str, ...]:
@@ -179,10 +179,14 @@ class FilterProgram:
     def _library(self, text: Callable[[], str]) -> FilterLibrary:
         return build_filter(self.source(text()), self.instructions + TERMS * self.product)
 
-    def source(self, text: str) -> Source:
+    def source(self, text: str) -> CSource:
         """Return a C file of this program as it is compiled in the end."""
         length = self.text_length
-        return Source(text, 5 * length, shared="-O0") if length > LONGEST else Source(text, 5 * length, often=True)
+        return (
+            CSource(text, 5 * length, shared="-O0")
+            if length > MAX_COMPILED_INSTRUCTIONS
+            else CSource(text, 5 * length, often=True)
+        )
 
     def forward_source(self) -> str:
         """The C file with values and forward derivatives. No name of the user's is in it."""

@@ -19,7 +19,7 @@
  *   gr_CV (..., l, out)  NX     (dC/dx)'l          gr_CQ (..., l, out)  NP  (dC/dp)'l
  *
  * and defines GR_IMPLICIT_STEPS, 1: steps of Radau IIA, 0: Runge-Kutta. Only for models without modes (gr_events.h).
- * Mirrored by compilation/adjoint.py.
+ * Mirrored by compilation/adjoint_kernel.py.
  */
 #ifndef GR_ADJOINT_H
 #define GR_ADJOINT_H

@@ -2,7 +2,7 @@
  *
  * A run goes through the grid in windows. gr_cuda_run takes every realization through one window and leaves its states and
  * what was observed in it; gr_cuda_moments forms means and spreads over blocks of GR_BLOCK realizations in their order, and
- * gr_cuda_join those of all blocks in theirs: the digits are those of the processor's code (compilation/moments.py) and do
+ * gr_cuda_join those of all blocks in theirs: the digits are those of the processor's code (compilation/sample_moments.py) and do
  * not depend on the launch. Arrays of one parameter value follow those of the one before, *_each numbers further on.
  *
  * Without a CUDA compiler each kernel is a loop over its threads. Mirrored by compilation/cuda/launch.py (ctypes).

@@ -118,7 +118,7 @@ GR_APART void gr_sigma_averages(double t, const double *u, const double *q, gr_a
     for (j = 0; j < GR_NM; j++) m->W[i * GR_NM + j] += rest[i * GR_NM + j] + rest[j * GR_NM + i];
 }
 
-/* the same at x, P and z, tangent to the constraints (filtering/projection.py) */
+/* the same at x, P and z, tangent to the constraints (filtering/constraint_projection.py) */
 GR_APART void gr_sigma_rates(double t, const double *x, const double *P, const double *z, const double *u, const double *q,
                              const double *nominal, gr_averaged *m, double *f, double *A, double *W, double *z_out) {
   memcpy(m->x, x, sizeof m->x);

@@ -15,7 +15,7 @@
  *   void gr_step   (t, h, x, ua, um, ub, v, sx, da, dm, db, p, nominal, dp, c, out, sout)
  *   void gr_observe(t, x, u, p, sx, du, dp, out, sout)             sx GR_NX x NS, dp GR_NP x NS, columns contiguous
  *
- * and the filters (compilation/filters.py): GR_NG groups with GR_NW states together, GR_ND signals that they drive, GR_NF
+ * and the filters (compilation/coloured_noise_source.py): GR_NG groups with GR_NW states together, GR_ND signals that they drive, GR_NF
  * numbers for a step of them, GR_NR for their start, GR_NM to read the signals; GR_SW is 1 when directions move them, and
  * then da, dm, db, du hold the derivatives of those signals, GR_ND x NS. GR_NB numbers mix, at one instant of a cell,
  * disturbances and their derivatives from the values at both ends; those without derivatives are linear in between.

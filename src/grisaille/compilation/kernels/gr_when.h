@@ -1,4 +1,4 @@
-/* What a model does at events (structure/whens.py): clauses whose condition becomes true give states and discrete
+/* What a model does at events (structure/when_lowering.py): clauses whose condition becomes true give states and discrete
  * variables new values. Included by gr_events.h.
  *
  * Before the modes p holds, for each clause: whether its condition was true when the last iteration ended, whether it

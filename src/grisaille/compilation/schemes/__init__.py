@@ -11,15 +11,31 @@ from grisaille.compilation.schemes.table import (
     Among,
     add,
     all_schemes,
-    among,
     methods,
     remove,
     scheme,
+    schemes_of,
 )
 from grisaille.compilation.schemes.tableau import Tableau, embedded_pair
 from grisaille.compilation.schemes.tableau_source import tableau_source
 
 __all__ = [
-    "AUTO", "EXPLICIT", "FROZEN", "FROZEN_EXPLICIT", "FROZEN_IMPLICIT", "IMPLICIT", "Among", "Scheme", "Tableau", "add",
-    "all_schemes", "among", "embedded_pair", "explicit_scheme", "methods", "remove", "scheme", "tableau_source",
+    "AUTO",
+    "EXPLICIT",
+    "FROZEN",
+    "FROZEN_EXPLICIT",
+    "FROZEN_IMPLICIT",
+    "IMPLICIT",
+    "Among",
+    "Scheme",
+    "Tableau",
+    "add",
+    "all_schemes",
+    "embedded_pair",
+    "explicit_scheme",
+    "methods",
+    "remove",
+    "scheme",
+    "schemes_of",
+    "tableau_source",
 ]  # fmt: skip

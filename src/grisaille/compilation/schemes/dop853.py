@@ -9,7 +9,7 @@ import numpy as np
 
 from grisaille.compilation.schemes.tableau import Tableau, triangle
 
-EIGHT = Tableau(
+DOP853 = Tableau(
     order=8,
     last=12,
     a=triangle([

@@ -9,7 +9,7 @@ import numpy as np
 
 from grisaille.compilation.schemes.tableau import Tableau, triangle
 
-FIVE = Tableau(
+DORMAND_PRINCE = Tableau(
     order=5,
     last=6,
     a=triangle([

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeAlias
 
-from grisaille.compilation.schemes.dop853 import EIGHT
-from grisaille.compilation.schemes.dormand_prince import FIVE
+from grisaille.compilation.schemes.dop853 import DOP853
+from grisaille.compilation.schemes.dormand_prince import DORMAND_PRINCE
 from grisaille.compilation.schemes.scheme import Scheme, explicit_scheme
 from grisaille.errors import CompilationError
 
@@ -22,7 +22,7 @@ FROZEN_IMPLICIT = Scheme(
     "frozen-implicit", "gr_implicit", is_implicit=True, is_adaptive=False, has_adjoint=True,
     title="frozen implicit",
 )  # fmt: skip
-EXPLICIT = replace(explicit_scheme("explicit", FIVE, EIGHT), frozen=FROZEN_EXPLICIT)
+EXPLICIT = replace(explicit_scheme("explicit", DORMAND_PRINCE, DOP853), frozen=FROZEN_EXPLICIT)
 IMPLICIT = Scheme("implicit", "gr_implicit", is_implicit=True, is_adaptive=True, frozen=FROZEN_IMPLICIT)
 
 Among: TypeAlias = tuple[Scheme, ...]
@@ -42,7 +42,7 @@ def methods() -> tuple[str, ...]:
     return tuple(_METHODS)
 
 
-def among(method: str) -> Among:
+def schemes_of(method: str) -> Among:
     """The schemes that a method takes, or chooses among."""
     if method not in _METHODS:
         raise CompilationError(f"There is no scheme {method!r}; there are {', '.join(map(repr, _METHODS))}.")
@@ -51,7 +51,7 @@ def among(method: str) -> Among:
 
 def scheme(name: str) -> Scheme:
     """The scheme of this name."""
-    found = among(name)
+    found = schemes_of(name)
     if len(found) > 1:
         raise CompilationError(f"{name!r} is a choice among schemes: {', '.join(s.name for s in found)}.")
     return found[0]

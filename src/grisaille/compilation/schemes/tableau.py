@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from grisaille.errors import CompilationError
 
 Floats = NDArray[np.float64]
-CLOSE = 1e-12
+ORDER_CONDITION_TOLERANCE = 1e-12
 """What published coefficients, written as fractions, miss conditions of order by at most."""
-CUBIC = 4
+MAX_ORDER_FOR_CUBIC = 4
 """The highest order of steps for which the cubic through both ends is accurate enough."""
-LARGEST = 1e3
+MAX_STABILITY_SEARCH = 1e3
 """|h λ| up to which the end of the stability region is looked for."""
 
 
@@ -105,7 +105,7 @@ def embedded_pair(
             f"A tableau of {stages} stages has {len(weights)} weights, and {len(others)} that they are compared with; "
             f"give {stages} of each, zeros included."
         )
-    if order > CUBIC and middle is None:
+    if order > MAX_ORDER_FOR_CUBIC and middle is None:
         raise CompilationError(
             f"A pair of order {order} needs the weights of the middle of a step, middle=: values inside a step would "
             f"be less accurate than the steps."
@@ -118,7 +118,7 @@ def embedded_pair(
     if not np.abs(error).max() > 0:
         raise CompilationError("Both weights of a tableau are the same: there is nothing to estimate the error by.")
     c = matrix.sum(axis=1)
-    c[np.abs(c - 1.0) < CLOSE] = 1.0
+    c[np.abs(c - 1.0) < ORDER_CONDITION_TOLERANCE] = 1.0
     stiff = _end_of_stability(matrix[:last, :last], np.array(weights[:last]))
     near = tuple(_neighbours(c, i) for i in range(last + 1))
     nothing = np.zeros((0, last + 1))
@@ -137,7 +137,7 @@ def _through_the_middle(pair: Tableau, middle: Floats) -> Tableau:
     extended = replace(pair, d=16.0 * (middle - pair.weights(0.5))[None, :])
     for k in range(1, pair.order):
         value, wanted = middle @ pair.c ** (k - 1), 0.5**k / k
-        if not abs(value - wanted) < CLOSE:
+        if not abs(value - wanted) < ORDER_CONDITION_TOLERANCE:
             raise CompilationError(
                 f"The middle of a step is not of order {pair.order - 1}: its weights times c^{k - 1} are {value:.15g} "
                 f"and must be {wanted:.15g}. Look for a misprint."
@@ -154,7 +154,7 @@ def _require_order(order: int, a: Floats, b: Floats) -> None:
         (4, "b·AAc", b @ a @ a @ c, 1 / 24),
     ]  # fmt: skip
     for needed, name, value, wanted in [*conditions, *trees]:
-        if needed <= order and not abs(value - wanted) < CLOSE:
+        if needed <= order and not abs(value - wanted) < ORDER_CONDITION_TOLERANCE:
             raise CompilationError(
                 f"The tableau is not of order {order}: {name} is {value:.15g} and must be {wanted:.15g} from order "
                 f"{needed} on. Look for a misprint in its coefficients, or give its true order."
@@ -182,6 +182,6 @@ def _end_of_stability(a: Floats, b: Floats) -> float:
     z = 0.05
     while not grows(z):
         z += 0.05
-        if z > LARGEST:
-            return LARGEST
+        if z > MAX_STABILITY_SEARCH:
+            return MAX_STABILITY_SEARCH
     return z - 0.05

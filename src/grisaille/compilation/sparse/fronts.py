@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.compilation.sparse.pattern import Ints, Pattern, eliminate
+from grisaille.compilation.sparse.pattern import Ints, SparsityPattern, eliminate
 
-FEW = 4
+MAX_COLUMNS_TO_JOIN = 4
 """Columns up to which a front is joined with its parent for less overhead."""
-ZEROS = 0.25
+MAX_ZERO_SHARE = 0.25
 """Part of a joined front that may be zeros."""
 
 
@@ -49,7 +49,7 @@ class Fronts:
     """Of each entry of Cx, by states: which column of its front it belongs to."""
 
 
-def fronts(slopes: Pattern) -> Fronts:
+def fronts(slopes: SparsityPattern) -> Fronts:
     """Of the pattern of Cx, constraints by states."""
     order, parent, below = _tree(slopes)
     groups = _grouped(parent, below)
@@ -80,7 +80,7 @@ def fronts(slopes: Pattern) -> Fronts:
     )  # fmt: skip
 
 
-def _tree(slopes: Pattern) -> tuple[Ints, Ints, list[Ints]]:
+def _tree(slopes: SparsityPattern) -> tuple[Ints, Ints, list[Ints]]:
     """Constraints in the order of elimination, children before parents without gaps; the parent of each position, and
     the positions after it that its row of R has entries in."""
     from scipy.sparse import csc_array, eye_array
@@ -89,7 +89,7 @@ def _tree(slopes: Pattern) -> tuple[Ints, Ints, list[Ints]]:
     ones = csc_array((np.ones(slopes.size), slopes.row, slopes.begin), shape=shape)
     normal = csc_array(ones @ ones.T + eye_array(shape[0]))
     normal.sort_indices()
-    pattern = Pattern((shape[0], shape[0]), normal.indptr.astype(np.int64), normal.indices.astype(np.int64))
+    pattern = SparsityPattern((shape[0], shape[0]), normal.indptr.astype(np.int64), normal.indices.astype(np.int64))
     found = eliminate(pattern)
     assert found is not None  # the diagonal is full
     order = found.order
@@ -98,7 +98,7 @@ def _tree(slopes: Pattern) -> tuple[Ints, Ints, list[Ints]]:
     return order, *_eliminated(pattern, order)
 
 
-def _eliminated(pattern: Pattern, order: Ints) -> tuple[Ints, list[Ints]]:
+def _eliminated(pattern: SparsityPattern, order: Ints) -> tuple[Ints, list[Ints]]:
     """The parents of all positions, and the entries of R behind each."""
     n = order.size
     position = np.empty(n, np.int64)
@@ -145,7 +145,7 @@ def _grouped(parent: Ints, below: list[Ints]) -> list[tuple[int, int]]:
             first = groups[-1][0]
             more = zeros + (k - first) * (below[k].size + 1 - below[k - 1].size)
             width = k + 1 - first + below[k].size
-            if width <= FEW or more <= ZEROS * (k + 1 - first) * width:
+            if width <= MAX_COLUMNS_TO_JOIN or more <= MAX_ZERO_SHARE * (k + 1 - first) * width:
                 groups[-1] = (first, k + 1)
                 zeros = more
                 continue
@@ -165,7 +165,9 @@ def _as_given(order: Ints, groups: list[tuple[int, int]], below: list[Ints]) -> 
     return sorted_order, [np.sort(moved[entries]) for entries in below]
 
 
-def _states(slopes: Pattern, position: Ints, group_of: Ints, columns: list[Ints]) -> tuple[list[list[int]], Ints]:
+def _states(
+    slopes: SparsityPattern, position: Ints, group_of: Ints, columns: list[Ints]
+) -> tuple[list[list[int]], Ints]:
     """The states whose first constraint belongs to each front, and the place of each entry of Cx in its front."""
     states: list[list[int]] = [[] for _ in columns]
     place = np.zeros(slopes.size, np.int64)

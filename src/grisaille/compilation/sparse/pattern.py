@@ -21,20 +21,20 @@ from grisaille.model.ordering import strong_components
 
 Ints = NDArray[np.int64]
 
-SPARE = 4
+FILL_RESERVE = 4
 """There is room for so many times the entries that the wanted pivots give; untouched memory costs nothing."""
 
-PANELS = 100
+MIN_PRODUCTS_FOR_PANELS = 100
 """Products a column from which on columns are eliminated several at a time (``GR_PANEL_WORK`` in
 ``kernels/gr_sparse_panels.h``), so that those with the same rows should be neighbours. Elsewhere they should not:
 eliminations that wait for one another take 1.3 times as long along a rod."""
 
-SMALL = 3
+MAX_UNORDERED_COLUMNS = 3
 """Columns of a block whose order does not matter."""
 
 
 @dataclass(frozen=True)
-class Pattern:
+class SparsityPattern:
     """Entries by columns, rows rising inside each column."""
 
     shape: tuple[int, int]
@@ -63,7 +63,7 @@ class Elimination:
     @property
     def room(self) -> int:
         n = self.order.size
-        return min(SPARE * self.fill + n, n * (n + 1) // 2)
+        return min(FILL_RESERVE * self.fill + n, n * (n + 1) // 2)
 
 
 def with_diagonal(matrix: ca.SX, count: int) -> ca.SX:
@@ -73,15 +73,15 @@ def with_diagonal(matrix: ca.SX, count: int) -> ca.SX:
     return ca.project(matrix, matrix.sparsity() + places)
 
 
-def lower_right(pattern: Pattern, first: int) -> tuple[Pattern, Ints]:
+def lower_right(pattern: SparsityPattern, first: int) -> tuple[SparsityPattern, Ints]:
     """Rows and columns from ``first`` on, and which entry of the whole each entry is."""
     inside = (pattern.row >= first) & (pattern.column >= first)
     n = pattern.shape[0] - first
     begin = np.concatenate(([0], np.cumsum(np.bincount(pattern.column[inside] - first, minlength=n))))
-    return Pattern((n, n), begin, pattern.row[inside] - first), np.flatnonzero(inside)
+    return SparsityPattern((n, n), begin, pattern.row[inside] - first), np.flatnonzero(inside)
 
 
-def eliminate(pattern: Pattern) -> Elimination | None:
+def eliminate(pattern: SparsityPattern) -> Elimination | None:
     """An order in which little fills in, or ``None`` where columns cannot be matched with rows."""
     n = pattern.shape[0]
     matched = _match(pattern)
@@ -100,16 +100,20 @@ def eliminate(pattern: Pattern) -> Elimination | None:
         number[members], label[members] = np.arange(len(members)), k
     for members in blocks:
         block += [len(order)] * len(members)
-        order += members if len(members) <= SMALL else _minimum_degree(members, pattern, position, number, label)
+        order += (
+            members
+            if len(members) <= MAX_UNORDERED_COLUMNS
+            else _minimum_degree(members, pattern, position, number, label)
+        )
     places, begins = np.array(order, np.int64), np.array(block, np.int64)
     tree = _tree(pattern, position, places, begins)
     counts = _counts(tree)
-    if sum(count**2 for count in counts) >= PANELS * n:
+    if sum(count**2 for count in counts) >= MIN_PRODUCTS_FOR_PANELS * n:
         places = places[_postorder(tree, counts)]
     return Elimination(places, matched[places], begins, sum(counts) + tree.between + n)
 
 
-def _match(pattern: Pattern) -> Ints | None:
+def _match(pattern: SparsityPattern) -> Ints | None:
     """For each column a row, its own wherever it has an entry there."""
     n = pattern.shape[0]
     diagonal = pattern.row == pattern.column
@@ -125,7 +129,9 @@ def _match(pattern: Pattern) -> Ints | None:
     return None if (found < 0).any() else found
 
 
-def _minimum_degree(members: Sequence[int], pattern: Pattern, position: Ints, number: Ints, label: Ints) -> list[int]:
+def _minimum_degree(
+    members: Sequence[int], pattern: SparsityPattern, position: Ints, number: Ints, label: Ints
+) -> list[int]:
     """The block's columns in the order of elimination; ``number``: of each column in its block."""
     from scipy.sparse import coo_array, csc_array
     from scipy.sparse.linalg import splu
@@ -155,7 +161,7 @@ class _Tree:
     """Entries between blocks, which nothing fills."""
 
 
-def _tree(pattern: Pattern, position: Ints, order: Ints, block: Ints) -> _Tree:
+def _tree(pattern: SparsityPattern, position: Ints, order: Ints, block: Ints) -> _Tree:
     n = order.size
     at = np.empty(n, np.int64)
     at[order] = np.arange(n)

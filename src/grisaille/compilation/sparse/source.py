@@ -10,19 +10,19 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.derivatives import SPARSE
+from grisaille.compilation.derivatives import SPARSE_MATRICES
 from grisaille.compilation.sparse.fronts import fronts
-from grisaille.compilation.sparse.pattern import Elimination, Ints, Pattern, eliminate, lower_right
+from grisaille.compilation.sparse.pattern import Elimination, Ints, SparsityPattern, eliminate, lower_right
 from grisaille.structure.system import System
 
-LEAST = 30
+MIN_SPARSE_SIZE = 30
 """States and implicit unknowns from which on sparse equations are considered: a step of a rod or a grid takes as long
 with either at 12, and half as long with sparse ones at 30."""
 
-WORTH = 0.25
+MAX_FACTOR_DENSITY = 0.25
 """Nonzeros of the factors, as a part of all entries, up to which they are worth it."""
 
-FRONTS = (
+FRONT_ARRAYS = (
     "column_begin",
     "column",
     "own",
@@ -40,19 +40,19 @@ FRONTS = (
 def is_worth_it(system: System) -> bool:
     """Whether the equations of an implicit step are large and sparse enough."""
     n = system.nx + system.nz
-    if n < LEAST:
+    if n < MIN_SPARSE_SIZE:
         return False
     rates = ca.vertcat(system.rhs, system.residual)
     unknowns = ca.vertcat(system.x, system.z)
     sparsity = ca.jacobian_sparsity(rates, unknowns) + ca.Sparsity.diag(n)
-    if sparsity.nnz() > WORTH * n * n:
+    if sparsity.nnz() > MAX_FACTOR_DENSITY * n * n:
         return False
-    order = eliminate(Pattern((n, n), np.array(sparsity.colind()), np.array(sparsity.row(), dtype=np.int64)))
-    return order is not None and 2 * order.fill - n <= WORTH * n * n
+    order = eliminate(SparsityPattern((n, n), np.array(sparsity.colind()), np.array(sparsity.row(), dtype=np.int64)))
+    return order is not None and 2 * order.fill - n <= MAX_FACTOR_DENSITY * n * n
 
 
 @dataclass(frozen=True)
-class Tables:
+class MatrixTables:
     """Numbers and arrays of matrices by their names in C: ``J_SIZE``, ``gr_J_begin``."""
 
     numbers: dict[str, int]
@@ -72,11 +72,11 @@ class Tables:
         return [_ints(name, values) for name, values in self.arrays.items()]
 
 
-def matrices(functions: Mapping[str, ca.Function], nx: int, nz: int) -> Tables:
+def matrices(functions: Mapping[str, ca.Function], nx: int, nz: int) -> MatrixTables:
     """Sizes, patterns and orders for gr_matrix.h and gr_sparse.h: of ``J`` and its part dF/dz, where there is a J, and
     sizes and patterns of the other matrices among the functions."""
-    tables = Tables({}, {})
-    for name in SPARSE:
+    tables = MatrixTables({}, {})
+    for name in SPARSE_MATRICES:
         if name in functions:
             _pattern(tables, name, _of(functions[name]))
     if "CJ" in functions:
@@ -94,19 +94,19 @@ def matrices(functions: Mapping[str, ca.Function], nx: int, nz: int) -> Tables:
     return tables
 
 
-def _of(function: ca.Function) -> Pattern:
+def _of(function: ca.Function) -> SparsityPattern:
     sparsity = function.sparsity_out(0)
     shape = (function.size1_out(0), function.size2_out(0))
-    return Pattern(shape, np.array(sparsity.colind()), np.array(sparsity.row(), dtype=np.int64))
+    return SparsityPattern(shape, np.array(sparsity.colind()), np.array(sparsity.row(), dtype=np.int64))
 
 
-def _pattern(tables: Tables, name: str, pattern: Pattern) -> None:
+def _pattern(tables: MatrixTables, name: str, pattern: SparsityPattern) -> None:
     tables.numbers[f"{name}_SIZE"] = pattern.size
     tables.arrays[f"gr_{name}_begin"] = pattern.begin
     tables.arrays[f"gr_{name}_row"] = pattern.row
 
 
-def _fronts(tables: Tables, slopes: Pattern) -> None:
+def _fronts(tables: MatrixTables, slopes: SparsityPattern) -> None:
     """For gr_sparse_qr.h, where there are hidden constraints."""
     if not slopes.shape[0]:
         return
@@ -115,11 +115,11 @@ def _fronts(tables: Tables, slopes: Pattern) -> None:
     tables.numbers["Q_SIZE"] = found.size
     tables.numbers["Q_COLUMNS"] = found.column.size
     tables.numbers["Q_TALLEST"] = int(found.height.max())
-    for name in FRONTS:
+    for name in FRONT_ARRAYS:
         tables.arrays[f"gr_Q_{name}"] = getattr(found, name)
 
 
-def _order(tables: Tables, name: str, pattern: Pattern) -> None:
+def _order(tables: MatrixTables, name: str, pattern: SparsityPattern) -> None:
     found = eliminate(pattern) or _as_given(pattern.shape[0])
     tables.numbers[f"{name}_ROOM"] = found.room
     tables.arrays[f"gr_{name}_order"] = found.order

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from grisaille.estimation.effort.cost import Cost, usual_cost
-from grisaille.estimation.effort.requirements import bytes_of_least_squares
+from grisaille.estimation.effort.fit_memory import bytes_of_least_squares
 
 if TYPE_CHECKING:
-    from grisaille.estimation.problem import Problem
-    from grisaille.estimation.question import Question
+    from grisaille.estimation.fit_request import FitRequest
+    from grisaille.estimation.problem import EstimationProblem
     from grisaille.experiment.experiment import Experiment
     from grisaille.model.classes import Model
 
-EVALUATIONS = 25
+USUAL_EVALUATIONS = 25
 """Of a search that does not say otherwise."""
 
 
 class Effort:
     """What any search by least squares takes; a method replaces what it knows better."""
 
-    def cost(self, problem: Problem) -> Cost:
+    def cost(self, problem: EstimationProblem) -> Cost:
         """Return how many evaluations a search usually takes, why they take long, and what would be faster."""
-        return usual_cost(problem, EVALUATIONS)
+        return usual_cost(problem, USUAL_EVALUATIONS)
 
-    def bytes_needed(self, question: Question) -> float:
+    def bytes_needed(self, question: FitRequest) -> float:
         """Return the bytes that posing and solving a problem take, about: it is refused where there are fewer."""
         return bytes_of_least_squares(question)
 

@@ -37,7 +37,7 @@ def why_missing(method: Estimator, name: str) -> str:
     )
 
 
-def missing(method: Estimator, name: str) -> EstimationError:
+def missing_ability_error(method: Estimator, name: str) -> EstimationError:
     """Return the error to raise about an ability that a method has not got."""
     return EstimationError(why_missing(method, name))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from grisaille.estimation.estimate import Estimate
-    from grisaille.estimation.estimator import Reviewed
+    from grisaille.estimation.estimator import ReviewedEstimate
 
 
 class OtherErrors(ABC):
@@ -17,5 +17,5 @@ class OtherErrors(ABC):
     instead: ClassVar[str] = "fit again and again by gr.monte_carlo(fit.model, fit.experiments, …)"
 
     @abstractmethod
-    def by(self, estimate: Estimate, errors: str) -> Reviewed:
+    def by(self, estimate: Estimate, errors: str) -> ReviewedEstimate:
         """Return an estimate with the standard errors of a kind, and the method that has them."""

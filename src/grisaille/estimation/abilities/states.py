@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimation.predictions.band_kinds import Bands
-    from grisaille.estimation.problem import Problem
+    from grisaille.estimation.problem import EstimationProblem
     from grisaille.experiment.experiment import Experiment
     from grisaille.model.expression import Expression
 
@@ -36,7 +36,7 @@ class States(ABC):
         """Return trajectories given the data, with the bands asked for, or those that the method usually has."""
 
     @abstractmethod
-    def at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
+    def at(self, problem: EstimationProblem, theta: np.ndarray) -> dict[str, xr.Dataset]:
         """Return the same at given values of the unknowns, by experiment."""
 
     def arrays_to_save(self, fit: Fitted) -> dict[str, np.ndarray]:

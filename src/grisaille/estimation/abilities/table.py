@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from grisaille.estimation.abilities.missing import why_missing
-from grisaille.estimation.density.kinds import why_no_density, why_no_profiles, why_no_ratio
+from grisaille.estimation.density.criterion_kinds import why_no_density, why_no_profiles, why_no_ratio
 from grisaille.estimation.estimator import Estimator
 
 
 @dataclass(frozen=True)
-class Answer:
+class AbilityAnswer:
     """``word``: yes, no or under which condition; ``why``: the sentence of a refusal, where the contract has one."""
 
     word: str
@@ -23,64 +23,70 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AbilityQuestion:
     """Something that is asked of every estimator: in words, as a call, and how the contract answers."""
 
     what: str
     call: str
-    asked: Callable[[Estimator], Answer]
+    asked: Callable[[Estimator], AbilityAnswer]
 
 
-def _unless(refusal: str) -> Answer:
-    return Answer("no", refusal) if refusal else Answer("yes")
+def _unless(refusal: str) -> AbilityAnswer:
+    return AbilityAnswer("no", refusal) if refusal else AbilityAnswer("yes")
 
 
-def _said(declared: bool) -> Answer:
-    return Answer("yes" if declared else "no")
+def _refusal_text(declared: bool) -> AbilityAnswer:
+    return AbilityAnswer("yes" if declared else "no")
 
 
-def _redrawn(method: Estimator, kind: str) -> Answer:
+def _redrawn(method: Estimator, kind: str) -> AbilityAnswer:
     return _unless(method.redraw.refused.get(kind, "") if method.redraw else why_missing(method, "redraw"))
 
 
-def _predicted(method: Estimator) -> Answer:
+def _predicted(method: Estimator) -> AbilityAnswer:
     if method.ahead is not None:
-        return Answer("yes")
+        return AbilityAnswer("yes")
     follows_data = method.states is not None and method.states.follow_data
-    return _unless(why_missing(method, "ahead")) if follows_data else Answer("by simulation")
+    return _unless(why_missing(method, "ahead")) if follows_data else AbilityAnswer("by simulation")
 
 
 TESTS = {"all": "whiteness, inputs, normality, size", "size": "their size only", "none": "none, they follow the data"}
 REDRAWN = {"noise": "measurement noise", "model": "disturbances and noise"}
-ABILITIES: tuple[Asked, ...] = (
-    Asked("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.density.levels.scale)),
-    Asked("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.density.levels.noise)),
-    Asked(
+ABILITIES: tuple[AbilityQuestion, ...] = (
+    AbilityQuestion(
+        "strength of a disturbance", 'estimate=["scale(w)"]', lambda m: AbilityAnswer(m.density.levels.scale)
+    ),
+    AbilityQuestion(
+        "level of measurement noise", 'estimate=["noise(y)"]', lambda m: AbilityAnswer(m.density.levels.noise)
+    ),
+    AbilityQuestion(
         "other laws than normal noise",
         "gr.Output(…, distribution=…)",
-        lambda m: _said(m.takes_laws and not m.made_for_squares),
+        lambda m: _refusal_text(m.takes_laws and not m.made_for_squares),
     ),
-    Asked("covariance of noise", 'noise_covariance → "full"', lambda m: _said(m.takes_unknown_covariances)),
-    Asked("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
-    Asked("log-density", "gr.log_density(…)", lambda m: _unless(why_no_density(m))),
-    Asked("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(why_no_ratio(m))),
-    Asked("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(why_no_profiles(m))),
-    Asked("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(why_no_profiles(m))),
-    Asked(
+    AbilityQuestion(
+        "covariance of noise", 'noise_covariance → "full"', lambda m: _refusal_text(m.takes_unknown_covariances)
+    ),
+    AbilityQuestion("information criteria", "fit.aic, fit.bic", lambda m: _refusal_text(m.is_likelihood)),
+    AbilityQuestion("log-density", "gr.log_density(…)", lambda m: _unless(why_no_density(m))),
+    AbilityQuestion("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(why_no_ratio(m))),
+    AbilityQuestion("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(why_no_profiles(m))),
+    AbilityQuestion("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(why_no_profiles(m))),
+    AbilityQuestion(
         "bootstrap intervals",
         'fit.intervals(method="bootstrap")',
         lambda m: _unless(why_missing(m, "redraw") or why_no_profiles(m)),
     ),
-    Asked("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _redrawn(m, "parametric")),
-    Asked("… draws again", "", lambda m: Answer(REDRAWN[m.redraw.what] if m.redraw else "–")),
-    Asked("residual bootstrap", 'gr.bootstrap(fit, kind="residual")', lambda m: _redrawn(m, "residual")),
-    Asked("states with bands", "fit.states()", lambda m: _unless(why_missing(m, "states"))),
-    Asked("prediction k samples ahead", "fit.predict(horizon=k)", _predicted),
-    Asked("residuals are tested for", "fit.diagnose()", lambda m: Answer(TESTS[m.residual_tests])),
+    AbilityQuestion("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _redrawn(m, "parametric")),
+    AbilityQuestion("… draws again", "", lambda m: AbilityAnswer(REDRAWN[m.redraw.what] if m.redraw else "–")),
+    AbilityQuestion("residual bootstrap", 'gr.bootstrap(fit, kind="residual")', lambda m: _redrawn(m, "residual")),
+    AbilityQuestion("states with bands", "fit.states()", lambda m: _unless(why_missing(m, "states"))),
+    AbilityQuestion("prediction k samples ahead", "fit.predict(horizon=k)", _predicted),
+    AbilityQuestion("residuals are tested for", "fit.diagnose()", lambda m: AbilityAnswer(TESTS[m.residual_tests])),
 )
 
 
-def abilities(method: Estimator) -> dict[str, Answer]:
+def abilities(method: Estimator) -> dict[str, AbilityAnswer]:
     """Every answer by its question."""
     return {a.what: a.asked(method) for a in ABILITIES}
 
@@ -107,7 +113,7 @@ def markdown(methods: Sequence[Estimator], variants: Sequence[tuple[str, Estimat
     return "\n".join([*lines, "", *(f"{k}. {sentence}" for k, sentence in enumerate(sentences, 1))])
 
 
-def _cell(answer: Answer, sentences: list[str]) -> str:
+def _cell(answer: AbilityAnswer, sentences: list[str]) -> str:
     if not answer.why:
         return answer.word
     if answer.why not in sentences:

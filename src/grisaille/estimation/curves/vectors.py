@@ -26,7 +26,7 @@ def elements_of(name: str, pool: Iterable[str]) -> list[str]:
     return [n for n in pool if pattern.fullmatch(n)]
 
 
-def deal_out(flat: FlatModel, given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
+def spread_over_elements(flat: FlatModel, given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
     """Values by name, those of vectors by element; other names stay as they are.
 
     what : the argument of the call: only in ``"bounds"`` is a pair of numbers one value

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.estimate import Estimate
-from grisaille.trial.unknown import Unknown
 
 
 def at_estimates(estimate: Estimate) -> list[Unknown]:
@@ -24,7 +24,7 @@ def at_estimates(estimate: Estimate) -> list[Unknown]:
 
 
 def _moved(unknown: Unknown, value: float, free: bool, bend: float) -> Unknown:
-    moved = unknown.begun_at(value)
+    moved = unknown.starting_from(value)
     if free and value > 0:
         return moved
     reach = min(1 / float(np.sqrt(bend)), unknown.upper - unknown.lower) if bend > 0 else unknown.reach

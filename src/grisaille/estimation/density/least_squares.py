@@ -19,23 +19,23 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.density.at_estimates import at_estimates
-from grisaille.estimation.density.criterion import Criterion, Maximum
+from grisaille.estimation.density.density_value import DensityValue
 from grisaille.estimation.density.log_density import LogDensity
-from grisaille.estimation.density.priors import prior_part
+from grisaille.estimation.density.log_priors import prior_part
+from grisaille.estimation.density.profile_criterion import Maximum, ProfileCriterion
 from grisaille.estimation.density.restricted import Restricted
-from grisaille.estimation.density.value import DensityValue
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.noise import noise_levels
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.model.classes import Model
 from grisaille.optimization import trust_region
 from grisaille.optimization.search import Search
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 TOLERANCE, MOST = 1e-10, 500
 LEVEL_ROUNDS, STAY = 30, 1e-8
 """Of levels and unknowns in turn, at most, and how much levels may still move then."""
-LEAST = 1e-300
+TINY_SQUARE = 1e-300
 
 
 class ConcentratedDensity(LogDensity):
@@ -43,7 +43,7 @@ class ConcentratedDensity(LogDensity):
 
     concentrates: ClassVar[bool] = True
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: EstimationProblem) -> None:
         self.problem = problem
         first = problem.evaluate(problem.guess, sensitive=False)
         if not first.completed:
@@ -57,14 +57,16 @@ class ConcentratedDensity(LogDensity):
     def around(cls, model: Model, estimate: Estimate) -> ConcentratedDensity:
         """Return that of a fit of a model, on the steps of the fit."""
         outputs = tuple(dict.fromkeys(s.output for c in estimate.cases for s in c.samples))
-        problem = Problem(at_estimates(estimate), estimate.cases, noise_levels(structure_of(model).model, outputs))
+        problem = EstimationProblem(
+            at_estimates(estimate), estimate.cases, noise_levels(structure_of(model).model, outputs)
+        )
         problem.sigma = dict(estimate.noise)
         made = cls(problem)
         made._fit = model, estimate
         return made
 
     @property
-    def mixes(self) -> bool:
+    def couples_levels(self) -> bool:
         """Whether levels, of several outputs or beside priors and declared ones, have their own share."""
         return bool(self.problem.sigma) and not self._is_alone
 
@@ -84,7 +86,7 @@ class ConcentratedDensity(LogDensity):
 
     def search(self, start: np.ndarray, held: Sequence[int], nearly: bool) -> Maximum:
         """Minimise the squares, with levels renewed until they stay."""
-        problem, theta = self.problem.begun, start
+        problem, theta = self.problem.discretised_problem, start
         for _ in range(LEVEL_ROUNDS):
             restricted = Restricted(problem, theta, held)
             found = trust_region.minimize(Search(restricted, most=MOST), TOLERANCE).evaluation
@@ -94,10 +96,10 @@ class ConcentratedDensity(LogDensity):
             before, levels = problem.sigma, self.levels(found)
             if max(abs(levels[n] / before[n] - 1) for n in before) < STAY:
                 break
-            problem = problem.but(sigma=levels)
+            problem = problem.replace(sigma=levels)
         return Maximum(theta, self._constant - 0.5 * self._total(found))
 
-    def redrawn(self, values: Sequence[np.ndarray], theta: np.ndarray) -> Criterion:
+    def redrawn(self, values: Sequence[np.ndarray], theta: np.ndarray) -> ProfileCriterion:
         """Return the same of other measurements."""
         if self._fit is None:
             return super().redrawn(values, theta)
@@ -107,7 +109,7 @@ class ConcentratedDensity(LogDensity):
     def levels(self, evaluation: Evaluation) -> dict[str, float]:
         """Return the open levels at their best."""
         counts = self._counts
-        return {n: float(np.sqrt(max(s / counts[n], LEAST))) for n, s in self._squares(evaluation).items()}
+        return {n: float(np.sqrt(max(s / counts[n], TINY_SQUARE))) for n, s in self._squares(evaluation).items()}
 
     def _derivatives(self, found: Evaluation) -> tuple[np.ndarray, np.ndarray]:
         problem, n = self.problem, len(found.theta)
@@ -117,7 +119,7 @@ class ConcentratedDensity(LogDensity):
             mine = np.flatnonzero(problem.output_of == problem.outputs.index(name))
             known[mine] = False
             J, r = found.jacobian[mine], found.residuals[mine]
-            squares = max(float(r @ r), LEAST)
+            squares = max(float(r @ r), TINY_SQUARE)
             pull = J.T @ r / squares
             slope += m * pull
             curvature += m * (J.T @ J / squares - 2 * np.outer(pull, pull))
@@ -137,7 +139,7 @@ class ConcentratedDensity(LogDensity):
 
     def _total(self, evaluation: Evaluation) -> float:
         problem, counts = self.problem, self._counts
-        unknown = sum(counts[n] * np.log(max(s, LEAST)) for n, s in self._squares(evaluation).items())
+        unknown = sum(counts[n] * np.log(max(s, TINY_SQUARE)) for n, s in self._squares(evaluation).items())
         known = [k for k, n in enumerate(problem.outputs) if n not in problem.sigma]
         data = evaluation.residuals[: problem.count][np.isin(problem.output_of, known)]
         priors = evaluation.residuals[problem.count :]
@@ -147,10 +149,14 @@ class ConcentratedDensity(LogDensity):
         """Return log L + log prior + ½ (Σ N log RSS + S), the same at every θ."""
         prior = prior_part(self.unknowns, evaluation.theta, False)
         believed = 0.0 if prior is None else prior.log_density
-        return normal_log_likelihood(self.problem.begun, evaluation) + believed + 0.5 * self._total(evaluation)
+        return (
+            normal_log_likelihood(self.problem.discretised_problem, evaluation)
+            + believed
+            + 0.5 * self._total(evaluation)
+        )
 
 
-def normal_log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
+def normal_log_likelihood(problem: EstimationProblem, evaluation: Evaluation) -> float:
     """Return log p(y | θ, σ), constants included; unknown σ at its maximum-likelihood value RSS/N."""
     total = 0.0
     deviations = np.concatenate(

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
-from grisaille.estimation.density.criterion import Criterion
-from grisaille.estimation.density.priors import counts_by_logarithm
-from grisaille.estimation.density.value import DensityValue
+from grisaille.estimation.density.density_value import DensityValue
+from grisaille.estimation.density.log_priors import counts_by_logarithm
+from grisaille.estimation.density.profile_criterion import ProfileCriterion
 from grisaille.laws import Law
-from grisaille.trial.unknown import Unknown
 
 
-class LogDensity(Criterion):
+class LogDensity(ProfileCriterion):
     """A log-density of unknowns."""
 
     @property

@@ -14,19 +14,25 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from grisaille.estimation.density.at_estimates import at_estimates
-from grisaille.estimation.density.criterion import Maximum
-from grisaille.estimation.density.kinds import NO_LEVELS, Levels, Likelihood, as_discretised, refuse_no_likelihood
+from grisaille.estimation.density.criterion_kinds import (
+    NO_LEVELS,
+    Levels,
+    Likelihood,
+    as_discretised,
+    refuse_no_likelihood,
+)
+from grisaille.estimation.density.density_value import DensityPart, DensityValue
 from grisaille.estimation.density.log_density import LogDensity
+from grisaille.estimation.density.profile_criterion import Maximum
 from grisaille.estimation.density.restricted import Restricted
-from grisaille.estimation.density.value import DensityPart, DensityValue
-from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.estimation.question import Question
+from grisaille.estimation.fit_request import FitRequest
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 
 if TYPE_CHECKING:
     from grisaille.estimation.estimator import Estimator
     from grisaille.estimation.fitted import Fitted
 
-STEP = 2e-3
+DIFFERENCE_STEP = 2e-3
 """Of an unknown's size: the widest of three differences."""
 
 
@@ -43,19 +49,21 @@ class OwnLikelihood(Likelihood):
 
     refits: ClassVar[bool] = True
 
-    def of(self, problem: Problem, fit: Fitted | None = None) -> OwnDensity:
+    def of(self, problem: EstimationProblem, fit: Fitted | None = None) -> OwnDensity:
         return OwnDensity(self.method, as_discretised(problem, fit), self.log_density)
 
     def around(self, fit: Fitted, held: Sequence[str]) -> OwnDensity:
         refuse_no_likelihood(fit)
-        question = Question.of(fit.initial_model, list(fit.experiments), at_estimates(fit.estimate))
+        question = FitRequest.of(fit.initial_model, list(fit.experiments), at_estimates(fit.estimate))
         return OwnDensity(self.method, self.method.pose(question), self.log_density)
 
 
 class OwnDensity(LogDensity):
     """What a method says of its own problem."""
 
-    def __init__(self, method: Estimator, problem: Problem, log_density: Callable[[Evaluation], float]) -> None:
+    def __init__(
+        self, method: Estimator, problem: EstimationProblem, log_density: Callable[[Evaluation], float]
+    ) -> None:
         self.method, self.problem, self.log_density = method, problem, log_density
 
     def evaluate(self, theta: np.ndarray, derivatives: bool = True) -> DensityValue:
@@ -80,7 +88,7 @@ class OwnDensity(LogDensity):
         return OwnDensity(self.method, self.problem.renewed(values, theta), self.log_density)
 
     def _differences(self, theta: np.ndarray) -> np.ndarray:
-        steps = [STEP * max(abs(v), u.size) for u, v in zip(self.unknowns, theta.tolist(), strict=True)]
+        steps = [DIFFERENCE_STEP * max(abs(v), u.size) for u, v in zip(self.unknowns, theta.tolist(), strict=True)]
         return np.array([self._slope(theta, k, step) for k, step in enumerate(steps)])
 
     def _slope(self, theta: np.ndarray, k: int, step: float) -> float:

@@ -7,22 +7,22 @@ from typing import Self
 
 import numpy as np
 
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 
 
-class Restricted(Problem):
+class Restricted(EstimationProblem):
     """A problem in which some unknowns are held."""
 
-    def __init__(self, problem: Problem, theta: np.ndarray, held: Sequence[int]) -> None:
+    def __init__(self, problem: EstimationProblem, theta: np.ndarray, held: Sequence[int]) -> None:
         self.full, self.theta = problem, theta
         self.kept = [k for k in range(len(theta)) if k not in held]
         inside = np.clip(theta, *problem.bounds)
-        unknowns = [problem.unknowns[k].begun_at(inside[k]) for k in self.kept]
-        super().__init__(unknowns, problem.begun.cases, problem.noise)
+        unknowns = [problem.unknowns[k].starting_from(inside[k]) for k in self.kept]
+        super().__init__(unknowns, problem.discretised_problem.cases, problem.noise)
         self.sigma = problem.sigma
 
     @property
-    def begun(self) -> Self:
+    def discretised_problem(self) -> Self:
         """Itself: the full problem has begun."""
         return self
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-LARGEST = 700.0
+MAX_EXPONENT = 700.0
 """Exponent."""
 
 
@@ -44,9 +44,9 @@ class Transform:
             share = 0.5 + 0.5 * float(np.tanh(xi / 2))
             inside = self.lower + (self.upper - self.lower) * share
         elif self.kind == "log":
-            inside = self.lower + float(np.exp(min(xi, LARGEST)))
+            inside = self.lower + float(np.exp(min(xi, MAX_EXPONENT)))
         else:
-            inside = self.upper - float(np.exp(min(-xi, LARGEST)))
+            inside = self.upper - float(np.exp(min(-xi, MAX_EXPONENT)))
         return min(max(inside, self.lower), self.upper)
 
     def inner(self, value: float) -> float:
@@ -66,7 +66,7 @@ class Transform:
             logarithm = float(np.log(self.upper - self.lower) - abs(xi) - 2 * np.log1p(np.exp(-abs(xi))))
             return float(np.exp(logarithm)), logarithm, -float(np.tanh(xi / 2))
         side = 1.0 if self.kind == "log" else -1.0
-        return float(np.exp(min(side * xi, LARGEST))), side * xi, side
+        return float(np.exp(min(side * xi, MAX_EXPONENT))), side * xi, side
 
 
 @dataclass(frozen=True)

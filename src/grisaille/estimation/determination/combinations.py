@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ALIKE = 1e-6
+COLLINEARITY_TOLERANCE = 1e-6
 """1 − |cos| of two columns below which they are one."""
-CLOSE = 1e-4
+FORMULA_TOLERANCE = 1e-4
 """Relative distance of c from what a formula says."""
-POWERS = {1.0: (1, 1), -1.0: (1, -1), 2.0: (2, 1), 0.5: (1, 2), -2.0: (2, -1), -0.5: (1, -2)}
-MOVED = 1.2
+SIMPLE_POWERS = {1.0: (1, 1), -1.0: (1, -1), 2.0: (2, 1), 0.5: (1, 2), -2.0: (2, -1), -0.5: (1, -2)}
+DISTINGUISHING_FACTOR = 1.2
 """Factor of an unknown, for telling formulas with the same derivative apart."""
 
 Same = Callable[[np.ndarray], bool]
@@ -53,7 +53,7 @@ def find_combinations(
             if {i, j} & taken or not norms[i] * norms[j] > 0:
                 continue
             cosine = float(jacobian[:, i] @ jacobian[:, j] / (norms[i] * norms[j]))
-            if 1 - abs(cosine) > ALIKE**2:
+            if 1 - abs(cosine) > COLLINEARITY_TOLERANCE**2:
                 continue
             ratio = float(np.sign(cosine) * norms[i] / norms[j])
             formula = _formula(names, theta, i, j, ratio, same)
@@ -78,16 +78,16 @@ def _formula(
     a, b = float(theta[i]), float(theta[j])
     candidates = []
     if a and b:
-        for power, (p, q) in POWERS.items():
-            if abs(ratio * a / (b * power) - 1) < CLOSE:
+        for power, (p, q) in SIMPLE_POWERS.items():
+            if abs(ratio * a / (b * power) - 1) < FORMULA_TOLERANCE:
                 value = a**p * b**q
                 there = theta.copy()
-                there[i], there[j] = MOVED * a, b * MOVED ** (-p / q)
+                there[i], there[j] = DISTINGUISHING_FACTOR * a, b * DISTINGUISHING_FACTOR ** (-p / q)
                 candidates.append((value, f"{_power(names[i], p)} {_factor(names[j], q)}", p * value / a, there))
     for sign in (1.0, -1.0):
-        if abs(ratio / sign - 1) < CLOSE:
+        if abs(ratio / sign - 1) < FORMULA_TOLERANCE:
             there = theta.copy()
-            change = (MOVED - 1) * max(abs(a), abs(b))
+            change = (DISTINGUISHING_FACTOR - 1) * max(abs(a), abs(b))
             there[i], there[j] = a + change, b - sign * change
             candidates.append((a + sign * b, f"{names[i]} {'+' if sign > 0 else '-'} {names[j]}", 1.0, there))
     if len(candidates) > 1 and same is not None:

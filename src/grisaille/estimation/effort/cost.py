@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grisaille.estimation.problem import Problem
+    from grisaille.estimation.problem import EstimationProblem
 
-MANY = 1000
+MANY_SAMPLES = 1000
 """Samples of a record from which on it is worth trying fewer."""
-FEWER = 300
+FEWER_SAMPLES = 300
 """How many are tried then."""
 
 
-LONG = 60.0
+LONG_SEARCH_SECONDS = 60.0
 """Seconds of a search from which on a fit says what they were spent on."""
 
 
@@ -28,36 +28,38 @@ class Cost:
     faster: tuple[str, ...] = ()
 
 
-def usual_cost(problem: Problem, evaluations: int, causes: Sequence[str] = (), faster: Sequence[str] = ()) -> Cost:
+def usual_cost(
+    problem: EstimationProblem, evaluations: int, causes: Sequence[str] = (), faster: Sequence[str] = ()
+) -> Cost:
     """With what every search depends on: how much there is to compare, and how many unknowns."""
     samples = [len(c.trial.times) for c in problem.cases]
     count, n = len(samples), len(problem.unknowns)
     first = f"{sum(samples)} samples" + (f" in {count} experiments" if count > 1 else "")
     ways = list(faster)
-    if max(samples, default=0) >= MANY:
+    if max(samples, default=0) >= MANY_SAMPLES:
         longest = max(problem.cases, key=lambda c: len(c.trial.times))
         times = longest.trial.times
-        step = float(times[-1] - times[0]) / FEWER
+        step = float(times[-1] - times[0]) / FEWER_SAMPLES
         ways.append(f"fewer samples for a first look, experiment.resample({step:.2g})")
     return Cost(evaluations, (first, *causes, f"{n} unknown{'s' if n != 1 else ''}"), tuple(ways))
 
 
-def named(cost: Cost) -> str:
+def explain_cost(cost: Cost) -> str:
     """Why evaluations take long, and what would be faster, as the end of a sentence and another one."""
     causes = f" ({', '.join(cost.causes)})" if cost.causes else ""
     faster = f" Faster: {'; '.join(cost.faster)}." if cost.faster else ""
     return f"{causes}.{faster}"
 
 
-def spent(cost: Cost, evaluations: int, seconds: float) -> str:
+def duration_note(cost: Cost, evaluations: int, seconds: float) -> str:
     """Return the note of a fit that took long; empty where it did not."""
-    if seconds < LONG:
+    if seconds < LONG_SEARCH_SECONDS:
         return ""
-    each = f": {evaluations} evaluations of {duration(seconds / evaluations)} each" if evaluations else ""
-    return f"cost: the search took {duration(seconds)}{each}{named(cost)}"
+    each = f": {evaluations} evaluations of {format_duration(seconds / evaluations)} each" if evaluations else ""
+    return f"cost: the search took {format_duration(seconds)}{each}{explain_cost(cost)}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Two digits, in the unit that people say."""
     if seconds >= 5400:
         return f"{seconds / 3600:.2g} h"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from grisaille.estimation.abilities.missing import missing
+from grisaille.estimation.abilities.missing import missing_ability_error
 from grisaille.estimation.fitted import Fitted
 
 
 def with_errors(fit: Fitted, errors: str) -> Fitted:
     """The same estimates with the errors of another option of the method."""
     if fit.method.other_errors is None:
-        raise missing(fit.method, "other_errors")
+        raise missing_ability_error(fit.method, "other_errors")
     other = fit.method.other_errors.by(fit.estimate, errors)
     made = Fitted(fit.initial_model, fit.experiments, other.method, other.estimate, fit.why)
     made.kept = fit.kept

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class SampleGrid:
     """Where every residual stands: experiment, instant and output of each, in the order of residuals."""
 
     experiment: NDArray[np.int64]
@@ -78,7 +78,7 @@ class Grid:
         return np.asarray(forward * np.maximum.accumulate(mask[:, ::-1], axis=1)[:, ::-1])
 
 
-def grid_of(cases: Sequence[Case], counted: NDArray[np.bool_]) -> Grid:
+def grid_of(cases: Sequence[ExperimentTerm], counted: NDArray[np.bool_]) -> SampleGrid:
     """The grid of a fit's residuals; ``counted``: those that entered."""
     outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
     experiment, instant, output, times, at = [], [], [], [], 0
@@ -93,4 +93,6 @@ def grid_of(cases: Sequence[Case], counted: NDArray[np.bool_]) -> Grid:
             instant.append(np.searchsorted(own, rows))
             output.append(np.full(len(rows), outputs.index(s.output)))
             experiment.append(np.full(len(rows), e))
-    return Grid(np.concatenate(experiment), np.concatenate(instant), np.concatenate(output), outputs, tuple(times))
+    return SampleGrid(
+        np.concatenate(experiment), np.concatenate(instant), np.concatenate(output), outputs, tuple(times)
+    )

@@ -8,22 +8,22 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.density.at_estimates import at_estimates
-from grisaille.estimation.density.criterion import Maximum
+from grisaille.estimation.density.density_search import density_from_objective
+from grisaille.estimation.density.density_value import DensityPart, DensityValue
 from grisaille.estimation.density.log_density import LogDensity
-from grisaille.estimation.density.priors import prior_part
-from grisaille.estimation.density.search import scored
-from grisaille.estimation.density.value import DensityPart, DensityValue
+from grisaille.estimation.density.log_priors import prior_part
+from grisaille.estimation.density.profile_criterion import Maximum
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.measurements.measured_problem import MeasuredProblem
 from grisaille.estimation.measurements.output_law import output_laws
-from grisaille.estimation.measurements.problem import MeasuredProblem
-from grisaille.simulation.runner import COARSE
+from grisaille.simulation.runner import MAX_ERROR_IN_TOLERANCES
 
 
 class MeasuredDensity(LogDensity):
     """Of a problem of simulated experiments, on the steps that suit its guess."""
 
     def __init__(self, problem: MeasuredProblem) -> None:
-        self.problem: MeasuredProblem = problem.begun
+        self.problem: MeasuredProblem = problem.discretised_problem
         prior = prior_part(self.unknowns, self.start, False)
         self._constant = 0.0 if prior is None else prior.log_density + problem.prior(self.start).value
         first = self.value(self.start, False)
@@ -42,7 +42,7 @@ class MeasuredDensity(LogDensity):
         found = self.problem.evaluate(theta, sensitive=derivatives)
         if not found.completed:
             return DensityValue.failed(theta, found.failure)
-        if found.discretisation > COARSE:
+        if found.discretisation > MAX_ERROR_IN_TOLERANCES:
             reason = f"simulations miss their tolerance by a factor {found.discretisation:.2g}: use a smaller rtol"
             return DensityValue.failed(theta, reason)
         nothing = np.zeros(0)
@@ -58,7 +58,7 @@ class MeasuredDensity(LogDensity):
 
     def search(self, start: np.ndarray, held: Sequence[int], nearly: bool) -> Maximum:
         """Search by Fisher scoring."""
-        return scored(self.problem, start, held, nearly, self._constant)
+        return density_from_objective(self.problem, start, held, nearly, self._constant)
 
     def redrawn(self, values: Sequence[np.ndarray], theta: np.ndarray) -> MeasuredDensity:
         """Return the same of other measurements, begun at θ."""

@@ -11,17 +11,17 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from grisaille.bound_experiment.data_matrix import OutputSamples
+from grisaille.bound_experiment.sample_limits import limits_in, own_limits
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.laws import Law, Normal
 from grisaille.laws.censored import censored_path
-from grisaille.laws.derivatives import replaced
+from grisaille.laws.law_derivatives import replace_fields
 from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatModel, FlatOutput
 from grisaille.model.measurement.distributions import formulas_of
-from grisaille.trial.data_matrix import Samples
-from grisaille.trial.sample_limits import limits_in, own_limits
 
-LEVEL = "std"
+LEVEL_ARGUMENT = "std"
 """The argument of a normal law that an open level of noise is."""
 
 
@@ -46,7 +46,7 @@ class OutputLaw:
     @property
     def is_open(self) -> bool:
         """Whether it is normal noise of an unknown level."""
-        return isinstance(self.law, Normal) and LEVEL not in self.formulas
+        return isinstance(self.law, Normal) and LEVEL_ARGUMENT not in self.formulas
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -58,11 +58,11 @@ class OutputLaw:
         held = self.law.held_arguments
         return tuple(p for p, f in self.formulas.items() if p not in held and f.depends_on(estimated))
 
-    def limits(self, samples: Samples, arguments: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def limits(self, samples: OutputSamples, arguments: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the limits of samples, where some have one of their own: those in place of the law's."""
         return limits_in(self.law, samples, arguments)
 
-    def with_unknown_limits(self, samples: Samples) -> np.ndarray | None:
+    def with_unknown_limits(self, samples: OutputSamples) -> np.ndarray | None:
         """Return which samples have limits that are not known for the others; None where there are none."""
         path, found = censored_path(self.law), None
         for side, own in own_limits(samples):
@@ -80,12 +80,12 @@ def law_of(output: FlatOutput) -> Law:
     if output.distribution is not None:
         return output.distribution
     noise: Expression | None = output.noise
-    return replaced(Normal(std=1.0), std=noise)  # type: ignore[no-any-return, call-arg]
+    return replace_fields(Normal(std=1.0), std=noise)  # type: ignore[no-any-return, call-arg]
 
 
 def output_laws(model: FlatModel, outputs: Sequence[str]) -> dict[str, OutputLaw]:
     """Return the law of each measured output."""
-    return {name: model.kept(("law", name), partial(OutputLaw.of, model, name)) for name in outputs}
+    return {name: model.cached_value(("law", name), partial(OutputLaw.of, model, name)) for name in outputs}
 
 
 def have_laws(model: FlatModel, outputs: Sequence[str]) -> bool:

@@ -21,19 +21,21 @@ import numpy as np
 from grisaille.laws import Law, Normal
 from grisaille.laws.random import uniforms
 
-MIDDLE = (0.15865525393145707, 0.8413447460685429)
+CENTRAL_PROBABILITIES = (0.15865525393145707, 0.8413447460685429)
 """Probabilities one standard deviation of a normal law around its mean."""
-SEED = 0
+DEFAULT_SEED = 0
 """Of the random numbers by which counts and values at limits are spread over their probability."""
 NEAR_ONE, NEAR_ZERO = 1e-13, 1e-300
 """Probabilities above and below a value that are found from its density when they are smaller."""
-ATOM = 1e-6
+MIN_ATOM_WIDTH = 1e-6
 """Range of r over which the residuals of one value are spread, from which on it has a probability of its own."""
-FARTHEST, MOST_CELLS, FEWEST_CELLS, MOST_NODES = 6.0, 60, 16, 2_000_000
+FARTHEST, MAX_CELLS, MIN_CELLS, MAX_NODES = 6.0, 60, 16, 2_000_000
 """Of averages over a law: the range of r, and into how many cells it is cut."""
 
 
-def quantile_residuals(law: Law, values: np.ndarray, output: str, experiment: str, seed: int = SEED) -> np.ndarray:
+def quantile_residuals(
+    law: Law, values: np.ndarray, output: str, experiment: str, seed: int = DEFAULT_SEED
+) -> np.ndarray:
     """Return r (N,) of the samples of an output.
 
     law : filled, with the numbers of each sample
@@ -70,7 +72,7 @@ def scores_along(law: Law, names: Sequence[str]) -> np.ndarray:
     if isinstance(law, Normal):
         slope = {"mean": 1 / (filled.std + np.zeros(count)), "std": np.zeros(count)}
         return np.stack([slope[n] for n in names], axis=1) if names else np.zeros((count, 0))
-    cells = int(np.clip(MOST_NODES // max(count, 1), FEWEST_CELLS, MOST_CELLS))
+    cells = int(np.clip(MAX_NODES // max(count, 1), MIN_CELLS, MAX_CELLS))
     edges = np.linspace(-FARTHEST, FARTHEST, cells + 1)
     middle = np.repeat((edges[1:] + edges[:-1]) / 2, count)
     nodes = filled.filled(
@@ -80,7 +82,7 @@ def scores_along(law: Law, names: Sequence[str]) -> np.ndarray:
         y = np.asarray(nodes.quantile(ndtr(middle)))
         slopes = nodes.by_arguments(y, names).gradient.reshape(cells, count, -1)
         upto, below = (ndtri(f(y)).reshape(cells, count) for f in (nodes.distribution, nodes.distribution_below))
-    at, is_atom = middle.reshape(cells, count), upto - below > ATOM
+    at, is_atom = middle.reshape(cells, count), upto - below > MIN_ATOM_WIDTH
     with np.errstate(invalid="ignore"):
         ends = (upto[:-1] + below[1:]) / 2
     ends = np.where(np.isnan(ends), (at[:-1] + at[1:]) / 2, ends)  # within a value that has all of the probability
@@ -94,6 +96,6 @@ def scores_along(law: Law, names: Sequence[str]) -> np.ndarray:
 
 def width_of(law: Law) -> np.ndarray:
     """Return half the width of the middle 68 % of a law; one where that is nothing."""
-    low, high = (np.asarray(law.quantile(p), dtype=float) for p in MIDDLE)
+    low, high = (np.asarray(law.quantile(p), dtype=float) for p in CENTRAL_PROBABILITIES)
     wide = 0.5 * (high - low)
     return np.where(np.isfinite(wide) & (wide > 0), wide, 1.0)

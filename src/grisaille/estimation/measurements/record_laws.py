@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.disturbance import Purpose, Stream
-from grisaille.estimation.measurements.shared_noise import Tie
+from grisaille.estimation.measurements.tied_samples import Tie
 from grisaille.laws import Law
 from grisaille.simulation.measurement_draws import draw_by_law
 

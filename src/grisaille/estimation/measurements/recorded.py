@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.measurements.declared import laws_of
+from grisaille.estimation.measurements.law_properties import laws_of
+from grisaille.estimation.measurements.measured_problem import MeasuredProblem
 from grisaille.estimation.measurements.output_law import output_laws
-from grisaille.estimation.measurements.problem import MeasuredProblem
 
 
 def errors_beside_recorded(estimate: Estimate) -> np.ndarray:

@@ -8,27 +8,29 @@ from typing import TypeVar
 
 import numpy as np
 
-from grisaille.estimation.cases import Case
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.measurements.declared import laws_of
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.measurements.law_properties import laws_of
+from grisaille.estimation.measurements.measured_problem import MeasuredProblem
 from grisaille.estimation.measurements.output_law import output_laws
-from grisaille.estimation.measurements.problem import MeasuredProblem
-from grisaille.estimation.measurements.quantile_residuals import SEED, quantile_residuals
+from grisaille.estimation.measurements.quantile_residuals import DEFAULT_SEED, quantile_residuals
 from grisaille.estimation.problem import Evaluation
-from grisaille.trial.unknown import Unknown
 
 E = TypeVar("E", bound=Evaluation)
 
 
-def reseeded(estimate: Estimate, seed: int) -> Estimate:
+def with_new_seed(estimate: Estimate, seed: int) -> Estimate:
     """Return an estimate with the residuals of a seed; itself where no output has a law."""
-    if seed == SEED or not laws_of(estimate):
+    if seed == DEFAULT_SEED or not laws_of(estimate):
         return estimate
     found = with_quantile_residuals(estimate.evaluation, estimate.unknowns, estimate.cases, seed)
     return replace(estimate, evaluation=found)
 
 
-def with_quantile_residuals(evaluation: E, unknowns: Sequence[Unknown], cases: Sequence[Case], seed: int = SEED) -> E:
+def with_quantile_residuals(
+    evaluation: E, unknowns: Sequence[Unknown], cases: Sequence[ExperimentTerm], seed: int = DEFAULT_SEED
+) -> E:
     """Return an evaluation with quantile residuals of the outputs that declare laws; those of others stay."""
     flat = cases[0].trial.flat
     outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))

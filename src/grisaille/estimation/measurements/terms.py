@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from grisaille.bound_experiment.data_matrix import OutputSamples
 from grisaille.laws import Law
-from grisaille.trial.data_matrix import Samples
 
-ROUNDING = 1e-9
+INFORMATION_ROUNDING = 1e-9
 """Of information in units of its diagonal: a negative eigenvalue that is none."""
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SamplesUnderLaw:
     """The samples of one output beside their law at a point.
 
     slopes : ∂η/∂θ, (N, n) for each argument of the law that moves, by path; empty where derivatives are not wanted
     observed : which samples have limits that are not known for the others
     """
 
-    samples: Samples
+    samples: OutputSamples
     law: Law
     slopes: Mapping[str, np.ndarray]
     observed: np.ndarray | None = None
@@ -113,4 +113,4 @@ def _with_observed(rest: np.ndarray, bend: np.ndarray, scores: np.ndarray) -> np
     outer = scores.T @ scores
     size = np.sqrt(np.maximum(np.diag(rest + outer), np.finfo(float).tiny))
     lowest = np.linalg.eigvalsh((rest + bend) / np.outer(size, size))[0] if len(size) else 0.0
-    return np.asarray(rest + (bend if lowest > -ROUNDING else outer))
+    return np.asarray(rest + (bend if lowest > -INFORMATION_ROUNDING else outer))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Bands = Literal["noise", "all"]
-CONTENTS = {"noise": "noise alone", "all": "noise and parameters"}
+BAND_CONTENTS = {"noise": "noise alone", "all": "noise and parameters"}
 
 
 def with_kind(found: xr.Dataset, bands: Bands) -> xr.Dataset:
@@ -22,5 +22,5 @@ def with_kind(found: xr.Dataset, bands: Bands) -> xr.Dataset:
 
 def band_label(level: float, bands: object) -> str:
     """Return the words of a legend, such as ``95 % band (noise alone)``."""
-    contents = CONTENTS.get(str(bands), "")
+    contents = BAND_CONTENTS.get(str(bands), "")
     return f"{100 * level:g} % band" + (f" ({contents})" if contents else "")

@@ -17,7 +17,7 @@ from grisaille.errors import DataError, EstimationError
 from grisaille.experiment.times.clock import Clock, is_length
 
 Horizon = float | str | timedelta | np.timedelta64
-SAME = 1e-9
+SAME_INSTANT = 1e-9
 """Of a duration: instants that differ by less are the same."""
 
 
@@ -35,7 +35,7 @@ def last_used(horizon: object, times: np.ndarray, clock: Clock | None) -> np.nda
         return np.maximum(rows - min(int(horizon), len(times) + 1), -1)
     if clock is not None and is_length(horizon):
         length = _duration(horizon, clock)
-        return np.minimum(np.searchsorted(times, times - (1 - SAME) * length, side="right"), rows) - 1
+        return np.minimum(np.searchsorted(times, times - (1 - SAME_INSTANT) * length, side="right"), rows) - 1
     raise EstimationError(
         f"horizon is {horizon!r}; give a whole number of samples from 1, a duration such as '1 day', or np.inf to "
         f"simulate."
@@ -52,7 +52,7 @@ def _duration(horizon: object, clock: Clock) -> float:
     return length
 
 
-def told(horizon: object) -> str:
+def horizon_text(horizon: object) -> str:
     """``"1 day"``, ``"3 samples"``, ``"from the start alone"``: how far ahead, in words."""
     if isinstance(horizon, float) and np.isposinf(horizon):
         return "from the start alone"

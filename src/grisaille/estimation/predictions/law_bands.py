@@ -25,7 +25,7 @@ from grisaille.laws.random import uniforms
 from grisaille.model.flat import FlatModel
 from grisaille.model.measurement.distributions import innermost
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 DRAWS, SEED = 100, 0
 """Of the unknowns, always the same."""
-BISECTIONS = 14
+BAND_BISECTIONS = 14
 """Of the range of quantiles among the draws: the end of a band is known to 1e-4 of it."""
-MOST_BISECTIONS = 64
-NEAREST = 1e-3
+MAX_BISECTIONS = 64
+MIN_SUPPORT_DISTANCE = 1e-3
 """Of the way from the prediction to the end of the support: how near to this end a location moves."""
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class ParameterDraws:
     """Values of unknowns.
 
     moved : (draws, unknowns) θ_d − θ̂
@@ -69,7 +69,7 @@ def law_bands(
     tails = (1 - level) / 2, (1 + level) / 2
     found = {}
     for name in named:
-        law: OutputLaw = flat.kept(("law", name), partial(OutputLaw.of, flat, name))
+        law: OutputLaw = flat.cached_value(("law", name), partial(OutputLaw.of, flat, name))
         mixture = _filled(law, path, slopes, draws)
         shape = len(draws.parameters), path.sizes["time"]
         mean, std = (np.broadcast_to(np.ravel(v), (shape[0] * shape[1],)) for v in (mixture.mean, mixture.deviation))
@@ -90,7 +90,7 @@ def mixture_quantile(law: Any, shape: tuple[int, int], p: float) -> np.ndarray:
     low, high = each.min(axis=0), each.max(axis=0)
     if shape[0] == 1:
         return np.asarray(high)
-    for _ in range(MOST_BISECTIONS if law.is_discrete else BISECTIONS):
+    for _ in range(MAX_BISECTIONS if law.is_discrete else BAND_BISECTIONS):
         if not (high > low).any():
             break
         middle = np.floor((low + high) / 2) if law.is_discrete else (low + high) / 2
@@ -100,7 +100,7 @@ def mixture_quantile(law: Any, shape: tuple[int, int], p: float) -> np.ndarray:
     return np.asarray(high)
 
 
-def _filled(law: OutputLaw, path: xr.Dataset, slopes: Mapping[str, np.ndarray], draws: Draws) -> Any:
+def _filled(law: OutputLaw, path: xr.Dataset, slopes: Mapping[str, np.ndarray], draws: ParameterDraws) -> Any:
     """Return the law at all draws × times."""
     count, times = len(draws.parameters), path["time"].values
 
@@ -124,16 +124,16 @@ def _inside(law: Law, here: np.ndarray, location: np.ndarray) -> np.ndarray:
     inner: Any = innermost(law)
     low, high = (np.broadcast_to(end, here.shape) for end in inner.support)
     with np.errstate(invalid="ignore"):
-        low = np.where(np.isfinite(low), low + NEAREST * (here - low), low)
-        high = np.where(np.isfinite(high), high - NEAREST * (high - here), high)
+        low = np.where(np.isfinite(low), low + MIN_SUPPORT_DISTANCE * (here - low), low)
+        high = np.where(np.isfinite(high), high - MIN_SUPPORT_DISTANCE * (high - here), high)
     return np.asarray(np.clip(location, low, high))
 
 
-def _at_estimates(fit: Fitted, experiment: Experiment, flat: FlatModel) -> Draws:
-    return Draws(np.zeros((1, len(fit.names))), _parameters(fit, experiment, flat, fit.estimate.theta)[None])
+def _at_estimates(fit: Fitted, experiment: Experiment, flat: FlatModel) -> ParameterDraws:
+    return ParameterDraws(np.zeros((1, len(fit.names))), _parameters(fit, experiment, flat, fit.estimate.theta)[None])
 
 
-def _draws(fit: Fitted, experiment: Experiment, flat: FlatModel) -> Draws:
+def _draws(fit: Fitted, experiment: Experiment, flat: FlatModel) -> ParameterDraws:
     e, name = fit.estimate, experiment.name or ""
     uncertain = [k for k, u in enumerate(e.unknowns) if u.applies_to(name) and e.free[k] and e.covariance[k, k] > 0]
     if not uncertain:
@@ -146,7 +146,7 @@ def _draws(fit: Fitted, experiment: Experiment, flat: FlatModel) -> Draws:
         u = e.unknowns[k]
         begin = u.inner(float(e.theta[k]))
         theta[:, k] = np.clip([u.outer(begin + s) for s in steps[:, column]], u.lower, u.upper)
-    return Draws(theta - e.theta, np.array([_parameters(fit, experiment, flat, one) for one in theta]))
+    return ParameterDraws(theta - e.theta, np.array([_parameters(fit, experiment, flat, one) for one in theta]))
 
 
 def _standard(count: int, dimension: int) -> np.ndarray:

@@ -28,25 +28,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.uncertainty import inverse_information, root_of_covariance, without_undetermined
-from grisaille.trial.unknown import Unknown
 
 Moments = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Mean and variance, arrays of one shape, at values of all unknowns."""
 Information = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """−log L, NaN where the criterion is no likelihood, and the expected information at values of all unknowns."""
 
-REACH = np.sqrt(3.0)
-HALVINGS = 10
-LEAST_FREEDOM = 2.0
-MOST_BEYOND = 2.0
+MAX_DEVIATIONS = np.sqrt(3.0)
+MAX_HALVINGS = 10
+MIN_FREEDOM = 2.0
+MAX_BEYOND_NORMAL = 2.0
 """Of the logarithm of weights: a likelihood that is further from normal is not averaged over by three points."""
 
 
 @dataclass(frozen=True)
-class Place:
+class PosteriorPoint:
     """What is found h standard deviations away from the estimate."""
 
     h: float
@@ -67,10 +67,8 @@ def spread_over_unknowns(
     raised = _with_levels_above_zero(estimate, information)
     if raised is not estimate:
         total, freedom = spread_over_unknowns(raised, mine, moments, information)
-        return total + (moments(raised.theta)[0] - moments(estimate.theta)[0]) ** 2, np.full_like(
-            freedom, LEAST_FREEDOM
-        )
-    directions = Directions(estimate, mine, information)
+        return total + (moments(raised.theta)[0] - moments(estimate.theta)[0]) ** 2, np.full_like(freedom, MIN_FREEDOM)
+    directions = PosteriorDirections(estimate, mine, information)
     here = directions.place(0.0, estimate.theta, moments)
     pairs = [_sides(directions, i, moments) for i in range(len(directions))]
     spread, slopes = np.zeros_like(here.variance), np.zeros((len(pairs), *here.variance.shape))
@@ -86,7 +84,7 @@ def spread_over_unknowns(
             if len(sides) == 2:
                 average, square = _averaged(here, sides, slopes, i)
                 shift, looseness = shift + average, looseness + square
-        freedom = np.maximum(2 / looseness, LEAST_FREEDOM)
+        freedom = np.maximum(2 / looseness, MIN_FREEDOM)
         total = (here.variance + spread) * np.exp(np.maximum(shift - 1 / freedom, 0.0))
         return np.where(np.isfinite(here.variance), total, here.variance), freedom
 
@@ -110,12 +108,14 @@ def _with_levels_above_zero(estimate: Estimate, information: Information) -> Est
     return replace(estimate, theta=theta, covariance=without_undetermined(covariance, lost))
 
 
-def _averaged(here: Place, sides: list[Place], slopes: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:
+def _averaged(
+    here: PosteriorPoint, sides: list[PosteriorPoint], slopes: np.ndarray, i: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean and the variance of log T, less its value at the estimate, along one direction."""
     base = _log_total(here, slopes)
     logs = [_log_total(side, slopes) - base for side in sides]
     ahead, behind = (np.where(np.isfinite(v), v, 0.0) for v in logs)
-    if min(side.h for side in sides) < REACH:
+    if min(side.h for side in sides) < MAX_DEVIATIONS:
         return np.zeros_like(base), ((ahead - behind) / (sides[0].h + sides[1].h)) ** 2
     left, right = (_beyond_normal(here, side, i) for side in sides)
     whole = 4 + left + right
@@ -123,16 +123,16 @@ def _averaged(here: Place, sides: list[Place], slopes: np.ndarray, i: int) -> tu
     return mean, np.maximum((left * ahead**2 + right * behind**2) / whole - mean**2, 0.0)
 
 
-def _log_total(place: Place, slopes: np.ndarray) -> np.ndarray:
+def _log_total(place: PosteriorPoint, slopes: np.ndarray) -> np.ndarray:
     return np.asarray(np.log(place.variance + np.einsum("i...,ij,j...->...", slopes, place.covariance, slopes)))
 
 
-def _beyond_normal(here: Place, side: Place, i: int) -> float:
+def _beyond_normal(here: PosteriorPoint, side: PosteriorPoint, i: int) -> float:
     """Return the likelihood at a side, integrated over the other directions, by that of a normal one."""
     fallen = here.criterion - side.criterion
     height = fallen + side.h**2 / 2 if np.isfinite(fallen) else 0.0
     others = [_log_volume(place.covariance, i) for place in (side, here)]
-    return float(np.exp(np.clip(height + others[0] - others[1], -MOST_BEYOND, MOST_BEYOND)))
+    return float(np.exp(np.clip(height + others[0] - others[1], -MAX_BEYOND_NORMAL, MAX_BEYOND_NORMAL)))
 
 
 def _log_volume(covariance: np.ndarray, i: int) -> float:
@@ -141,7 +141,7 @@ def _log_volume(covariance: np.ndarray, i: int) -> float:
     return float(-0.5 * np.linalg.slogdet(information)[1])
 
 
-class Directions:
+class PosteriorDirections:
     """The principal directions in which the estimates are uncertain."""
 
     def __init__(self, estimate: Estimate, mine: Sequence[int], information: Information) -> None:
@@ -166,13 +166,13 @@ class Directions:
                 return None
         return theta
 
-    def place(self, h: float, theta: np.ndarray, moments: Moments) -> Place:
+    def place(self, h: float, theta: np.ndarray, moments: Moments) -> PosteriorPoint:
         """Return what is found at θ; raises where the model cannot be followed."""
         criterion, information = self.information(theta)
         whole = inverse_information(information, self.estimate.free)[0]
         slopes = self._slopes(theta)
         own = whole[np.ix_(self.some, self.some)] / np.outer(slopes, slopes)
-        return Place(h, *moments(theta), criterion, self.inverse @ own @ self.inverse.T)
+        return PosteriorPoint(h, *moments(theta), criterion, self.inverse @ own @ self.inverse.T)
 
     def _slopes(self, theta: np.ndarray) -> np.ndarray:
         return np.array([self._coordinate(k).slope(float(theta[k])) for k in self.some])
@@ -184,7 +184,7 @@ class Directions:
         return replace(u, logarithmic=True, logit=False) if is_level else u
 
 
-def _sides(directions: Directions, i: int, moments: Moments) -> list[Place]:
+def _sides(directions: PosteriorDirections, i: int, moments: Moments) -> list[PosteriorPoint]:
     """Return the sides of a direction that can be followed."""
     sides = [s for sign in (1.0, -1.0) if (s := _side(directions, i, sign, moments)) is not None]
     if not sides:
@@ -195,10 +195,10 @@ def _sides(directions: Directions, i: int, moments: Moments) -> list[Place]:
     return sides
 
 
-def _side(directions: Directions, i: int, sign: float, moments: Moments) -> Place | None:
-    """Return the side of a direction as far out as it goes, at most ``REACH``."""
-    h = float(REACH)
-    for _ in range(HALVINGS):
+def _side(directions: PosteriorDirections, i: int, sign: float, moments: Moments) -> PosteriorPoint | None:
+    """Return the side of a direction as far out as it goes, at most ``MAX_DEVIATIONS``."""
+    h = float(MAX_DEVIATIONS)
+    for _ in range(MAX_HALVINGS):
         theta = directions.moved(i, sign * h)
         if theta is not None:
             try:

@@ -4,7 +4,7 @@ Without data a filter's two moments drift away from those of the process they st
 stays there, one on a limit cycle keeps its phase. The law at horizon ∞ is that of the model itself, so it is simulated:
 starts from N(x₀, P₀) of the filter, disturbances from their spectra, measurement noise added to outputs,
 
-    mean, standard deviation, and the quantiles (1 ± level)/2 over ``REALIZATIONS``.
+    mean, standard deviation, and the quantiles (1 ± level)/2 over ``BAND_REALIZATIONS``.
 
 A band then covers its level to within √(0.05 · 0.95/M), 0.3 %.
 """
@@ -16,27 +16,34 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.bound_experiment import ExperimentPoint
+from grisaille.bound_experiment.bound_experiment import known_starts
 from grisaille.disturbance import Purpose
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.fitted import Fitted, with_levels
 from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, failure_sentence, run_ensemble
 from grisaille.simulation.measurement_noise import evaluate_along
 from grisaille.simulation.posing import pose
-from grisaille.trial import Point
-from grisaille.trial.trial import known_starts
 
-REALIZATIONS = 4000
-SEED = 0
+BAND_REALIZATIONS = 4000
+BAND_SEED = 0
 
 
 def simulated_bands(
-    fit: Fitted, case: Case, theta: np.ndarray, start_covariance: np.ndarray, names: Sequence[str], level: float
+    fit: Fitted,
+    case: ExperimentTerm,
+    theta: np.ndarray,
+    start_covariance: np.ndarray,
+    names: Sequence[str],
+    level: float,
 ) -> np.ndarray:
     """(4, times, names): mean, standard deviation, lower and upper end."""
     posed = _posed(fit, case, theta)
-    options = EnsembleOptions(REALIZATIONS, seed=SEED, purpose=Purpose.MODEL, start_covariance=start_covariance)
+    options = EnsembleOptions(
+        BAND_REALIZATIONS, seed=BAND_SEED, purpose=Purpose.MODEL, start_covariance=start_covariance
+    )
     try:
         found = run_ensemble(posed, options)
     except GrisailleError as error:
@@ -45,9 +52,9 @@ def simulated_bands(
             f"samples, horizon=k, need no realizations."
         ) from error
     if found.failed:
-        raise EstimationError(f"horizon=np.inf: {failure_sentence(found, REALIZATIONS)}")
+        raise EstimationError(f"horizon=np.inf: {failure_sentence(found, BAND_REALIZATIONS)}")
     paths = as_ensemble(posed, options, found)
-    flat, random = posed.structure.model, np.random.default_rng(SEED)
+    flat, random = posed.structure.model, np.random.default_rng(BAND_SEED)
     block = np.empty((4, len(case.grid), len(names)))
     tails = [(1 - level) / 2, (1 + level) / 2]
     for k, name in enumerate(names):
@@ -59,7 +66,7 @@ def simulated_bands(
     return block
 
 
-def _posed(fit: Fitted, case: Case, theta: np.ndarray) -> Point:
+def _posed(fit: Fitted, case: ExperimentTerm, theta: np.ndarray) -> ExperimentPoint:
     experiment: Any = case.experiment
     signals, hold = experiment.input_signals()
     of: dict[str, dict[str, float]] = {"parameter": {}, "scale": {}, "noise": {}, "start": {}}

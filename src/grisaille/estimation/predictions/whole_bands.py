@@ -27,7 +27,7 @@ from grisaille.estimation.quantities import STATISTICS
 from grisaille.estimation.uncertainty import half_width
 from grisaille.simulation.measurement_noise import evaluate_along
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 Predicted = Callable[[np.ndarray], "xr.Dataset"]
 
-LEVEL = 0.95
-SHARE = 1e-3
+BAND_LEVEL = 0.95
+DIFFERENCE_STEP = 1e-3
 """Of a standard error: the step of differences."""
 
 
@@ -54,7 +54,7 @@ def simulated_with_bands(fit: Fitted, experiment: Experiment, bands: Bands = "al
     else:
         path, slopes = fit.simulated(experiment), {}
     names = [str(n) for n in path.data_vars if path[n].dims == ("time",)]
-    noise, by_law = _noise_along(fit, experiment, path), law_bands(fit, experiment, path, slopes, LEVEL)
+    noise, by_law = _noise_along(fit, experiment, path), law_bands(fit, experiment, path, slopes, BAND_LEVEL)
     data: dict[str, tuple[Any, ...]] = {}
     for name in names:
         if name in by_law:
@@ -65,7 +65,7 @@ def simulated_with_bands(fit: Fitted, experiment: Experiment, bands: Bands = "al
             own += _variance(fit, slopes[name])
         data[name] = _band(path[name].values, np.sqrt(own), fit, path[name].attrs)
     coordinates = {"statistic": list(STATISTICS), "time": path["time"]}
-    return with_kind(xr.Dataset(data, coordinates, {**path.attrs, "level": LEVEL}), bands)
+    return with_kind(xr.Dataset(data, coordinates, {**path.attrs, "level": BAND_LEVEL}), bands)
 
 
 def _refuse_means(fit: Fitted, experiment: Experiment, bands: Bands) -> None:
@@ -136,7 +136,7 @@ def _differences(fit: Fitted, predicted: Predicted) -> dict[str, np.ndarray]:
     slopes = {str(n): np.zeros((here.sizes["time"], len(theta))) for n in here.data_vars}
     for k in np.flatnonzero(fit.std_errors > 0):
         step = np.zeros_like(theta)
-        step[k] = SHARE * fit.std_errors[k]
+        step[k] = DIFFERENCE_STEP * fit.std_errors[k]
         ahead, behind = (predicted(moved).sel(statistic="mean") for moved in (theta + step, theta - step))
         for name, slope in slopes.items():
             slope[:, k] = (ahead[name].values - behind[name].values) / (2 * step[k])
@@ -164,9 +164,9 @@ def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np
 def _student(fit: Fitted) -> float:
     """Student's quantile by that of the normal law."""
     one = np.ones(1)
-    return float(half_width(one, LEVEL, np.min(fit.student))[0] / half_width(one, LEVEL, np.inf)[0])
+    return float(half_width(one, BAND_LEVEL, np.min(fit.student))[0] / half_width(one, BAND_LEVEL, np.inf)[0])
 
 
 def _band(mean: np.ndarray, std: np.ndarray, fit: Fitted, attributes: Any) -> tuple[Any, ...]:
-    half = half_width(std, LEVEL, np.min(fit.student))
+    half = half_width(std, BAND_LEVEL, np.min(fit.student))
     return ("statistic", "time"), np.stack([mean, std, mean - half, mean + half]), attributes

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.estimation.measurements.declared import laws_of
+from grisaille.estimation.measurements.law_properties import laws_of
 from grisaille.estimation.measurements.sample_formulas import SampleFormula
 from grisaille.model.measurement.distributions import law_text
 from grisaille.model.notation.text import render
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import EstimationProblem
 from grisaille.model.expression import Constant, Expression, Name, postorder
 
-EXACT = 1e-7
+EXACT_RESIDUAL = 1e-7
 """Root mean square of innovations, relative to the largest measured value, from which on nothing is left to explain."""
-FOLLOWED = 1e-9
+EXACT_FOLLOWED_RESIDUAL = 1e-9
 """The same of trajectories that follow the data: what they leave is smaller than the noise."""
-STEEP = 0.25
+MIN_ENDLESS_SLOPE = 0.25
 """Of −log L by the logarithm of a level: one sample in four that is met exactly."""
 
 
 @dataclass(frozen=True)
-class Levels:
+class ExactLevels:
     """What makes the noise of one output large or small, by name of the unknowns."""
 
     noise: frozenset[str]
@@ -48,20 +48,26 @@ class Levels:
         return bool(self.noise) or (self.is_zero and bool(self.scales))
 
 
-def explained_exactly(problem: Problem, evaluation: LikelihoodEvaluation) -> str:
+def explained_exactly(problem: EstimationProblem, evaluation: LikelihoodEvaluation) -> str:
     """Say that all residuals of an output vanish while its levels are estimated; empty where none do."""
-    return _said(problem, evaluation, EXACT, None)
+    return _exact_note(problem, evaluation, EXACT_RESIDUAL, None)
 
 
-def find_endless_fall(problem: Problem, evaluation: LikelihoodEvaluation, *, smooths: bool = False) -> str:
+def find_unbounded_likelihood(
+    problem: EstimationProblem, evaluation: LikelihoodEvaluation, *, smooths: bool = False
+) -> str:
     """Say that residuals vanish and that the criterion still falls as levels become smaller; empty where not.
 
     smooths : whether predictions follow the data, which leaves less of them
     """
-    return _said(problem, evaluation, FOLLOWED if smooths else EXACT, _falling_with(problem, evaluation))
+    return _exact_note(
+        problem, evaluation, EXACT_FOLLOWED_RESIDUAL if smooths else EXACT_RESIDUAL, _falling_with(problem, evaluation)
+    )
 
 
-def _said(problem: Problem, evaluation: LikelihoodEvaluation, limit: float, falling: set[str] | None) -> str:
+def _exact_note(
+    problem: EstimationProblem, evaluation: LikelihoodEvaluation, limit: float, falling: set[str] | None
+) -> str:
     """falling : levels of which one must be among those of the output; None where small residuals are enough."""
     if not evaluation.completed or falling == set():
         return ""
@@ -79,7 +85,7 @@ def _said(problem: Problem, evaluation: LikelihoodEvaluation, limit: float, fall
     return ""
 
 
-def _left(problem: Problem, evaluation: LikelihoodEvaluation) -> dict[str, float]:
+def _left(problem: EstimationProblem, evaluation: LikelihoodEvaluation) -> dict[str, float]:
     """Root mean square of the residuals of each output, relative to its largest measured value."""
     values = np.concatenate([s.values for c in problem.cases for s in c.samples])
     found = {}
@@ -91,7 +97,7 @@ def _left(problem: Problem, evaluation: LikelihoodEvaluation) -> dict[str, float
     return found
 
 
-def _levels(problem: Problem, output: str) -> Levels:
+def _levels(problem: EstimationProblem, output: str) -> ExactLevels:
     flat = problem.cases[0].trial.flat
     formula = flat.outputs[output].noise
     parameters = {u.target: u.name for u in problem.unknowns if u.kind == "parameter"}
@@ -101,7 +107,7 @@ def _levels(problem: Problem, output: str) -> Levels:
     elsewhere |= _names([o.definition for o in flat.outputs.values()])
     own = {u.name for u in problem.unknowns if u.kind == "noise" and u.target == output}
     scales = {u.name for u in problem.unknowns if u.kind == "scale"}
-    return Levels(
+    return ExactLevels(
         frozenset(own | {parameters[n] for n in (inside - elsewhere) & set(parameters)}),
         frozenset(scales | {parameters[n] for n in (spread - elsewhere) & set(parameters)}),
         isinstance(formula, Constant) and formula.value == 0,
@@ -112,9 +118,9 @@ def _names(formulas: Sequence[Expression]) -> set[str]:
     return {node.path for node in postorder(formulas) if isinstance(node, Name)}
 
 
-def _falling_with(problem: Problem, evaluation: LikelihoodEvaluation) -> set[str]:
+def _falling_with(problem: EstimationProblem, evaluation: LikelihoodEvaluation) -> set[str]:
     """Unknowns that the criterion falls with as they become smaller, by their logarithm."""
     if len(evaluation.slope) != len(problem.unknowns):
         return set()
     by_logarithm = evaluation.slope * evaluation.theta
-    return {u.name for u, slope in zip(problem.unknowns, by_logarithm, strict=True) if slope > STEEP}
+    return {u.name for u, slope in zip(problem.unknowns, by_logarithm, strict=True) if slope > MIN_ENDLESS_SLOPE}

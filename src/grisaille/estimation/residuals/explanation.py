@@ -14,21 +14,21 @@ import numpy as np
 
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.measurements.declared import has_declared_size, laws_of, name_of, scatter_beside
+from grisaille.estimation.measurements.law_properties import has_declared_size, laws_of, name_of, scatter_beside
 from grisaille.estimation.measurements.recorded import errors_beside_recorded
-from grisaille.estimation.residuals.counted import Score, counted, middle_level
+from grisaille.estimation.residuals.robust_weights import Score, middle_level, weigh_robustly
 
-UNEXPLAINED = ("not an explanation:", "large residuals:")
+UNEXPLAINED_NOTES = ("not an explanation:", "large residuals:")
 """How the notes begin that say so."""
-DOES_NOT_BEGIN = "start:"
+WRONG_START_NOTE = "start:"
 """How the note begins that a record does not begin where it was declared to."""
 LARGE, FAR = 3.0, 10.0
 """Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
 WORSE, WORSE_SAMPLES = 0.02, 10.0
 """Least −R², and times the number of samples, from which on a prediction is worse than the mean not by chance."""
-ROUNDING = 1e-12
+SQUARES_ROUNDING = 1e-12
 """Of a sum of squares: outputs that vary less do not vary."""
-BEYOND = 2.5
+MAX_SIZE_RATIO = 2.5
 """The same over the median of simulated records, where none of these has errors as large."""
 
 
@@ -39,8 +39,8 @@ def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) 
     """
     disturbed_sizes, is_robust = _sizes_among_simulated(estimate), method.score is not None
     worst = disturbed_sizes or residual_sizes(estimate, is_robust=is_robust)
-    far = BEYOND if disturbed_sizes else FAR
-    if not worst or max(worst.values()) <= (BEYOND if disturbed_sizes else LARGE):
+    far = MAX_SIZE_RATIO if disturbed_sizes else FAR
+    if not worst or max(worst.values()) <= (MAX_SIZE_RATIO if disturbed_sizes else LARGE):
         return _beside_the_mean(estimate, method, worst, disturbed=disturbed)
     output = max(worst, key=lambda n: worst[n])
     law = laws_of(estimate).get(output)
@@ -115,9 +115,9 @@ def _shares_explained(estimate: Estimate, score: Score | None) -> dict[str, tupl
     for name, pairs in parts.items():
         y, e = (np.concatenate([pair[k] for pair in pairs]) for k in (0, 1))
         if score is not None:
-            e, y = counted(e, score), y - e + counted(e, score)
+            e, y = weigh_robustly(e, score), y - e + weigh_robustly(e, score)
         spread, left = float(np.sum((y - y.mean()) ** 2)), float(e @ e)
-        if spread > ROUNDING * float(y @ y):
+        if spread > SQUARES_ROUNDING * float(y @ y):
             found[name] = 1 - left / spread, len(y)
     return found
 

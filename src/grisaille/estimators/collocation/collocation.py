@@ -17,33 +17,38 @@ from typing import Any, Literal
 
 import numpy as np
 
-from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_spline_options
+from grisaille.collocation.spline_options import SplineOptions, refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
-from grisaille.estimation.density.kinds import Levels
+from grisaille.estimation.density.criterion_kinds import Levels
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
-from grisaille.estimation.levels import level_guess
+from grisaille.estimation.estimator import Estimator, ReviewedEstimate, Verdict
+from grisaille.estimation.fit_request import FitRequest
+from grisaille.estimation.measurements.law_refusals import refuse_kinks, refuse_moving_limits
 from grisaille.estimation.measurements.output_law import output_laws
-from grisaille.estimation.measurements.refusals import refuse_kinks, refuse_moving_limits
-from grisaille.estimation.problem import Problem
-from grisaille.estimation.question import Question
-from grisaille.estimation.subject import STATIC, UNASKED, Subject
-from grisaille.estimators.collocation.criteria import solve
-from grisaille.estimators.collocation.filter_check import check_laplace
-from grisaille.estimators.collocation.objective import DEBIASED, OF_MISFIT, MarginalLikelihood, OfTrajectories
-from grisaille.estimators.collocation.posing import direct_options, pose_elements, pose_splines
-from grisaille.estimators.collocation.problem import CollocationProblem
-from grisaille.estimators.collocation.refusals import (
+from grisaille.estimation.model_and_data import NOT_AUTOMATIC, STATIC_REFUSAL, ModelAndData
+from grisaille.estimation.noise_levels import level_guess
+from grisaille.estimation.problem import EstimationProblem
+from grisaille.estimators.collocation.collocation_objectives import (
+    DEBIASED_REASON,
+    OF_MISFIT,
+    MarginalLikelihood,
+    OfTrajectories,
+)
+from grisaille.estimators.collocation.collocation_posing import direct_options, pose_elements, pose_splines
+from grisaille.estimators.collocation.collocation_problem import CollocationProblem
+from grisaille.estimators.collocation.collocation_refusals import (
     caution,
     dead_time_obstacle,
     refuse_jump,
     spline_obstacle,
     with_slope,
 )
-from grisaille.estimators.collocation.states import TrajectoryStates
+from grisaille.estimators.collocation.criteria import solve
+from grisaille.estimators.collocation.laplace_check import check_laplace
+from grisaille.estimators.collocation.trajectory_states import TrajectoryStates
 from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.model.measurement.distributions import has_law
-from grisaille.optimization.journal import Journal, Progress
+from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.structure.reduction import Structure
 
 CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
@@ -110,19 +115,19 @@ class Collocation(Estimator):
     compiled: bool | None = None
 
     @classmethod
-    def verdict(cls, subject: Subject) -> Verdict:
+    def verdict(cls, subject: ModelAndData) -> Verdict:
         if subject.is_static:
-            return Verdict(False, STATIC)
-        if subject.unscheduled:
-            return Verdict(False, f"refused: {subject.unscheduled}, and it follows events of time only")
-        if subject.disturbances and subject.unfiltered:
-            return Verdict(False, f"refused: {subject.unfiltered}")
+            return Verdict(False, STATIC_REFUSAL)
+        if subject.why_not_scheduled:
+            return Verdict(False, f"refused: {subject.why_not_scheduled}, and it follows events of time only")
+        if subject.disturbances and subject.why_not_filtered:
+            return Verdict(False, f"refused: {subject.why_not_filtered}")
         if subject.disturbances and subject.hidden:
             return Verdict(False, f"refused: where {subject.hidden} is zero its effect has no slope to start from")
         if subject.disturbances and subject.output_with_law:
             law = f"it integrates over disturbances by the law of '{subject.output_with_law}'"
             return Verdict(False, f"possible: {law}, which filters take to be normal", may_serve=True)
-        return Verdict(False, UNASKED)
+        return Verdict(False, NOT_AUTOMATIC)
 
     @property
     def takes_laws(self) -> bool:
@@ -136,7 +141,7 @@ class Collocation(Estimator):
     def density(self) -> MarginalLikelihood | OfTrajectories:
         if self.criterion == "laplace":
             return MarginalLikelihood(self.refine)
-        refused = OF_MISFIT if self.criterion == "smoothing" else DEBIASED if self.debias else ""
+        refused = OF_MISFIT if self.criterion == "smoothing" else DEBIASED_REASON if self.debias else ""
         levels = Levels("yes" if self.criterion == "amle" else "no", "no")
         return OfTrajectories(f"criterion={self.criterion!r}", refused, levels=levels)
 
@@ -197,7 +202,7 @@ class Collocation(Estimator):
             more += [f"noise({o})" for o in measured if flat.outputs[o].noise is None and not has_law(flat, o)]
         return [*wanted, *(n for n in more if n not in said)]
 
-    def pose(self, question: Question) -> Problem:
+    def pose(self, question: FitRequest) -> EstimationProblem:
         """The problem of a model and its data."""
         question = question.scheduled("collocation")
         structure, data, unknowns = question.structure, question.data, question.unknowns
@@ -217,7 +222,7 @@ class Collocation(Estimator):
             raise EstimationError(f"Splines do not apply: {obstacle}. Use transcription='direct', or 'auto'.")
         return pose_splines(guessed, self._spline_options(), self)
 
-    def _refuse_beside_laws(self, question: Question) -> None:
+    def _refuse_beside_laws(self, question: FitRequest) -> None:
         """Refuse what is made for squares of residuals where outputs are measured by laws."""
         flat = question.structure.model
         laws = {n: law for n, law in output_laws(flat, question.outputs).items() if has_law(flat, n)}
@@ -236,11 +241,11 @@ class Collocation(Estimator):
                 f"criterion='amle' finds intensities from squares of residuals, and {by}: use criterion='laplace'."
             )
 
-    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: EstimationProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
-        journal = Journal.of(progress)
+        journal = SearchJournal.of(progress)
         # trajectories, meshes and criterion change on the way: a search has a problem of its own
-        own = problem.of(CollocationProblem).renewed().but(goes_on=True)
+        own = problem.of(CollocationProblem).renewed().replace(keeps_trajectories=True)
         try:
             found = solve(self, own, journal)
         except EstimationError:
@@ -251,12 +256,17 @@ class Collocation(Estimator):
         return replace(found, caution=caution(problem) or found.caution)
 
     def review(
-        self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
-    ) -> Reviewed:
+        self,
+        problem: EstimationProblem,
+        estimate: Estimate,
+        progress: Progress | None = None,
+        *,
+        may_change: bool = True,
+    ) -> ReviewedEstimate:
         """Compare the marginal likelihood with that of a filter."""
         if self.criterion != "laplace" or not estimate.is_likelihood or estimate.explained_exactly:
-            return Reviewed(self, estimate)
-        return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate)))
+            return ReviewedEstimate(self, estimate)
+        return ReviewedEstimate(self, replace(estimate, approximation=check_laplace(problem, estimate)))
 
     @property
     def states(self) -> TrajectoryStates:

@@ -15,31 +15,31 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.estimation.determination.words import describe_determination
+from grisaille.estimation.determination.descriptions import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.measurements.output_law import have_laws
 from grisaille.estimation.measurements.reseeding import with_quantile_residuals
 from grisaille.estimation.uncertainty import root_of
-from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
+from grisaille.estimators.collocation.collocation_problem import CollocationProblem
+from grisaille.estimators.collocation.collocation_result import CollocationResult, answer_of, describe_lean
 from grisaille.estimators.collocation.intensities import find_intensities
 from grisaille.estimators.collocation.ipda import minimize_in_turn
-from grisaille.estimators.collocation.likelihood import approach_likelihood, debiased, maximize_likelihood
-from grisaille.estimators.collocation.problem import CollocationProblem
+from grisaille.estimators.collocation.marginal_likelihood import approach_likelihood, maximize_likelihood, remove_bias
 from grisaille.estimators.collocation.smoothing import minimize_misfit
-from grisaille.optimization.journal import Journal, Progress
-from grisaille.trial.unknown import Unknown
+from grisaille.optimization.journal import Progress, SearchJournal
 
 
 def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -> Estimate:
     """The estimate of a posed problem, on a mesh that is refined as the method says."""
-    journal, guessed, rounds = Journal.of(progress), problem.unknowns, 0
+    journal, guessed, rounds = SearchJournal.of(progress), problem.unknowns, 0
     most = problem.trajectories.rounds(method.refine)
     if most:
         problem = problem.on(problem.trajectories.prepared(problem))
-    search, limit, journal.kept = SEARCHES[method.criterion], method.max_iterations, problem
+    search, limit, journal.kept = SEARCH_BY_CRITERION[method.criterion], method.max_iterations, problem
     answer = search(problem, journal, False, limit)
-    judged = problem.trajectories.judged(problem, answer.solution, answer.covariance, None, most)
+    judged = problem.trajectories.with_tested_residuals(problem, answer.solution, answer.covariance, None, most)
     while rounds < most and answer.converged and not judged.is_enough:
         coarse, before, rounds = problem, answer, rounds + 1
         journal.reach(before.evaluation.theta)
@@ -49,7 +49,9 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
         if not answer.converged and judged.note:
             journal.kept, problem, answer = coarse, coarse, before
             break
-        judged = problem.trajectories.judged(problem, answer.solution, answer.covariance, before.evaluation.theta, most)
+        judged = problem.trajectories.with_tested_residuals(
+            problem, answer.solution, answer.covariance, before.evaluation.theta, most
+        )
     answer = _finished(method, problem, answer, guessed, journal)
     if not judged.is_enough and not answer.is_exact:
         answer.notes += [judged.note] if judged.note else []
@@ -58,34 +60,38 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
     return _dressed(method, problem, guessed, answer, rounds, journal)
 
 
-def _amle(problem: CollocationProblem, journal: Journal, near: bool, most: int) -> Answer:
+def _amle(problem: CollocationProblem, journal: SearchJournal, near: bool, most: int) -> CollocationResult:
     intensities = find_intensities(problem, journal) if problem.levels.any() else None
     theta = problem.guess if intensities is None else intensities.theta
     answer = answer_of(problem, problem.trajectories.minimize(problem, theta, ~problem.levels, journal))
     if intensities is not None:
         answer.notes += intensities.notes
-        intensities.put_errors(answer.covariance)
+        intensities.store_errors(answer.covariance)
     return answer
 
 
-SEARCHES: dict[str, Callable[[CollocationProblem, Journal, bool, int], Answer]] = {
+SEARCH_BY_CRITERION: dict[str, Callable[[CollocationProblem, SearchJournal, bool, int], CollocationResult]] = {
     "amle": _amle, "ipda": minimize_in_turn, "smoothing": minimize_misfit, "laplace": approach_likelihood,
 }  # fmt: skip
 """How each criterion is minimised on one mesh, from near by or not, in so many evaluations."""
-LEANING = ("amle", "ipda")
+BIASED_CRITERIA = ("amle", "ipda")
 """Criteria whose minimum over trajectories and unknowns together is biased, and by the same way."""
 
 
 def _finished(
-    method: Any, problem: CollocationProblem, answer: Answer, guessed: Sequence[Unknown], journal: Journal
-) -> Answer:
+    method: Any,
+    problem: CollocationProblem,
+    answer: CollocationResult,
+    guessed: Sequence[Unknown],
+    journal: SearchJournal,
+) -> CollocationResult:
     """What is done once, on the last mesh."""
     if method.criterion == "laplace":
         return maximize_likelihood(problem, answer, guessed, journal, method.max_iterations)
-    if method.criterion not in LEANING or not answer.converged:
+    if method.criterion not in BIASED_CRITERIA or not answer.converged:
         return answer
-    if method.debias or problem.trajectories.leans_far:
-        return debiased(problem, answer, journal, method.max_iterations)
+    if method.debias or problem.trajectories.is_biased:
+        return remove_bias(problem, answer, journal, method.max_iterations)
     at, known = answer.evaluation, np.where(np.isfinite(answer.covariance), answer.covariance, 0.0)
     try:
         slope = problem.marginal_at(answer.solution, at.curvature)[1] - at.slope
@@ -97,7 +103,12 @@ def _finished(
 
 
 def _dressed(
-    method: Any, problem: CollocationProblem, guessed: Sequence[Unknown], answer: Answer, rounds: int, journal: Journal
+    method: Any,
+    problem: CollocationProblem,
+    guessed: Sequence[Unknown],
+    answer: CollocationResult,
+    rounds: int,
+    journal: SearchJournal,
 ) -> Estimate:
     evaluation, alive = answer.evaluation, answer.free | problem.levels
     if have_laws(problem.cases[0].trial.flat, problem.outputs):
@@ -137,7 +148,7 @@ def about_held_states(names: Sequence[str]) -> str:
     )
 
 
-def _sentence(answer: Answer, journal: Journal) -> str:
+def _sentence(answer: CollocationResult, journal: SearchJournal) -> str:
     if answer.converged:
         return f"converged: {answer.reason}, {journal.evaluations} iterations"
     if answer.is_exact:

@@ -11,20 +11,25 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
+from grisaille.collocation.direct.direct_model import DirectModel
 from grisaille.collocation.direct.marginal import exact_model, marginal_of, marginals_of, told_by_laws
-from grisaille.collocation.direct.model import DirectModel
-from grisaille.collocation.direct.newton import Linearized, Place
-from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
+from grisaille.collocation.direct.path_newton import LinearizedPath, PathPoint
+from grisaille.collocation.direct.solution_statistics import (
+    curvature_at,
+    output_slopes,
+    quantities_along,
+    theta_covariance,
+)
 from grisaille.collocation.laplace import Marginal
-from grisaille.estimation.quantities import Observed, Quantities
-from grisaille.estimators.collocation.trajectories import Seen, Solution, Statistics
+from grisaille.estimation.quantities import ObservedFunctions, Quantities
+from grisaille.estimators.collocation.trajectory_basis import Solution, Statistics, TrajectoryPredictions
 
 
 @dataclass(eq=False, kw_only=True)
 class ElementSolution(Solution):
     """A path with its unknowns; ``inside``: those that no bound decided, ``levels``: intensities and noise levels."""
 
-    at: Place
+    at: PathPoint
     inside: np.ndarray
     levels: np.ndarray
 
@@ -32,16 +37,16 @@ class ElementSolution(Solution):
         return self.inside.copy()
 
     @cached_property
-    def _exact(self) -> Linearized | None:
+    def _exact(self) -> LinearizedPath | None:
         return exact_model(self.at)
 
     @cached_property
-    def _model(self) -> Linearized | None:
+    def _model(self) -> LinearizedPath | None:
         """With Gauss–Newton's curvature where the exact one has no minimum."""
         return curvature_at(self.at, self.inside & ~self.levels, self._exact)
 
     @property
-    def curvature_of_path(self) -> Linearized | None:
+    def curvature_of_path(self) -> LinearizedPath | None:
         """The model at the solution, with Gauss–Newton's curvature where the exact one has no minimum."""
         return self._model
 
@@ -54,13 +59,13 @@ class ElementSolution(Solution):
     def has_exact_priors(self) -> bool:
         return self._model is None or self._model.exact
 
-    def seen(self, k: int, implicit: bool) -> Seen:
+    def seen(self, k: int, implicit: bool) -> TrajectoryPredictions:
         record, at = self.at.program.records[k], self.at.program.meshes[k].ends_of_samples
         found, slopes = output_slopes(self.at, self._model, k)
         y, errors, weights = found[at], record.y - found[at], self._weights(k)
-        return Seen(record.outputs, y, errors, errors * weights, -slopes[at] * weights[:, :, None])
+        return TrajectoryPredictions(record.outputs, y, errors, errors * weights, -slopes[at] * weights[:, :, None])
 
-    def told_by_laws(self) -> np.ndarray:
+    def residuals_by_laws(self) -> np.ndarray:
         return told_by_laws(self.at)
 
     def along(self, k: int, names: Sequence[str]) -> np.ndarray:
@@ -85,7 +90,7 @@ class ElementSolution(Solution):
     def explained(self, k: int) -> np.ndarray:
         """Of the band of the output, parameters included: the trace in ``collocation.intensity``."""
         covariance = np.nan_to_num(theta_covariance(self.at, self.inside & ~self.levels))
-        deviation = seen(self.at, self._model, k, covariance, "measured")[1]
+        deviation = quantities_along(self.at, self._model, k, covariance, "measured")[1]
         return (self._weights(k) * deviation[self.at.program.meshes[k].ends_of_samples]) ** 2
 
     def marginal(self, sensitive: bool) -> Marginal:
@@ -102,7 +107,7 @@ class ElementSolution(Solution):
         program = self.at.program
         quantities = Quantities(_observed(program.model), names)
         curvature = curvature_at(self.at, np.diag(covariance) > 0)
-        mean, std = seen(self.at, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
+        mean, std = quantities_along(self.at, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
         record, there = program.records[k], program.meshes[k].sample_at >= 0
         mean, std = mean[there], std[there]
         block = np.stack([mean, std, mean - width * std, mean + width * std])
@@ -113,11 +118,11 @@ class ElementSolution(Solution):
         return {f"path_{f.name}": getattr(point, f.name) for f in fields(point)}
 
 
-def _observed(model: DirectModel) -> Observed:
+def _observed(model: DirectModel) -> ObservedFunctions:
     system = model.structure.system
     rows = set(ca.jacobian_sparsity(model.observed, model.v).row()) if model.nv else set()
     infinite = tuple(n for i, n in enumerate(system.observed_names) if i in rows)
-    return Observed(
+    return ObservedFunctions(
         model.structure, model.t, model.q, model.quantities, model.outputs, model.observed, system.observed_names,
         infinite,
     )  # fmt: skip

@@ -12,43 +12,50 @@ from functools import partial
 
 import numpy as np
 
-from grisaille.collocation.intensity import HIGHEST, STRIDE, Misfit, errors_of_roots, first_root, joint_root
+from grisaille.collocation.intensity import (
+    BRACKETING_STRIDE,
+    HIGHEST,
+    OutputMisfit,
+    errors_of_roots,
+    first_root,
+    joint_root,
+)
 from grisaille.errors import EstimationError
-from grisaille.estimators.collocation.problem import CollocationProblem
-from grisaille.estimators.collocation.trajectories import UNSEEN
-from grisaille.optimization.journal import Journal
+from grisaille.estimators.collocation.collocation_problem import CollocationProblem
+from grisaille.estimators.collocation.trajectory_basis import UNSEEN_DISTANCE
+from grisaille.optimization.journal import SearchJournal
 
-SWEEPS = 12
+MAX_SWEEPS = 12
 """Rounds over all scales."""
 COARSE, FINE = 2e-2, 1e-3
 """Accuracy of the logarithm of a scale in the first round and in later ones."""
-NEXT = 0.1
+LATER_STRIDE = 0.1
 """Step of the bracketing in later rounds."""
-REACH = 2.1
+FIRST_REACH = 2.1
 """How far from the guess, in the logarithm, the first round looks: a factor of eight."""
 PROBE, TRIAL = 0.1, 0.2
 """Steps of the logarithm of a scale: of differences by which errors of roots are found, and outputs paired."""
-BLIND = 1e-6
+MIN_MISFIT_FALL = 1e-6
 """Fall of log σ̂² below which an output does not see a disturbance."""
 
 
-class Conditions:
+class IntensityConditions:
     """log σ̂²/σ² of the paired outputs as functions of the logarithms of the scales, relative to their guesses.
 
     Trajectories, and the unknowns that are not levels, are at their joint minimum.
     """
 
-    def __init__(self, problem: CollocationProblem, journal: Journal) -> None:
+    def __init__(self, problem: CollocationProblem, journal: SearchJournal) -> None:
         self.problem, self.journal = problem, journal
         self.scales, self.current = find_scales(problem), problem.guess.copy()
         self.sizes = self.current[self.scales]
         distances = problem.trajectories.distances(problem, self.scales)
-        cost, unseen = self._tried() if distances is None else (distances, distances >= UNSEEN)
-        pairs = assigned(problem, self.scales, cost, unseen)
+        cost, unseen = self._tried() if distances is None else (distances, distances >= UNSEEN_DISTANCE)
+        pairs = assign_scales(problem, self.scales, cost, unseen)
         self.scales, self.columns = list(pairs), list(pairs.values())
         self.sizes = problem.guess[self.scales]
 
-    def misfit(self, theta: np.ndarray) -> tuple[Misfit, np.ndarray]:
+    def misfit(self, theta: np.ndarray) -> tuple[OutputMisfit, np.ndarray]:
         """Of all outputs with the scales of θ, and θ with the other unknowns at their best."""
         problem = self.problem
         found = problem.trajectories.minimize(problem, theta, ~problem.levels, self.journal)
@@ -67,9 +74,9 @@ class Conditions:
             trial[k] *= np.exp(TRIAL)
             falls.append(here - np.log(self.misfit(trial)[0].ratios))
         fall = np.array(falls).reshape(len(self.scales), len(self.problem.outputs))
-        return -fall, np.abs(fall) < BLIND
+        return -fall, np.abs(fall) < MIN_MISFIT_FALL
 
-    def at(self, x: np.ndarray) -> Misfit:
+    def at(self, x: np.ndarray) -> OutputMisfit:
         """With the scales of x."""
         trial = self.current.copy()
         trial[self.scales] = self.sizes * np.exp(x)
@@ -99,17 +106,17 @@ class Intensities:
     """Standard errors of the unknowns that are scales; not of those that are as good as zero."""
     notes: list[str]
 
-    def put_errors(self, covariance: np.ndarray) -> None:
+    def store_errors(self, covariance: np.ndarray) -> None:
         """Variances of scales, which no likelihood's may undercut, in place of those that are there."""
         for k, error in self.errors.items():
             covariance[k, k] = max(covariance[k, k], error**2)
 
 
-def find_intensities(problem: CollocationProblem, journal: Journal) -> Intensities:
+def find_intensities(problem: CollocationProblem, journal: SearchJournal) -> Intensities:
     """The roots, with how well the misfit tells them."""
-    g = Conditions(problem, journal)
+    g = IntensityConditions(problem, journal)
     x, zero = np.zeros(len(g.scales)), np.zeros(len(g.scales), dtype=bool)
-    for sweep in range(SWEEPS):
+    for sweep in range(MAX_SWEEPS):
         before = x.copy()
         for k in range(len(x)):
             if not zero[k] or g(x)[k] > 0:
@@ -137,7 +144,7 @@ def find_intensities(problem: CollocationProblem, journal: Journal) -> Intensiti
     return Intensities(g.current, errors, notes)
 
 
-def _errors(g: Conditions, x: np.ndarray, zero: np.ndarray) -> dict[int, float]:
+def _errors(g: IntensityConditions, x: np.ndarray, zero: np.ndarray) -> dict[int, float]:
     """By differences of what data explain of their predictions; θ stays as it was found."""
     free, found = np.flatnonzero(~zero).tolist(), g.current.copy()
     here, moved = g.at(x), x.copy()
@@ -151,15 +158,15 @@ def _errors(g: Conditions, x: np.ndarray, zero: np.ndarray) -> dict[int, float]:
     return {g.scales[k]: float(found[g.scales[k]] * e) for k, e in zip(free, relative, strict=True)}
 
 
-def _bracketed(g: Conditions, x: np.ndarray, k: int, sweep: int) -> tuple[float, bool]:
+def _bracketed(g: IntensityConditions, x: np.ndarray, k: int, sweep: int) -> tuple[float, bool]:
     """The root of one condition by its own scale, or where that is as good as zero."""
     # an output's misfit may stay too large for as long as another scale is too small: do not climb at first
     first = sweep == 0 and len(x) > 1
     coarse = sweep == 0
-    start = x[k] - REACH if coarse else x[k]
+    start = x[k] - FIRST_REACH if coarse else x[k]
     found, met = first_root(
-        partial(g.alone, x, k), start, COARSE if first else FINE, STRIDE if coarse else NEXT,
-        x[k] + REACH if first else HIGHEST,
+        partial(g.alone, x, k), start, COARSE if first else FINE, BRACKETING_STRIDE if coarse else LATER_STRIDE,
+        x[k] + FIRST_REACH if first else HIGHEST,
     )  # fmt: skip
     if met or first:
         return found, False
@@ -178,20 +185,21 @@ def find_scales(problem: CollocationProblem) -> list[int]:
     known = [k for k in scales if problem.unknowns[k].prior is not None]
     if known:
         raise EstimationError(
-            f"What is known of {listed(problem, known)} has no place in criterion='amle', which takes scales from the "
+            f"What is known of {list_scales(problem, known)} has no place in criterion='amle', which takes scales "
+            "from the "
             f"misfit of the data alone: use criterion='laplace', or leave out that prior."
         )
     if len(scales) > len(problem.outputs):
         given = len(scales) - len(problem.outputs)
         raise EstimationError(
-            f"{len(scales)} intensities ({listed(problem, scales)}) cannot be found from the misfit of "
+            f"{len(scales)} intensities ({list_scales(problem, scales)}) cannot be found from the misfit of "
             f"{len(problem.outputs)} output{'s' * (len(problem.outputs) > 1)}: give {given} of them (name the others "
             f"in estimate=), or use criterion='laplace'."
         )
     return scales
 
 
-def assigned(
+def assign_scales(
     problem: CollocationProblem, scales: Sequence[int], cost: np.ndarray, unseen: np.ndarray
 ) -> dict[int, int]:
     """Scale → output, the cheapest way; refused where only an output is left that does not see the disturbance."""
@@ -201,12 +209,12 @@ def assigned(
     blind = [scales[i] for i, j in zip(rows, columns, strict=True) if unseen[i, j]]
     if blind:
         raise EstimationError(
-            f"{listed(problem, blind)} cannot be found from the misfit of an output: every output that sees the "
+            f"{list_scales(problem, blind)} cannot be found from the misfit of an output: every output that sees the "
             f"disturbance decides another one's scale, or none does. Give it (name the others in estimate=), or use "
             f"criterion='laplace'."
         )
     return {scales[i]: int(j) for i, j in zip(rows, columns, strict=True)}
 
 
-def listed(problem: CollocationProblem, which: Sequence[int]) -> str:
+def list_scales(problem: CollocationProblem, which: Sequence[int]) -> str:
     return ", ".join(problem.unknowns[k].name for k in which)

@@ -11,21 +11,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille.collocation.arrow_descent import ArrowQuadratic, ArrowStep, ReducedCriterion, unknowns_step
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.descent import ByUnknowns, Quadratic, Step, unknowns_step
-from grisaille.collocation.newton import Steps, descend
+from grisaille.collocation.trajectory_newton import StepSource, descend
 from grisaille.errors import EstimationError
-from grisaille.estimators.collocation.answer import Answer, answer_of
-from grisaille.estimators.collocation.problem import CollocationProblem
+from grisaille.estimators.collocation.collocation_problem import CollocationProblem
+from grisaille.estimators.collocation.collocation_result import CollocationResult, answer_of
 from grisaille.estimators.collocation.spline_solution import SplineSolution
-from grisaille.estimators.collocation.splines import Splines
-from grisaille.optimization.journal import Journal
+from grisaille.estimators.collocation.spline_trajectories import Splines
+from grisaille.optimization.journal import SearchJournal
 
-STILL = 4e-6
+SETTLED_MOVE = 4e-6
 """Standard errors, at fixed trajectories, that unknowns move by when they move no more."""
 
 
-def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, most: int) -> Answer:
+def minimize_in_turn(problem: CollocationProblem, journal: SearchJournal, near: bool, most: int) -> CollocationResult:
     """Splines only."""
     theta, reason, settled = problem.guess, "the limit of iterations was reached", False
     for k in range(most * 10):
@@ -36,7 +36,7 @@ def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, 
         errors = 1 / np.sqrt(np.maximum(np.diag(found.at.corner), 1e-300))
         moved = (np.abs(problem.inner(after) - problem.inner(theta)) / errors).max()
         theta = after
-        if moved < STILL:
+        if moved < SETTLED_MOVE:
             reason, settled = "neither step moves the unknowns any more", True
             break
     final = _followed(problem, theta, k)
@@ -54,27 +54,29 @@ def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineS
     return found
 
 
-def _second_step(found: Quadratic) -> np.ndarray:
+def _second_step(found: ArrowQuadratic) -> np.ndarray:
     """The unknowns that suit the trajectories best."""
     return descend(AtTrajectories(found), found, damping=0.0, tolerance=1e-11, most=60).theta
 
 
-class AtTrajectories(Steps[ByUnknowns, Step]):
+class AtTrajectories(StepSource[ReducedCriterion, ArrowStep]):
     """Steps of the unknowns alone."""
 
-    def __init__(self, found: Quadratic) -> None:
+    def __init__(self, found: ArrowQuadratic) -> None:
         self.task, self.betas = found.task, found.betas
         self.wanted = np.ones(len(found.xi), dtype=bool)
 
-    def propose(self, now: ByUnknowns, damping: float) -> Step | None:
+    def propose(self, now: ReducedCriterion, damping: float) -> ArrowStep | None:
         try:
             dxi, predicted = unknowns_step(now, now.corner, now.slope, now.free(self.wanted), damping)
         except (NotPositiveDefinite, np.linalg.LinAlgError):
             return None
-        return Step(now.xi + dxi, self.betas, predicted)
+        return ArrowStep(now.xi + dxi, self.betas, predicted)
 
-    def tried(self, now: ByUnknowns, step: Step, share: float, small: bool) -> ByUnknowns:
+    def after_share_of_step(
+        self, now: ReducedCriterion, step: ArrowStep, share: float, small: bool
+    ) -> ReducedCriterion:
         return self.task.on_trajectories(step.xi, self.betas)
 
-    def worth(self, now: ByUnknowns) -> float:
+    def gain_scale(self, now: ReducedCriterion) -> float:
         return 1 + now.cost

@@ -10,15 +10,15 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
-from grisaille.estimators.collocation.answer import Answer
-from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimators.collocation.collocation_problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimators.collocation.collocation_result import CollocationResult
 from grisaille.estimators.collocation.spline_solution import SplineSolution
 from grisaille.optimization import convergence, scoring, trust_region
-from grisaille.optimization.journal import Journal
-from grisaille.optimization.search import Search, arrived
+from grisaille.optimization.journal import SearchJournal
+from grisaille.optimization.search import Search, arrival_reason
 
 
-def minimize_misfit(problem: CollocationProblem, journal: Journal, near: bool, most: int) -> Answer:
+def minimize_misfit(problem: CollocationProblem, journal: SearchJournal, near: bool, most: int) -> CollocationResult:
     """Splines only."""
     search = Search(problem, journal, journal.evaluations + most)
     outcome = trust_region.minimize(search, 1e-9)
@@ -30,9 +30,9 @@ def minimize_misfit(problem: CollocationProblem, journal: Journal, near: bool, m
     covariance, lost = inverse_information(evaluation.curvature, free & ~starts)
     covariance = without_undetermined(covariance, lost)
     evaluation = _with_own_starts(problem, evaluation, covariance)
-    converged = offset < convergence.OFFSET
-    reason = arrived(outcome, offset) if converged else outcome.reason
-    return Answer(evaluation, covariance, free, converged, reason)
+    converged = offset < convergence.OFFSET_TOLERANCE
+    reason = arrival_reason(outcome, offset) if converged else outcome.reason
+    return CollocationResult(evaluation, covariance, free, converged, reason)
 
 
 def _with_own_starts(

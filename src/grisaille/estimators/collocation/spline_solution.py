@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.collocation import banded, descent, laplace
+from grisaille.collocation import arrow_descent, banded, laplace
+from grisaille.collocation.arrow_descent import ArrowQuadratic
 from grisaille.collocation.banded import BandedFactor
-from grisaille.collocation.descent import Quadratic
 from grisaille.collocation.knots import folded_at
 from grisaille.collocation.laplace import Marginal
-from grisaille.estimation.quantities import Quantities, Uncertain
-from grisaille.estimators.collocation.trajectories import Seen, Solution, Statistics
+from grisaille.estimation.quantities import Quantities, UncertainUnknowns
+from grisaille.estimators.collocation.trajectory_basis import Solution, Statistics, TrajectoryPredictions
 
-INNER = 1e-13
+TRAJECTORY_GAIN = 1e-13
 """Predicted gain, relative to 1 + J, at which trajectories count as solved for given unknowns."""
 
 
@@ -34,7 +34,7 @@ INNER = 1e-13
 class SplineSolution(Solution):
     """Where a descent stopped."""
 
-    at: Quadratic
+    at: ArrowQuadratic
     placed: bool
     """Whether knots were placed automatically."""
 
@@ -50,7 +50,7 @@ class SplineSolution(Solution):
     def has_exact_priors(self) -> bool:
         return self.at.exact
 
-    def seen(self, k: int, implicit: bool) -> Seen:
+    def seen(self, k: int, implicit: bool) -> TrajectoryPredictions:
         program, part = self.at.task.programs[k], self.at.parts[k]
         moved = self._moved(k, self.implicit_responses if implicit else self.responses)
         jacobian = part.data.by_beta @ moved[program.samples.local.index]
@@ -58,7 +58,7 @@ class SplineSolution(Solution):
         y, outputs = program.record.y, program.record.outputs
         residuals, rows = np.zeros(y.shape), np.zeros((*y.shape, len(self.theta)))
         residuals[program.seen], rows[program.seen] = part.data.residuals, jacobian
-        return Seen(outputs, y - part.errors, part.errors, residuals, rows)
+        return TrajectoryPredictions(outputs, y - part.errors, part.errors, residuals, rows)
 
     def _moved(self, k: int, responses: list[np.ndarray]) -> np.ndarray:
         """∂β/∂θ of experiment k, known values at the first instant moving along."""
@@ -69,7 +69,7 @@ class SplineSolution(Solution):
     def explained(self, k: int) -> np.ndarray:
         q, program, B = self.at, self.at.task.programs[k], self.at.parts[k].data.by_beta
         free, slopes = q.free(np.ones(len(q.xi), dtype=bool)), q.task.slopes(self.theta)
-        total = (B @ banded.gathered(self._scatter(k), program.samples.local.index) * B).sum(axis=2)
+        total = (B @ banded.gather_blocks(self._scatter(k), program.samples.local.index) * B).sum(axis=2)
         # the unknowns' share: the samples move with them
         inverse = np.linalg.pinv(self._reduced[0][np.ix_(free, free)], hermitian=True)
         along = (self.seen(k, False).jacobian[program.seen] * slopes)[:, :, free]
@@ -80,7 +80,7 @@ class SplineSolution(Solution):
 
     def _scatter(self, k: int) -> np.ndarray:
         """The inverse of the curvature of experiment k by its coefficients, inside the band."""
-        return banded.masked(self.factors[k].inverse_band, self.at.held[k])
+        return banded.mask_held(self.factors[k].inverse_band, self.at.held[k])
 
     @cached_property
     def factors(self) -> list[BandedFactor]:
@@ -145,18 +145,20 @@ class SplineSolution(Solution):
         programs[k], betas[k] = program.moved_to(mesh, betas[k])
         finer = replace(task, programs=programs, limits=[p.limits for p in programs] if task.limits else [])
         nothing = np.zeros(len(at.xi), dtype=bool)
-        again = descent.minimize(finer, at.xi, betas, wanted=nothing, near=True, tolerance=INNER)
+        again = arrow_descent.minimize(finer, at.xi, betas, wanted=nothing, near=True, tolerance=TRAJECTORY_GAIN)
         return SplineSolution.of(again, placed=True) if again.converged else self
 
-    def moments(self, k: int, times: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, Uncertain]:
+    def moments(
+        self, k: int, times: np.ndarray, covariance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, UncertainUnknowns]:
         """Of the states of experiment k: means (T, n), covariances (T, n, n) at fixed unknowns, how these move them."""
         task, given = self.at.task, self.at.given[k]
         program, mine = task.programs[k], list(task.moved[k])
         local = program.mesh.at(times)
-        P = local.phi @ banded.gathered(self._scatter(k), local.index) @ np.swapaxes(local.phi, 1, 2)
+        P = local.phi @ banded.gather_blocks(self._scatter(k), local.index) @ np.swapaxes(local.phi, 1, 2)
         moved, dq = self._moved(k, self.responses), np.zeros((len(self.theta), given.dq.shape[1]))
         dq[mine] = given.dq
-        return local.values(self.at.parts[k].beta), P, Uncertain(local.phi @ moved[local.index], dq, covariance)
+        return local.values(self.at.parts[k].beta), P, UncertainUnknowns(local.phi @ moved[local.index], dq, covariance)
 
     def held_states(self) -> list[str]:
         q, names = self.at, {}

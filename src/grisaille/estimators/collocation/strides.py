@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-STILL = 1e-6
+SETTLED_STRIDE = 1e-6
 """Of the longest stride: what moves less has settled."""
-SHORTEST = 4 * STILL
-CUT = 1 - 1e-6
-PATIENCE = 3
-LONGER = 8.0
+MIN_STRIDE = 4 * SETTLED_STRIDE
+CUT_STRIDE = 1 - 1e-6
+MAX_UNCHANGED_STRIDES = 3
+STRIDE_GROWTH = 8.0
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Strides:
     def after(self, step: Floats) -> Self:
         """Another stride has been made."""
         size, turned = np.abs(step), step * self.last < 0
-        is_cut = size >= CUT * self.within
+        is_cut = size >= CUT_STRIDE * self.within
         cut = np.where(is_cut, np.where(turned, 1, self.cut + 1), 0)
         within = np.where(turned, 0.5 * np.minimum(self.within, size), self.within)
-        within = np.where(cut > PATIENCE, LONGER * within, within)
-        settled = (size <= STILL * self.reach) | (turned & (size <= 1.5 * SHORTEST * self.reach))
-        within = np.clip(within, SHORTEST * self.reach, self.reach)
+        within = np.where(cut > MAX_UNCHANGED_STRIDES, STRIDE_GROWTH * within, within)
+        settled = (size <= SETTLED_STRIDE * self.reach) | (turned & (size <= 1.5 * MIN_STRIDE * self.reach))
+        within = np.clip(within, MIN_STRIDE * self.reach, self.reach)
         return replace(self, within=within, last=step, cut=cut, settled=settled)

@@ -10,15 +10,15 @@ import pandas as pd
 
 from grisaille.errors import EstimationError
 from grisaille.experiment.times.clock import is_length
-from grisaille.filtering.methods import FilterMethod
-from grisaille.filtering.moments import STAGES
-from grisaille.filtering.start import KINDS, Carried
+from grisaille.filtering.filter_methods import FilterMethod
+from grisaille.filtering.initial_moments import START_KINDS, CarriedStart
+from grisaille.filtering.moment_steps import STAGE_TABLES
 
-FILTERS = ("auto", "linear", "extended", "iterated", "unscented")
-PROPAGATIONS = ("linearize", "moments", "square-root")
-SOLVERS = tuple(STAGES)
-FIRST = ("include", "condition")
-BOUNDS = ("optimizer", "transform")
+FILTER_CHOICES = ("auto", "linear", "extended", "iterated", "unscented")
+PROPAGATION_CHOICES = ("linearize", "moments", "square-root")
+SOLVER_CHOICES = tuple(STAGE_TABLES)
+FIRST_OBSERVATION_CHOICES = ("include", "condition")
+BOUND_CHOICES = ("optimizer", "transform")
 
 
 def checked_filter(value: Any) -> Any:
@@ -27,9 +27,10 @@ def checked_filter(value: Any) -> Any:
         return value
     if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str):
         return FilterMethod.of(value)
-    if not isinstance(value, str) or value not in FILTERS:
+    if not isinstance(value, str) or value not in FILTER_CHOICES:
         raise EstimationError(
-            f"filter is {value!r}; it must be {', '.join(map(repr, FILTERS[:-1]))} or {FILTERS[-1]!r}, or the options "
+            f"filter is {value!r}; it must be {', '.join(map(repr, FILTER_CHOICES[:-1]))} or "
+            f"{FILTER_CHOICES[-1]!r}, or the options "
             f"of a filter of your own, a dataclass that derives from grisaille.filtering.FilterMethod."
         )
     return value
@@ -45,13 +46,13 @@ def refuse_beside_own(filter: FilterMethod, given: Mapping[str, Any], plain: Map
             )
 
 
-def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+def checked_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in allowed:
         said = f"{', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}"
         raise EstimationError(f"{name} is {value!r}; it must be {said}.")
 
 
-def whole_number(name: str, value: Any, otherwise: str = "") -> None:
+def checked_whole_number(name: str, value: Any, otherwise: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise EstimationError(f"{name} is {value!r}; give a whole number from 1{otherwise}.")
 
@@ -60,11 +61,11 @@ def checked_horizon(value: Any) -> int | str:
     """Samples, or a duration, which is kept as text."""
     if is_length(value):
         return value if isinstance(value, str) else str(pd.Timedelta(value))
-    whole_number("horizon", value, ", or a duration such as '1 day'")
+    checked_whole_number("horizon", value, ", or a duration such as '1 day'")
     return int(value)
 
 
-def positive(name: str, value: Any, zero: bool = False) -> None:
+def checked_positive(name: str, value: Any, zero: bool = False) -> None:
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and np.isfinite(float(value))
     if not is_number or value < 0 or (value == 0 and not zero):
         raise EstimationError(f"{name} is {value!r}; give a number {'from' if zero else 'above'} zero.")
@@ -72,10 +73,10 @@ def positive(name: str, value: Any, zero: bool = False) -> None:
 
 def checked_steps(filter: Any, propagation: str, solver: str, substeps: Any, start: Any) -> None:
     """What goes together between samples."""
-    one_of("propagation", propagation, PROPAGATIONS)
-    one_of("solver", solver, SOLVERS)
+    checked_choice("propagation", propagation, PROPAGATION_CHOICES)
+    checked_choice("solver", solver, SOLVER_CHOICES)
     if substeps != "auto":
-        whole_number("substeps", substeps, ", or 'auto'")
+        checked_whole_number("substeps", substeps, ", or 'auto'")
     if propagation == "square-root" and filter != "unscented":
         raise EstimationError(
             "propagation='square-root' moves sigma points: use it with filter='unscented', or propagation='moments'."
@@ -85,7 +86,7 @@ def checked_steps(filter: Any, propagation: str, solver: str, substeps: Any, sta
             f"propagation='square-root' divides by the square root of the covariance, which vanishes under "
             f"initial_covariance={start!r}: give variances, initial_covariance={{state: variance}}."
         )
-    if STAGES[solver].is_for_comparison and (propagation == "linearize" or substeps == "auto"):
+    if STAGE_TABLES[solver].is_for_comparison and (propagation == "linearize" or substeps == "auto"):
         raise EstimationError(
             f"solver={solver!r} is for propagation='moments' or 'square-root' and a number of steps, substeps=n: its "
             "steps are too poor to be chosen automatically."
@@ -107,12 +108,12 @@ def checked_sigma(sigma: Any) -> tuple[float, float, float]:
 
 def checked_covariance(kind: Any) -> Any:
     """The option in a form that can be saved: a word, a dict of numbers or nested tuples."""
-    if isinstance(kind, Carried):
+    if isinstance(kind, CarriedStart):
         return kind
     if isinstance(kind, str):
-        if kind not in KINDS:
+        if kind not in START_KINDS:
             raise EstimationError(
-                f"initial_covariance is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}, a dict "
+                f"initial_covariance is {kind!r}; it must be one of {', '.join(map(repr, START_KINDS))}, a dict "
                 f"{{state: variance}} or a matrix."
             )
         return kind
@@ -130,7 +131,8 @@ def checked_covariance(kind: Any) -> Any:
         matrix = np.zeros(0)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         raise EstimationError(
-            f"initial_covariance is {kind!r}; give one of {', '.join(map(repr, KINDS))}, a dict {{state: variance}} "
+            f"initial_covariance is {kind!r}; give one of {', '.join(map(repr, START_KINDS))}, a dict {{state: "
+            f"variance}} "
             f"or a square matrix."
         )
     return tuple(tuple(row) for row in matrix.tolist())

@@ -21,34 +21,34 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.bound_penalty import BoundPenalty
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
-from grisaille.estimation.levels import (
-    scan,
-)
+from grisaille.estimation.estimator import Estimator, ReviewedEstimate, Verdict
+from grisaille.estimation.fit_request import FitRequest
 from grisaille.estimation.likelihood import LikelihoodProblem
-from grisaille.estimation.predictions.horizons import told
-from grisaille.estimation.problem import Problem
-from grisaille.estimation.question import Question
-from grisaille.estimation.residuals.counted import Score
-from grisaille.estimation.subject import STATIC, Subject
+from grisaille.estimation.model_and_data import STATIC_REFUSAL, ModelAndData
+from grisaille.estimation.noise_levels import (
+    scan_levels,
+)
+from grisaille.estimation.predictions.horizons import horizon_text
+from grisaille.estimation.problem import EstimationProblem
+from grisaille.estimation.residuals.robust_weights import Score
 from grisaille.estimators.kalman_ml import filter_choices as choices
-from grisaille.estimators.kalman_ml.advice import FilterAdvice
-from grisaille.estimators.kalman_ml.ahead import FilteredAhead
-from grisaille.estimators.kalman_ml.conclusion import conclude
-from grisaille.estimators.kalman_ml.effort import FilterEffort
-from grisaille.estimators.kalman_ml.objective import FilterLikelihood, PredictionCriterion
-from grisaille.estimators.kalman_ml.other_filter import reviewed
-from grisaille.estimators.kalman_ml.posing import pose_likelihood
-from grisaille.estimators.kalman_ml.search import LikelihoodSearch
-from grisaille.estimators.kalman_ml.states import FilteredStates
-from grisaille.filtering.exact.formulas import bends
-from grisaille.filtering.methods import FilterMethod
-from grisaille.filtering.runner import FilterOptions
+from grisaille.estimators.kalman_ml.filter_advice import FilterAdvice
+from grisaille.estimators.kalman_ml.filter_conclusion import conclude
+from grisaille.estimators.kalman_ml.filter_effort import FilterEffort
+from grisaille.estimators.kalman_ml.filter_objectives import FilterLikelihood, PredictionCriterion
+from grisaille.estimators.kalman_ml.filtered_ahead import FilteredAhead
+from grisaille.estimators.kalman_ml.filtered_states import FilteredStates
+from grisaille.estimators.kalman_ml.likelihood_posing import pose_likelihood
+from grisaille.estimators.kalman_ml.likelihood_search import LikelihoodSearch
+from grisaille.estimators.kalman_ml.other_filter import compare_with_other_filter
+from grisaille.filtering.exact.linear_formulas import has_kinks
+from grisaille.filtering.filter_methods import FilterMethod
+from grisaille.filtering.filter_runner import FilterOptions
+from grisaille.filtering.initial_moments import is_flat
 from grisaille.filtering.sigma_points import SigmaPoints
-from grisaille.filtering.start import is_flat
 from grisaille.model.classes import Model
-from grisaille.model.measurement.shared_noise import correlations_of
-from grisaille.optimization.journal import Journal, Progress
+from grisaille.model.measurement.noise_covariances import correlations_of
+from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.optimization.search import Search
 from grisaille.structure.reduction import Structure
 
@@ -118,12 +118,12 @@ class KalmanML(Estimator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "filter", choices.checked_filter(self.filter))
         choices.checked_steps(self.filter, self.propagation, self.solver, self.substeps, self.initial_covariance)
-        choices.one_of("first_observation", self.first_observation, choices.FIRST)
-        choices.one_of("bounds", self.bounds, choices.BOUNDS)
+        choices.checked_choice("first_observation", self.first_observation, choices.FIRST_OBSERVATION_CHOICES)
+        choices.checked_choice("bounds", self.bounds, choices.BOUND_CHOICES)
         object.__setattr__(self, "horizon", choices.checked_horizon(self.horizon))
-        choices.whole_number("max_evaluations", self.max_evaluations)
-        choices.positive("penalty", self.penalty, zero=True)
-        choices.positive("tolerance", self.tolerance)
+        choices.checked_whole_number("max_evaluations", self.max_evaluations)
+        choices.checked_positive("penalty", self.penalty, zero=True)
+        choices.checked_positive("tolerance", self.tolerance)
         object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
         object.__setattr__(self, "sigma", choices.checked_sigma(self.sigma))
         object.__setattr__(self, "robust", choices.checked_robust(self.robust))
@@ -152,19 +152,19 @@ class KalmanML(Estimator):
         return super().options if own is None else {**super().options, "filter": own.data}
 
     @classmethod
-    def verdict(cls, subject: Subject) -> Verdict:
+    def verdict(cls, subject: ModelAndData) -> Verdict:
         if subject.is_static:
-            return Verdict(False, STATIC)
+            return Verdict(False, STATIC_REFUSAL)
         if not subject.disturbances and not subject.levels:
             same = "refused: without disturbances its likelihood is that of output error"
             return Verdict(False, same, may_serve=True)
         if not subject.disturbances:
             first = subject.levels[0]
             return Verdict(True, f"chosen: the likelihood, without disturbances, in which '{first}' is an unknown")
-        if subject.unscheduled:
-            return Verdict(False, f"refused: {subject.unscheduled}, and filters follow events of time only")
-        if subject.unfiltered:
-            return Verdict(False, f"refused: {subject.unfiltered}")
+        if subject.why_not_scheduled:
+            return Verdict(False, f"refused: {subject.why_not_scheduled}, and filters follow events of time only")
+        if subject.why_not_filtered:
+            return Verdict(False, f"refused: {subject.why_not_filtered}")
         if subject.hidden:
             why = "has no linear effect where it is zero, so a linearised filter would not see it"
             return Verdict(False, f"refused: {subject.hidden} {why}")
@@ -172,7 +172,7 @@ class KalmanML(Estimator):
         if not model.nonlinear and model.varying:
             what = f"with coefficients that vary with {', '.join(model.varying)}"
             return Verdict(True, f"chosen: {name} is linear in its states, {what}")
-        if not model.nonlinear and bends(ca.veccat(model.drift, model.noise), model):
+        if not model.nonlinear and has_kinks(ca.veccat(model.drift, model.noise), model):
             return Verdict(True, f"chosen: {name} is linear in its states, with formulas of inputs whose slope jumps")
         if not model.nonlinear:
             return Verdict(True, f"chosen: {name} is linear in its states, so the filter and its likelihood are exact")
@@ -212,7 +212,7 @@ class KalmanML(Estimator):
 
     @property
     def predictions_are(self) -> str:
-        return told(self.horizon)
+        return horizon_text(self.horizon)
 
     @property
     def has_sandwich(self) -> bool:
@@ -243,7 +243,7 @@ class KalmanML(Estimator):
     def takes_unknown_covariances(self) -> bool:
         return True
 
-    def pose(self, question: Question) -> LikelihoodProblem:
+    def pose(self, question: FitRequest) -> LikelihoodProblem:
         """The problem of a model and its data."""
         return pose_likelihood(self, question)
 
@@ -267,17 +267,24 @@ class KalmanML(Estimator):
 
         problem = build_problem(model, experiments, estimate, self)
         assert isinstance(problem, LikelihoodProblem)
-        theta = scan(Search(problem), problem.cases, problem.open_levels)
+        theta = scan_levels(Search(problem), problem.cases, problem.open_levels)
         return {u.name: float(v) for u, v in zip(problem.unknowns, theta, strict=True) if u.kind in ("scale", "noise")}
 
-    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: EstimationProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
-        begin, posed = time.perf_counter(), problem.of(LikelihoodProblem).begun
-        found, guessed = LikelihoodSearch(self).run(posed, Search(posed, Journal.of(progress), self.max_evaluations))
+        begin, posed = time.perf_counter(), problem.of(LikelihoodProblem).discretised_problem
+        found, guessed = LikelihoodSearch(self).run(
+            posed, Search(posed, SearchJournal.of(progress), self.max_evaluations)
+        )
         return conclude(self, found, guessed, time.perf_counter() - begin)
 
     def review(
-        self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
-    ) -> Reviewed:
+        self,
+        problem: EstimationProblem,
+        estimate: Estimate,
+        progress: Progress | None = None,
+        *,
+        may_change: bool = True,
+    ) -> ReviewedEstimate:
         """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
-        return reviewed(self, problem.of(LikelihoodProblem), estimate, progress, may_change=may_change)
+        return compare_with_other_filter(self, problem.of(LikelihoodProblem), estimate, progress, may_change=may_change)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from grisaille.estimation.likelihood import LikelihoodProblem, chosen
+from grisaille.estimation.likelihood import LikelihoodProblem, own_theta_and_steps
 
 PARTS, FEWER = 100, 24
 """Of all records together, about; a part is at least one sample. Fewer for predictions over several, which are dear."""
@@ -53,7 +53,7 @@ def _not_below(found: np.ndarray, bread: np.ndarray) -> np.ndarray:
 def _scores(problem: LikelihoodProblem, theta: np.ndarray, parts: int) -> Iterator[tuple[np.ndarray, int]]:
     """For each experiment, (parts, unknowns) and how many samples a part has."""
     total = sum(len(c.grid) for c in problem.cases)
-    for case in problem.begun.cases:
+    for case in problem.discretised_problem.cases:
         length = -(-total // parts)
         ends = [*range(length, len(case.grid), length), len(case.grid)]
         sums = [np.zeros(len(case.unknowns))]
@@ -62,7 +62,7 @@ def _scores(problem: LikelihoodProblem, theta: np.ndarray, parts: int) -> Iterat
             if not any(np.isfinite(values).any() for values in known):
                 sums.append(sums[-1])
                 continue
-            found = case.with_values(iter(known)).runner.gradient(*chosen(case, theta))
+            found = case.with_values(iter(known)).runner.gradient(*own_theta_and_steps(case, theta))
             sums.append(sums[-1] if found.likelihood is None or found.failure else found.likelihood.gradient)
         scores = np.zeros((len(ends), len(theta)))
         scores[:, list(case.unknowns)] = np.diff(np.array(sums), axis=0)

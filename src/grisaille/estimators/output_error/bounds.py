@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.estimation.problem import Evaluation
-from grisaille.estimators.output_error.solved import Squares
+from grisaille.estimators.output_error.least_squares_minimum import Squares
 
 
 def free_unknowns(search: Squares, evaluation: Evaluation) -> np.ndarray:

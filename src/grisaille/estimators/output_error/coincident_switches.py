@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.estimators.output_error.solved import Squares
+from grisaille.estimators.output_error.least_squares_minimum import Squares
 
-APART = (1e-6, 1e-5, 1e-4)
+RELATIVE_GUESS_CHANGES = (1e-6, 1e-5, 1e-4)
 """Largest relative changes of a guess, tried one after the other."""
 
 
@@ -21,7 +21,7 @@ def move_guess_apart(search: Squares) -> list[str]:
     reached = next((p.coincidence for p in here.predictions if p.coincidence), "")
     if not reached:
         return []
-    for apart in APART:
+    for apart in RELATIVE_GUESS_CHANGES:
         beside = _moved(search, guess, apart)
         if search.evaluate(beside, quietly=True).completed:
             search.restart(beside)

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.simulation.runner import Happenings
+from grisaille.estimation.problem import EstimationProblem, Evaluation
+from grisaille.simulation.runner import EventListing
 
 
-def order_notes(problem: Problem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
+def order_notes(problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
     """A sentence for every unknown within whose standard error the order of events changes."""
     errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
     notes = []
     for case in problem.cases:
         mine = list(case.unknowns)
         theta = evaluation.theta[mine]
-        here = case.runner.happenings(theta, case.discretisation)
+        here = case.runner.event_listing(theta, case.discretisation)
         for place, k in enumerate(mine):
             unknown = problem.unknowns[k]
             if not 0 < errors[k] < np.inf:
@@ -29,7 +29,7 @@ def order_notes(problem: Problem, evaluation: Evaluation, covariance: np.ndarray
             for sign in (1.0, -1.0):
                 there = theta.copy()
                 there[place] = np.clip(theta[place] + sign * errors[k], unknown.lower, unknown.upper)
-                said = _difference(here, case.runner.happenings(there, case.discretisation))
+                said = _difference(here, case.runner.event_listing(there, case.discretisation))
                 if said:
                     notes.append(
                         f"events: within a standard error of {unknown.name}, at {there[place]:.6g}, {said}; "
@@ -39,7 +39,7 @@ def order_notes(problem: Problem, evaluation: Evaluation, covariance: np.ndarray
     return notes
 
 
-def _difference(here: Happenings, there: Happenings) -> str:
+def _difference(here: EventListing, there: EventListing) -> str:
     if there.failure:
         return f"the run fails: {there.failure}"
     for one, other in zip(here.listed, there.listed, strict=False):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.estimation.determination.freedom import Freedom
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.determination.degrees_of_freedom import DegreesOfFreedom
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 
 
-def freedom_of(problem: Problem, evaluation: Evaluation, told: np.ndarray) -> Freedom:
+def freedom_of(problem: EstimationProblem, evaluation: Evaluation, told: np.ndarray) -> DegreesOfFreedom:
     """What residuals leave with the levels of noise of this problem; ``told``: unknowns that are determined."""
     outputs = np.array(problem.outputs, dtype=object)[problem.output_of]
-    return Freedom(evaluation.curved, outputs, tuple(problem.sigma), told)
+    return DegreesOfFreedom(evaluation.curved, outputs, tuple(problem.sigma), told)

@@ -19,31 +19,33 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import GrisailleError
-from grisaille.estimation.cases import Case
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.structure.descriptor.finite_variance import NoiseFilter
 from grisaille.structure.descriptor.noise_filters import noise_filters
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.pieces import is_affine
 from grisaille.structure.reduction import Structure
+from grisaille.structure.switching_pieces import is_affine
 
 CURVED, BESIDE = float(np.sqrt(3.0)), 0.1
 """h of disturbances that enter nonlinearly, and of those that only multiply what moves."""
-TOLD = 0.3
+MIN_SHIFT_TOLD = 0.3
 """Standard errors by which an estimate must be off for the shift to be told."""
 
 
-def shifted_means(problem: Problem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
+def shifted_means(problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
     """Notes on disturbances that move the mean of the outputs so far that estimates follow."""
     notes = []
     structure, outputs = problem.cases[0].trial.structure, problem.outputs
-    for name, h in structure.kept(("curved", *outputs), lambda: _entering_nonlinearly(structure, outputs)).items():
+    for name, h in structure.cached_value(
+        ("curved", *outputs), lambda: _entering_nonlinearly(structure, outputs)
+    ).items():
         shifts = [_shift_of(problem, case, name, h, evaluation) for case in problem.cases]
         found = [s for s in shifts if s is not None]
         if len(found) < len(shifts):
             notes.append(f"{_enters(name, h)}. {_REMEDY}")
         else:
-            notes += _told(problem, _enters(name, h), found, evaluation, covariance)
+            notes += _shift_sentence(problem, _enters(name, h), found, evaluation, covariance)
     return notes
 
 
@@ -59,7 +61,9 @@ class _Shift:
         return float(np.abs(self.standardised).max(initial=0.0))
 
 
-def _shift_of(problem: Problem, case: Case, name: str, h: float, evaluation: Evaluation) -> _Shift | None:
+def _shift_of(
+    problem: EstimationProblem, case: ExperimentTerm, name: str, h: float, evaluation: Evaluation
+) -> _Shift | None:
     """None where the disturbance has no variance, or the model no answer that far away."""
     theta = case.own(evaluation.theta)
     deviation = _deviation(case, name, theta)
@@ -90,14 +94,14 @@ def _shift_of(problem: Problem, case: Case, name: str, h: float, evaluation: Eva
     return _Shift(np.concatenate(shifts) if shifts else np.zeros(0), largest)
 
 
-def _told(
-    problem: Problem, enters: str, shifts: Sequence[_Shift], evaluation: Evaluation, covariance: np.ndarray
+def _shift_sentence(
+    problem: EstimationProblem, enters: str, shifts: Sequence[_Shift], evaluation: Evaluation, covariance: np.ndarray
 ) -> list[str]:
     s = np.concatenate([shift.standardised for shift in shifts])
     error = np.sqrt(np.where(np.diag(covariance) > 0, np.diag(covariance), np.inf))
     scaled = evaluation.jacobian[: problem.count] * np.where(np.isfinite(error), error, 0.0)
     moved = -np.linalg.pinv(scaled, rcond=1e-10) @ s
-    if not np.abs(moved).max(initial=0.0) > TOLD:
+    if not np.abs(moved).max(initial=0.0) > MIN_SHIFT_TOLD:
         return []
     k, worst = int(np.argmax(np.abs(moved))), max(shifts, key=lambda shift: shift.size)
     return [
@@ -144,7 +148,7 @@ def _symbols(structure: Structure) -> dict[str, ca.SX]:
     return {name: ca.vertcat(*(system.u[k] for k in mine)) for name, mine in places.items()}
 
 
-def _deviation(case: Case, name: str, theta: np.ndarray) -> float | None:
+def _deviation(case: ExperimentTerm, name: str, theta: np.ndarray) -> float | None:
     """Of a stationary disturbance: C P Cᵀ with A P + P Aᵀ + B Bᵀ = 0."""
     import scipy.linalg
 

@@ -15,23 +15,23 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.numerics.flat_directions import pseudo_inverse
 
-LONGEST = 1.0
+MAX_CORRECTED_STEP = 1.0
 """Of a step that is corrected, in log σ."""
-LARGEST = 0.98
+MAX_EIGENVALUE = 0.98
 """Eigenvalue of D: beyond it levels run away, or hardly converge, and the map itself is followed."""
 
 
 def newton_levels(
-    problem: Problem, evaluation: Evaluation, found: Mapping[str, float], free: np.ndarray
+    problem: EstimationProblem, evaluation: Evaluation, found: Mapping[str, float], free: np.ndarray
 ) -> dict[str, float]:
     """Levels to go on with, where those of the evaluation lead to ``found``."""
     names = list(problem.sigma)
     before = np.log([problem.sigma[n] for n in names])
     step = np.log([found[n] for n in names]) - before
-    if np.abs(step).max(initial=0.0) > LONGEST or not free.any():
+    if np.abs(step).max(initial=0.0) > MAX_CORRECTED_STEP or not free.any():
         return dict(found)
     J, r = evaluation.jacobian, evaluation.residuals
     inverse = pseudo_inverse(J.T @ J, free & J.any(axis=0))[0]
@@ -41,9 +41,9 @@ def newton_levels(
     if not (squares > 0).all():
         return dict(found)
     D = 2 * slopes @ inverse @ slopes.T / squares[:, None]
-    if not np.isfinite(D).all() or np.linalg.eigvals(D).real.max() > LARGEST:
+    if not np.isfinite(D).all() or np.linalg.eigvals(D).real.max() > MAX_EIGENVALUE:
         return dict(found)
     step = np.linalg.solve(np.eye(len(names)) - D, step)
-    if np.abs(step).max() > LONGEST:
+    if np.abs(step).max() > MAX_CORRECTED_STEP:
         return dict(found)
     return {n: float(np.exp(b + s)) for n, b, s in zip(names, before, step, strict=True)}

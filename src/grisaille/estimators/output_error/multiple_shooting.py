@@ -19,28 +19,28 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
+from grisaille.bound_experiment import EstimatedQuantities
+from grisaille.bound_experiment.unknown import describe_start
 from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
-from grisaille.estimation.cases import Case
-from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.numerics.quadratic import Squares
-from grisaille.optimization.journal import Journal
-from grisaille.optimization.search import LIMIT, Outcome, Search
-from grisaille.simulation.discretisation import Steps
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.problem import EstimationProblem, Evaluation
+from grisaille.numerics.quadratic import SquaresQuadratic
+from grisaille.optimization.journal import SearchJournal
+from grisaille.optimization.search import LIMIT_STATUS, Search, SearchOutcome
 from grisaille.simulation.runner import Prediction, Runner
-from grisaille.trial import Movement
-from grisaille.trial.unknown import describe_start
+from grisaille.simulation.simulation_steps import SimulationSteps
 
 Arrays = Sequence[np.ndarray]
-MOST_ITERATIONS = 100
-JOINT = "the step vanished and the pieces join"
-ROUNDING = 1e-12
+MAX_ITERATIONS = 100
+JOINT_STATUS = "the step vanished and the pieces join"
+MERIT_ROUNDING = 1e-12
 """Of the merit function: smaller gains are none."""
-JOINED = 1e-9
+MAX_JOINED_GAP = 1e-9
 """Pieces are joined when the gaps are below this part of the states' size."""
 
 
 @dataclass(frozen=True)
-class Piece:
+class ShootingInterval:
     """A stretch of one experiment between two cuts."""
 
     place: int
@@ -55,7 +55,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Shot:
+class ShootingResult:
     """All pieces at one point: residuals and gaps with their derivatives by (θ, nodes)."""
 
     residuals: np.ndarray
@@ -75,17 +75,17 @@ class Shot:
 class MultipleShooting:
     """A problem cut into pieces; it gains the formulas of σ that are frozen at the first shot."""
 
-    def __init__(self, problem: Problem, pieces: int, journal: Journal | None = None) -> None:
-        self.problem, self.journal = problem, journal or Journal()
+    def __init__(self, problem: EstimationProblem, pieces: int, journal: SearchJournal | None = None) -> None:
+        self.problem, self.journal = problem, journal or SearchJournal()
         self.states: tuple[str, ...] = ()
-        self.pieces: list[Piece] = []
+        self.pieces: list[ShootingInterval] = []
         self.size = 0
-        self.steps: dict[int, Steps] = {}
+        self.steps: dict[int, SimulationSteps] = {}
         """Of the pieces, by their place, from the first run of each that completes."""
         for k, case in enumerate(problem.cases):
             self._cut(k, case, pieces)
 
-    def _cut(self, k: int, case: Case, count: int) -> None:
+    def _cut(self, k: int, case: ExperimentTerm, count: int) -> None:
         runner = case.runner
         if not isinstance(runner, Runner):
             raise EstimationError(f"Experiment '{case.name}' is static: there is nothing to shoot at.")
@@ -104,12 +104,12 @@ class MultipleShooting:
         cuts = np.unique(np.linspace(0, len(case.grid) - 1, count + 1).round().astype(int))
         for piece, (a, b) in enumerate(pairwise(cuts)):
             parameters = tuple(e for e in trial.moves.entries if e[0] != "start")
-            moves = Movement((*parameters, *(("start", n) for n in self.states))) if piece else trial.moves
+            moves = EstimatedQuantities((*parameters, *(("start", n) for n in self.states))) if piece else trial.moves
             part = trial.part(int(a), int(b), moves, demands={} if piece else trial.demands)
             made = Runner(part, (*case.outputs, *self.states), rtol=runner.rtol)
             nodes = slice(self.size, self.size + len(self.states)) if piece else None
             self.size += len(self.states) if piece else 0
-            self.pieces.append(Piece(len(self.pieces), k, made, int(a), int(b), nodes))
+            self.pieces.append(ShootingInterval(len(self.pieces), k, made, int(a), int(b), nodes))
 
     def _is_start(self, j: int) -> bool:
         return self.problem.unknowns[j].kind == "start"
@@ -136,14 +136,14 @@ class MultipleShooting:
             course = prediction.y[-1, len(case.outputs) :] if prediction.completed else guess
         return nodes
 
-    def _as_in_courses(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
+    def _as_in_courses(self, case: ExperimentTerm, piece: ShootingInterval, guess: np.ndarray) -> np.ndarray:
         times, values = self.problem.courses.get(case.name, (np.zeros(0), {}))
         for k, state in enumerate(self.states):
             if state in values:
                 guess[k] = np.interp(case.grid[piece.first], times, values[state])
         return guess
 
-    def _state_of(self, case: Case, output: str) -> int | None:
+    def _state_of(self, case: ExperimentTerm, output: str) -> int | None:
         """The state that an output measures directly."""
         system = self.pieces[0].runner.structure.system
         names = list(system.observed_names)
@@ -161,7 +161,7 @@ class MultipleShooting:
         rates = ca.substitute(system.rhs, system.u, ca.vertcat(*quiet)) if quiet else system.rhs
         return [str(ca.simplify(rates[k])) for k in range(system.nx)]
 
-    def _slopes_from_data(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
+    def _slopes_from_data(self, case: ExperimentTerm, piece: ShootingInterval, guess: np.ndarray) -> np.ndarray:
         """A state that is the rate of a measured one gets its slope."""
         system, texts = piece.runner.structure.system, self._rates
         for s in case.samples:
@@ -174,7 +174,7 @@ class MultipleShooting:
                     guess[k] = np.polyfit(case.grid[s.rows[near]], s.values[near], 1)[0]
         return guess
 
-    def _predict(self, piece: Piece, theta: np.ndarray, nodes: np.ndarray, *, sensitive: bool) -> Prediction:
+    def _predict(self, piece: ShootingInterval, theta: np.ndarray, nodes: np.ndarray, *, sensitive: bool) -> Prediction:
         case = self.problem.cases[piece.case]
         own = case.own(theta)
         if piece.nodes is not None:
@@ -190,13 +190,13 @@ class MultipleShooting:
             self.steps[piece.place] = steps
         return found
 
-    def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
+    def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> ShootingResult:
         """Every piece at one point."""
         shot = self._shoot(theta, nodes)
         self.journal.count(shot.evaluation)
         return shot
 
-    def _shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
+    def _shoot(self, theta: np.ndarray, nodes: np.ndarray) -> ShootingResult:
         problem, n = self.problem, len(self.problem.unknowns)
         courses: list[np.ndarray] = [np.zeros((len(c.grid), len(c.outputs))) for c in problem.cases]
         slopes = [np.zeros((len(c.grid), len(c.outputs), n + self.size)) for c in problem.cases]
@@ -236,7 +236,7 @@ class MultipleShooting:
                 sizes[piece.case] = np.maximum(sizes[piece.case], np.abs(nodes[piece.nodes]))
         return sizes
 
-    def _columns(self, case: Case, piece: Piece) -> np.ndarray:
+    def _columns(self, case: ExperimentTerm, piece: ShootingInterval) -> np.ndarray:
         """Where the derivatives of a piece belong among (θ, nodes)."""
         n = len(self.problem.unknowns)
         if piece.nodes is None:
@@ -246,7 +246,7 @@ class MultipleShooting:
 
     def _assemble(
         self, theta: np.ndarray, courses: Arrays, slopes: Arrays, gaps: Arrays, gap_slopes: Arrays, sizes: Arrays
-    ) -> Shot:
+    ) -> ShootingResult:
         problem = self.problem
         errors, jacobians, scales = [], [], []
         predictions = tuple(Prediction(y, np.zeros((0, 0, 0))) for y in courses)
@@ -267,16 +267,16 @@ class MultipleShooting:
         c = np.concatenate(gaps) if gaps else np.zeros(0)
         C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
         units = np.concatenate(sizes) if sizes else np.zeros(0)
-        return Shot(r, J, c, C, units, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
+        return ShootingResult(r, J, c, C, units, Evaluation(theta, r, J[:, : len(theta)], e, predictions, prior=prior))
 
-    def _failed(self, theta: np.ndarray, reason: str) -> Shot:
+    def _failed(self, theta: np.ndarray, reason: str) -> ShootingResult:
         empty = np.zeros(0)
-        return Shot(
+        return ShootingResult(
             empty, empty, empty, empty, empty, Evaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason)
         )
 
 
-def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: float) -> Outcome[Evaluation]:
+def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: float) -> SearchOutcome[Evaluation]:
     """Minimise over θ and the node states; the Jacobian of the evaluation is that of the constrained problem."""
     problem, journal = shooting.problem, search.journal
     n = len(problem.unknowns)
@@ -291,7 +291,7 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
     errors = 1 / np.where(norms > 0, norms, 1.0)
     sizes = np.array([replace(u, reach=float(e)).size for u, e in zip(search.unknowns, errors[:n], strict=True)])
     weight = 1.0
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         # of now: nodes may have begun where a simulation ran away
         scale = np.concatenate([sizes, np.maximum(np.abs(v[n:]), errors[n:])])
         journal.accept(search.unknowns, v[:n], now.evaluation.objective, gap=_gap(now))
@@ -300,25 +300,25 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
         step, multipliers, held = _bounded_step(now, scale, v, lower, upper, dead)
         needed = 2 * float(np.abs(multipliers).max(initial=0.0))
         weight = max(needed, (weight + needed) / 2)
-        if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < JOINED:
-            return _joined(now, dead, True, JOINT, held)
+        if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < MAX_JOINED_GAP:
+            return _joined(now, dead, True, JOINT_STATUS, held)
         if not search.left:
-            return _joined(now, dead, False, LIMIT, held)
+            return _joined(now, dead, False, LIMIT_STATUS, held)
         v, now, moved = _search(shooting, v, step, now, weight, lower, upper)
         if not moved:
-            well = _gap(now) < JOINED and np.abs(step / scale).max() < 1e-6
-            return _joined(now, dead, well, JOINT if well else "no step lowers the merit function", held)
-    return _joined(now, dead, False, f"{MOST_ITERATIONS} iterations were used up", held)
+            well = _gap(now) < MAX_JOINED_GAP and np.abs(step / scale).max() < 1e-6
+            return _joined(now, dead, well, JOINT_STATUS if well else "no step lowers the merit function", held)
+    return _joined(now, dead, False, f"{MAX_ITERATIONS} iterations were used up", held)
 
 
-def _seen(shot: Shot, sizes: np.ndarray) -> np.ndarray:
+def _seen(shot: ShootingResult, sizes: np.ndarray) -> np.ndarray:
     """How clearly residuals move with each unknown, the nodes following."""
     J = _along_pieces(shot, len(sizes), np.ones(len(sizes), dtype=bool))
-    return Squares(J * sizes, shot.residuals, sizes).seen
+    return SquaresQuadratic(J * sizes, shot.residuals, sizes).seen
 
 
 def _bounded_step(
-    shot: Shot, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray, dead: np.ndarray
+    shot: ShootingResult, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray, dead: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The constrained step with unknowns held that are dead or would leave a bound; also which these are."""
     n = len(lower)
@@ -336,7 +336,7 @@ def _with_held(slopes: np.ndarray, held: np.ndarray) -> np.ndarray:
     return np.vstack([slopes, np.eye(len(held))[held]]) if held.any() else slopes
 
 
-def _constrained_step(shot: Shot, scale: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _constrained_step(shot: ShootingResult, scale: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also the multipliers of the gaps."""
     J, C = shot.jacobian * scale, _with_held(shot.slopes * scale, held)
     gaps = np.concatenate([shot.gaps, np.zeros(int(held.sum()))])
@@ -357,7 +357,7 @@ def _null_space(C: np.ndarray, width: int) -> np.ndarray:
     return np.asarray(q[:, len(C) :])
 
 
-def _gap(shot: Shot) -> float:
+def _gap(shot: ShootingResult) -> float:
     return float(np.abs(shot.gaps).max(initial=0.0))
 
 
@@ -365,11 +365,11 @@ def _search(
     shooting: MultipleShooting,
     v: np.ndarray,
     step: np.ndarray,
-    now: Shot,
+    now: ShootingResult,
     weight: float,
     lower: np.ndarray,
     upper: np.ndarray,
-) -> tuple[np.ndarray, Shot, bool]:
+) -> tuple[np.ndarray, ShootingResult, bool]:
     n = len(lower)
     merit = now.evaluation.objective + weight * float(np.abs(now.gaps).sum())
     length = 1.0
@@ -380,13 +380,15 @@ def _search(
         if shot.completed:
             gaps = shot.gaps * shot.sizes / now.sizes
             value = shot.evaluation.objective + weight * float(np.abs(gaps).sum())
-            if value < merit * (1 - ROUNDING) or (length == 1.0 and value <= merit):
+            if value < merit * (1 - MERIT_ROUNDING) or (length == 1.0 and value <= merit):
                 return trial, shot, True
         length /= 2
     return v, now, False
 
 
-def _joined(shot: Shot, dead: np.ndarray, well: bool, reason: str, held: np.ndarray) -> Outcome[Evaluation]:
+def _joined(
+    shot: ShootingResult, dead: np.ndarray, well: bool, reason: str, held: np.ndarray
+) -> SearchOutcome[Evaluation]:
     """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
     n = len(dead)
     scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
@@ -407,10 +409,10 @@ def _joined(shot: Shot, dead: np.ndarray, well: bool, reason: str, held: np.ndar
     if held.any():
         jacobian[:, held[:n]] = np.where(dead[held[:n]], 0.0, _along_pieces(shot, n, held[:n]))
     evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)
-    return Outcome(evaluation, well, reason, _gap(shot) < JOINED)
+    return SearchOutcome(evaluation, well, reason, _gap(shot) < MAX_JOINED_GAP)
 
 
-def _along_pieces(shot: Shot, n: int, held: np.ndarray) -> np.ndarray:
+def _along_pieces(shot: ShootingResult, n: int, held: np.ndarray) -> np.ndarray:
     """∂r by some unknowns, the nodes following: where a bound pushes."""
     own, nodes = shot.jacobian[:, :n][:, held], shot.jacobian[:, n:]
     if not len(shot.slopes):

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.estimation.cases import Case
-from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.estimators.output_error.solved import Squares
-from grisaille.model.measurement.shared_noise import shared_covariances
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.problem import EstimationProblem, Evaluation
+from grisaille.estimators.output_error.least_squares_minimum import Squares
+from grisaille.model.measurement.noise_covariances import shared_covariances
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.starts.problem import nominal_of
-from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimators.output_error.output_error import OutputError
 
-RUNAWAY = 1e6
+MAX_SENSITIVITY_GROWTH = 1e6
 """Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
 one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
 
@@ -26,7 +26,7 @@ SWINGING, FEWEST = 0.7, 20
 """Correlation of neighbouring residuals from which on a minimum is doubted where equations switch, and how many."""
 
 
-def unmoved(search: Squares, seen: np.ndarray) -> str:
+def nothing_moves_note(search: Squares, seen: np.ndarray) -> str:
     """What is said where no unknown moves anything that was measured: there was nothing to search."""
     if seen.any() or not len(seen):
         return ""
@@ -40,14 +40,18 @@ def unmoved(search: Squares, seen: np.ndarray) -> str:
     )
 
 
-def growth_note(problem: Problem, search: Squares, evaluation: Evaluation) -> list[str]:
+def growth_note(problem: EstimationProblem, search: Squares, evaluation: Evaluation) -> list[str]:
     """Sensitivities that explode along the record: single shooting cannot be trusted there."""
     notes = []
     for case, prediction in zip(problem.cases, evaluation.predictions, strict=False):
         if prediction.sy.size and case.grid.size > 10:
             size = np.abs(prediction.sy).max(axis=(1, 2))
             early = size[1 : max(len(size) // 10, 2)].max()
-            if early > 0 and size[-1] > RUNAWAY * early and _leverage(search.unknowns, case, prediction) > RUNAWAY:
+            if (
+                early > 0
+                and size[-1] > MAX_SENSITIVITY_GROWTH * early
+                and _leverage(search.unknowns, case, prediction) > MAX_SENSITIVITY_GROWTH
+            ):
                 notes.append(
                     f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
                     f"so small errors run away; use gr.OutputError(shooting='multiple')."
@@ -55,7 +59,7 @@ def growth_note(problem: Problem, search: Squares, evaluation: Evaluation) -> li
     return notes
 
 
-def _leverage(unknowns: Sequence[Unknown], case: Case, prediction: Prediction) -> float:
+def _leverage(unknowns: Sequence[Unknown], case: ExperimentTerm, prediction: Prediction) -> float:
     """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
     variables = case.trial.flat.variables
     mine = [unknowns[k] for k in case.unknowns]
@@ -67,7 +71,7 @@ def _leverage(unknowns: Sequence[Unknown], case: Case, prediction: Prediction) -
     return float((moved / np.where(ranges > 0, ranges, 1.0)).max())
 
 
-def following(output: str) -> str:
+def weighting_note(output: str) -> str:
     """That weights follow the estimates, and what is not made use of."""
     return (
         f"noise of {output}: its formula follows the estimates, and weights were renewed until they stay (iteratively "
@@ -76,7 +80,7 @@ def following(output: str) -> str:
     )
 
 
-def correlation_notes(method: OutputError, problem: Problem) -> list[str]:
+def correlation_notes(method: OutputError, problem: EstimationProblem) -> list[str]:
     """Declared covariances between measured outputs, which squares of errors leave aside."""
     option = next(
         (
@@ -102,7 +106,7 @@ def correlation_notes(method: OutputError, problem: Problem) -> list[str]:
     ]
 
 
-def minima_note(problem: Problem, evaluation: Evaluation) -> list[str]:
+def minima_note(problem: EstimationProblem, evaluation: Evaluation) -> list[str]:
     """Residuals that swing together beside equations that switch: trajectories that miss switches have minima, too."""
     switching = next((c for c in problem.cases if c.trial.flat.whens or c.trial.structure.jumps.of_states), None)
     if switching is None or not evaluation.completed:

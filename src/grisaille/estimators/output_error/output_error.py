@@ -18,42 +18,42 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from grisaille.bound_experiment.shared_refusals import refuse_events
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.redraw import Redraw
-from grisaille.estimation.cases import build_case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
-from grisaille.estimation.measurements.problem import MeasuredProblem
+from grisaille.estimation.experiment_terms import build_experiment_term
+from grisaille.estimation.fit_request import FitRequest
+from grisaille.estimation.measurements.measured_problem import MeasuredProblem
+from grisaille.estimation.model_and_data import ModelAndData
 from grisaille.estimation.noise import noise_levels, refuse_noise_alone
-from grisaille.estimation.problem import Problem
-from grisaille.estimation.question import Question
-from grisaille.estimation.residuals.counted import Score
+from grisaille.estimation.problem import EstimationProblem
+from grisaille.estimation.residuals.robust_weights import Score
 from grisaille.estimation.starts.warm_start import state_courses
-from grisaille.estimation.subject import Subject
 from grisaille.estimators.output_error import robust_losses
-from grisaille.estimators.output_error.advice import LeastSquaresAdvice
-from grisaille.estimators.output_error.by_law.fitting import fit_by_law
-from grisaille.estimators.output_error.by_law.posing import (
+from grisaille.estimators.output_error.by_law.law_fitting import fit_by_law
+from grisaille.estimators.output_error.by_law.law_posing import (
     needs_laws,
     open_levels,
     option_of_squares,
     pose_by_law,
     refuse_options,
 )
-from grisaille.estimators.output_error.conclusion import conclude
-from grisaille.estimators.output_error.effort import SimulationEffort
-from grisaille.estimators.output_error.errors import Errors
-from grisaille.estimators.output_error.objective import (
+from grisaille.estimators.output_error.covariances import Errors
+from grisaille.estimators.output_error.errors_by_option import ErrorsByOption
+from grisaille.estimators.output_error.least_squares_advice import LeastSquaresAdvice
+from grisaille.estimators.output_error.least_squares_conclusion import conclude
+from grisaille.estimators.output_error.least_squares_objectives import (
     WITH_A_ROBUST_LOSS,
     WITH_ROBUST_ERRORS,
     NormalLikelihood,
     RobustLoss,
 )
-from grisaille.estimators.output_error.other_errors import ErrorsByOption
-from grisaille.estimators.output_error.stages import Stages
-from grisaille.optimization.journal import Journal, Progress
+from grisaille.estimators.output_error.least_squares_stages import LeastSquaresStages
+from grisaille.estimators.output_error.simulation_effort import SimulationEffort
+from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.structure.reduction import Structure
-from grisaille.trial.refusals import refuse_events
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
@@ -101,7 +101,7 @@ class OutputError(Estimator):
     compiled: bool | None = None
 
     @classmethod
-    def verdict(cls, subject: Subject) -> Verdict:
+    def verdict(cls, subject: ModelAndData) -> Verdict:
         if subject.is_static:
             return Verdict(True, "chosen: the model is static, rows are compared with its formulas")
         if subject.disturbances:
@@ -130,7 +130,7 @@ class OutputError(Estimator):
         if self.loss != "linear" and self.optimizer != "trust-region":
             raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
 
-    def pose(self, question: Question) -> Problem:
+    def pose(self, question: FitRequest) -> EstimationProblem:
         """Simulations compared with the data, in units of the noise."""
         targets = [u.target for u in question.unknowns if u.kind == "parameter"]
         if needs_laws(self, question.structure, question.outputs, targets):
@@ -140,9 +140,10 @@ class OutputError(Estimator):
             for trial, _ in question.trials:
                 refuse_events(trial, "shooting='multiple', whose pieces begin with unknown discrete variables,")
         cases = [
-            build_case(e, *trial, noise, self.rtol) for e, trial in zip(question.data, question.trials, strict=True)
+            build_experiment_term(e, *trial, noise, self.rtol)
+            for e, trial in zip(question.data, question.trials, strict=True)
         ]
-        problem = Problem(question.unknowns, cases, noise)
+        problem = EstimationProblem(question.unknowns, cases, noise)
         if question.guess is not None and self.shooting == "multiple":
             problem.courses = state_courses(question.guess, question.data)
         return problem
@@ -169,11 +170,11 @@ class OutputError(Estimator):
     def takes_unknown_covariances(self) -> bool:
         return option_of_squares(self) is None
 
-    def refuse_measurements(self, question: Question) -> None:
+    def refuse_measurements(self, question: FitRequest) -> None:
         if self.names_levels(question):
             refuse_options(self, question)
 
-    def names_levels(self, question: Question) -> bool:
+    def names_levels(self, question: FitRequest) -> bool:
         targets = [u.target for u in question.unknowns if u.kind == "parameter"]
         return needs_laws(self, question.structure, question.outputs, targets)
 
@@ -204,14 +205,17 @@ class OutputError(Estimator):
             return NormalLikelihood(refused)
         return RobustLoss(no_profiles=refused or WITH_A_ROBUST_LOSS, loss=self.loss, scale=self.loss_scale)
 
-    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: EstimationProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         if not problem.is_least_squares:
             return fit_by_law(self, problem.of(MeasuredProblem), progress)
         begin = time.perf_counter()
         refuse_noise_alone(problem.noise, problem.unknowns, problem.cases[0].trial.structure)
-        problem, stages = problem if self.shooting == "multiple" else problem.begun, Stages(self)
-        search = stages.search_from(problem, Journal.of(progress))
+        problem, stages = (
+            problem if self.shooting == "multiple" else problem.discretised_problem,
+            LeastSquaresStages(self),
+        )
+        search = stages.search_from(problem, SearchJournal.of(progress))
         found, said = stages.run(problem, search)
         return conclude(self, found, search, said, time.perf_counter() - begin)
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.residuals.counted import middle_level
-from grisaille.estimation.uncertainty import between, inverse_information, without_undetermined
+from grisaille.estimation.residuals.robust_weights import middle_level
+from grisaille.estimation.uncertainty import inverse_information, sandwich_product, without_undetermined
 
 Formula = Callable[[np.ndarray], np.ndarray]
 
@@ -49,7 +49,7 @@ def score(loss: str, scale: float, residuals: np.ndarray) -> np.ndarray:
     return np.asarray(LOSSES[loss].slope((residuals / scale) ** 2) * residuals)
 
 
-def counted(loss: str, scale: float, count: int, residuals: np.ndarray) -> np.ndarray:
+def root_weights(loss: str, scale: float, count: int, residuals: np.ndarray) -> np.ndarray:
     """√ψ′ of so many residuals, zero where it is negative; what follows are priors, which count in full."""
     z, form, found = (residuals / scale) ** 2, LOSSES[loss], np.ones(len(residuals))
     found[:count] = np.sqrt(np.maximum(form.slope(z) + 2 * z * form.bend(z), 0.0))[:count]
@@ -77,7 +77,7 @@ def robust_covariance(
     information = (jacobian * slope[:, None]).T @ jacobian + beliefs.T @ beliefs
     bread, undetermined = inverse_information(information, free)
     scored = jacobian * (form.slope(z) * residuals)[:, None]
-    return without_undetermined(between(bread, scored, beliefs, int(free.sum())), undetermined)
+    return without_undetermined(sandwich_product(bread, scored, beliefs, int(free.sum())), undetermined)
 
 
 def robust_level(errors: np.ndarray) -> float:

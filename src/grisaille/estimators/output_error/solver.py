@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.estimators.output_error import multiple_shooting, robust_losses
 from grisaille.estimators.output_error.bounds import free_unknowns
 from grisaille.estimators.output_error.coincident_switches import move_guess_apart
+from grisaille.estimators.output_error.least_squares_minimum import Ending, LeastSquaresMinimum, Squares
 from grisaille.estimators.output_error.level_steps import newton_levels
-from grisaille.estimators.output_error.levels import levels_of, refuse_followed, rescaled
-from grisaille.estimators.output_error.solved import Ending, Solved, Squares
+from grisaille.estimators.output_error.level_updates import levels_of, refuse_followed, rescale_levels
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
-from grisaille.optimization import nelder_mead, newton, trust_region
-from grisaille.optimization.convergence import NEAR, OFFSET, polish, relative_offset
-from grisaille.optimization.search import LIMIT
-from grisaille.trial.unknown import Unknown
+from grisaille.optimization import damped_newton, nelder_mead, trust_region
+from grisaille.optimization.convergence import OFFSET_TOLERANCE, ROUNDING_OFFSET, polish, relative_offset
+from grisaille.optimization.search import LIMIT_STATUS
 
 if TYPE_CHECKING:
     from grisaille.estimators.output_error.output_error import OutputError
@@ -29,12 +29,12 @@ NOISE_ROUNDS, STAY = 100, 1e-6
 """Of levels and unknowns in turn, at most, and how much levels may still move then."""
 STALL_GAIN = 1e-3
 """Of the log-likelihood, by another round of levels, where no search ends in a minimum with either."""
-RAN_AWAY = 1e5
+RAN_AWAY_STATUS = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
 
 
 @dataclass(frozen=True)
-class Solver:
+class LeastSquaresSolver:
     """The search that the options of a method describe."""
 
     method: OutputError
@@ -49,7 +49,7 @@ class Solver:
         """Whether records are cut into pieces."""
         return self.method.shooting == "multiple"
 
-    def begin(self, problem: Problem, search: Squares) -> tuple[Solved, list[str]]:
+    def begin(self, problem: EstimationProblem, search: Squares) -> tuple[LeastSquaresMinimum, list[str]]:
         """The first minimum; a guess at which the order of events matters is left, and that is said."""
         known = len(search.journal.failures)
         try:
@@ -61,10 +61,10 @@ class Solver:
         del search.journal.failures[known:]
         return self.solve(problem, search), moved
 
-    def solve(self, problem: Problem, search: Squares) -> Solved:
+    def solve(self, problem: EstimationProblem, search: Squares) -> LeastSquaresMinimum:
         """Minimise, updating noise levels until they stay."""
         if self.is_robust and problem.sigma:
-            problem = problem.but(sigma=levels_of(problem, search.first(), robust=True))
+            problem = problem.replace(sigma=levels_of(problem, search.first(), robust=True))
             search.restart(search.guess, problem)
         found = self.minimized(problem, search)
         if not found.problem.sigma and not found.problem.moving:
@@ -72,7 +72,7 @@ class Solver:
             return found
         return self.with_levels(found, search)
 
-    def with_levels(self, found: Solved, search: Squares) -> Solved:
+    def with_levels(self, found: LeastSquaresMinimum, search: Squares) -> LeastSquaresMinimum:
         """Levels and unknowns in turn until both stay, from a minimum with the first levels on."""
         problem, outcome, evaluation, robust = found.problem, found.outcome, found.evaluation, self.is_robust
         has_priors = len(evaluation.residuals) > problem.count
@@ -82,17 +82,19 @@ class Solver:
             sought, before, levels = problem, problem.sigma, levels_of(problem, evaluation, robust)
             moved = max([0.0, *(abs(levels[n] / before[n] - 1) for n in before)])
             problem, bent = problem.refrozen(evaluation.predictions, evaluation.theta)
-            search.criterion = search.journal.kept = problem = problem.but(sigma=levels)
+            search.criterion = search.journal.kept = problem = problem.replace(sigma=levels)
             if (alone and before) or max(moved, bent) < (1e-6 if robust else 1e-10):
-                evaluation = rescaled(problem, evaluation, before)
+                evaluation = rescale_levels(problem, evaluation, before)
                 break
             if not search.left:
-                return Solved(problem, replace(outcome, stopped_well=False, reason=LIMIT, settled=False), evaluation)
-            again = self.by_newton_levels(Solved(sought, outcome, evaluation), levels, search)
+                return LeastSquaresMinimum(
+                    problem, replace(outcome, stopped_well=False, reason=LIMIT_STATUS, settled=False), evaluation
+                )
+            again = self.by_newton_levels(LeastSquaresMinimum(sought, outcome, evaluation), levels, search)
             if again is None:
                 search.restart(evaluation.theta, problem)
                 again = self.minimized(problem, search)
-                is_stuck = not robust and relative_offset(search, again.evaluation) >= NEAR
+                is_stuck = not robust and relative_offset(search, again.evaluation) >= ROUNDING_OFFSET
                 if is_stuck and before and found.whole - again.whole < STALL_GAIN:
                     return again  # no minimum with these levels: others will not help
             problem, outcome, evaluation = again.problem, again.outcome, again.evaluation
@@ -100,26 +102,28 @@ class Solver:
         else:
             if max(moved, bent) > STAY:
                 outcome = replace(outcome, settled=False, reason=f"{NOISE_ROUNDS} rounds were made")
-        return Solved(problem, outcome, evaluation)
+        return LeastSquaresMinimum(problem, outcome, evaluation)
 
-    def by_newton_levels(self, found: Solved, levels: Mapping[str, float], search: Squares) -> Solved | None:
+    def by_newton_levels(
+        self, found: LeastSquaresMinimum, levels: Mapping[str, float], search: Squares
+    ) -> LeastSquaresMinimum | None:
         """The minimum with the levels that Newton's step leads to; None where Gauss–Newton steps do not reach it."""
         if self.is_robust or self.is_multiple or found.problem.moving or not found.problem.sigma:
             return None
         at = found.evaluation
-        problem = found.problem.but(sigma=newton_levels(found.problem, at, levels, free_unknowns(search, at)))
+        problem = found.problem.replace(sigma=newton_levels(found.problem, at, levels, free_unknowns(search, at)))
         search.restart(at.theta, problem)
-        near = polish(search, rescaled(problem, at, found.problem.sigma))
-        if relative_offset(search, near) >= OFFSET:
+        near = polish(search, rescale_levels(problem, at, found.problem.sigma))
+        if relative_offset(search, near) >= OFFSET_TOLERANCE:
             return None
         search.best, search.journal.kept = near, problem
-        return Solved(problem, replace(found.outcome, evaluation=near), near)
+        return LeastSquaresMinimum(problem, replace(found.outcome, evaluation=near), near)
 
-    def minimized(self, problem: Problem, search: Squares) -> Solved:
+    def minimized(self, problem: EstimationProblem, search: Squares) -> LeastSquaresMinimum:
         problem, outcome = self.minimize(problem, search)
-        return Solved(problem, outcome, self.polished(search, outcome))
+        return LeastSquaresMinimum(problem, outcome, self.polished(search, outcome))
 
-    def minimize(self, problem: Problem, search: Squares) -> tuple[Problem, Ending]:
+    def minimize(self, problem: EstimationProblem, search: Squares) -> tuple[EstimationProblem, Ending]:
         """The minimum with these levels, and the problem with what was frozen on the way."""
         if self.is_multiple:
             shooting = multiple_shooting.MultipleShooting(problem, self.method.pieces, search.journal)
@@ -135,7 +139,7 @@ class Solver:
             apart.unknowns, first = search.unknowns, search.guess
             projected = self.optimize(apart, problem.count)
             search.unknowns, search.most_steps = apart.unknowns, apart.most_steps
-            is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET
+            is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET_TOLERANCE
             if is_minimum and not _ran_away(projected, first, search.unknowns):
                 return problem, projected
             plain = self.optimize(search, problem.count)
@@ -151,14 +155,18 @@ class Solver:
             if self.is_robust:
                 return trust_region.minimize(search, self.method.tolerance, loss, self.method.loss_scale)
             found = trust_region.minimize(search, self.method.tolerance, may_crawl=False)
-            if found.reason != trust_region.CRAWLS:
+            if found.reason != trust_region.SLOW_STATUS:
                 return found
             # in a narrow valley that bends, damping gets on where a region with the unknowns' own axes does not
             search.restart(found.evaluation.theta)
-            other = newton.minimize(search, newton.Marquardt(), tolerance=self.method.tolerance)
+            other = damped_newton.minimize(search, damped_newton.MarquardtDamping(), tolerance=self.method.tolerance)
             return other if other.evaluation.objective <= found.evaluation.objective else found
-        damping = newton.Shortened() if self.method.optimizer == "gauss-newton" else newton.Marquardt()
-        return newton.minimize(search, damping, tolerance=self.method.tolerance)
+        damping = (
+            damped_newton.BacktrackingDamping()
+            if self.method.optimizer == "gauss-newton"
+            else damped_newton.MarquardtDamping()
+        )
+        return damped_newton.minimize(search, damping, tolerance=self.method.tolerance)
 
     def polished(self, search: Squares, outcome: Ending) -> Evaluation:
         is_plain = not self.is_robust and not self.is_multiple
@@ -168,4 +176,4 @@ class Solver:
 def _ran_away(outcome: Ending, first: np.ndarray, unknowns: Sequence[Unknown]) -> bool:
     """Whether an estimate left the magnitude of where it began: a valley that falls towards infinity."""
     sizes = [u.size for u in unknowns]
-    return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY * np.maximum(np.abs(first), sizes)).any())
+    return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY_STATUS * np.maximum(np.abs(first), sizes)).any())

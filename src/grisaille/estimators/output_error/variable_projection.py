@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from grisaille.estimation.cases import Case
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.optimization.search import Search
-from grisaille.structure.pieces import is_affine
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.declared import declared_starts
-from grisaille.trial.unknown import Unknown
+from grisaille.structure.starts.declared_start_values import declared_starts
+from grisaille.structure.switching_pieces import is_affine
 
 
-def linear_unknowns(problem: Problem) -> np.ndarray:
+def linear_unknowns(problem: EstimationProblem) -> np.ndarray:
     """True for unbounded unknowns without a prior that enter every measured output linearly, jointly."""
     linear = np.array([_may_be_linear(u) for u in problem.unknowns])
     for case in problem.cases if linear.any() else ():
@@ -37,7 +37,7 @@ def _may_be_linear(unknown: Unknown) -> bool:
     return unknown.kind == "parameter" and not bounded and unknown.prior is None and not unknown.logarithmic
 
 
-def _linear_in(case: Case, unknowns: tuple[Unknown, ...], candidates: np.ndarray) -> np.ndarray:
+def _linear_in(case: ExperimentTerm, unknowns: tuple[Unknown, ...], candidates: np.ndarray) -> np.ndarray:
     structure = case.trial.structure
     system = structure.system
     formulas = case.trial.formulas
@@ -88,7 +88,7 @@ class ProjectedSearch(Search[Evaluation]):
     def where(self, evaluation: Evaluation) -> np.ndarray:
         return np.asarray(super().where(evaluation)[~self.linear])
 
-    def stands(self, evaluation: Evaluation, xi: np.ndarray) -> bool:
+    def belongs_to(self, evaluation: Evaluation, xi: np.ndarray) -> bool:
         return np.array_equal(evaluation.theta[~self.linear], self._whole(xi)[~self.linear])
 
     def _whole(self, xi: np.ndarray) -> np.ndarray:

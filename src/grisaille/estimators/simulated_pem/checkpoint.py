@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimators.simulated_pem.problem import MeanProblem
+from grisaille.estimators.simulated_pem.mean_problem import MeanProblem
 from grisaille.writing import write_whole
 
 

@@ -16,11 +16,11 @@ from grisaille.estimators.simulated_pem.sandwich import Sandwich
 FIRST, MOST = 64, 16384
 """Realizations that an automatic choice begins and ends with."""
 SHARE, OFFSET = 0.01, 0.1
-ROUGH = 0.09
+MAX_ERROR_OF_ERRORS = 0.09
 """Relative standard deviation of a standard error from which on it is told."""
 
 
-def enough(sandwich: Sandwich, realizations: int) -> bool:
+def are_enough(sandwich: Sandwich, realizations: int) -> bool:
     """Whether more realizations would change nothing that matters."""
     share = max(1.0 / realizations, float(sandwich.shares.max(initial=0.0)))
     return share < SHARE and float(sandwich.correction_errors.max(initial=0.0)) < OFFSET
@@ -46,7 +46,7 @@ def describe_size(sandwich: Sandwich, realizations: int, names: Sequence[str], c
             f"errors."
         )
     rough = float(sandwich.uncertainty.max(initial=0.0))
-    if rough > ROUGH:
+    if rough > MAX_ERROR_OF_ERRORS:
         name = names[int(np.argmax(sandwich.uncertainty))]
         notes.append(
             f"finite ensemble: from {realizations} realizations the standard error of {name} is itself known to "
@@ -58,7 +58,7 @@ def describe_size(sandwich: Sandwich, realizations: int, names: Sequence[str], c
 def describe_choice(sandwich: Sandwich, tried: Sequence[int]) -> str:
     """What ``realizations="auto"`` did."""
     share, offset = float(sandwich.shares.max(initial=0.0)), float(sandwich.correction_errors.max(initial=0.0))
-    why = "enough" if enough(sandwich, tried[-1]) else f"not enough, but no more than {MOST} are tried"
+    why = "enough" if are_enough(sandwich, tried[-1]) else f"not enough, but no more than {MOST} are tried"
     path = ", ".join(map(str, tried))
     return (
         f"realizations: {tried[-1]} ({why}; tried {path}): they make {100 * share:.2g} % of the variance, and the "

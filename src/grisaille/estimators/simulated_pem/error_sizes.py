@@ -26,19 +26,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.findings.ensemble import ErrorSize
 from grisaille.estimation.uncertainty import inverse_information
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
-from grisaille.estimators.simulated_pem.sandwich import between
-from grisaille.estimators.simulated_pem.search import step_to_minimum
-from grisaille.simulation.ensembles.projection import Form
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.mean_search import step_to_minimum
+from grisaille.estimators.simulated_pem.sandwich import weighted_slope
+from grisaille.simulation.ensembles.moment_projection import ProjectionForm
 
 FEWEST, MOST = 400, 1000
 """Simulated records."""
-LOOSE = 0.1
+MAX_LOOSENESS = 0.1
 """Relative error of E from which on θ is looked for with variances."""
-FITTED = 0.25
+MIN_LEFT_VARIANCE = 0.25
 """Of the variance of T/E over records, what a fit must leave of it: where levels are estimated from variances, errors
 are as large as the fit makes them."""
 STEPS, NEAR = 8, 0.01
@@ -46,7 +46,7 @@ STEPS, NEAR = 8, 0.01
 
 
 @dataclass(frozen=True)
-class Record:
+class ErrorSizeRecord:
     """What of one experiment (or M simulated ones) decides on the sizes of errors; q measured outputs."""
 
     score: np.ndarray
@@ -63,7 +63,7 @@ def error_sizes(
     """Return T/E over its median in simulated records, and twice its rank among them from the nearer end, of each
     output of each experiment whose noise is known and whose size was not fitted."""
     judged = [JudgedCase(criterion, value, number) for number in range(len(criterion.problem.cases))]
-    if any(j.looseness(covariance) > LOOSE for j in judged) and not criterion.with_variance:
+    if any(j.looseness(covariance) > MAX_LOOSENESS for j in judged) and not criterion.with_variance:
         value = criterion.renew(_fitted_with_variances(criterion, value))
         judged = [JudgedCase(criterion, value, number) for number in range(len(criterion.problem.cases))]
     bread, _ = inverse_information(value.curvature, free)
@@ -77,7 +77,7 @@ def error_sizes(
         one, many = j.ratios(mine, moved[0]), j.ratios(others, moved[1])
         left = many.var(axis=0) / np.maximum((others.squares / j.expected).var(axis=0), 1e-300)
         for k, sample in enumerate(j.case.samples):
-            if np.isfinite(one[k]) and left[k] > FITTED:
+            if np.isfinite(one[k]) and left[k] > MIN_LEFT_VARIANCE:
                 sides = many[:, k] >= one[k], many[:, k] <= one[k]
                 rank = min((1 + int(side.sum())) / (1 + len(many)) for side in sides)
                 ratio = float(one[k] / max(np.median(many[:, k]), 1e-300))
@@ -106,13 +106,13 @@ def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanVa
     return now if now.completed else value
 
 
-def _independent(experiments: Sequence[Record]) -> list[Record]:
+def _independent(experiments: Sequence[ErrorSizeRecord]) -> list[ErrorSizeRecord]:
     """Realizations of one number share their random numbers over experiments; records do not."""
     fields = [
         independent_records(list(arrays))
         for arrays in zip(*((r.score, r.squares, r.cross) for r in experiments), strict=True)
     ]
-    return [Record(*of_one) for of_one in zip(*fields, strict=True)]
+    return [ErrorSizeRecord(*of_one) for of_one in zip(*fields, strict=True)]
 
 
 def independent_records(experiments: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -128,7 +128,7 @@ class JudgedCase:
 
     def __init__(self, criterion: MeanCriterion, value: MeanValue, number: int) -> None:
         self.criterion, self.value, self.number = criterion, value, number
-        self.case: Case = criterion.problem.cases[number]
+        self.case: ExperimentTerm = criterion.problem.cases[number]
         self.n, self.shape = len(value.theta), (len(self.case.grid), len(self.case.outputs))
         more, count = 1 + 1 / criterion.realizations, (self.shape[0], len(self.case.samples))
         self.w2, self.e, E = np.zeros(count), np.zeros(count), np.zeros(count)
@@ -154,17 +154,17 @@ class JudgedCase:
         there = np.isfinite(self.expected) & (self.expected > 0)
         return float(np.sqrt(np.max(variance[there] / self.expected[there] ** 2, initial=0.0)))
 
-    def measured(self) -> Record:
+    def measured(self) -> ErrorSizeRecord:
         """The record at hand."""
         score = np.zeros(self.n)
         for part in (p for p in self.value.parts if p.pattern.case == self.number):
             score += np.einsum("tin,ti->n", part.psi, part.We)
             if self.criterion.with_variance:
-                score += 0.5 * np.einsum("ti,tijn,tj->n", part.e, between(part), part.e, optimize=True)
+                score += 0.5 * np.einsum("ti,tijn,tj->n", part.e, weighted_slope(part), part.e, optimize=True)
         squares = np.einsum("tq,tq->q", self.w2, self.e**2)
-        return Record(score, squares, np.einsum("tq,tqn,tq->qn", self.w2, self.psi, self.e))
+        return ErrorSizeRecord(score, squares, np.einsum("tq,tqn,tq->qn", self.w2, self.psi, self.e))
 
-    def simulated(self) -> Record:
+    def simulated(self) -> ErrorSizeRecord:
         """Fresh realizations with noise."""
         runner, n, q = self.criterion.runners[self.number], self.n, len(self.case.samples)
         M, first = runner.options.realizations, runner.options.first
@@ -172,9 +172,9 @@ class JudgedCase:
         at = self.value.predictions[self.number]
         theta = self.case.own(self.value.theta)
         v, _ = runner.renewed(count, first + M).projections(theta, self._forms(), at, noise=self.deviations)
-        return Record(v[:, :n], v[:, n : n + q], v[:, n + q :].reshape(len(v), q, n))
+        return ErrorSizeRecord(v[:, :n], v[:, n : n + q], v[:, n + q :].reshape(len(v), q, n))
 
-    def _forms(self) -> list[Form]:
+    def _forms(self) -> list[ProjectionForm]:
         """Score, Σ w²e² and c of records."""
         n, q, curved = self.n, len(self.case.samples), self.criterion.with_variance
         score, bent = np.zeros((*self.shape, n)), np.zeros((*self.shape, self.shape[1], n))
@@ -182,19 +182,19 @@ class JudgedCase:
             rows, columns = part.pattern.rows, part.pattern.columns
             score[np.ix_(rows, columns)] = part.factor[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
             if curved:
-                bent[np.ix_(rows, columns, columns)] = 0.5 * between(part)
+                bent[np.ix_(rows, columns, columns)] = 0.5 * weighted_slope(part)
         squares, cross = np.zeros((*self.shape, self.shape[1], q)), np.zeros((*self.shape, q, n))
         for k, s in enumerate(self.case.samples):
             c = self.case.column(s.output)
             squares[:, c, c, k] = self.w2[:, k]
             cross[:, c, k] = self.w2[:, k, None] * self.psi[:, k]
         return [
-            Form(score, bent if curved else None, of_records=True),
-            Form(np.zeros((*self.shape, q)), squares, of_records=True),
-            Form(cross.reshape(*self.shape, q * n), of_records=True),
+            ProjectionForm(score, bent if curved else None, of_records=True),
+            ProjectionForm(np.zeros((*self.shape, q)), squares, of_records=True),
+            ProjectionForm(cross.reshape(*self.shape, q * n), of_records=True),
         ]
 
-    def ratios(self, record: Record, moved: np.ndarray) -> np.ndarray:
+    def ratios(self, record: ErrorSizeRecord, moved: np.ndarray) -> np.ndarray:
         """T/E at the estimate (…, q); nan where the noise is open."""
         T = record.squares - 2 * np.einsum("...qn,...n->...q", record.cross, moved)
         T = T + np.einsum("...n,qnm,...m->...q", moved, self.G, moved)

@@ -20,24 +20,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.uncertainty import correlation_of
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
-from grisaille.estimators.simulated_pem.problem import disturbance_parameters
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.mean_problem import disturbance_parameters
 from grisaille.estimators.simulated_pem.sandwich import slope_weights
 from grisaille.model.flat import FlatModel
-from grisaille.simulation.ensembles.projection import Form
-from grisaille.trial.unknown import Unknown
+from grisaille.simulation.ensembles.moment_projection import ProjectionForm
 
-FEW = 64
+TEST_REALIZATIONS = 64
 """Realizations that decide where the answer is clear."""
-CLEAR = 4.0
-NOTHING = 1e-10
+CLEAR_T_VALUE = 4.0
+MIN_VARIANCE_INFORMATION = 1e-10
 """Of what the variances hold about an unknown: as good as nothing."""
 HALF, SIGNIFICANT = 64, 3.0
 """Realizations in each half, at least, and the t above which a mean moves."""
-COLLINEAR = 0.99
+MAX_COLLINEARITY = 0.99
 
 
 def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[str]:
@@ -45,7 +45,7 @@ def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[st
     if criterion.with_variance or any(r.differences is not None for r in criterion.runners):
         return []
     M = criterion.realizations
-    few = criterion.with_runners(min(M, FEW)) if M > FEW else criterion
+    few = criterion.with_runners(min(M, TEST_REALIZATIONS)) if M > TEST_REALIZATIONS else criterion
     suspects = _suspects(few, theta)
     if suspects and few is not criterion:
         suspects = _suspects(criterion, theta)
@@ -91,7 +91,7 @@ def _suspects(criterion: MeanCriterion, theta: np.ndarray) -> dict[int, float]:
         signal += np.einsum("tin,tij,tjn->n", part.psi, part.W, part.psi, optimize=True)
         G = np.einsum("tij,tjkn->tikn", part.W, part.dV)
         spread += 0.5 * np.einsum("tikn,tkin->n", G, G)
-    lost = (signal < np.maximum(CLEAR * floor, NOTHING * spread)) & (floor + spread > 0)
+    lost = (signal < np.maximum(CLEAR_T_VALUE * floor, MIN_VARIANCE_INFORMATION * spread)) & (floor + spread > 0)
     return {int(k): float(np.sqrt(floor[k] / max(signal[k], 1e-300))) for k in np.flatnonzero(lost)}
 
 
@@ -120,11 +120,11 @@ def _student(direction: MeanValue, tried: MeanCriterion, there: MeanValue) -> np
         if tried.runners[number].options.antithetic:
             x = 0.5 * (x[::2] + x[1::2])
         variance[list(case.unknowns)] += x.var(axis=0, ddof=1) / len(x)
-    is_there = np.abs(mean) > NOTHING * own
+    is_there = np.abs(mean) > MIN_VARIANCE_INFORMATION * own
     return np.asarray(np.where(is_there, mean / np.sqrt(np.maximum(variance, 1e-300)), 0.0))
 
 
-def _form(direction: MeanValue, number: int, case: Case, k: int) -> Form:
+def _form(direction: MeanValue, number: int, case: ExperimentTerm, k: int) -> ProjectionForm:
     """The projection of sensitivities on Wψ of one unknown."""
     shape = (len(case.grid), len(case.outputs))
     along = np.zeros(shape)
@@ -132,7 +132,7 @@ def _form(direction: MeanValue, number: int, case: Case, k: int) -> Form:
         along[np.ix_(part.pattern.rows, part.pattern.columns)] = part.factor * np.einsum(
             "tij,tj->ti", part.W, part.psi[..., k]
         )
-    return Form(np.zeros((*shape, len(direction.theta))), slope_linear=along, columns=case.unknowns)
+    return ProjectionForm(np.zeros((*shape, len(direction.theta))), slope_linear=along, columns=case.unknowns)
 
 
 def collinear_notes(
@@ -145,7 +145,7 @@ def collinear_notes(
     for i, u in enumerate(unknowns):
         for j, other in enumerate(unknowns[:i]):
             belongs = any(v.kind == "scale" or v.target in inside for v in (u, other))
-            if belongs and free[i] and free[j] and abs(correlation[i, j]) > COLLINEAR:
+            if belongs and free[i] and free[j] and abs(correlation[i, j]) > MAX_COLLINEARITY:
                 notes.append(
                     f"NEARLY UNIDENTIFIABLE from the mean: {other.name} and {u.name} are correlated by "
                     f"{correlation[i, j]:+.4f}; fix one of them, or use match='mean-variance', which tells them apart."

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 
 
 @dataclass(frozen=True)
-class Pattern:
+class MeasurementPattern:
     """The instants of one experiment at which the same outputs were measured."""
 
     case: int
@@ -30,7 +30,7 @@ class Pattern:
     """Of the prediction's covariance."""
 
 
-def find_patterns(cases: Sequence[Case]) -> list[Pattern]:
+def find_patterns(cases: Sequence[ExperimentTerm]) -> list[MeasurementPattern]:
     """The samples grouped by experiment and by which outputs were measured together."""
     found, at = [], 0
     for number, case in enumerate(cases):
@@ -43,5 +43,5 @@ def find_patterns(cases: Sequence[Case]) -> list[Pattern]:
             rows, chosen = np.flatnonzero((seen == kind).all(axis=1)), np.flatnonzero(kind)
             outputs = tuple(case.samples[j].output for j in chosen)
             columns = np.array([case.column(o) for o in outputs])
-            found.append(Pattern(number, outputs, rows, places[np.ix_(rows, chosen)], columns, chosen))
+            found.append(MeasurementPattern(number, outputs, rows, places[np.ix_(rows, chosen)], columns, chosen))
     return found

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.estimation.findings.ensemble import UnexplainedErrors
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.error_sizes import JudgedCase
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue
 
-SUSPECT = 1.5
+SUSPICIOUS_RATIO = 1.5
 """T over its expectation from which on records are simulated to compare with, and other minima looked for."""
 SUSPECT_ACROSS_JUMPS = 1.2
 """The latter where paths jump: in wrong minima their spread is large as well."""
@@ -36,7 +36,7 @@ def unexplained_errors(criterion: MeanCriterion, value: MeanValue) -> tuple[Unex
     for number, case in enumerate(criterion.problem.cases):
         judged = JudgedCase(criterion, value, number)
         with np.errstate(invalid="ignore"):
-            large = judged.measured().squares > SUSPECT * judged.expected
+            large = judged.measured().squares > SUSPICIOUS_RATIO * judged.expected
         if not large.any():
             continue
         squares, simulated = judged.measured().squares, judged.simulated().squares

@@ -9,7 +9,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 
-SHRUNK = 1e-4
+MIN_EIGENVALUE = 1e-4
 """Smallest eigenvalue of the correlations of errors that is used as it is."""
 
 
@@ -34,8 +34,8 @@ def positive_definite(level: np.ndarray, count: np.ndarray, diagonal: bool) -> n
     correlation = np.where(enough & (not diagonal), level / np.outer(size, size), 0.0)
     np.fill_diagonal(correlation, 1.0)
     lowest = float(np.linalg.eigvalsh(correlation).min())
-    if lowest < SHRUNK:
+    if lowest < MIN_EIGENVALUE:
         # s R + (1 − s) I has the smallest eigenvalue s·lowest + 1 − s
-        s = (1 - SHRUNK) / (1 - lowest)
+        s = (1 - MIN_EIGENVALUE) / (1 - lowest)
         correlation = s * correlation + (1 - s) * np.eye(len(level))
     return np.asarray(correlation * np.outer(size, size))

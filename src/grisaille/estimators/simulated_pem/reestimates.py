@@ -23,27 +23,27 @@ from itertools import combinations
 
 import numpy as np
 
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.error_sizes import JudgedCase, independent_records
-from grisaille.estimators.simulated_pem.sandwich import between, ensemble_sandwich
-from grisaille.optimization.journal import Journal
-from grisaille.simulation.ensembles.projection import Form
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.sandwich import ensemble_sandwich, weighted_slope
+from grisaille.optimization.journal import SearchJournal
+from grisaille.simulation.ensembles.moment_projection import ProjectionForm
 
-RECORDS = 200
+MIN_RECORDS = 200
 """Simulated records, at least."""
-FARTHEST = 3.0
+MAX_DISTANCE = 3.0
 """Standard errors that a record's estimate may be away: beyond, the quadratic says nothing."""
-TRUSTED = 1.5
+MAX_EXTRAPOLATION = 1.5
 """Standard errors up to which those that are stated elsewhere are extrapolated."""
-ITERATIONS = 25
+MAX_ITERATIONS = 25
 PAIRED, MOST = 4, 12
 """Unknowns up to which corners are simulated, and up to which anything is."""
-NUMBERS = 3e7
+MAX_COEFFICIENTS = 3e7
 """Coefficients that may be held at a time."""
 BIASED, COVERED = 0.25, 0.87
 """Mean step in standard errors that is named, and share of the 95 % intervals below which a fit is marked: with 200
 records of which nine tenths hold, one fit in ten is."""
-NORMAL = 1.96
+NORMAL_QUANTILE = 1.96
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Reestimates:
     @property
     def covered(self) -> np.ndarray:
         """Share of the records whose 95 % interval would hold the fit, of each unknown."""
-        held = np.abs(self.standardized) < NORMAL
+        held = np.abs(self.standardized) < NORMAL_QUANTILE
         return np.asarray(held.sum(axis=0) / max(self.records, 1))
 
 
@@ -113,9 +113,9 @@ def reestimate(
     pairs = list(combinations(range(n), 2)) if n <= PAIRED else []
     design = np.array([np.zeros(n), *np.eye(n), *-np.eye(n), *(np.eye(n)[i] + np.eye(n)[j] for i, j in pairs)])
     largest = max(len(c.grid) * len(c.outputs) ** 2 for c in problem.cases)
-    if largest * len(value.theta) * len(design) > NUMBERS:
+    if largest * len(value.theta) * len(design) > MAX_COEFFICIENTS:
         return None
-    count = max(criterion.realizations, RECORDS)
+    count = max(criterion.realizations, MIN_RECORDS)
     values = [value, *_values(criterion, problem.inner(value.theta), index, design[1:] * errors)]
     if not all(v.completed for v in values):
         return Reestimates(np.zeros((0, n)), np.zeros((0, n)), count, index)
@@ -135,14 +135,14 @@ def _stated(criterion: MeanCriterion, value: MeanValue, free: np.ndarray) -> np.
 def _errors_at(steps: np.ndarray, logs: np.ndarray, n: int) -> np.ndarray:
     """Errors at every record's estimate, quadratics in their logarithms (K, n) along each unknown."""
     here, ahead, behind = logs[0], logs[1 : 1 + n], logs[1 + n : 1 + 2 * n]
-    d = np.clip(steps, -TRUSTED, TRUSTED)
+    d = np.clip(steps, -MAX_EXTRAPOLATION, MAX_EXTRAPOLATION)
     return np.asarray(np.exp(here + d @ (0.5 * (ahead - behind)) + d**2 @ (0.5 * (ahead + behind) - here)))
 
 
 def _values(criterion: MeanCriterion, xi: np.ndarray, index: np.ndarray, moves: np.ndarray) -> Sequence[MeanValue]:
     lower, upper = criterion.problem.inner_bounds()
     found, apart = [], copy.copy(criterion)
-    apart.journal = Journal()  # no part of the search
+    apart.journal = SearchJournal()  # no part of the search
     for move in moves:
         there = xi.copy()
         there[index] += move
@@ -177,22 +177,22 @@ def _constant(criterion: MeanCriterion, here: MeanValue, value: MeanValue) -> np
         total = total + 0.5 * np.einsum("tij,tijn->n", weight, part.dS)
         total -= 0.5 * share * np.einsum("tij,tijn->n", part.W, part.dV)
         total -= np.einsum("tin,tij,tj->n", part.psi, part.W, shift, optimize=True)
-        total -= 0.5 * np.einsum("ti,tijn,tj->n", shift, between(part), shift, optimize=True)
+        total -= 0.5 * np.einsum("ti,tijn,tj->n", shift, weighted_slope(part), shift, optimize=True)
     return np.asarray(total)
 
 
-def _form(here: MeanValue, value: MeanValue, number: int, shape: tuple[int, int]) -> Form:
+def _form(here: MeanValue, value: MeanValue, number: int, shape: tuple[int, int]) -> ProjectionForm:
     """What the gradient at a point has from the deviation of a record from the mean at the fit."""
     n = len(here.theta)
     linear, bent = np.zeros((*shape, n)), np.zeros((*shape, shape[1], n))
     for part, at in zip(value.parts, here.parts, strict=True):
         if part.pattern.case != number:
             continue
-        rows, columns, WdSW = part.pattern.rows, part.pattern.columns, between(part)
+        rows, columns, WdSW = part.pattern.rows, part.pattern.columns, weighted_slope(part)
         leads = np.einsum("tij,tjn->tin", part.W, part.psi) + np.einsum("tijn,tj->tin", WdSW, part.e - at.e)
         linear[np.ix_(rows, columns)] = -leads
         bent[np.ix_(rows, columns, columns)] = -0.5 * WdSW
-    return Form(linear, bent, of_records=True)
+    return ProjectionForm(linear, bent, of_records=True)
 
 
 def _zeros(g: np.ndarray, n: int, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
@@ -214,7 +214,7 @@ def _zeros(g: np.ndarray, n: int, pairs: Sequence[tuple[int, int]]) -> np.ndarra
 
 def _zero(g: np.ndarray, H: np.ndarray, T: np.ndarray, expected: np.ndarray) -> np.ndarray | None:
     d = np.zeros(len(g))
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         slope = H + np.einsum("nij,j->ni", T, d)
         if np.linalg.eigvalsh(0.5 * (slope + slope.T)).min() <= 0:
             slope = expected
@@ -222,8 +222,8 @@ def _zero(g: np.ndarray, H: np.ndarray, T: np.ndarray, expected: np.ndarray) -> 
         step = -np.linalg.solve(slope, value)
         step /= max(1.0, float(np.abs(step).max()))
         d = d + step
-        if np.abs(d).max() > FARTHEST:
-            return np.clip(d, -FARTHEST, FARTHEST)
+        if np.abs(d).max() > MAX_DISTANCE:
+            return np.clip(d, -MAX_DISTANCE, MAX_DISTANCE)
         if np.abs(step).max() < 1e-3:
             return d
     return None

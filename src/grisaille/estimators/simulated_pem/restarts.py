@@ -11,27 +11,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
-from grisaille.estimators.simulated_pem.search import MeanSearch, gauss_newton
-from grisaille.optimization.journal import Journal
-from grisaille.trial.unknown import Unknown
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.mean_search import MeanSearch, gauss_newton
+from grisaille.optimization.journal import SearchJournal
 
-FEW = 32
+FIRST_REALIZATIONS = 32
 """Realizations of the first look, at most."""
 POINTS, EACH = 16, 8
 """Points that are compared: so many, and as many more for each unknown."""
-MOST_POINTS = 64
+MAX_POINTS = 64
 DESCENTS, STEPS, ROUGH = 4, 15, 1e-2
 """Points from which a descent begins; its steps, at most; and the predicted gain at which it ends."""
 NEAR, WIDE = 0.5, 1.5
 """Logarithms of factors: by which points near the guess may be larger or smaller, and unknowns without bounds."""
-CLEARLY = 0.05
+MIN_GAIN_PER_SAMPLE = 0.05
 """Of the number of measurements: a gain that is worth another search (a sum of squares that is a tenth smaller)."""
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RestartPlace:
     """Where a search may be done again."""
 
     theta: np.ndarray
@@ -39,14 +39,16 @@ class Elsewhere:
     """How many were compared."""
 
 
-def look_elsewhere(search: MeanSearch, here: MeanValue, guess: np.ndarray, *, descend: bool = True) -> Elsewhere | None:
+def look_elsewhere(
+    search: MeanSearch, here: MeanValue, guess: np.ndarray, *, descend: bool = True
+) -> RestartPlace | None:
     """Return a point from which a search may end lower than ``here``; None where there is none.
 
     descend : whether there are derivatives for descents
     """
     criterion = search.criterion
-    few = criterion.with_runners(min(criterion.realizations, FEW))
-    before, journal = len(criterion.journal.failures), Journal()
+    few = criterion.with_runners(min(criterion.realizations, FIRST_REALIZATIONS))
+    before, journal = len(criterion.journal.failures), SearchJournal()
     points = _fill(criterion.unknowns, guess, criterion.realizations)
     compared = [(_compared(few, theta), k) for k, theta in enumerate([here.theta, *points])]
     (now, _), others = compared[0], sorted(compared[1:])
@@ -58,8 +60,12 @@ def look_elsewhere(search: MeanSearch, here: MeanValue, guess: np.ndarray, *, de
         found.append((_compared(few, theta), theta))
     del criterion.journal.failures[before:]
     lowest, theta = min(found, key=lambda pair: pair[0])
-    gain = CLEARLY * criterion.problem.count if criterion.given is None or criterion.with_variance else 0.1 * abs(now)
-    return Elsewhere(theta, len(points)) if lowest < now - gain else None
+    gain = (
+        MIN_GAIN_PER_SAMPLE * criterion.problem.count
+        if criterion.given is None or criterion.with_variance
+        else 0.1 * abs(now)
+    )
+    return RestartPlace(theta, len(points)) if lowest < now - gain else None
 
 
 def _compared(criterion: MeanCriterion, theta: np.ndarray) -> float:
@@ -72,7 +78,7 @@ def _compared(criterion: MeanCriterion, theta: np.ndarray) -> float:
     return criterion.comparable(value) if value.completed else float("inf")
 
 
-def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: Journal, left: int) -> np.ndarray:
+def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: SearchJournal, left: int) -> np.ndarray:
     """Where a rough descent from a point ends; the point itself where there is none."""
     if not np.isfinite(_compared(criterion, theta)):
         return theta
@@ -88,7 +94,7 @@ def _fill(unknowns: tuple[Unknown, ...], guess: np.ndarray, seed: int) -> list[n
     from scipy.stats import qmc
 
     n = len(unknowns)
-    half = min(POINTS + EACH * n, MOST_POINTS) // 2
+    half = min(POINTS + EACH * n, MAX_POINTS) // 2
     shares = qmc.Sobol(n, seed=seed).random(1 << int(np.ceil(np.log2(2 * half))))
     found: list[np.ndarray] = []
     for fill, part in ((_between, shares[:half]), (_around, shares[half : 2 * half])):

@@ -24,14 +24,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.cases import Case
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue, Part
-from grisaille.simulation.ensembles.projection import Form
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue, PatternTerm
+from grisaille.simulation.ensembles.moment_projection import ProjectionForm
 
-REMOVED = 0.5
+MAX_REMOVED_SHARE = 0.5
 """Of a diagonal entry of A, the share that Monte Carlo error may have and be taken off."""
-RECORDS = 200
+MIN_RECORDS = 200
 """Fresh realizations, at least, that stand for records where variances are matched."""
 
 
@@ -82,7 +82,7 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
     middle, curvature = middle + prior.believed, value.curvature + prior.correction
     inner = _of_ensembles(all_pulls) / M
     noise = np.diag(floor) / np.maximum(np.diag(curvature), 1e-300)
-    cleaned = curvature - floor if (noise < REMOVED).all() else curvature
+    cleaned = curvature - floor if (noise < MAX_REMOVED_SHARE).all() else curvature
     if np.linalg.eigvalsh(_scaled(cleaned)).min() <= 0:
         cleaned = curvature if np.linalg.eigvalsh(_scaled(curvature)).min() > 0 else value.curvature
     bread, undetermined = inverse_information(cleaned, free)
@@ -134,35 +134,35 @@ def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tup
         score[at] = f[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
         pull[at], turn[at] = score[at], -f * We
         if criterion.with_variance:
-            WdSW = between(part)
+            WdSW = weighted_slope(part)
             bent[0][pairs] = 0.5 * WdSW
             bent[1][pairs] = _influence(part, WdSW)
             bent[2][pairs] = part.W - We[:, :, None] * We[:, None, :]
             pull[at] += np.einsum("tijn,tj->tin", WdSW, part.e)
     curved = criterion.with_variance
-    influence = Form(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns)
+    influence = ProjectionForm(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns)
     theta = case.own(value.theta)
     weights, at_value = slope_weights(value, number, case), value.predictions[number]
     runner = criterion.runners[number]
     if not curved:
-        v, energy = runner.projections(theta, [Form(score), influence], at_value, weights)
+        v, energy = runner.projections(theta, [ProjectionForm(score), influence], at_value, weights)
         return v[:, :n], v[:, n:], energy
     pulls, energy = runner.projections(theta, [influence], at_value, weights)
     M, first = runner.options.realizations, runner.options.first
-    size = Form(np.zeros((*shape, 1)), weights[..., None])
-    forms = [Form(score), Form(np.zeros_like(score), bent[0]), size]
-    v, _ = runner.renewed(max(M, RECORDS), first + M).projections(theta, forms, at_value)
+    size = ProjectionForm(np.zeros((*shape, 1)), weights[..., None])
+    forms = [ProjectionForm(score), ProjectionForm(np.zeros_like(score), bent[0]), size]
+    v, _ = runner.renewed(max(M, MIN_RECORDS), first + M).projections(theta, forms, at_value)
     expected = sum(float(np.sum(p.W * p.V)) for p in value.parts if p.pattern.case == number)
     c = max(1.0, float(v[:, 2 * n].mean()) / max(expected * (1 + 1 / M), 1e-300))
     return v[:, :n] / np.sqrt(c) + v[:, n : 2 * n] / c, pulls, energy
 
 
-def between(part: Part) -> np.ndarray:
+def weighted_slope(part: PatternTerm) -> np.ndarray:
     """W dS W, (T, q, q, n)."""
     return np.asarray(np.einsum("tij,tjkn,tkl->tiln", part.W, part.dS, part.W, optimize=True))
 
 
-def _influence(part: Part, WdSW: np.ndarray) -> np.ndarray:
+def _influence(part: PatternTerm, WdSW: np.ndarray) -> np.ndarray:
     """What multiplies d dᵀ in the influence of a realization on the gradient."""
     We = part.We
     Wpsi = np.einsum("tij,tjn->tin", part.W, part.psi)
@@ -173,7 +173,7 @@ def _influence(part: Part, WdSW: np.ndarray) -> np.ndarray:
     )
 
 
-def slope_weights(value: MeanValue, number: int, case: Case) -> np.ndarray:
+def slope_weights(value: MeanValue, number: int, case: ExperimentTerm) -> np.ndarray:
     """W on the grid of one experiment, (times, outputs, outputs)."""
     weights = np.zeros((len(case.grid), len(case.outputs), len(case.outputs)))
     for part in (p for p in value.parts if p.pattern.case == number):
@@ -182,20 +182,20 @@ def slope_weights(value: MeanValue, number: int, case: Case) -> np.ndarray:
     return weights
 
 
-def _noise_part(part: Part, value: MeanValue, criterion: MeanCriterion) -> np.ndarray:
+def _noise_part(part: PatternTerm, value: MeanValue, criterion: MeanCriterion) -> np.ndarray:
     """Covariance of the score from measurement noise alone."""
     R = np.where(np.isnan(part.R), _left_over(criterion, value, part), part.R)
     lead = part.factor[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
     total = np.einsum("tin,ti,tim->nm", lead, R, lead, optimize=True)
     if criterion.with_variance:
-        Q = 0.5 * between(part)
+        Q = 0.5 * weighted_slope(part)
         QR = Q * R[:, None, :, None]
         spread = 4 * part.V + 2 * R[:, :, None] * np.eye(R.shape[1])
         total = total + np.einsum("tijn,tkjm,tki->nm", QR, Q, spread, optimize=True)
     return np.asarray(total)
 
 
-def _left_over(criterion: MeanCriterion, value: MeanValue, part: Part) -> np.ndarray:
+def _left_over(criterion: MeanCriterion, value: MeanValue, part: PatternTerm) -> np.ndarray:
     """Of each output, what its errors hold beyond the spread of the ensemble: an estimate of open measurement noise."""
     problem = criterion.problem
     found = []

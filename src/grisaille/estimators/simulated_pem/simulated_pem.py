@@ -21,29 +21,29 @@ import numpy as np
 
 from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import EstimationError
-from grisaille.estimation.density.kinds import Levels, NoLikelihood
+from grisaille.estimation.density.criterion_kinds import Levels, NoLikelihood
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
-from grisaille.estimation.problem import Problem
-from grisaille.estimation.question import Question
-from grisaille.estimation.subject import STATIC, Subject
+from grisaille.estimation.fit_request import FitRequest
+from grisaille.estimation.model_and_data import STATIC_REFUSAL, ModelAndData
+from grisaille.estimation.problem import EstimationProblem
 from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion
-from grisaille.estimators.simulated_pem.effort import EnsembleEffort
-from grisaille.estimators.simulated_pem.ensemble_size import FIRST
-from grisaille.estimators.simulated_pem.problem import (
-    Matching,
-    MeanProblem,
-    open_noise,
-    pose_mean_problem,
-)
-from grisaille.estimators.simulated_pem.report import (
+from grisaille.estimators.simulated_pem.conclusion import (
     conclude,
     conclude_interrupted,
 )
-from grisaille.estimators.simulated_pem.search import MeanSearch, Reached
-from grisaille.estimators.simulated_pem.stages import Stages
-from grisaille.optimization.journal import Journal, Progress
+from grisaille.estimators.simulated_pem.ensemble_effort import EnsembleEffort
+from grisaille.estimators.simulated_pem.ensemble_size import FIRST
+from grisaille.estimators.simulated_pem.ensemble_stages import EnsembleStages
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+from grisaille.estimators.simulated_pem.mean_problem import (
+    MeanProblem,
+    OutputMatching,
+    open_noise,
+    pose_mean_problem,
+)
+from grisaille.estimators.simulated_pem.mean_search import BestPoint, MeanSearch
+from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.simulation.ensembles.devices import require_device
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     pass
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
-ENSEMBLES = 50
+ENSEMBLES_PER_ITERATION = 50
 """For each of ``max_iterations``, over all searches."""
 ENOUGH_ACROSS_JUMPS = 1e-3
 """Relative error of a path that crosses jumps of the equations: its mean over an ensemble is known less well, and each
@@ -166,9 +166,9 @@ class SimulatedPEM(Estimator):
         return EnsembleEffort(self)
 
     @classmethod
-    def verdict(cls, subject: Subject) -> Verdict:
+    def verdict(cls, subject: ModelAndData) -> Verdict:
         if subject.is_static:
-            return Verdict(False, STATIC)
+            return Verdict(False, STATIC_REFUSAL)
         if not subject.disturbances:
             name = subject.flat.name
             return Verdict(False, f"refused: {name} has no disturbances, so every simulation is the same")
@@ -176,18 +176,18 @@ class SimulatedPEM(Estimator):
             return Verdict(True, f"chosen: it simulates {subject.hidden}, whatever the way it enters")
         if subject.flat.whens:
             return Verdict(True, "chosen: it simulates events, which a filter does not follow")
-        if subject.unfiltered:
+        if subject.why_not_filtered:
             return Verdict(True, "chosen: it simulates the model with its disturbances, which filters refuse")
         better = "the likelihood uses what the data say about each disturbance"
         return Verdict(False, f"refused: it compares means only, and {better}", may_serve=True)
 
     @classmethod
-    def for_subject(cls, subject: Subject) -> SimulatedPEM:
+    def for_subject(cls, subject: ModelAndData) -> SimulatedPEM:
         """Match variances too, where levels are asked for that no mean moves with."""
         told_by_variances = [n for n in subject.levels if n.startswith("noise(") or not subject.hidden]
         return cls(match="mean-variance") if told_by_variances else cls()
 
-    def pose(self, question: Question) -> MeanProblem:
+    def pose(self, question: FitRequest) -> MeanProblem:
         """The problem of a model and its data."""
         require_device(self.device)  # before anything is simulated: that there is none says nothing about the guess
         count = FIRST if self.realizations == "auto" else self.realizations
@@ -195,7 +195,7 @@ class SimulatedPEM(Estimator):
             count, self.seed, antithetic=self.antithetic, between=self.between, step=self.step, rtol=self.rtol,
             enough_across_jumps=ENOUGH_ACROSS_JUMPS, threads=self.threads, device=self.device,
         )  # fmt: skip
-        matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
+        matching = OutputMatching(self.match == "mean-variance", self.correction, self.weighting)
         return pose_mean_problem(question, options, matching)
 
     def simulation_options(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
@@ -210,25 +210,25 @@ class SimulatedPEM(Estimator):
             "parameters": scales, "device": self.device,
         }  # fmt: skip
 
-    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: EstimationProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         begin, problem = time.perf_counter(), problem.of(MeanProblem)
         checkpoint = Checkpoint(self.checkpoint, problem, self._identity()) if self.checkpoint else None
-        criterion = MeanCriterion(problem, journal=Journal.of(progress))
+        criterion = MeanCriterion(problem, journal=SearchJournal.of(progress))
         search = MeanSearch(
-            criterion, criterion.journal, ENSEMBLES * self.max_iterations, iterations=self.max_iterations,
+            criterion, criterion.journal, ENSEMBLES_PER_ITERATION * self.max_iterations, iterations=self.max_iterations,
             keep=checkpoint.write if checkpoint else None,
         )  # fmt: skip
         start = checkpoint.read() if checkpoint else None
-        found = Stages(self).run(search, problem.guess if start is None else start)
+        found = EnsembleStages(self).run(search, problem.guess if start is None else start)
         if checkpoint and found.ending.is_minimum:
             checkpoint.remove()
         if start is not None:
             found.notes.append(f"the search went on from the checkpoint {self.checkpoint}.")
         return conclude(search, found, time.perf_counter() - begin)
 
-    def interrupted(self, problem: Problem, journal: Journal) -> Estimate | None:
-        return conclude_interrupted(journal.kept) if isinstance(journal.kept, Reached) else None
+    def interrupted(self, problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
+        return conclude_interrupted(journal.kept) if isinstance(journal.kept, BestPoint) else None
 
     def _identity(self) -> str:
         """Options that a checkpoint must agree in."""

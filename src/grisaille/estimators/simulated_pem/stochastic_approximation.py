@@ -21,23 +21,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.bound_experiment.unknown import describe_start
 from grisaille.errors import EstimationError
-from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.mean_search import MeanSearch, free_unknowns, seen_unknowns
 from grisaille.estimators.simulated_pem.sandwich import ensemble_sandwich
-from grisaille.estimators.simulated_pem.search import MeanSearch, free_unknowns, seen_unknowns
-from grisaille.optimization.search import LIMIT
-from grisaille.trial.unknown import describe_start
+from grisaille.optimization.search import LIMIT_STATUS
 
 EPOCH, PILOT = 24, 64
 """Batches of the first epoch; realizations from which preconditioner and statistical errors come."""
-BAND = 2.0
+BAND_DEVIATIONS = 2.0
 """Standard deviations of δ that make its confidence band."""
 FIRST_MOMENT, SECOND_MOMENT = 0.8, 0.95
 FEW_FAILURES = 5
 
 
 @dataclass(frozen=True)
-class Average:
+class AveragedIterates:
     """Where the averaged iterates ended."""
 
     theta: np.ndarray
@@ -61,7 +61,9 @@ class _Frame:
     """Unknowns that the criterion moves with; others are held."""
 
 
-def stochastic_approximation(search: MeanSearch, start: np.ndarray, *, batch: int, tolerance: float) -> Average:
+def stochastic_approximation(
+    search: MeanSearch, start: np.ndarray, *, batch: int, tolerance: float
+) -> AveragedIterates:
     """Epochs of batches from ``start`` until the averaged gradient vanishes in units of the statistical error.
 
     batch : realizations per step
@@ -83,9 +85,11 @@ def stochastic_approximation(search: MeanSearch, start: np.ndarray, *, batch: in
         slopes = problem.slopes(theta)
         spread = epoch.covariance() * np.outer(slopes, slopes)
         if not (shifted & free).any() and not (wide & free).any():
-            return Average(theta, spread, True, f"the gradient vanished inside its band, {used} batches of {batch}")
+            return AveragedIterates(
+                theta, spread, True, f"the gradient vanished inside its band, {used} batches of {batch}"
+            )
         if length > search.left:
-            return Average(theta, spread, False, LIMIT)
+            return AveragedIterates(theta, spread, False, LIMIT_STATUS)
         if not (shifted & free).any():
             length *= 2
 
@@ -148,14 +152,14 @@ class _Epoch:
         """δ and its confidence band."""
         mean = np.mean(self.gradients[self._tail], axis=0)
         delta = np.linalg.solve(self.frame.root.T @ self.frame.root, mean)
-        return delta, BAND * np.sqrt(np.diag(self.covariance()))
+        return delta, BAND_DEVIATIONS * np.sqrt(np.diag(self.covariance()))
 
 
 def _frame(pilot: MeanCriterion, search: MeanSearch, theta: np.ndarray) -> tuple[_Frame, np.ndarray]:
     """Preconditioner and statistical errors at a point; Λ of the search is renewed from it."""
     value = pilot.at(theta)
     if not value.completed:
-        there = describe_start([u.begun_at(v) for u, v in zip(pilot.unknowns, theta, strict=True)])
+        there = describe_start([u.starting_from(v) for u, v in zip(pilot.unknowns, theta, strict=True)])
         raise EstimationError(f"The model cannot be simulated at {there}: {value.failure} Give another by guess=.")
     pilot.update_levels(value)
     search.criterion.level = pilot.level

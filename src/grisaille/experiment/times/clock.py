@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import as_array, read_number, read_numbers
-from grisaille.experiment.rows import PLAIN, Rows
+from grisaille.experiment.rows import PLAIN_ROWS, RowNames
+from grisaille.experiment.signal_checks import as_array, read_number, read_numbers
 from grisaille.experiment.times.date_texts import as_calendar, is_numeric, may_be_date
 
-LONGEST = 9e12
+MAX_SECONDS_FROM_ORIGIN = 9e12
 """Seconds between an origin and a date, as far as calendars go."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-ZONES = (
+COMMON_ZONES = (
     "Europe/Berlin",
     "Europe/London",
     "Europe/Athens",
@@ -41,11 +41,11 @@ ZONES = (
 """Zones by which a repeated hour is recognised; one for each rule that is much used."""
 
 
-class Unsaid(str):
+class UnstatedUnit(str):
     """A unit that stands where nobody names one."""
 
 
-UNSAID = Unsaid("s")
+UNSTATED_UNIT = UnstatedUnit("s")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Clock:
     is_said: bool = field(default=False, compare=False, repr=False)
     """Whether somebody named the unit: seconds are what plain numbers have where nobody does."""
 
-    def read(self, raw: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
+    def read(self, raw: Any, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndarray:
         """Times as floats; plain numbers are taken to be in the clock's unit, from its origin on."""
         if is_duration(raw):
             return np.asarray(pd.Index(raw).total_seconds()) / self.seconds
@@ -94,9 +94,9 @@ class Clock:
             return self.duration(value, what)
         if isinstance(value, str) or hasattr(value, "year") or isinstance(value, np.datetime64):
             zone = None if self.origin is None else self.origin.tz
-            dates = pd.Index([value]) if self.origin is None else as_calendar(pd.Index([value]), what, PLAIN)
+            dates = pd.Index([value]) if self.origin is None else as_calendar(pd.Index([value]), what, PLAIN_ROWS)
             if zone is not None and dates.tz is None:
-                dates = localize(dates, zone, what, PLAIN)
+                dates = localize(dates, zone, what, PLAIN_ROWS)
             return float(self.read(dates, what)[0])
         return read_number(value, what)
 
@@ -121,7 +121,7 @@ class Clock:
         if not at.size or steps[at].min() < -3600.0:
             return ""
         dates = self.dates(times[at + 1])
-        zone = next((z for z in ZONES if _happens_twice(dates, z)), None)
+        zone = next((z for z in COMMON_ZONES if _happens_twice(dates, z)), None)
         if zone is None and not _is_one_hour_of_a_night(dates):
             return ""
         sign = f"so it was in {zone}" if zone else "in Europe, for example"
@@ -164,7 +164,7 @@ class Clock:
             return None
         elapsed = np.asarray(times, dtype=float) * self.seconds
         known = np.isfinite(elapsed)
-        if np.abs(elapsed[known]).max(initial=0.0) > LONGEST:
+        if np.abs(elapsed[known]).max(initial=0.0) > MAX_SECONDS_FROM_ORIGIN:
             raise DataError(f"Times reach {np.abs(elapsed[known]).max():.3g} s, beyond all dates that there are.")
         counted = np.where(known, np.round(np.where(known, elapsed, 0.0) * 1e6), 0.0).astype("timedelta64[us]")
         found = pd.DatetimeIndex(self.origin.as_unit("us") + pd.TimedeltaIndex(counted))
@@ -192,9 +192,9 @@ def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     if dates and numbers:
         raise DataError(f"{dates[0]} are dates, but {numbers[0]} are numbers. Give all of one kind.")
     if not dates:
-        return Clock(str(unit), is_said=unit is not UNSAID)
-    index = as_calendar(times[dates[0]], dates[0], PLAIN)
-    return Clock(str(unit), next(iter(index[~index.isna()]), None), unit is not UNSAID)
+        return Clock(str(unit), is_said=unit is not UNSTATED_UNIT)
+    index = as_calendar(times[dates[0]], dates[0], PLAIN_ROWS)
+    return Clock(str(unit), next(iter(index[~index.isna()]), None), unit is not UNSTATED_UNIT)
 
 
 def is_calendar(raw: Any) -> bool:
@@ -241,7 +241,7 @@ def _is_one_hour_of_a_night(dates: Any) -> bool:
     return bool(nights and (hours.hour <= 3).all() and hours.month.isin([2, 3, 4, 5, 9, 10, 11]).all())
 
 
-def localize(index: Any, zone: Any, what: str, rows: Rows) -> Any:
+def localize(index: Any, zone: Any, what: str, rows: RowNames) -> Any:
     """Local times of a zone as instants; an hour that happens twice is told apart by the order of rows."""
     if index.tz is not None:
         raise DataError(f"{what} already have the time zone {index.tz}; leave zone={zone!r} out.")

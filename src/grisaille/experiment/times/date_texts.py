@@ -14,23 +14,23 @@ import numpy as np
 import pandas as pd
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import as_array
-from grisaille.experiment.rows import Rows
+from grisaille.experiment.rows import RowNames
+from grisaille.experiment.signal_checks import as_array
 
-WRITTEN = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)(.*)", re.DOTALL)
+WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)(.*)", re.DOTALL)
 CLOCK = re.compile(
     r"(?:T|,?\s+)(\d{1,2}):(\d{2})(:\d{2}(?:\.\d+)?)?\s*([AaPp]\.?[Mm]\.?)?\s*(Z|z|[+-]\d{2}:?\d{2})?\s*"
 )
 LAST_MONTH = 12
-SERIAL = (25569.0, 73050.0)
+SERIAL_DAYS = (25569.0, 73050.0)
 """1970 and 2100 as days since 1899-12-30, which is how spreadsheets count."""
-DATENUM = (719529.0, 767010.0)
+DATENUM_DAYS = (719529.0, 767010.0)
 """The same as days since the year 0, which is how MATLAB counts."""
-FEWEST = 3
+MIN_DATE_ROWS = 3
 """Rows from which on whole numbers such as 20250326 are not dates by chance."""
 
 
-def as_calendar(raw: Any, what: str, rows: Rows, dayfirst: bool | None = None) -> Any:
+def as_calendar(raw: Any, what: str, rows: RowNames, dayfirst: bool | None = None) -> Any:
     """Return a ``DatetimeIndex``; texts are ISO 8601, or written as above."""
     values = pd.Series(raw if hasattr(raw, "dtype") else as_array(raw).astype(object)).reset_index(drop=True)
     if pd.api.types.is_datetime64_any_dtype(values):
@@ -49,7 +49,7 @@ def as_calendar(raw: Any, what: str, rows: Rows, dayfirst: bool | None = None) -
     return pd.DatetimeIndex(parsed)
 
 
-def _no_date(written: Any, bad: Any, what: str, rows: Rows, order: bool | None) -> DataError:
+def _no_date(written: Any, bad: Any, what: str, rows: RowNames, order: bool | None) -> DataError:
     bad = np.array([k for k in bad if not is_numeric(written[k])] or bad)
     found = _parts(written[bad[0]])
     said = "which is neither a number nor a date as 2024-01-31 13:45:00 (ISO 8601) or 31.01.2024 13:45"
@@ -63,7 +63,7 @@ def _no_date(written: Any, bad: Any, what: str, rows: Rows, order: bool | None) 
     )
 
 
-def day_comes_first(values: Sequence[Any], what: str, rows: Rows, dayfirst: bool | None = None) -> bool | None:
+def day_comes_first(values: Sequence[Any], what: str, rows: RowNames, dayfirst: bool | None = None) -> bool | None:
     """Whether 01/02/2025 is the first of February; None where no date leaves its order open."""
     if dayfirst is not None:
         return dayfirst
@@ -92,7 +92,7 @@ def day_comes_first(values: Sequence[Any], what: str, rows: Rows, dayfirst: bool
 
 def _parts(value: Any) -> tuple[tuple[int, int] | None, str, str | None] | None:
     """The two fields whose order is open (None: the year is first), the sign between them, the year of four digits."""
-    found = WRITTEN.fullmatch(value.strip()) if isinstance(value, str) else None
+    found = WRITTEN_DATE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         return None
     first, sign, second, third, _ = found.groups()
@@ -108,7 +108,7 @@ def _with_year_first(value: Any, dayfirst: bool | None) -> Any:
     parts = _parts(value)
     if parts is None or parts[2] is None:
         return value
-    found = WRITTEN.fullmatch(value.strip())
+    found = WRITTEN_DATE.fullmatch(value.strip())
     clock = _with_two_digits(found[5]) if found else None
     if found is None or clock is None:
         return value
@@ -159,12 +159,12 @@ def refuse_disguised_dates(values: np.ndarray, header: str, has_unit: bool) -> N
         return
     said = ""
     is_called_so = re.search(r"date|datum|fecha|timestamp|zeitstempel", header.lower()) is not None
-    if len(known) >= FEWEST and _are_digits_of_dates(known):
+    if len(known) >= MIN_DATE_ROWS and _are_digits_of_dates(known):
         said = f"{known[0]:.0f} looks like a date, {f'{known[0]:.0f}'[:4]}-{f'{known[0]:.0f}'[4:6]}-…: write dates so"
     elif not has_unit and known.min() > 1e11:
         said = f"{known[0]:.0f} looks like milliseconds since 1970: give unit='ms' if it is, or write dates"
     elif not has_unit and (is_called_so or _are_clock_times(known)):
-        for (first, last), whose in ((SERIAL, "a spreadsheet's"), (DATENUM, "MATLAB's")):
+        for (first, last), whose in ((SERIAL_DAYS, "a spreadsheet's"), (DATENUM_DAYS, "MATLAB's")):
             if first <= known.min() and known.max() <= last:
                 said = f"{known[0]:.10g} looks like {whose} count of days: give unit='d' if it is, or write dates"
     if said:
@@ -179,7 +179,7 @@ def _are_clock_times(values: np.ndarray) -> bool:
     minutes, seconds, short = (
         float(np.abs(v - np.round(v)).max()) for v in (1440 * values, 86400 * values, 1e3 * values)
     )
-    return len(values) >= FEWEST and (seconds < 0.01 or minutes < 0.01) and short > 0.01
+    return len(values) >= MIN_DATE_ROWS and (seconds < 0.01 or minutes < 0.01) and short > 0.01
 
 
 def _are_digits_of_dates(values: np.ndarray) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from grisaille.experiment.record import Record
+from grisaille.experiment.experiment_content import ExperimentContent
 from grisaille.experiment.times.clock import Clock
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 DATE = "date"
 
 
-def clock_of(record: Record) -> Clock | None:
+def clock_of(record: ExperimentContent) -> Clock | None:
     """Return the clock of an experiment; None for static experiments, whose rows are numbered."""
     return None if record.is_static else record.clock
 
 
-def with_dates(dataset: xr.Dataset, record: Record) -> xr.Dataset:
+def with_dates(dataset: xr.Dataset, record: ExperimentContent) -> xr.Dataset:
     """The same with the clock as attributes of time, and a coordinate ``date`` over time where there are dates.
 
     Dates of a time zone are ``Timestamp`` objects: arrays of NumPy know no zones, and an hour in UTC that looks like
@@ -57,7 +57,7 @@ def clock_in(dataset: xr.Dataset | xr.DataArray) -> Clock:
     return Clock(str(told.get("unit", "")), origin)
 
 
-def date_column(parts: Sequence[tuple[Record, np.ndarray]]) -> Any:
+def date_column(parts: Sequence[tuple[ExperimentContent, np.ndarray]]) -> Any:
     """The dates of one table of several experiments, or None where none of them has dates.
 
     All in the zone of the first that has one; rows of experiments without dates have none.

@@ -16,21 +16,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from grisaille.errors import DataError
-from grisaille.experiment.record import Record
+from grisaille.experiment.experiment_content import ExperimentContent
 from grisaille.model.expression import Call, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.model.units import PURE, TIMES, Unit, read_unit
+from grisaille.model.units import DIMENSIONLESS, SECONDS_PER_UNIT, Unit, read_unit
 
-CONVERTING = (24.0, 60.0, 1440.0, 3600.0, 86400.0, 1e3, 1e6)
+CONVERSION_FACTORS = (24.0, 60.0, 1440.0, 3600.0, 86400.0, 1e3, 1e6)
 """Numbers that may stand for a unit in another one; so may what they divide."""
-ROUNDING = 1e-9
-KEEPING = frozenset({"neg", "abs", "delay", "pre", "previous", "noevent", "floor", "ceil"})
-JOINING = frozenset({"add", "sub", "minimum", "maximum"})
+CONVERSION_TOLERANCE = 1e-9
+UNIT_KEEPING_OPERATIONS = frozenset({"neg", "abs", "delay", "pre", "previous", "noevent", "floor", "ceil"})
+UNIT_JOINING_OPERATIONS = frozenset({"add", "sub", "minimum", "maximum"})
 PURE_RESULT = frozenset({"exp", "log", "log10", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan"})
 
 
 @dataclass(frozen=True)
-class Misfit:
+class UnitMisfit:
     """An equation that agrees for another unit of time than the record's."""
 
     text: str
@@ -41,14 +41,14 @@ class Misfit:
     """That stand in it, and declare a unit with time in it."""
 
 
-def misfits(flat: FlatModel, unit: str) -> tuple[Misfit, ...]:
+def find_unit_misfits(flat: FlatModel, unit: str) -> tuple[UnitMisfit, ...]:
     """Return the equations of a model that do not agree for times in ``unit``, but do for times in another one."""
-    if unit not in TIMES:
+    if unit not in SECONDS_PER_UNIT:
         return ()
-    return flat.kept(("misfits of units", unit), partial(_found, flat, unit))
+    return flat.cached_value(("misfits of units", unit), partial(_found, flat, unit))
 
 
-def _found(flat: FlatModel, unit: str) -> tuple[Misfit, ...]:
+def _found(flat: FlatModel, unit: str) -> tuple[UnitMisfit, ...]:
     declared = {
         name: symbol.unit
         for table in (flat.parameters, flat.variables, flat.discretes, flat.inputs, flat.disturbances)
@@ -61,14 +61,14 @@ def _found(flat: FlatModel, unit: str) -> tuple[Misfit, ...]:
             isinstance(n, Name) and n.path == "time" for n in nodes
         ):
             continue
-        if _agrees(nodes, (left, right), flat, declared, TIMES[unit]) is not False:
+        if _agrees(nodes, (left, right), flat, declared, SECONDS_PER_UNIT[unit]) is not False:
             continue
-        meant = next((u for u, s in TIMES.items() if _agrees(nodes, (left, right), flat, declared, s)), None)
+        meant = next((u for u, s in SECONDS_PER_UNIT.items() if _agrees(nodes, (left, right), flat, declared, s)), None)
         if meant is not None:
             names = [n for n in dict.fromkeys(n.path for n in nodes if isinstance(n, Name)) if declared.get(n)]
             parameters = tuple(n for n in names if n in flat.parameters)
             variables = tuple(n for n in names if n in flat.variables and _has_time(declared[n]))
-            found.append(Misfit(text, meant, parameters, variables))
+            found.append(UnitMisfit(text, meant, parameters, variables))
     return tuple(found)
 
 
@@ -99,7 +99,7 @@ def _agrees(
 
 
 def _is_same(a: Unit, b: Unit) -> bool:
-    return not a.is_alike(b) or abs(a.size - b.size) <= ROUNDING * abs(a.size)
+    return not a.is_alike(b) or abs(a.size - b.size) <= CONVERSION_TOLERANCE * abs(a.size)
 
 
 def _measured(
@@ -107,9 +107,10 @@ def _measured(
 ) -> tuple[Unit | None, list[tuple[Unit, Unit]]]:
     """The unit of a node, where it is known, and pairs of units that must agree."""
     if isinstance(node, Constant):
-        may_convert = any(abs(abs(node.value) / c - 1) < ROUNDING or abs(abs(node.value) * c - 1) < ROUNDING
-                          for c in CONVERTING) if node.value else True  # fmt: skip
-        return (None if may_convert else PURE), []
+        may_convert = any(abs(abs(node.value) / c - 1) < CONVERSION_TOLERANCE
+        or abs(abs(node.value) * c - 1) < CONVERSION_TOLERANCE
+                          for c in CONVERSION_FACTORS) if node.value else True  # fmt: skip
+        return (None if may_convert else DIMENSIONLESS), []
     if isinstance(node, Name):
         if node.path == "time":
             return Unit(seconds, {"s": 1}), []
@@ -119,16 +120,16 @@ def _measured(
     assert isinstance(node, Call)
     inner = [sizes.get(id(argument)) for argument in node.arguments]
     operation = node.operation
-    if operation in JOINING:
+    if operation in UNIT_JOINING_OPERATIONS:
         known = [u for u in inner if u is not None]
         return (known[0] if known else None), [(known[0], u) for u in known[1:]]
     if operation == "where":
         known = [u for u in inner[1:] if u is not None]
         return (known[0] if known else None), [(known[0], u) for u in known[1:]]
-    if operation in KEEPING:
+    if operation in UNIT_KEEPING_OPERATIONS:
         return inner[0], []
     if operation in PURE_RESULT:
-        return PURE, [] if inner[0] is None else [(inner[0], PURE)]
+        return DIMENSIONLESS, [] if inner[0] is None else [(inner[0], DIMENSIONLESS)]
     if operation == "der" and inner[0] is not None:
         return inner[0] / Unit(seconds, {"s": 1}) ** float(node.data or 1), []
     return _combined(node, inner), []
@@ -150,13 +151,13 @@ def _combined(node: Call, inner: list[Unit | None]) -> Unit | None:
     return first * second if node.operation == "mul" else first / second
 
 
-def _says_its_unit(record: Record) -> bool:
+def _says_its_unit(record: ExperimentContent) -> bool:
     """Whether a unit of time is known: seconds are what plain numbers have where nobody says another."""
     clock = record.clock
     return not record.is_static and (clock.is_said or clock.unit != "s" or clock.origin is not None)
 
 
-def refuse_mixed_units(records: Sequence[Record]) -> None:
+def refuse_mixed_units(records: Sequence[ExperimentContent]) -> None:
     """Refuse records that count time in different units: parameters hold for one of them."""
     first: dict[str, str] = {}
     for record in records:
@@ -173,9 +174,9 @@ def refuse_mixed_units(records: Sequence[Record]) -> None:
     )
 
 
-def time_remarks(record: Record, flat: FlatModel) -> list[str]:
+def time_remarks(record: ExperimentContent, flat: FlatModel) -> list[str]:
     """Return a sentence about a record whose times are in another unit than those of the model, if they are."""
-    found = misfits(flat, record.clock.unit) if _says_its_unit(record) else ()
+    found = find_unit_misfits(flat, record.clock.unit) if _says_its_unit(record) else ()
     if not found:
         return []
     meant = found[0].unit
@@ -188,8 +189,8 @@ def time_remarks(record: Record, flat: FlatModel) -> list[str]:
     ]
 
 
-def names_without_unit(records: Sequence[Record], flat: FlatModel) -> frozenset[str]:
+def names_without_unit(records: Sequence[ExperimentContent], flat: FlatModel) -> frozenset[str]:
     """Parameters and variables whose declared units are not those of their values for the records' unit of time."""
     units = {r.clock.unit for r in records if _says_its_unit(r)}
-    found = [misfit for unit in units for misfit in misfits(flat, unit)]
+    found = [misfit for unit in units for misfit in find_unit_misfits(flat, unit)]
     return frozenset(n for misfit in found for n in (*misfit.parameters, *misfit.variables))

@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.experiment.cells import Record
+from grisaille.experiment.record_cells import MeasuredRecord
+from grisaille.filtering.compiled_sums import add_up, filter_states
 from grisaille.filtering.diffuse import DiffusePass
-from grisaille.filtering.exact.ahead import AheadOfLinear, moments_ahead
+from grisaille.filtering.exact.linear_ahead import AheadOfLinear, moments_ahead
 from grisaille.filtering.exact.matrices import Matrices
-from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates, Weighing
-from grisaille.filtering.kalman import DiscreteModel, Likelihood, centred, finish
-from grisaille.filtering.native import add_up, filter_states
+from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates, InnovationWeighting
+from grisaille.filtering.filter_steps import FilterDiscretisation, NoSteps
+from grisaille.filtering.kalman import DiscreteModel, Likelihood, likelihood_of_sums, with_centred_start
 from grisaille.filtering.smoother import smooth
-from grisaille.filtering.steps import Exact, FilterDiscretisation
-from grisaille.trial.discretisation import Discretisation
 
 
 class LinearFilter(Matrices, Filter):
@@ -28,12 +28,12 @@ class LinearFilter(Matrices, Filter):
     is_exact: ClassVar[bool] = True
 
     def __init__(
-        self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample",
-        weighing: Weighing | None = None,
+        self, model: StochasticModel, record: MeasuredRecord, initial_covariance: Any = "first-sample",
+        weighing: InnovationWeighting | None = None,
     ) -> None:  # fmt: skip
         Filter.__init__(self, model, record)
         Matrices.__init__(self, model, record, initial_covariance)
-        self.weighing = weighing or Weighing()
+        self.weighing = weighing or InnovationWeighting()
 
     @property
     def name(self) -> str:
@@ -48,8 +48,8 @@ class LinearFilter(Matrices, Filter):
         matrices, w = self._at(at), self.weighing
         sums = add_up(matrices, robust=w.robust, condition=w.condition)
         if matrices.X0.shape[1] and sums.failed < 0:
-            sums = add_up(centred(matrices, sums))
-        return finish(sums)
+            sums = add_up(with_centred_start(matrices, sums))
+        return likelihood_of_sums(sums)
 
     def states(self, at: FilterPoint) -> FilterStates | Likelihood:
         matrices = self._at(at.plain)
@@ -62,14 +62,14 @@ class LinearFilter(Matrices, Filter):
             )
         sums, found = filter_states(matrices)
         if sums.failed >= 0:
-            return finish(sums)
+            return likelihood_of_sums(sums)
         x, P = smooth(matrices, found)
         return FilterStates(found.x_filt[here], found.P_filt[here], x[here], P[here])
 
     def choose_steps(
         self, at: FilterPoint, count: int | str, known: Discretisation | None, values: str
     ) -> FilterDiscretisation:
-        return Exact()
+        return NoSteps()
 
     def start_moments(self, at: FilterPoint) -> tuple[Floats, Floats]:
         matrices = self._at(at)

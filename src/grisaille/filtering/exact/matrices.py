@@ -20,24 +20,33 @@ from grisaille.disturbance.discretization import balanced_norm
 from grisaille.disturbance.duals import Floats, times, transpose
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.experiment.cells import Cells, Record, cut_into_cells
-from grisaille.filtering.exact.formulas import Formula
+from grisaille.experiment.record_cells import MeasuredRecord, RecordCells, cut_into_cells
+from grisaille.filtering.exact.linear_formulas import Formula
 from grisaille.filtering.exact.transition import both, many, noise_covariance, state_transition, varying_transitions
-from grisaille.filtering.exact.varying import LONGEST, MOST_PIECES, cut_cells, most_pieces, rough_cells, with_forcing
+from grisaille.filtering.exact.varying import (
+    MAX_PIECE_NORM,
+    MAX_PIECES,
+    cut_cells,
+    max_pieces,
+    rough_cells,
+    with_forcing,
+)
+from grisaille.filtering.initial_moments import start_covariance, start_mean
 from grisaille.filtering.kalman import DiscreteModel
-from grisaille.filtering.start import start_covariance, start_mean
-from grisaille.memory import DOUBLE, require_memory
+from grisaille.memory import BYTES_PER_DOUBLE, require_memory
 
-MANY = 512
+MIN_BATCHED_INTERVALS = 512
 """Intervals of different lengths from which on their transitions are made side by side, so many at a time."""
-INTERVAL = 1500
+BYTES_PER_INTERVAL = 1500
 """Bytes of an interval beside its matrices: signals, their pieces, measurements and innovations."""
 
 
 class Matrices:
     """Discretises one model on one record again and again, at different values of q."""
 
-    def __init__(self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample") -> None:
+    def __init__(
+        self, model: StochasticModel, record: MeasuredRecord, initial_covariance: Any = "first-sample"
+    ) -> None:
         if model.nonlinear:
             jumps = [j for j in model.jumps if j.place == model.nonlinear]
             what = f" (it jumps with {jumps[0].text})" if jumps else ""
@@ -46,17 +55,19 @@ class Matrices:
                 f"filter='{'unscented' if model.jumps else 'extended'}'."
             )
         self.model, self.record, self.initial_covariance = model, record, initial_covariance
-        self.A, self.b, self.W, self.H, self.d, self.R, self.C = model.kept("matrices", lambda: _formulas(model))
-        self._cells: Cells | None = None
+        self.A, self.b, self.W, self.H, self.d, self.R, self.C = model.cached_value(
+            "matrices", lambda: _formulas(model)
+        )
+        self._cells: RecordCells | None = None
         self._pieces: NDArray[np.int64] = np.ones(0, dtype=np.int64)
         """Of every cell between samples and breaks."""
         self._is_resolved = True
         """Whether polynomials describe all formulas; not where inputs joined by lines pass a switch inside a cell."""
         self._required = 0.0
         """Bytes up to which memory has been asked for."""
-        self._kept: tuple[Cells | None, dict[str, Any]] = (None, {})
+        self._kept: tuple[RecordCells | None, dict[str, Any]] = (None, {})
 
-    def cells(self, q: Floats) -> Cells:
+    def cells(self, q: Floats) -> RecordCells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.has.instants:
@@ -73,14 +84,14 @@ class Matrices:
             return True
         return False
 
-    def _cut(self, whole: Cells, q: Floats) -> Cells:
+    def _cut(self, whole: RecordCells, q: Floats) -> RecordCells:
         """The cells of a record, cut where polynomials do not describe the formulas; never coarser than before."""
         varies, none = bool(self.A.degree(whole)), np.zeros((0, len(q)))
-        pieces, most = self._pieces, most_pieces(len(whole.lengths), self.model.n)
+        pieces, most = self._pieces, max_pieces(len(whole.lengths), self.model.n)
         if varies:
             t, u = whole.at(np.linspace(0.0, 1.0, 9))
             A = self.A.at(t.ravel(), u.reshape(t.size, u.shape[-1]), q, none)[:, 0]
-            sizes = balanced_norm(np.abs(A).max(axis=0)) * whole.lengths / LONGEST
+            sizes = balanced_norm(np.abs(A).max(axis=0)) * whole.lengths / MAX_PIECE_NORM
             pieces = np.maximum(pieces, 2 ** np.ceil(np.log2(np.clip(sizes, 1.0, most + 1.0))).astype(np.int64))
         while pieces.sum() <= most:
             cells = cut_cells(whole, pieces)
@@ -91,20 +102,20 @@ class Matrices:
             pieces = np.where(np.bitwise_or.reduceat(rough, np.cumsum(pieces) - pieces), 2 * pieces, pieces)
         if varies:
             raise EstimationError(varying_message(self.model, self.A))
-        self._is_resolved, self._pieces = False, np.minimum(pieces, MOST_PIECES)
+        self._is_resolved, self._pieces = False, np.minimum(pieces, MAX_PIECES)
         return cut_cells(whole, self._pieces)
 
-    def _curved(self, cells: Cells) -> list[Formula]:
+    def _curved(self, cells: RecordCells) -> list[Formula]:
         """Formulas for which polynomials only stand."""
         return [f for f in (self.A, self.b, self.W) if f.power > 2 and f.degree(cells)]
 
-    def _rough(self, cells: Cells, coefficients: Sequence[Floats]) -> NDArray[np.bool_]:
+    def _rough(self, cells: RecordCells, coefficients: Sequence[Floats]) -> NDArray[np.bool_]:
         rough = np.zeros(len(cells.lengths), dtype=bool)
         for found in coefficients:
             rough |= rough_cells(found[:, :, 0])
         return rough
 
-    def _fine_cells(self, q: Floats, dq: Floats) -> tuple[Cells, Floats, Floats | None, Floats]:
+    def _fine_cells(self, q: Floats, dq: Floats) -> tuple[RecordCells, Floats, Floats | None, Floats]:
         """Cells that are fine enough at q, and A, b (None where it is a polynomial itself) and W on them."""
         cells = self.cells(q)
         while True:
@@ -135,7 +146,7 @@ class Matrices:
         P0, X0 = start_covariance(self.model, self.initial_covariance, A[0, 0], W[0, 0], first, C)
         return DiscreteModel(F, F_of, c, Q, Q_of, H, H_of, d, R, R_of, self.record.y, cells.sample_at, mean, P0, X0)
 
-    def _once(self, cells: Cells, what: str, compute: Callable[[], Any]) -> Any:
+    def _once(self, cells: RecordCells, what: str, compute: Callable[[], Any]) -> Any:
         """What depends on the cells only."""
         of, found = self._kept
         if of is not cells:
@@ -148,7 +159,7 @@ class Matrices:
     def _require(self, matrices: int, cells: int, directions: int) -> None:
         """Refuse transitions that do not fit into memory; once, because later ones take the place of the first."""
         n = self.model.n
-        size = DOUBLE * directions * (matrices * n * n + 2 * cells * n) + INTERVAL * cells
+        size = BYTES_PER_DOUBLE * directions * (matrices * n * n + 2 * cells * n) + BYTES_PER_INTERVAL * cells
         if size <= self._required:
             return
         self._required = 2 * size
@@ -163,12 +174,12 @@ class Matrices:
         )
 
     def _transitions(
-        self, cells: Cells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
+        self, cells: RecordCells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
         if A.shape[1] > 1:
             return self._varying_transitions(cells, q, dq, A, b, W)
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
-        if len(groups) > MANY and len(A) == 1 and len(W) == 1:
+        if len(groups) > MIN_BATCHED_INTERVALS and len(A) == 1 and len(W) == 1:
             return self._many_transitions(cells, q, dq, A[0, 0], b, W[0])
         n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
         forcing = _Forcing(self.b, cells, q, dq, b)
@@ -191,7 +202,7 @@ class Matrices:
         return F, of, c, Q, of if still else np.arange(K)
 
     def _varying_transitions(
-        self, cells: Cells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
+        self, cells: RecordCells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
         """The same where A changes inside cells."""
         n, every = self.model.n, np.arange(len(cells.lengths))
@@ -201,7 +212,7 @@ class Matrices:
         return F[..., :n, :n], every, F[..., :n, n], Q[..., :n, :n], every
 
     def _many_transitions(
-        self, cells: Cells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
+        self, cells: RecordCells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
         """The same where nearly every interval has a length of its own; a part of them at a time, for memory."""
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
@@ -209,14 +220,14 @@ class Matrices:
         forcing, lengths = _Forcing(self.b, cells, q, dq, b), np.array([h for _, h in groups])
         self._require(2 * G, K, nd)
         F, Q, c = np.empty((G, nd, n, n)), np.empty((G, nd, n, n)), np.empty((K, nd, n))
-        for first in range(0, G, MANY):
-            own = slice(first, first + MANY)
+        for first in range(0, G, MIN_BATCHED_INTERVALS):
+            own = slice(first, first + MIN_BATCHED_INTERVALS)
             F[own], Psi, Q[own] = many(A, lengths[own], forcing.degree, W)
             mine = np.concatenate(members[own])
             c[mine] = forcing.carried_each(Psi[of[mine] - first], mine)
         return F, of, c, Q, of
 
-    def _noise_of_cells(self, cells: Cells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
+    def _noise_of_cells(self, cells: RecordCells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
         """Q of every cell of a group; those with the same signals are integrated once."""
         keys = cells.coefficients[mine][:, self.W.signals].reshape(len(mine), -1)
         if self.W.depends_on_time:
@@ -224,7 +235,7 @@ class Matrices:
         _, at, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         return np.asarray(noise_covariance(A, h, W[mine[at]])[of.ravel()])
 
-    def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any, list[Any]]:
+    def _groups(self, cells: RecordCells) -> tuple[list[tuple[int, float]], Any, list[Any]]:
         """Cells that share A and length: (a cell, its length) of each group, the group of each cell, and members."""
         steps, of = distinct_steps(cells.bounds)
         if not self.A.is_fixed:
@@ -234,7 +245,7 @@ class Matrices:
         members = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of, minlength=len(steps)))[:-1])
         return [(int(m[0]), float(h)) for m, h in zip(members, steps, strict=True)], of, members
 
-    def _measurement(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
+    def _measurement(self, cells: RecordCells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
         record, N = self.record, len(self.record.times)
         t, u = self._once(cells, "samples", lambda: (record.times, cells.at_samples))
         H, H_of = self._shared(self.H, t, u, q, dq)
@@ -271,7 +282,7 @@ def varying_message(model: StochasticModel, A: Formula) -> str:
     names = [model.structure.system.signals[k].name for k in A.signals]
     what = ", ".join(["time"] * A.depends_on_time + names)
     return (
-        f"filter='linear' cuts intervals between samples into at most {MOST_PIECES} pieces, on average, but the "
+        f"filter='linear' cuts intervals between samples into at most {MAX_PIECES} pieces, on average, but the "
         f"coefficients of {model.structure.model.name} vary too fast with {what} for that, or its states are too fast: "
         f"hold these inputs (hold='zoh'), or use filter='extended'."
     )
@@ -280,7 +291,7 @@ def varying_message(model: StochasticModel, A: Formula) -> str:
 class _Forcing:
     """b on every cell, as polynomials of s; where b is affine in the inputs the matrices are shared by all cells."""
 
-    def __init__(self, b: Formula, cells: Cells, q: Floats, dq: Floats, known: Floats | None) -> None:
+    def __init__(self, b: Formula, cells: RecordCells, q: Floats, dq: Floats, known: Floats | None) -> None:
         self.affine, self.degree = b.is_affine, b.degree(cells)
         if self.affine:
             self.inputs = cells.coefficients[:, b.signals, : self.degree + 1]
@@ -324,7 +335,7 @@ def _apply(Psi: Floats, b: Floats) -> Floats:
     return np.asarray(out)
 
 
-def _built_up(cells: Cells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:
+def _built_up(cells: RecordCells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:
     """The covariance after the first sampling interval, from zero."""
     P: Floats = np.zeros_like(Q[0])
     for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):

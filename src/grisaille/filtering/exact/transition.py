@@ -30,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.library import build_library
-from grisaille.disturbance.discretization import DEGREE, balanced_norm, doublings
+from grisaille.compilation.shared_library import build_library
+from grisaille.disturbance.discretization import TAYLOR_DEGREE, balanced_norm, doublings
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.native import build_key
+from grisaille.filtering.compiled_sums import build_key
 
-FEWEST_TERMS = 40
+MIN_TERMS = 40
 """Of a series of coefficients that vary, beside two for each state, at most."""
 
 
@@ -65,7 +65,7 @@ def many(A: Floats, h: Floats, degree: int, W: Floats) -> tuple[Floats, Floats, 
     G, nd, n, noise = len(h), *A.shape[:2], len(W) - 1
     F, Psi, Q = np.empty((G, *A.shape)), np.empty((G, degree + 1, *A.shape)), np.empty((G, *A.shape))
     work = np.empty((2 + max(degree + 5, 3 * (noise + 1) ** 2 + 3)) * A.size)
-    size = np.array([G, n, nd, degree, DEGREE + 2 * n + 1, noise], dtype=np.int64)
+    size = np.array([G, n, nd, degree, TAYLOR_DEGREE + 2 * n + 1, noise], dtype=np.int64)
     with np.errstate(divide="ignore"):
         s = np.maximum(np.ceil(np.log2(2 * balanced_norm(A[0]) * h)), 0.0).astype(np.int64)
     places = (size, s, np.ascontiguousarray(h), A, W, F, Psi, Q, work)
@@ -81,7 +81,7 @@ def varying_transitions(A: Floats, W: Floats, h: Floats) -> tuple[Floats, Floats
     entry = _entry(build_key())
     K, degree, nd, n = len(A), A.shape[1] - 1, *A.shape[2:4]
     F, Q = np.empty((K, nd, n, n)), np.empty((K, nd, n, n))
-    size = np.array([K, n, nd, degree, W.shape[1] - 1, FEWEST_TERMS + 2 * n], dtype=np.int64)
+    size = np.array([K, n, nd, degree, W.shape[1] - 1, MIN_TERMS + 2 * n], dtype=np.int64)
     work = np.empty((2 * degree + 6) * nd * n * n)
     places = (size, *(np.ascontiguousarray(x) for x in (h, A, W)), F, Q, work)
     entry[3](*(x.ctypes.data for x in places))
@@ -99,7 +99,7 @@ def polynomial_nodes(degree: int) -> tuple[Floats, Floats]:
 def _transition(entry: Any, A: Floats, h: float, degree: int, s: int) -> tuple[Floats, Floats]:
     F, Psi = np.empty(A.shape), np.empty((degree + 1, *A.shape))
     work = np.empty((degree + 5) * A.size)
-    terms, nd, n = DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
+    terms, nd, n = TAYLOR_DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
     entry[0](n, nd, degree, terms, s, h, A.ctypes.data, F.ctypes.data, Psi.ctypes.data, work.ctypes.data)
     return F, Psi
 
@@ -111,7 +111,7 @@ def _noise(entry: Any, A: Floats, h: float, W: Floats, s: int) -> Floats:
     over = _transition(entry, A, h * 2.0**-s, 0, 0)[0]
     Q = np.empty((len(many), *A.shape))
     work = np.empty((3 * (degree + 1) ** 2 + 3) * A.size)
-    terms, nd, n = DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
+    terms, nd, n = TAYLOR_DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
     for given, found in zip(many, Q, strict=True):
         F = over.copy()
         places = (A.ctypes.data, given.ctypes.data, F.ctypes.data, found.ctypes.data, work.ctypes.data)

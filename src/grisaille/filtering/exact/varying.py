@@ -4,7 +4,8 @@
 
 A, b and W are polynomials on each piece, and Φ and Q power series in s (``transition``), so that nothing is
 approximated but the formulas by polynomials. Cells are cut in halves until the last Chebyshev coefficients of these are
-below ``TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series converges in some twenty terms.
+below ``CHEBYSHEV_TAIL`` of the formula's size, and, where A varies, until ‖A‖h ≤ 1: the series converges in some
+twenty terms.
 A forcing b is a last column of A, whose state is one.
 """
 
@@ -16,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.disturbance.duals import Floats
-from grisaille.experiment.cells import Cells
+from grisaille.experiment.record_cells import RecordCells
 
-TAIL = 1e-8
+CHEBYSHEV_TAIL = 1e-8
 """Largest last Chebyshev coefficient of a polynomial, relative to the formula: the next ones are a hundredth of it."""
-BEFORE = 0.02
+WEIGHT_OF_PREVIOUS_COEFFICIENT = 0.02
 """What the last coefficient but one counts beside it; the last may vanish by symmetry."""
-LONGEST = 1.0
+MAX_PIECE_NORM = 1.0
 """‖A‖h of a piece."""
-MOST_PIECES = 64
+MAX_PIECES = 64
 """Pieces of a record per cell, on average; more are too many, and the extended filter steps instead."""
-MOST_NUMBERS = 4_000_000
+MAX_NUMBERS = 4_000_000
 """Coefficients of A on all pieces of a record; each direction of derivatives has as many."""
 
 
@@ -45,9 +46,9 @@ def with_forcing(A: Floats, b: Floats, W: Floats) -> tuple[Floats, Floats]:
     return bordered, widened
 
 
-def most_pieces(cells: int, n: int) -> int:
+def max_pieces(cells: int, n: int) -> int:
     """Return how many pieces a record of so many cells may be cut into."""
-    return min(MOST_PIECES * cells, MOST_NUMBERS // (8 * n * n))
+    return min(MAX_PIECES * cells, MAX_NUMBERS // (8 * n * n))
 
 
 def rough_cells(coefficients: Floats) -> NDArray[np.bool_]:
@@ -58,11 +59,11 @@ def rough_cells(coefficients: Floats) -> NDArray[np.bool_]:
     leading = 2.0 ** (2 * degree - 1)
     last = c[:, degree] / leading
     before = (c[:, degree - 1] + leading * degree / 2 * last) / (leading / 4)
-    tail = np.maximum(np.abs(last), BEFORE * np.abs(before))
-    return np.asarray((tail > TAIL * size).any(axis=1))
+    tail = np.maximum(np.abs(last), WEIGHT_OF_PREVIOUS_COEFFICIENT * np.abs(before))
+    return np.asarray((tail > CHEBYSHEV_TAIL * size).any(axis=1))
 
 
-def cut_cells(cells: Cells, pieces: NDArray[np.int64]) -> Cells:
+def cut_cells(cells: RecordCells, pieces: NDArray[np.int64]) -> RecordCells:
     """Cut every cell into equal pieces."""
     if (pieces == 1).all():
         return cells
@@ -77,4 +78,4 @@ def cut_cells(cells: Cells, pieces: NDArray[np.int64]) -> Cells:
     for k in range(old.shape[2]):
         for j in range(k + 1):
             moved[:, :, j] += comb(k, j) * old[:, :, k] * (begin ** (k - j) * width**j)[:, None]
-    return Cells(bounds, sample_at, moved, cells.end)
+    return RecordCells(bounds, sample_at, moved, cells.end)

@@ -28,19 +28,19 @@ import casadi as ca
 
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.filtering.implicit import Closed, with_corrections
+from grisaille.filtering.algebraic_model import AlgebraicModel, with_corrections
 from grisaille.filtering.sigma_points import SigmaPoints
-from grisaille.structure.pieces import Piece, separate_jumps
+from grisaille.structure.switching_pieces import SwitchingPiece, separate_jumps
 
-FAR = 5.0
+MAX_DEVIATIONS = 5.0
 """Standard deviations from which on a part's shape no longer matters: its weight is below 3e-7."""
-STAIRS = 2
+STAIRS_PER_SIDE = 2
 """Integers on either side of the nearest one at which stairs are cut."""
-MOST_PARTS = 64
+MAX_PARTS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _MixturePart:
     weight: ca.SX
     x: ca.SX
     P: ca.SX
@@ -49,7 +49,7 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Average:
+class JumpAverage:
     """Moments of a vector formula v and of a matrix formula M as functions of (t, X, P, (z, ρ), u, q).
 
     ``function`` gives E v, E M, cov(X, v) and cov(v), and z at the mean with the corrections of all points.
@@ -62,7 +62,7 @@ class Average:
         return mean, matrix, together, spread, z
 
 
-def average(closed: Closed, v: ca.SX, M: ca.SX, sigma: SigmaPoints) -> Average | None:
+def average(closed: AlgebraicModel, v: ca.SX, M: ca.SX, sigma: SigmaPoints) -> JumpAverage | None:
     """None where neither formula jumps: plain sigma points then serve."""
     model = closed.model
     if not model.jumps:
@@ -72,7 +72,7 @@ def average(closed: Closed, v: ca.SX, M: ca.SX, sigma: SigmaPoints) -> Average |
         return None
     _refuse_too_many(model, pieces)
     P = ca.SX.sym("P", model.n, model.n)
-    parts = [_Part(ca.SX(1), model.X, P, ())]
+    parts = [_MixturePart(ca.SX(1), model.X, P, ())]
     for k, piece in enumerate(pieces):
         gap = _gap_function(closed, pieces[:k], piece)
         parts = [cut for part in parts for cut in _cut(closed, gap, piece.relation.kind, part)]
@@ -94,11 +94,11 @@ def average(closed: Closed, v: ca.SX, M: ca.SX, sigma: SigmaPoints) -> Average |
     outputs = [mean, sum(matrices, start=ca.SX(*M.shape)), together, spread, with_corrections(closed.z, solutions)]
     t, x, z, u, q = closed.symbols
     arguments = [t, x, P, z, u, q]
-    return Average(ca.Function("average", arguments, ca.cse([ca.densify(o) for o in outputs])))
+    return JumpAverage(ca.Function("average", arguments, ca.cse([ca.densify(o) for o in outputs])))
 
 
 def _over_points(
-    f: ca.Function, closed: Closed, sigma: SigmaPoints, part: _Part
+    f: ca.Function, closed: AlgebraicModel, sigma: SigmaPoints, part: _MixturePart
 ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX, list[ca.SX]]:
     """Mean of both formulas, cov(X, v) and cov(v) inside a part, and z at its points."""
     t, _, z, u, q = closed.symbols
@@ -113,7 +113,7 @@ def _over_points(
     return mean, matrix, together, spread, [value[2] for value in found]
 
 
-def _gap_function(closed: Closed, before: Sequence[Piece], piece: Piece) -> ca.Function:
+def _gap_function(closed: AlgebraicModel, before: Sequence[SwitchingPiece], piece: SwitchingPiece) -> ca.Function:
     """(t, X, z, u, q, relations before) → gap, ∂gap/∂X, the relation itself."""
     marks = ca.vertcat(*(p.symbol for p in before)) if before else ca.SX(0, 1)
     gap, value = closed.formula(piece.relation.gap), closed.formula(piece.relation.value)
@@ -121,12 +121,12 @@ def _gap_function(closed: Closed, before: Sequence[Piece], piece: Piece) -> ca.F
     return ca.Function("gap", [*closed.symbols, marks], [gap, slope, value])
 
 
-def _cut(closed: Closed, gap: ca.Function, kind: str, part: _Part) -> Iterator[_Part]:
+def _cut(closed: AlgebraicModel, gap: ca.Function, kind: str, part: _MixturePart) -> Iterator[_MixturePart]:
     t, _, z, u, q = closed.symbols
     marks = ca.vertcat(*part.marks) if part.marks else ca.SX(0, 1)
     mean, G, value = gap(t, part.x, z, u, q, marks)
     if kind in ("eq", "ne"):  # equality has probability zero, unless nothing is uncertain
-        yield _Part(part.weight, part.x, part.P, (*part.marks, value))
+        yield _MixturePart(part.weight, part.x, part.P, (*part.marks, value))
         return
     reach = ca.mtimes(part.P, G.T)
     variance = ca.mtimes(G, reach)
@@ -139,7 +139,7 @@ def _cut(closed: Closed, gap: ca.Function, kind: str, part: _Part) -> Iterator[_
         certain = ca.if_else(value == level, 1.0, 0.0) if kind != "sign" else ca.if_else(level * mean > 0, 1.0, 0.0)
         if kind == "sign":
             certain = ca.if_else(mean == 0, 0.5, certain)
-        yield _Part(
+        yield _MixturePart(
             part.weight * ca.if_else(is_uncertain, weight, certain),
             part.x + ca.if_else(is_uncertain, shift, 0.0) * direction,
             part.P - ca.if_else(is_uncertain, 1 - spread, 0.0) * ca.mtimes(direction, direction.T),
@@ -155,7 +155,7 @@ def _levels(kind: str, mean: ca.SX) -> list[tuple[ca.SX | None, ca.SX | None, ca
     if kind == "sign":
         return [(None, zero, ca.SX(-1)), (zero, None, ca.SX(1))]
     nearest = ca.floor(mean + 0.5)
-    edges = [nearest + k for k in range(-STAIRS, STAIRS + 1)]
+    edges = [nearest + k for k in range(-STAIRS_PER_SIDE, STAIRS_PER_SIDE + 1)]
     below = [edges[0] - 1, *edges]
     levels = below if kind == "floor" else [level + 1 for level in below]
     return list(zip([None, *edges], [*edges, None], levels, strict=True))
@@ -164,11 +164,11 @@ def _levels(kind: str, mean: ca.SX) -> list[tuple[ca.SX | None, ca.SX | None, ca
 def truncated_moments(low: ca.SX | None, high: ca.SX | None) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Probability, mean and variance of a standard normal between two bounds (None: infinite).
 
-    Mean and variance of a part beyond ``FAR`` are those of a cut there.
+    Mean and variance of a part beyond ``MAX_DEVIATIONS`` are those of a cut there.
     """
     weight = _probability(low, high)
-    low = None if low is None else ca.fmin(low, FAR)
-    high = None if high is None else ca.fmax(high, -FAR)
+    low = None if low is None else ca.fmin(low, MAX_DEVIATIONS)
+    high = None if high is None else ca.fmax(high, -MAX_DEVIATIONS)
     p = ca.fmax(_probability(low, high), 1e-12)
     at_low, at_high = (ca.SX(0) if edge is None else _density(edge) for edge in (low, high))
     mean = (at_low - at_high) / p
@@ -186,11 +186,11 @@ def _density(x: ca.SX) -> ca.SX:
     return ca.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
 
 
-def _refuse_too_many(model: StochasticModel, pieces: Sequence[Piece]) -> None:
-    count = math.prod(2 * STAIRS + 2 if p.relation.kind in ("floor", "ceil") else 2 for p in pieces)
-    if count > MOST_PARTS:
+def _refuse_too_many(model: StochasticModel, pieces: Sequence[SwitchingPiece]) -> None:
+    count = math.prod(2 * STAIRS_PER_SIDE + 2 if p.relation.kind in ("floor", "ceil") else 2 for p in pieces)
+    if count > MAX_PARTS:
         raise EstimationError(
             f"{model.structure.model.name} jumps across {len(pieces)} relations of its states, {count} pieces; the "
-            f"unscented filter averages over at most {MOST_PARTS}. Use gr.SimulatedPEM(), which simulates them, or "
+            f"unscented filter averages over at most {MAX_PARTS}. Use gr.SimulatedPEM(), which simulates them, or "
             f"make some continuous (gr.tanh(x / width) in place of gr.sign(x))."
         )

@@ -5,7 +5,8 @@ mean g(x) and the standard deviation s = (G P Gᵀ)^½, G = ∂g/∂x; where the
 passes it, what lies on the other side is missing from mean and covariance, and from the likelihood.
 
 The unscented filter averages over both sides (``averages``). It asks that one step does not carry the mean further than
-``RESOLVED`` standard deviations across a switch, for then neither average nor derivatives see when that was; and that
+``MAX_PASSED_DEVIATIONS`` standard deviations across a switch, for then neither average nor derivatives see when that
+was; and that
 stairs are wider than what is known of their argument.
 """
 
@@ -16,22 +17,22 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from grisaille.cache import Same
-from grisaille.compilation.kalman.native import PreparedPass
+from grisaille.cache import IdentityKey
+from grisaille.compilation.kalman.compiled_pass import PreparedPass
 from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
-from grisaille.disturbance.model_jumps import Jump
-from grisaille.filtering.implicit import Closed
-from grisaille.filtering.jumps.sizes import Points, too_large
+from grisaille.disturbance.model_jumps import ModelJump
+from grisaille.filtering.algebraic_model import AlgebraicModel
+from grisaille.filtering.jumps.sizes import JumpPoints, too_large
 from grisaille.filtering.passes import Passes
 
-BAND = 3.0
+SWITCH_BAND = 3.0
 """Standard deviations within which a switch is reached."""
-RESOLVED = 6.0
+MAX_PASSED_DEVIATIONS = 6.0
 """Standard deviations by which the mean may pass a switch in one step."""
-ENOUGH = 50
+MAX_EXAMINED_POINTS = 50
 """Points near a switch at which the size of a jump is looked at."""
-WIDEST = 0.5
+MAX_STAIR_DEVIATION = 0.5
 """Standard deviation of the argument of ``floor``, in steps of the stairs."""
 
 
@@ -72,11 +73,11 @@ def _every_step(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tup
     return given.given, kept
 
 
-def _course(filter: Passes, jump: Jump, given: FilterPass, kept: Floats, q: Floats) -> _Course:
+def _course(filter: Passes, jump: ModelJump, given: FilterPass, kept: Floats, q: Floats) -> _Course:
     """Before each update with the inputs before and after a jump there, then after it."""
     n, nz = filter.model.n, int(filter.model.z.numel())
-    key = "gap", Same(jump), filter.newton
-    function = filter.model.kept(key, lambda: _gap_function(Closed(filter.model, filter.newton), jump))
+    key = "gap", IdentityKey(jump), filter.newton
+    function = filter.model.cached_value(key, lambda: _gap_function(AlgebraicModel(filter.model, filter.newton), jump))
     before = np.concatenate([given.signals[:1], given.stages[given.edges[1:] - 1]])
     signals = np.stack([before, given.signals, given.signals], axis=1).reshape(3 * len(before), given.signals.shape[1])
     s = kept[:, [0, 0, 1]].reshape(-1, kept.shape[2])
@@ -90,25 +91,25 @@ def _course(filter: Passes, jump: Jump, given: FilterPass, kept: Floats, q: Floa
         return _Course(t, np.array(mean.full()).ravel(), np.sqrt(np.maximum(variance, 0.0)))
 
 
-def _gap_function(closed: Closed, jump: Jump) -> ca.Function:
+def _gap_function(closed: AlgebraicModel, jump: ModelJump) -> ca.Function:
     """Return the gap and its slope by the states."""
     gap = closed.formula(jump.gap)
     return ca.Function("gap", closed.plain_symbols, [gap, ca.densify(ca.jacobian(gap, closed.model.X))])
 
 
-def _near(filter: Passes, jump: Jump, course: _Course, given: FilterPass, kept: Floats) -> Points:
+def _near(filter: Passes, jump: ModelJump, course: _Course, given: FilterPass, kept: Floats) -> JumpPoints:
     """Before the updates at which the band reaches the switch, samples first; a few of them."""
     here = slice(1, None, 3)
     with np.errstate(invalid="ignore"):
-        reached = np.abs(_away(jump, course.mean[here])) <= BAND * course.deviation[here]
+        reached = np.abs(_away(jump, course.mean[here])) <= SWITCH_BAND * course.deviation[here]
     samples, others = (np.flatnonzero(reached & (given.sample >= 0)), np.flatnonzero(reached & (given.sample < 0)))
-    at = np.concatenate([k[:: max(1, len(k) // ENOUGH)] for k in (samples, others)])
+    at = np.concatenate([k[:: max(1, len(k) // MAX_EXAMINED_POINTS)] for k in (samples, others)])
     x, P, z = filter.packing.split(kept[at, 0])
     nz = int(filter.model.z.numel())
-    return Points(given.bounds[at], x, P, z[:, :nz], given.signals[at], given.sample[at] >= 0)
+    return JumpPoints(given.bounds[at], x, P, z[:, :nz], given.signals[at], given.sample[at] >= 0)
 
 
-def _reached(filter: Passes, jump: Jump, course: _Course) -> str:
+def _reached(filter: Passes, jump: ModelJump, course: _Course) -> str:
     """For filters that linearise."""
     away = _away(jump, course.mean)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -116,9 +117,9 @@ def _reached(filter: Passes, jump: Jump, course: _Course) -> str:
     crossed = np.flatnonzero(_side(jump, course.mean[1:]) != _side(jump, course.mean[:-1]))
     if len(crossed):
         k, how = int(crossed[0]), "the mean passes the switch"
-    elif np.nanmin(distance, initial=np.inf) < BAND:
+    elif np.nanmin(distance, initial=np.inf) < SWITCH_BAND:
         k = int(np.nanargmin(distance))
-        how = f"the switch lies {distance[k]:.2g} standard deviations away (less than {BAND:g})"
+        how = f"the switch lies {distance[k]:.2g} standard deviations away (less than {SWITCH_BAND:g})"
     else:
         return ""
     if _inside_equations(filter, jump):
@@ -137,9 +138,9 @@ def _reached(filter: Passes, jump: Jump, course: _Course) -> str:
     )
 
 
-def _unresolved(jump: Jump, course: _Course) -> str:
+def _unresolved(jump: ModelJump, course: _Course) -> str:
     """For the unscented filter."""
-    if jump.is_stair and np.nanmax(course.deviation, initial=0.0) > WIDEST:
+    if jump.is_stair and np.nanmax(course.deviation, initial=0.0) > MAX_STAIR_DEVIATION:
         k = int(np.nanargmax(course.deviation))
         return (
             f"{jump.place[0].upper()}{jump.place[1:]} jumps with {jump.text}, whose argument is known to ± "
@@ -151,7 +152,7 @@ def _unresolved(jump: Jump, course: _Course) -> str:
     for k in passed.tolist():
         known = max(course.deviation[k], course.deviation[k + 1])
         moved = abs(course.mean[k + 1] - course.mean[k])
-        if moved > RESOLVED * known and course.t[k + 1] > course.t[k]:
+        if moved > MAX_PASSED_DEVIATIONS * known and course.t[k + 1] > course.t[k]:
             return (
                 f"{jump.place[0].upper()}{jump.place[1:]} jumps with {jump.text}, which switches at t = "
                 f"{course.t[k + 1]:g} where its argument moves by {moved:.2g} in one step of the filter and is known "
@@ -161,16 +162,16 @@ def _unresolved(jump: Jump, course: _Course) -> str:
     return ""
 
 
-def _away(jump: Jump, gap: Floats) -> Floats:
+def _away(jump: ModelJump, gap: Floats) -> Floats:
     """From the nearest switch."""
     return np.asarray(gap - np.round(gap) if jump.is_stair else gap)
 
 
-def _side(jump: Jump, gap: Floats) -> Floats:
+def _side(jump: ModelJump, gap: Floats) -> Floats:
     return np.asarray(np.floor(gap) if jump.is_stair else np.sign(gap))
 
 
-def _inside_equations(filter: Passes, jump: Jump) -> bool:
+def _inside_equations(filter: Passes, jump: ModelJump) -> bool:
     """Whether it jumps inside the equations of algebraic unknowns."""
     names = filter.model.structure.system.implicit_names
     return jump.place in {f"the equation of {name}" for name in names}

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from grisaille.cache import Same
+from grisaille.cache import IdentityKey
 from grisaille.disturbance.duals import Floats
-from grisaille.disturbance.model_jumps import Jump
+from grisaille.disturbance.model_jumps import ModelJump
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.filtering.implicit import Closed
-from grisaille.structure.pieces import Piece, separate_jumps
+from grisaille.filtering.algebraic_model import AlgebraicModel
+from grisaille.structure.switching_pieces import SwitchingPiece, separate_jumps
 
-PEAKS = 2.0
+TWO_PEAK_DISTANCE = 2.0
 """Deviations between two equal Gaussians from which on their mixture has two peaks."""
-LOUDER = 2.0
+NOISE_RATIO = 2.0
 """Factor between noise deviations on either side."""
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class JumpPoints:
     """Where a filter is near a switch: (N,) times, (N, …) states, covariances, algebraic unknowns, signals."""
 
     t: Floats
@@ -39,11 +39,11 @@ class Points:
     is_sample: Floats
 
 
-def too_large(model: StochasticModel, jump: Jump, points: Points, q: Floats) -> str:
+def too_large(model: StochasticModel, jump: ModelJump, points: JumpPoints, q: Floats) -> str:
     """Why the jump at these points is beyond an average, in words; empty where it is not."""
     if not len(points.t):
         return ""
-    sides_of = model.kept(("both sides", Same(jump)), lambda: _both_sides(model, jump))
+    sides_of = model.cached_value(("both sides", IdentityKey(jump)), lambda: _both_sides(model, jump))
     if sides_of is None:
         return ""
     for i, t in enumerate(points.t):
@@ -73,9 +73,9 @@ class _BothSides:
     mark: int
 
 
-def _both_sides(model: StochasticModel, jump: Jump) -> _BothSides | None:
+def _both_sides(model: StochasticModel, jump: ModelJump) -> _BothSides | None:
     """Return the functions of a jump; None where none of these formulas jumps with it."""
-    closed, m = Closed(model), model
+    closed, m = AlgebraicModel(model), model
     formulas = [ca.densify(m.measured), ca.densify(m.variance), ca.densify(ca.mtimes(m.noise, m.noise.T))]
     formulas, pieces = separate_jumps(formulas, ca.vertcat(m.X, m.z))
     mine = [k for k, p in enumerate(pieces) if p.relation.kind == jump.kind]
@@ -91,11 +91,11 @@ def _both_sides(model: StochasticModel, jump: Jump) -> _BothSides | None:
     return _BothSides(value, relations, mine[0])
 
 
-def _outputs(m: StochasticModel, jump: Jump, t: float, P: Floats, sides: list[list[Floats]]) -> str:
+def _outputs(m: StochasticModel, jump: ModelJump, t: float, P: Floats, sides: list[list[Floats]]) -> str:
     away = np.abs(sides[0][0] - sides[1][0]).ravel()
     for k, name in enumerate(m.outputs):
         deviations = [np.sqrt(max(float(s[1][k, 0] + s[3][k] @ P @ s[3][k]), 0.0)) for s in sides]
-        if away[k] > PEAKS * max(deviations):
+        if away[k] > TWO_PEAK_DISTANCE * max(deviations):
             return (
                 f"The output {name} jumps by {away[k]:.2g} with {jump.text} near t = {t:g}, where it is known to ± "
                 f"{max(deviations):.2g} on either side: its prediction has two peaks, and the unscented filter, which "
@@ -105,15 +105,16 @@ def _outputs(m: StochasticModel, jump: Jump, t: float, P: Floats, sides: list[li
     return ""
 
 
-def _noise(m: StochasticModel, jump: Jump, t: float, sides: list[list[Floats]]) -> str:
+def _noise(m: StochasticModel, jump: ModelJump, t: float, sides: list[list[Floats]]) -> str:
     one, other = sides[0][2].ravel(), sides[1][2].ravel()
     for k, name in enumerate(m.names):
         low, high = sorted((float(one[k]), float(other[k])))
-        if high > LOUDER**2 * low:
+        if high > NOISE_RATIO**2 * low:
             return (
                 f"The noise that drives {name} has the deviation {np.sqrt(high):.2g} on one side of {jump.text} and "
                 f"{np.sqrt(low):.2g} on the other, and near t = {t:g} both are possible: more than a factor of "
-                f"{LOUDER:g} makes the state lopsided, and the unscented filter, which takes it for a Gaussian, would "
+                f"{NOISE_RATIO:g} makes the state lopsided, and the unscented filter, which takes it for a "
+                "Gaussian, would "
                 f"estimate wrongly. Use gr.SimulatedPEM(), or noise that does not jump."
             )
     return ""
@@ -128,7 +129,7 @@ def _sides(kind: str, gap: float) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def _written_out(pieces: Sequence[Piece], formula: ca.SX) -> ca.SX:
+def _written_out(pieces: Sequence[SwitchingPiece], formula: ca.SX) -> ca.SX:
     for piece in reversed(pieces):
         formula = ca.substitute(formula, piece.symbol, piece.relation.value)
     return formula

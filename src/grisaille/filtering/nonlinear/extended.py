@@ -8,24 +8,24 @@ from typing import Any, ClassVar, Self
 import casadi as ca
 import numpy as np
 
+from grisaille.bound_experiment.discretisation import Discretisation
+from grisaille.bound_experiment.skipped_bends import SkippedBump
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.experiment.cells import Record
-from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates, Weighing
+from grisaille.experiment.record_cells import MeasuredRecord
+from grisaille.filtering.algebraic_model import AlgebraicModel
+from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates, InnovationWeighting
+from grisaille.filtering.filter_steps import FilterDiscretisation, steps_of
 from grisaille.filtering.formulation import FilterKind
-from grisaille.filtering.implicit import Closed
 from grisaille.filtering.jumps.near_switches import near_switch
-from grisaille.filtering.kalman import Likelihood, Sums, finish
-from grisaille.filtering.nonlinear.ahead import AheadOfPasses
-from grisaille.filtering.nonlinear.states import states_of
+from grisaille.filtering.kalman import Likelihood, LikelihoodSums, likelihood_of_sums
+from grisaille.filtering.nonlinear.extended_states import states_of
+from grisaille.filtering.nonlinear.nonlinear_ahead import AheadOfPasses
 from grisaille.filtering.passes import Passes
 from grisaille.filtering.stepping.expm_scaling import freeze_doublings
-from grisaille.filtering.stepping.passed_steps import passed_by
+from grisaille.filtering.stepping.skipped_features import features_skipped_by
 from grisaille.filtering.stepping.step_passes import StepPasses
 from grisaille.filtering.stepping.substeps import choose_substeps
-from grisaille.filtering.steps import FilterDiscretisation, steps_of
-from grisaille.trial.discretisation import Discretisation
-from grisaille.trial.passed_bends import PassedBump
 
 
 class ExtendedFilter(Passes, Filter):
@@ -34,12 +34,12 @@ class ExtendedFilter(Passes, Filter):
     derivatives: ClassVar[Derivatives] = "forward+reverse"
 
     def __init__(
-        self, model: StochasticModel, record: Record, nominal: Floats, initial_covariance: Any = "first-sample",
-        substeps: int = 1, kind: FilterKind | None = None, weighing: Weighing | None = None,
+        self, model: StochasticModel, record: MeasuredRecord, nominal: Floats, initial_covariance: Any = "first-sample",
+        substeps: int = 1, kind: FilterKind | None = None, weighing: InnovationWeighting | None = None,
     ) -> None:  # fmt: skip
         Filter.__init__(self, model, record)
         Passes.__init__(self, model, record, nominal, initial_covariance, substeps, kind)
-        self.weighing = weighing or Weighing()
+        self.weighing = weighing or InnovationWeighting()
 
     @property
     def name(self) -> str:
@@ -59,17 +59,17 @@ class ExtendedFilter(Passes, Filter):
     def log_likelihood(self, at: FilterPoint) -> Likelihood:
         w = self.weighing
         sums = self.run(at.q, at.dq, at.start.x, robust=w.robust, condition=w.condition, z0=at.start.z)
-        return finish(sums)
+        return likelihood_of_sums(sums)
 
     def gradient(self, at: FilterPoint) -> Likelihood:
         w = self.weighing
         sums = self.run_for_gradient(at.q, at.dq, at.start.x, robust=w.robust, condition=w.condition, z0=at.start.z)
-        return finish(sums)
+        return likelihood_of_sums(sums)
 
     def states(self, at: FilterPoint) -> FilterStates | Likelihood:
         found = states_of(self, at.q, at.start.x[:1], at.start.z[:1])
-        if isinstance(found, Sums):
-            return finish(found)
+        if isinstance(found, LikelihoodSums):
+            return likelihood_of_sums(found)
         here = np.flatnonzero(self.cells(at.q).sample_at >= 0)
         return FilterStates(
             found.filtered.x_filt[here], found.filtered.P_filt[here], found.x_smooth[here], found.P_smooth[here],
@@ -98,7 +98,7 @@ class ExtendedFilter(Passes, Filter):
             made.measure_roots(q, start.x, start.z)
         return made
 
-    def with_record(self, record: Record) -> Self:
+    def with_record(self, record: MeasuredRecord) -> Self:
         return self.on(self.discretisation, record)
 
     def start_moments(self, at: FilterPoint) -> tuple[Floats, Floats]:
@@ -112,9 +112,9 @@ class ExtendedFilter(Passes, Filter):
         q, _, start = at().plain
         return near_switch(self, q, start.x, start.z)
 
-    def passed(self, at: FilterPoint) -> list[PassedBump]:
+    def passed(self, at: FilterPoint) -> list[SkippedBump]:
         q, _, start = at.plain
-        return [bump for _, bump in passed_by(StepPasses(self, q, start.x, start.z))]
+        return [bump for _, bump in features_skipped_by(StepPasses(self, q, start.x, start.z))]
 
     def innovation_covariances(self, at: FilterPoint) -> Floats:
         known, z = self.ahead.known(at, np.arange(len(self.record.times)) - 1)
@@ -128,7 +128,7 @@ class ExtendedFilter(Passes, Filter):
 
 def _outputs_at(model: StochasticModel, t: Floats, u: Floats, x: Floats, z: Floats, q: Floats) -> tuple[Floats, Floats]:
     """H and R at every instant."""
-    closed, N, ny = Closed(model), len(t), len(model.outputs)
+    closed, N, ny = AlgebraicModel(model), len(t), len(model.outputs)
     rows = closed.formula(ca.densify(model.measured))
     formulas = [ca.densify(ca.jacobian(rows, model.X)), ca.densify(closed.formula(ca.densify(model.variance)))]
     function = ca.Function("outputs", closed.plain_symbols, formulas)

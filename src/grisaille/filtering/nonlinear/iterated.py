@@ -13,34 +13,34 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.filtering.implicit import Closed, solved
+from grisaille.filtering.algebraic_model import AlgebraicModel, solve_algebraic
 from grisaille.filtering.measurement import (
     Update,
-    Updated,
+    UpdateResult,
     UpdateSymbols,
     joseph,
     masked_measurement,
     solve_symmetric,
 )
 
-ITERATIONS = 5
+UPDATE_ITERATIONS = 5
 
 
-def iterated_update(closed: Closed) -> Update:
+def iterated_update(closed: AlgebraicModel) -> Update:
     """The update of the iterated filter."""
 
-    def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
+    def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> UpdateResult:
         h, H, R, z = masked_measurement(closed, a, x, z)
         e, S = a.mask * a.y - h, ca.mtimes([H, P, H.T]) + R
         point, innovation, covariance = x, e, S
-        for i in range(ITERATIONS):
+        for i in range(UPDATE_ITERATIONS):
             if i:
                 h, H, R, z = masked_measurement(closed, a, point, z)
                 innovation = a.mask * a.y - h - ca.mtimes(H, x - point)
                 covariance = ca.mtimes([H, P, H.T]) + R
             K = solve_symmetric(covariance, ca.mtimes(H, P)).T
             point = x + ca.mtimes(K, innovation)
-            z = solved(closed, a.t, point, z, a.u, a.q)
-        return Updated(point, joseph(P, K, H, R), e, S, z)
+            z = solve_algebraic(closed, a.t, point, z, a.u, a.q)
+        return UpdateResult(point, joseph(P, K, H, R), e, S, z)
 
     return update

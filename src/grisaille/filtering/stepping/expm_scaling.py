@@ -10,14 +10,14 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.evaluation import FlatEvaluation, flat_over_points
-from grisaille.disturbance.discretization import MARGIN
+from grisaille.compilation.casadi_evaluation import FlatEvaluation, flat_over_points
+from grisaille.disturbance.discretization import EXTRA_DOUBLINGS
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.implicit import Closed
+from grisaille.filtering.algebraic_model import AlgebraicModel
 from grisaille.filtering.passes import Passes
 from grisaille.filtering.stepping.step_passes import StepPasses
 
-RUNAWAY = 1e9
+MAX_NORM = 1e9
 """‖A‖h of a model that is no longer there."""
 
 
@@ -28,12 +28,12 @@ def freeze_doublings(passes: StepPasses) -> None:
     if filter.kind.propagation != "linearize":
         return
     longest = _longest(passes)
-    filter.doublings = MARGIN + _needed(_at_start(passes), longest)
+    filter.doublings = EXTRA_DOUBLINGS + _needed(_at_start(passes), longest)
     for _ in range(3):
         largest = _needed(_along(passes), longest)
         if largest < filter.doublings:
             return
-        filter.doublings = largest + MARGIN
+        filter.doublings = largest + EXTRA_DOUBLINGS
 
 
 def lower_doublings(passes: StepPasses) -> None:
@@ -43,8 +43,8 @@ def lower_doublings(passes: StepPasses) -> None:
     if filter.kind.propagation != "linearize":
         return
     longest = _longest(passes)
-    largest, first = _needed(_along(passes), longest), MARGIN + _needed(_at_start(passes), longest)
-    filter.doublings = first if largest < first else largest + MARGIN
+    largest, first = _needed(_along(passes), longest), EXTRA_DOUBLINGS + _needed(_at_start(passes), longest)
+    filter.doublings = first if largest < first else largest + EXTRA_DOUBLINGS
 
 
 def _measure_roots(passes: StepPasses) -> None:
@@ -65,7 +65,7 @@ def _needed(jacobians: Floats, h: float) -> int:
     if not sizes.size:
         return 0
     with np.errstate(invalid="ignore"):
-        sizes = sizes[sizes.max(axis=(1, 2)) * h < RUNAWAY]
+        sizes = sizes[sizes.max(axis=(1, 2)) * h < MAX_NORM]
     if not len(sizes):
         return 0
     units = np.asarray(dgebal(sizes.max(axis=0), scale=1, permute=0)[3])
@@ -78,11 +78,11 @@ def _jacobians(filter: Passes, t: Floats, x: Floats, z: Floats, u: Floats, q: Fl
     count, n = len(t), filter.model.n
 
     def make() -> FlatEvaluation:
-        closed = Closed(filter.model, filter.newton)
+        closed = AlgebraicModel(filter.model, filter.newton)
         one = ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])])
         return flat_over_points(one, count, [4])
 
-    function = filter.model.kept(("Jacobians of the drift", filter.newton, count), make)
+    function = filter.model.cached_value(("Jacobians of the drift", filter.newton, count), make)
     return function(t, x, z, u, q)[0].reshape(count, n, n).transpose(0, 2, 1)
 
 

@@ -15,7 +15,7 @@ from grisaille.disturbance.duals import Floats
 from grisaille.filtering.kalman import Whole
 from grisaille.filtering.stepping.step_passes import StepPasses
 
-KNOWN = 1e-2
+MIN_RELATIVE_DEVIATION = 1e-2
 """Part of a state's range that stands for its standard deviation where that is smaller."""
 
 
@@ -30,7 +30,7 @@ class LocalErrors:
     known : part of a state's range that stands for its standard deviation where that is smaller
     """
 
-    def __init__(self, passes: StepPasses, known: float = KNOWN) -> None:
+    def __init__(self, passes: StepPasses, known: float = MIN_RELATIVE_DEVIATION) -> None:
         self.passes, pack = passes, passes.filter.packing
         fine = passes.plain().kept
         assert fine is not None

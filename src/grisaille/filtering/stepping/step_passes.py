@@ -11,18 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille.cache import Cache
-from grisaille.compilation.kalman.native import PreparedPass
+from grisaille.compilation.kalman.compiled_pass import PreparedPass
 from grisaille.compilation.kalman.passing import FilterPass, PassResult
 from grisaille.disturbance.duals import Floats
-from grisaille.filtering.kalman import finish
+from grisaille.filtering.algebraic_roots import UnsolvedError
+from grisaille.filtering.kalman import likelihood_of_sums
 from grisaille.filtering.passes import Passes, sums_of
-from grisaille.filtering.roots import UnsolvedError
 
-KEPT = 2
+MAX_KEPT_PASSES = 2
 """Passes whose moments are kept, however long the record is: the last one, and the one that it is compared with."""
 MORE = 2_000_000
 """Numbers of moments that may be kept beside them."""
-MOST_KEPT = 8
+MAX_KEPT = 8
 TERMS = 5
 """Of the series of a linearised step, whose norm is an eighth at most: what is left out is 5e-9 of it, and less for
 each doubling of the steps, nothing that a decision about them could feel."""
@@ -39,7 +39,7 @@ class StepPasses:
         self._values: Cache[float] = Cache(None)
         self._starts: Cache[Floats] = Cache(None)
         size = 2 * len(filter.cells(q).bounds) * filter.packing.size
-        self._passes: Cache[PassResult] = Cache(int(np.clip(MORE // size, KEPT, MOST_KEPT)))
+        self._passes: Cache[PassResult] = Cache(int(np.clip(MORE // size, MAX_KEPT_PASSES, MAX_KEPT)))
 
     def value(self, filter: Passes | None = None) -> float:
         """Return log L; nothing where algebraic unknowns are not solved with these steps."""
@@ -47,7 +47,7 @@ class StepPasses:
 
         def make() -> float:
             try:
-                return finish(sums_of(self._solved(filter))).value
+                return likelihood_of_sums(sums_of(self._solved(filter))).value
             except UnsolvedError:
                 return np.nan
 

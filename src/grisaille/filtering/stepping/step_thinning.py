@@ -20,23 +20,23 @@ from grisaille.filtering.kalman import Whole
 from grisaille.filtering.stepping.local_errors import LocalErrors
 from grisaille.filtering.stepping.step_passes import StepPasses
 
-WORTHWHILE = 0.6
+MAX_KEPT_SHARE = 0.6
 """Part of the steps that must be enough, or all are taken."""
-KNOWN = 1e-4
+MIN_RELATIVE_DEVIATION = 1e-4
 """Part of a state's range that stands for its standard deviation where that is smaller."""
-TIMES = 5
+MAX_REDUCTIONS = 5
 """How often λ falls."""
-SHARE = {"moments": 0.04, "square-root": 0.04, "linearize": 0.6}
+LIKELIHOOD_SHARE = {"moments": 0.04, "square-root": 0.04, "linearize": 0.6}
 """Of the change of log L that ends the search for steps: what is given away here. Steps of fourth order are a fifteenth
 of it off when the search ends, and stay so accurate."""
-FELT = 0.05
+MAX_ERROR_NORM = 0.05
 """The largest √Σ e_k², a twentieth of a standard error, however far from its maximum log L is."""
-BESIDE = 4
+MAX_NEIGHBOUR_RATIO = 4
 LEAST, MOST = float(np.exp(-40.0)), float(np.exp(20.0))
 """Between which λ is looked for."""
 
 
-def save_steps(passes: StepPasses, value: float, tolerance: float) -> None:
+def thin_steps(passes: StepPasses, value: float, tolerance: float) -> None:
     """Take steps away, on a filter of one's own, as long as log L stays what it is.
 
     value : log L with the steps that the filter has
@@ -47,17 +47,17 @@ def save_steps(passes: StepPasses, value: float, tolerance: float) -> None:
     most = int(steps.max(initial=1))
     if most < 4:
         return
-    errors = LocalErrors(passes, KNOWN)
+    errors = LocalErrors(passes, MIN_RELATIVE_DEVIATION)
     counts = [2**k for k in range(most.bit_length()) if 2**k < most]
     table = np.array([errors.of(np.minimum(steps, m)) for m in counts])
-    kept, budget = (filter.substeps, filter.finer), min(tolerance, FELT)
-    for _ in range(TIMES):
+    kept, budget = (filter.substeps, filter.finer), min(tolerance, MAX_ERROR_NORM)
+    for _ in range(MAX_REDUCTIONS):
         chosen = _fewest(steps, counts, table, budget)
-        if chosen.sum() > WORTHWHILE * steps.sum():
+        if chosen.sum() > MAX_KEPT_SHARE * steps.sum():
             break
         filter.substeps = int(np.gcd.reduce(chosen))
         filter.finer = chosen // filter.substeps if (chosen != filter.substeps).any() else None
-        if abs(passes.value() - value) < SHARE[filter.kind.propagation] * tolerance:
+        if abs(passes.value() - value) < LIKELIHOOD_SHARE[filter.kind.propagation] * tolerance:
             return
         budget /= 4
     filter.substeps, filter.finer = kept
@@ -87,5 +87,5 @@ def _with(steps: Whole, counts: list[int], table: Floats, size: float) -> tuple[
 
 def _beside(chosen: Whole, steps: Whole) -> Whole:
     """With at least a quarter of the steps of the cells before and after."""
-    padded = np.concatenate([chosen[:1], chosen, chosen[-1:]]) // BESIDE
+    padded = np.concatenate([chosen[:1], chosen, chosen[-1:]]) // MAX_NEIGHBOUR_RATIO
     return np.asarray(np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps))

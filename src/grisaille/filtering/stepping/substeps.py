@@ -3,14 +3,17 @@
 Steps per cell are doubled until log L stays. Runge–Kutta steps of the moments converge with the fourth power of their
 length, linearised ones with the second; the change by the last doubling, divided by 15 or 3, is what the finer
 steps still miss, unless it is small by chance: errors of many cells may cancel. So it must not be much smaller than the
-change before says, nor, where there is none before, than what single cells commit. From ``EVERYWHERE`` steps on only
+change before says, nor, where there is none before, than what single cells commit. From ``ALWAYS_ALLOWED_STEPS`` steps
+on only
 those cells are refined that need it (``local_errors``): together they make up nearly all of the error that single cells
-commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Bumps that no step meets are looked for
+commit. Fewer than ``COMPARISON_STEPS`` steps are taken only where so many say the same. Bumps that no step meets are
+looked for
 along the mean (``passed_steps``). Where the search has ended, steps are taken away again from cells that do not need
 them (``step_thinning``).
 
-Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
-``FELT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
+Beyond ``MAX_OPERATIONS``, counted in operations so that every machine decides alike, steps are taken that move log L
+by less than
+``MIN_EFFECT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
 """
 
 from __future__ import annotations
@@ -21,36 +24,36 @@ import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
+from grisaille.filtering.algebraic_roots import UnsolvedError
 from grisaille.filtering.kalman import Whole
 from grisaille.filtering.passes import Passes
-from grisaille.filtering.roots import UnsolvedError
 from grisaille.filtering.stepping.expm_scaling import freeze_doublings, lower_doublings
 from grisaille.filtering.stepping.local_errors import local_errors
-from grisaille.filtering.stepping.passed_steps import cut_to_meet
+from grisaille.filtering.stepping.skipped_features import cut_to_meet
 from grisaille.filtering.stepping.step_passes import StepPasses
-from grisaille.filtering.stepping.step_thinning import save_steps
+from grisaille.filtering.stepping.step_thinning import thin_steps
 
-EVERYWHERE = 16
+ALWAYS_ALLOWED_STEPS = 16
 """Steps that every cell may have."""
-USUAL = 128
+USUAL_STEPS = 128
 """Steps per cell that are never too much work on average."""
-WORK = 2e8
+MAX_OPERATIONS = 2e8
 """Operations of one pass over a record without derivatives."""
 NEARLY_ALL = 0.98
 """Part of the error whose cells are refined."""
-FELT = 0.02
-PATIENCE = 3
+MIN_EFFECT = 0.02
+MAX_USELESS_REFINEMENTS = 3
 """Refinements in a row that do not lower the change by a doubling, until a model counts as hopeless."""
-MOST_NEWTON = 32
-UNLIKELY = {"moments": 24.0, "square-root": 24.0, "linearize": 6.0}
+MAX_NEWTON = 32
+CHANCE_TOLERANCES = {"moments": 24.0, "square-root": 24.0, "linearize": 6.0}
 """Tolerances by which log L may have changed with the doubling before: its order, and a half more."""
-LOOK = 8
+COMPARISON_STEPS = 8
 """Steps everywhere with which log L is compared before fewer are taken: those may all step over what is sharp."""
-CUT = 4e6
+OPERATIONS_ALWAYS_ALLOWED = 4e6
 """Operations of a pass that are never too many to meet bumps."""
-LOOKS = 2
+MAX_BUMP_SEARCHES = 2
 """How often bumps that steps pass are looked for."""
-UNFELT = 0.5
+MAX_HIDDEN_ERROR = 0.5
 """Errors of single cells, √Σ e² in standard deviations, that a first doubling does not hide."""
 TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
@@ -69,22 +72,22 @@ def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = N
             value, change = _choose(passes, values)
             break
         except UnsolvedError:
-            if filter.newton >= MOST_NEWTON:
+            if filter.newton >= MAX_NEWTON:
                 raise
             filter.newton *= 2
             filter.substeps, filter.finer = 1, None
     value, change = _meet_bumps(passes, value, change, values)
     if not filter.has_moving_cells:
-        save_steps(passes, value, max(change, tolerance(filter, value)))
+        thin_steps(passes, value, max(change, tolerance(filter, value)))
     lower_doublings(passes)
 
 
 def _meet_bumps(passes: StepPasses, value: float, change: float, values: str) -> tuple[float, float]:
     """Shorten steps that pass bumps, where log L feels them: what no step meets does not show in it."""
     filter = passes.filter
-    for _ in range(LOOKS):
+    for _ in range(MAX_BUMP_SEARCHES):
         before = filter.substeps, filter.finer
-        if not cut_to_meet(passes, CUT):
+        if not cut_to_meet(passes, OPERATIONS_ALWAYS_ALLOWED):
             break
         if abs(passes.value() - value) < tolerance(filter, value):
             filter.substeps, filter.finer = before
@@ -109,22 +112,24 @@ def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
         finer = passes.value()
         change = abs(finer - value) if np.isfinite(finer) and np.isfinite(value) else np.inf
         if change < tolerance(filter, finer) and not _is_chance(passes, steps, finer, before):
-            if filter.substeps >= LOOK:
+            if filter.substeps >= COMPARISON_STEPS:
                 return finer, change
-            look = passes.value(filter.on(replace(filter.discretisation, substeps=LOOK)))
+            look = passes.value(filter.on(replace(filter.discretisation, substeps=COMPARISON_STEPS)))
             if not abs(look - finer) > tolerance(filter, finer):
                 return finer, change
-            filter.substeps, finer, change = LOOK, look, abs(look - finer)
+            filter.substeps, finer, change = COMPARISON_STEPS, look, abs(look - finer)
         before = change
-        if filter.substeps < EVERYWHERE:
+        if filter.substeps < ALWAYS_ALLOWED_STEPS:
             value = finer
             continue
         if filter.roots is not None:
             passes.require_solved()
-        is_too_much = filter.operations(passes.q) > max(WORK, USUAL * len(steps) * filter.program.instructions)
-        stalled = stalled + 1 if steps.max() >= USUAL / 2 and not change < best else 0
-        if is_too_much or stalled == PATIENCE or (stalled and not np.isfinite(finer)):
-            if change < FELT:
+        is_too_much = filter.operations(passes.q) > max(
+            MAX_OPERATIONS, USUAL_STEPS * len(steps) * filter.program.instructions
+        )
+        stalled = stalled + 1 if steps.max() >= USUAL_STEPS / 2 and not change < best else 0
+        if is_too_much or stalled == MAX_USELESS_REFINEMENTS or (stalled and not np.isfinite(finer)):
+            if change < MIN_EFFECT:
                 return finer, change
             raise EstimationError(_too_stiff(filter, passes.q, value, finer, values))
         best = min(best, change)
@@ -134,8 +139,8 @@ def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
 def _is_chance(passes: StepPasses, steps: Whole, value: float, before: float) -> bool:
     """Whether a change of log L below the tolerance contradicts the one before, or the errors of single cells."""
     if not np.isnan(before):
-        return before > UNLIKELY[passes.filter.kind.propagation] * tolerance(passes.filter, value)
-    return bool(np.sqrt(np.sum(local_errors(passes, steps) ** 2)) > UNFELT)
+        return before > CHANCE_TOLERANCES[passes.filter.kind.propagation] * tolerance(passes.filter, value)
+    return bool(np.sqrt(np.sum(local_errors(passes, steps) ** 2)) > MAX_HIDDEN_ERROR)
 
 
 def _refine(passes: StepPasses, steps: Whole, value: float, finer: float) -> float:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.laws.arguments import rows_of, shape_of
-from grisaille.laws.derivatives import Derivatives
-from grisaille.laws.intervals.quadrature import average
+from grisaille.laws.intervals.interval_quadrature import average
+from grisaille.laws.law_arguments import rows_of, shape_of
+from grisaille.laws.law_derivatives import Derivatives
 
 Half = np.ndarray | None
 """Half the width of intervals, where it is known better than from their ends."""

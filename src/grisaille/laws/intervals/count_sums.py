@@ -1,6 +1,7 @@
 """Sums over the counts of an interval as nodes and weights, at a cost that does not grow with the counts.
 
-Few counts are summed one by one. Of many, which change slowly from one to the next, the first and the last ``EDGE``
+Few counts are summed one by one. Of many, which change slowly from one to the next, the first and the last
+``EXACT_COUNTS_AT_ENDS``
 are, and what is between them is the integral of the formula between whole numbers, with Euler and Maclaurin's
 correction in central differences of step one,
 
@@ -15,17 +16,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from grisaille.laws.intervals.pieces import Pieces
-from grisaille.laws.intervals.quadrature import Nodes, exponential_nodes, scale_and_reach
+from grisaille.laws.intervals.interval_pieces import Pieces
+from grisaille.laws.intervals.interval_quadrature import Nodes, exponential_nodes, scale_and_reach
 
-EDGE = 16
+EXACT_COUNTS_AT_ENDS = 16
 """Counts summed one by one at each end of a long piece."""
 LONG, COARSE_LONG = 512, 128
 """Counts above which a piece is integrated, unless the formula has steps between whole numbers; the error is below
 1e-10, or below 1e-8 where nodes are coarse."""
-COARSE = 0.2
-FEWEST = 8
-CORRECTION = ((-1.5, -17 / 5760), (-0.5, 1 / 24 + 51 / 5760), (0.5, -1 / 24 - 51 / 5760), (1.5, 17 / 5760))
+COARSE_SPACING = 0.2
+MIN_NODES = 8
+END_CORRECTION = ((-1.5, -17 / 5760), (-0.5, 1 / 24 + 51 / 5760), (0.5, -1 / 24 - 51 / 5760), (1.5, 17 / 5760))
 """Weights of f(b + ½ + offset) at the upper end; at the lower end they are those of the opposite offset."""
 
 
@@ -33,8 +34,8 @@ def count_nodes(pieces: Pieces, step: float) -> Iterator[Nodes]:
     """Return nodes and weights of sums over pieces, which start at a count and have ``length`` counts each."""
     scale, reach = scale_and_reach(pieces)
     reach = np.minimum(np.ceil(reach) + 1, pieces.length)
-    fewest, most = 0, FEWEST
-    longest = np.inf if pieces.law.has_steps else COARSE_LONG if step > COARSE else LONG
+    fewest, most = 0, MIN_NODES
+    longest = np.inf if pieces.law.has_steps else COARSE_LONG if step > COARSE_SPACING else LONG
     while fewest < min(longest, reach.max()):
         chosen = np.flatnonzero((reach > fewest) & (reach <= most))
         if len(chosen):
@@ -53,9 +54,12 @@ def _one_by_one(pieces: Pieces, reach: np.ndarray, most: int) -> Nodes:
 def _integrated(pieces: Pieces, scale: np.ndarray, reach: np.ndarray, step: float) -> Iterator[Nodes]:
     """Return the edges with their corrections, and the integral between them."""
     ends = reach == pieces.length
-    first, last = np.full(reach.shape, EDGE - 0.5), np.where(ends, reach - EDGE - 0.5, reach)
-    edge = np.arange(EDGE)[:, None] + 0.0 * reach
-    offsets, weights = (np.array(c)[:, None] for c in zip(*CORRECTION, strict=True))
+    first, last = (
+        np.full(reach.shape, EXACT_COUNTS_AT_ENDS - 0.5),
+        np.where(ends, reach - EXACT_COUNTS_AT_ENDS - 0.5, reach),
+    )
+    edge = np.arange(EXACT_COUNTS_AT_ENDS)[:, None] + 0.0 * reach
+    offsets, weights = (np.array(c)[:, None] for c in zip(*END_CORRECTION, strict=True))
     k = np.concatenate([edge, first + offsets, last + offsets, reach - 1 - edge])
     weight = np.concatenate([edge * 0 + 1, weights[::-1] + 0 * reach, weights * ends, edge * 0 + ends])
     yield Nodes(pieces.law, pieces.rows, pieces.at(np.where(weight == 0, 0.0, k)), weight)

@@ -17,9 +17,9 @@ from grisaille.model.content import Content
 from grisaille.model.expression import Constant, Expression, as_expression
 from grisaille.model.flat import FlatParameter
 from grisaille.model.flattening.scope import Scope
-from grisaille.model.measurement.shared_noise import CORRELATION, Pair, full_covariance
+from grisaille.model.measurement.noise_covariances import CORRELATION, Pair, full_covariance
 
-FULL = "full"
+FULL_COVARIANCE = "full"
 
 
 @dataclass
@@ -36,7 +36,7 @@ def returned_covariances(cls: type, instance: Any) -> Any:
     given = method() if callable(method) else None
     if isinstance(given, Mapping):
         return dict(given)
-    if isinstance(given, str) and given == FULL:
+    if isinstance(given, str) and given == FULL_COVARIANCE:
         return given
     raise ModelError(
         f'{cls.__name__}.noise_covariance must be a method that returns a dict such as {{("y1", "y2"): 0.1}} or '
@@ -51,7 +51,7 @@ def read_covariances(scope: Scope, content: Content, given: Any) -> Covariances:
     for pair, value in _pairs(scope, content, given):
         if pair in found.formulas or pair[::-1] in found.formulas:
             raise ModelError(f"{scope.owner}.noise_covariance gives the covariance of {' and '.join(pair)} twice.")
-        if value is not FULL:
+        if value is not FULL_COVARIANCE:
             found.formulas[pair] = scope.resolve(value)
             continue
         name = f"{CORRELATION}{pair[0]}, {pair[1]})"
@@ -62,12 +62,12 @@ def read_covariances(scope: Scope, content: Content, given: Any) -> Covariances:
 
 
 def _pairs(scope: Scope, content: Content, given: Any) -> Iterator[tuple[Pair, Any]]:
-    """Give every pair of outputs with ``FULL`` or its covariance."""
-    if given == FULL:
-        yield from ((pair, FULL) for pair in combinations(content.outputs, 2))
+    """Give every pair of outputs with ``FULL_COVARIANCE`` or its covariance."""
+    if given == FULL_COVARIANCE:
+        yield from ((pair, FULL_COVARIANCE) for pair in combinations(content.outputs, 2))
         return
     for key, value in given.items():
-        is_full = isinstance(value, str) and value == FULL
+        is_full = isinstance(value, str) and value == FULL_COVARIANCE
         names = [_output(scope, content, item) for item in key] if isinstance(key, tuple) else []
         if len(names) < 2 or (len(names) > 2 and not is_full):
             raise ModelError(
@@ -85,7 +85,7 @@ def _pairs(scope: Scope, content: Content, given: Any) -> Iterator[tuple[Pair, A
                 f"{scope.owner}.noise_covariance names '{twice}' with itself: its variance is the square of its noise, "
                 f"{twice} = gr.Output(…, noise=…)."
             )
-        yield from ((pair, FULL if is_full else as_expression(value)) for pair in combinations(names, 2))
+        yield from ((pair, FULL_COVARIANCE if is_full else as_expression(value)) for pair in combinations(names, 2))
 
 
 def _output(scope: Scope, content: Content, item: Any) -> str:

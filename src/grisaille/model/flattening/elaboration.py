@@ -20,16 +20,24 @@ from grisaille.model.connectors import (
     connector_fields,
     describe_connector,
 )
-from grisaille.model.content import Action, Branch, Component, Content, Joint, Law, Occasion
+from grisaille.model.content import (
+    ComponentContent,
+    Content,
+    WhenBranch,
+    WhenClause,
+    WrittenAction,
+    WrittenConnection,
+    WrittenEquation,
+)
 from grisaille.model.correlation import check_correlation
 from grisaille.model.declarations import CorrelatedArray, Declaration
 from grisaille.model.expression import Equation, Expression, Name, as_expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.flattening.covariances import read_covariances, returned_covariances
-from grisaille.model.flattening.listing import check_listed, flattened, missing_super
+from grisaille.model.flattening.listing import check_listed, flatten_lists, missing_super
 from grisaille.model.flattening.scope import Scope
 from grisaille.model.measurement.distributions import mapped_law
-from grisaille.model.names import indexed
+from grisaille.model.names import element_name
 from grisaille.model.recording import recording
 from grisaille.model.whens import Reset, When
 
@@ -40,10 +48,10 @@ def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Ite
     scope = Scope(cls.__name__, layers, instance)
     content = Content(cls.__name__, _description(cls))
     for name, member in scope.members.items():
-        _Builder(scope, content).add(name, member, contents)
+        _ContentBuilder(scope, content).add(name, member, contents)
     yield content
     with recording() as recorder:
-        listed = list(flattened(cls.__name__, _called(cls, instance)))
+        listed = list(flatten_lists(cls.__name__, _called(cls, instance)))
         returned = returned_covariances(cls, instance)
     check_listed(cls.__name__, listed, recorder)
     own = [_law(scope, item) for item in listed if isinstance(item, Equation)]
@@ -66,7 +74,7 @@ def _description(cls: type) -> str:
     return " ".join((cls.__dict__.get("__doc__") or "").split())
 
 
-class _Builder:
+class _ContentBuilder:
     """Enters members into a content."""
 
     def __init__(self, scope: Scope, content: Content) -> None:
@@ -91,7 +99,7 @@ class _Builder:
     def _array(self, name: str, member: Any) -> None:
         self.content.arrays[name] = member.shape
         for index in np.ndindex(*member.shape):
-            self.add(indexed(name, index), as_expression(member[index]), None)
+            self.add(element_name(name, index), as_expression(member[index]), None)
         if isinstance(member, CorrelatedArray) and member.correlation is not None:
             _correlate(self.content, name, member, self.scope)
 
@@ -107,7 +115,7 @@ class _Builder:
 def insert_component(content: Content, name: str, part: Content, change: Any) -> None:
     """Puts the content of a sub-model below ``name``."""
     moved = part.mapped(change, name)
-    content.components[name] = Component(part.name, part.description)
+    content.components[name] = ComponentContent(part.name, part.description)
     for table in (
         "parameters", "variables", "discretes", "inputs", "bindings", "disturbances", "outputs", "quantities",
         "connectors",
@@ -168,7 +176,7 @@ def _is_formula(field: str, value: Any) -> bool:
 
 def _correlate(content: Content, name: str, member: CorrelatedArray, scope: Scope) -> None:
     rows = check_correlation(f"{scope.owner}.{name}", member.correlation, member.size)
-    names = [indexed(name, index) for index in np.ndindex(*member.shape)]
+    names = [element_name(name, index) for index in np.ndindex(*member.shape)]
     for i, own in enumerate(names):
         others = tuple((names[j], scope.resolve(rows[i][j])) for j in range(len(names)) if j != i)
         content.disturbances[own] = replace(content.disturbances[own], correlation=others or None)
@@ -189,31 +197,32 @@ def _initial(cls: type) -> list[Equation]:
     return [item for listed in own if isinstance(listed, list | tuple) for item in listed]
 
 
-def _law(scope: Scope, equation: Equation) -> Law:
-    return Law(scope.resolve(equation.left), scope.resolve(equation.right), equation.source)
+def _law(scope: Scope, equation: Equation) -> WrittenEquation:
+    return WrittenEquation(scope.resolve(equation.left), scope.resolve(equation.right), equation.source)
 
 
-def _occasion(scope: Scope, item: When) -> Occasion:
-    return Occasion(
+def _occasion(scope: Scope, item: When) -> WhenClause:
+    return WhenClause(
         tuple(
-            Branch(scope.resolve(c.condition), tuple(_action(scope, item, a) for a in c.actions)) for c in item.clauses
+            WhenBranch(scope.resolve(c.condition), tuple(_action(scope, item, a) for a in c.actions))
+            for c in item.clauses
         ),
         item.source,
     )
 
 
-def _action(scope: Scope, item: When, action: Equation | Reset) -> Action:
+def _action(scope: Scope, item: When, action: Equation | Reset) -> WrittenAction:
     if isinstance(action, Reset):
-        return Action("reinit", scope.resolve(action.target), scope.resolve(action.value))
+        return WrittenAction("reinit", scope.resolve(action.target), scope.resolve(action.value))
     if getattr(action.left, "kind", "") != "discrete":
         raise ModelError(
             f"{scope.owner}: `{action}` in `{item}` ({item.source}): on the left of an equation inside gr.when stands "
             f"a gr.Discrete, which gets the value on the right. A state is set by gr.reinit(x, formula)."
         )
-    return Action("assign", scope.resolve(action.left), scope.resolve(action.right))
+    return WrittenAction("assign", scope.resolve(action.left), scope.resolve(action.right))
 
 
-def _joint(scope: Scope, connection: Connection) -> Joint:
+def _joint(scope: Scope, connection: Connection) -> WrittenConnection:
     names = []
     for end in connection.ends:
         name = scope.name_of(end)
@@ -222,4 +231,4 @@ def _joint(scope: Scope, connection: Connection) -> Joint:
                 f"{scope.owner}: {connection} ({connection.source}): `{end}` is not a member of {scope.owner}."
             )
         names.append(name)
-    return Joint(tuple(names), connection.is_signal, connection.source)
+    return WrittenConnection(tuple(names), connection.is_signal, connection.source)

@@ -13,22 +13,22 @@ from typing import Any
 from grisaille.cache import Cache
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model, content_key
-from grisaille.model.content import Content, Law
+from grisaille.model.content import Content, WrittenEquation
 from grisaille.model.expression import Call, Constant, Expression, Name, is_open, postorder
 from grisaille.model.flat import FlatEquation, FlatModel, FlatVariable
-from grisaille.model.flattening.joining import bind_signals, join_connectors
-from grisaille.model.flattening.occasions import (
+from grisaille.model.flattening.connections import bind_signals, merge_connectors
+from grisaille.model.flattening.when_clauses import (
     at_all_times,
     flat_whens,
     is_of_events,
     refuse_discrete_equations,
     start_parameters,
 )
-from grisaille.model.information import FormulaLoop, order_formulas
 from grisaille.model.measurement.distributions import law_formulas, mapped_law
-from grisaille.model.measurement.shared_noise import refuse_other_laws, with_level_names
+from grisaille.model.measurement.noise_covariances import refuse_other_laws, with_level_names
 from grisaille.model.names import suggestion
 from grisaille.model.notation.text import render
+from grisaille.model.parameter_information import FormulaLoop, order_formulas
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.whens import OF_EVENTS
 
@@ -65,7 +65,7 @@ def _flatten(content: Content) -> FlatModel:
         always = at_all_times(content)
         insert = _Chain(written, always)
     equations = [_equation(law, insert) for law in (*content.equations, *loops)]
-    equations += join_connectors(content)
+    equations += merge_connectors(content)
     refuse_discrete_equations(content, equations)
     _refuse_discrete_levels(content, insert)
     refuse_other_laws(content.name, content.outputs, content.noise_covariance)
@@ -164,7 +164,7 @@ def _formulas(content: Content) -> dict[str, Expression]:
     return {**content.quantities, **defined}
 
 
-def _break_loops(content: Content) -> tuple[Content, list[Law]]:
+def _break_loops(content: Content) -> tuple[Content, list[WrittenEquation]]:
     """A formula that uses itself through connections becomes an unknown with an equation."""
     content, loops = content.copy(), []
     while True:
@@ -172,7 +172,7 @@ def _break_loops(content: Content) -> tuple[Content, list[Law]]:
         try:
             order_formulas(formulas, list(formulas))
         except FormulaLoop as loop:
-            loops.append(Law(Name(loop.name), formulas[loop.name], f"algebraic loop through {loop.name}"))
+            loops.append(WrittenEquation(Name(loop.name), formulas[loop.name], f"algebraic loop through {loop.name}"))
             _make_unknown(content, loop.name)
         else:
             return content, loops
@@ -205,7 +205,7 @@ class _Chain:
         return self.then(self.first(root))
 
 
-def _equation(law: Law, insert: Any) -> FlatEquation:
+def _equation(law: WrittenEquation, insert: Any) -> FlatEquation:
     text = f"{render(law.left)} == {render(law.right)}"
     return FlatEquation(insert(law.left), insert(law.right), text, law.source)
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray
 from grisaille.model.connectors import Connection
 from grisaille.model.expression import Equation, Expression
 from grisaille.model.recording import Recorder
+from grisaille.model.symbol_arrays import SymbolArray
 from grisaille.model.whens import Reset, When
 
 
-def flattened(owner: str, items: Any, position: str = "") -> Iterator[Any]:
+def flatten_lists(owner: str, items: Any, position: str = "") -> Iterator[Any]:
     """Equations and connections out of nested lists, arrays and generators."""
     if isinstance(items, Equation | Connection | When):
         yield items
@@ -40,12 +40,12 @@ def flattened(owner: str, items: Any, position: str = "") -> Iterator[Any]:
         )
     else:
         for i, item in enumerate(np.ravel(items) if isinstance(items, SymbolArray) else items):
-            yield from flattened(owner, item, f"{position}[{i}]")
+            yield from flatten_lists(owner, item, f"{position}[{i}]")
 
 
 def list_equations(owner: str, items: Any) -> tuple[Any, ...]:
     """The equations and connections in a class body's list."""
-    return tuple(flattened(owner, items))
+    return tuple(flatten_lists(owner, items))
 
 
 def list_initial(owner: str, items: Any) -> tuple[Equation, ...]:
@@ -57,7 +57,7 @@ def list_initial(owner: str, items: Any) -> tuple[Equation, ...]:
             f"{owner}.initial is {items!r} ({type(items).__name__}); it lists equations that hold at the first "
             "instant, initial = [gr.der(x) == 0]. Choose another name for anything else."
         )
-    found = tuple(flattened(owner, items))
+    found = tuple(flatten_lists(owner, items))
     for item in found:
         if not isinstance(item, Equation):
             raise ModelError(f"{owner}.initial: `{item}` is a connection; only equations can hold at the start alone.")

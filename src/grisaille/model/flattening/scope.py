@@ -14,7 +14,7 @@ import numpy as np
 from grisaille.errors import ModelError
 from grisaille.model.declarations import Declaration
 from grisaille.model.expression import Call, Expression, Name, Reference
-from grisaille.model.names import indexed
+from grisaille.model.names import element_name
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.views import ConnectorView
 
@@ -68,7 +68,7 @@ class Scope:
             known = any(id(item) in self._names for item in member.flat)
             for index in np.ndindex(*member.shape):
                 if isinstance(member[index], Call) or (isinstance(member[index], Declaration) and not known):
-                    self._names.setdefault(id(member[index]), indexed(name, index))
+                    self._names.setdefault(id(member[index]), element_name(name, index))
         elif isinstance(member, list | tuple):
             for i, item in enumerate(member):
                 self._enter(f"{name}[{i}]", item)

@@ -13,9 +13,9 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.expression import BENDS, SMOOTH, Call, Constant, Expression, Name, postorder
-from grisaille.model.lowering.guarding import guard
-from grisaille.model.lowering.interpolation import lower_table, lower_table2
+from grisaille.model.expression import BEND_MARK, SMOOTH_MARK, Call, Constant, Expression, Name, postorder
+from grisaille.model.lowering.guarded_branches import guard
+from grisaille.model.lowering.table_lowering import lower_table, lower_table2
 
 Leaf = Callable[[str], ca.SX]
 Differentiate = Callable[[ca.SX], ca.SX]
@@ -74,9 +74,9 @@ def _power(_data: Any, base: ca.SX, exponent: ca.SX) -> ca.SX:
     return base**exponent
 
 
-LARGEST_EXPONENT = 350.0
+MAX_EXPONENT = 350.0
 """exp(350)² is still a number, exp(350) + 1 is exp(350) to rounding by far."""
-GROWING = frozenset((ca.OP_EXP, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_SINH, ca.OP_COSH))
+GROWING_OPERATIONS = frozenset((ca.OP_EXP, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_SINH, ca.OP_COSH))
 
 
 def _quotient(_data: Any, above: ca.SX, below: ca.SX) -> ca.SX:
@@ -86,14 +86,14 @@ def _quotient(_data: Any, above: ca.SX, below: ca.SX) -> ca.SX:
         if second.is_constant():
             first, second = second, first
         if first.is_constant() and 0 < float(first) < np.inf and second.op() == ca.OP_EXP and not _may_grow(above):
-            below = first + ca.exp(ca.fmin(second.dep(0), LARGEST_EXPONENT))
+            below = first + ca.exp(ca.fmin(second.dep(0), MAX_EXPONENT))
     return above / below
 
 
 def _may_grow(formula: ca.SX) -> bool:
     """Whether what is divided may be as large as an exponential: exp(x) / (1 + exp(x)) is one, not zero."""
     function = ca.Function("divided", [ca.vertcat(*ca.symvar(formula))], [formula])
-    return any(function.instruction_id(k) in GROWING for k in range(function.n_instructions()))
+    return any(function.instruction_id(k) in GROWING_OPERATIONS for k in range(function.n_instructions()))
 
 
 def _where(_data: Any, condition: ca.SX, yes: ca.SX, no: ca.SX) -> ca.SX:
@@ -110,7 +110,7 @@ def _smooth_sign(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
     return x / ca.sqrt(x * x + width * width)
 
 
-UNSEEN = {BENDS: 1.0, SMOOTH: 2.0}
+MARK_VALUES = {BEND_MARK: 1.0, SMOOTH_MARK: 2.0}
 """The number whose sign a comparison chooses that is no relation: what derivatives do with it depends on that."""
 
 
@@ -121,7 +121,7 @@ def _reaches(size: float, a: ca.SX, b: ca.SX) -> ca.SX:
 
 
 def _comparison(relation: Callable[..., ca.SX], unseen: Callable[..., ca.SX]) -> Callable[..., ca.SX]:
-    return lambda data, a, b: unseen(UNSEEN[data], a, b) if data in UNSEEN else relation(a, b)
+    return lambda data, a, b: unseen(MARK_VALUES[data], a, b) if data in MARK_VALUES else relation(a, b)
 
 
 OPERATIONS: dict[str, Callable[..., ca.SX]] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import ModelError
 from grisaille.laws import Law
-from grisaille.laws.derivatives import replaced
+from grisaille.laws.law_derivatives import replace_fields
 from grisaille.model.checking import check_value
 from grisaille.model.expression import Expression
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def mapped_law(law: Law, change: Callable[[Any], Any]) -> Law:
     """Return a law with every number and formula changed; what is open stays open."""
     changed = {n: mapped_law(v, change) if isinstance(v, Law) else change(v) for n, v in given_arguments(law)}
-    mapped: Law = replaced(law, **changed)
+    mapped: Law = replace_fields(law, **changed)
     return mapped
 
 

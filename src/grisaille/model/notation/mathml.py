@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from grisaille.markup import Html, joined, tag
 from grisaille.model.expression import Call, Constant, Expression, postorder
-from grisaille.model.measurement.shared_noise import is_correlation
+from grisaille.model.measurement.noise_covariances import is_correlation
 from grisaille.model.notation.text import common_vector, number
-from grisaille.model.tables import table_arguments
+from grisaille.model.table_functions import table_arguments
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _FRACTION, _POWER, _ATOM = range(9)
 LONG = 10
@@ -45,7 +45,7 @@ _THIN = Html('<mspace width="0.1em"></mspace>')
 _SPACE = Html('<mo lspace="0" rspace="0">&#x2062;</mo><mspace width="0.17em"></mspace>')
 
 
-class _Part(NamedTuple):
+class _Markup(NamedTuple):
     markup: Html
     level: int
     signed: bool = False
@@ -86,10 +86,10 @@ def _experiment(where: str | None) -> Html | None:
 
 def row(root: Expression) -> Html:
     """The MathML of one formula, without the enclosing element."""
-    done: dict[int, _Part] = {}
+    done: dict[int, _Markup] = {}
     for node in postorder((root,)):
         part = _one(node, done)
-        done[id(node)] = part if len(part.markup) <= _LONGEST else _Part(tag("mtext", "(…)"), _ATOM)
+        done[id(node)] = part if len(part.markup) <= _LONGEST else _Markup(tag("mtext", "(…)"), _ATOM)
     return done[id(root)].markup
 
 
@@ -130,12 +130,12 @@ def _letter(word: str) -> Html:
     return tag("mi", GREEK.get(word, word), style="font-style: italic" if len(GREEK.get(word, word)) > 1 else None)
 
 
-def _one(node: Expression, done: dict[int, _Part]) -> _Part:
+def _one(node: Expression, done: dict[int, _Markup]) -> _Markup:
     if isinstance(node, Constant):
         return _constant(node.value)
     if not isinstance(node, Call):
         path = node.leaf_text()
-        return _Part(tag("mi", "t") if path == "time" else identifier(path), _ATOM)
+        return _Markup(tag("mi", "t") if path == "time" else identifier(path), _ATOM)
     parts = [done[id(a)] for a in node.arguments]
     if node.operation in _OPERATIONS:
         return _OPERATIONS[node.operation](*parts)
@@ -149,11 +149,11 @@ def _one(node: Expression, done: dict[int, _Part]) -> _Part:
         return _infix(parts[0], _RELATIONS[node.operation], parts[1], _COMPARE)
     if node.operation in _FENCES:
         before, after = _FENCES[node.operation]
-        return _Part(_fenced(parts[0].markup, before, after), _ATOM)
-    return _Part(_function(tag("mi", _NAMED.get(node.operation, node.operation)), *parts), _ATOM)
+        return _Markup(_fenced(parts[0].markup, before, after), _ATOM)
+    return _Markup(_function(tag("mi", _NAMED.get(node.operation, node.operation)), *parts), _ATOM)
 
 
-def _constant(value: float) -> _Part:
+def _constant(value: float) -> _Markup:
     digits, _, exponent = _digits(abs(value)).partition("e")
     markup = tag("mn", digits)
     if exponent:
@@ -162,8 +162,8 @@ def _constant(value: float) -> _Part:
         ten = tag("msup", tag("mn", 10), tail)
         markup = ten if digits == "1" else tag("mrow", markup, tag("mo", "·"), ten)
     if value < 0:
-        return _Part(tag("mrow", tag("mo", "−"), markup), _SUM, signed=True)
-    return _Part(markup, _PRODUCT if exponent else _ATOM, numeric=True)
+        return _Markup(tag("mrow", tag("mo", "−"), markup), _SUM, signed=True)
+    return _Markup(markup, _PRODUCT if exponent else _ATOM, numeric=True)
 
 
 def _digits(value: float) -> str:
@@ -181,96 +181,96 @@ def _fenced(inner: Html, before: str = "(", after: str = ")") -> Html:
     return tag("mrow", opening, inner, closing)
 
 
-def _wrapped(part: _Part, least: int, sign: bool = True) -> Html:
+def _wrapped(part: _Markup, least: int, sign: bool = True) -> Html:
     """With parentheses where the operator around it binds tighter, or where a sign would follow an operator."""
     return part.markup if part.level >= least and (sign or not part.signed) else _fenced(part.markup)
 
 
-def _infix(left: _Part, sign: str, right: _Part, level: int, strict: bool = False) -> _Part:
+def _infix(left: _Markup, sign: str, right: _Markup, level: int, strict: bool = False) -> _Markup:
     second = _wrapped(right, level + strict, sign=False)
-    return _Part(tag("mrow", _wrapped(left, level), tag("mo", sign), second), level, left.signed, left.numeric)
+    return _Markup(tag("mrow", _wrapped(left, level), tag("mo", sign), second), level, left.signed, left.numeric)
 
 
-def _product(left: _Part, right: _Part) -> _Part:
+def _product(left: _Markup, right: _Markup) -> _Markup:
     second = _wrapped(right, _PRODUCT, sign=False)
     between = tag("mo", "·") if right.numeric else _SPACE
-    return _Part(tag("mrow", _wrapped(left, _PRODUCT), between, second), _PRODUCT, left.signed, left.numeric)
+    return _Markup(tag("mrow", _wrapped(left, _PRODUCT), between, second), _PRODUCT, left.signed, left.numeric)
 
 
-def _negation(part: _Part) -> _Part:
+def _negation(part: _Markup) -> _Markup:
     inner = _wrapped(part, _PRODUCT, sign=False)
-    return _Part(tag("mrow", tag("mo", "−", form="prefix"), inner), _PRODUCT, signed=True)
+    return _Markup(tag("mrow", tag("mo", "−", form="prefix"), inner), _PRODUCT, signed=True)
 
 
-def _power(base: _Part, exponent: _Part) -> _Part:
-    return _Part(tag("msup", _wrapped(base, _ATOM, sign=False), exponent.markup), _POWER, numeric=base.numeric)
+def _power(base: _Markup, exponent: _Markup) -> _Markup:
+    return _Markup(tag("msup", _wrapped(base, _ATOM, sign=False), exponent.markup), _POWER, numeric=base.numeric)
 
 
-def _logical(sign: str, level: int) -> Callable[[_Part, _Part], _Part]:
-    return lambda a, b: _Part(tag("mrow", _wrapped(a, _COMPARE), tag("mo", sign), _wrapped(b, _COMPARE)), level)
+def _logical(sign: str, level: int) -> Callable[[_Markup, _Markup], _Markup]:
+    return lambda a, b: _Markup(tag("mrow", _wrapped(a, _COMPARE), tag("mo", sign), _wrapped(b, _COMPARE)), level)
 
 
-def _cases(condition: _Part, yes: _Part, no: _Part) -> _Part:
+def _cases(condition: _Markup, yes: _Markup, no: _Markup) -> _Markup:
     rows = [
         tag("mtr", tag("mtd", yes.markup), tag("mtd", tag("mtext", "if\u2002"), condition.markup)),
         tag("mtr", tag("mtd", no.markup), tag("mtd", tag("mtext", "otherwise"))),
     ]
-    return _Part(tag("mrow", tag("mo", "{", form="prefix"), tag("mtable", *rows, class_="cases")), _SUM)
+    return _Markup(tag("mrow", tag("mo", "{", form="prefix"), tag("mtable", *rows, class_="cases")), _SUM)
 
 
-def _function(name: Html, *arguments: _Part) -> Html:
+def _function(name: Html, *arguments: _Markup) -> Html:
     return tag("mrow", name, _fenced(joined((a.markup for a in arguments), tag("mo", ","))))
 
 
-def _table(node: Call, parts: list[_Part]) -> _Part:
+def _table(node: Call, parts: list[_Markup]) -> _Markup:
     """A vector of values names the curve, ``R(soc)``; others stand behind a semicolon."""
     looked_up, values = table_arguments(node)
     before, after = parts[: len(looked_up)], parts[len(looked_up) :]
     names = ["" if isinstance(v, Call | Constant) else v.leaf_text() for v in values]
     vector = common_vector(names) if names and all(names) else ""
     if vector or not values:
-        return _Part(_function(identifier(vector) if vector else tag("mi", "table"), *before), _ATOM)
+        return _Markup(_function(identifier(vector) if vector else tag("mi", "table"), *before), _ATOM)
     inside = [joined((p.markup for p in some), tag("mo", ",")) for some in (before, after)]
-    return _Part(tag("mrow", tag("mi", "table"), _fenced(joined(inside, tag("mo", ";")))), _ATOM)
+    return _Markup(tag("mrow", tag("mi", "table"), _fenced(joined(inside, tag("mo", ";")))), _ATOM)
 
 
-def _delayed(node: Call, part: _Part, tau: _Part) -> _Part:
+def _delayed(node: Call, part: _Markup, tau: _Markup) -> _Markup:
     """``u(t − τ)``; a formula stands in brackets with the instant below, what held before is left out."""
     earlier = tag("mrow", tag("mi", "t"), tag("mo", "−"), _wrapped(tau, _PRODUCT, sign=False))
     if isinstance(node.arguments[0], Call):
-        return _Part(tag("msub", _fenced(part.markup, "[", "]"), earlier), _ATOM)
-    return _Part(tag("mrow", part.markup, _fenced(earlier)), _ATOM)
+        return _Markup(tag("msub", _fenced(part.markup, "[", "]"), earlier), _ATOM)
+    return _Markup(tag("mrow", part.markup, _fenced(earlier)), _ATOM)
 
 
-def _derivative(node: Call, part: _Part) -> _Part:
+def _derivative(node: Call, part: _Markup) -> _Markup:
     order, inside = int(node.data or 1), node.arguments[0]
     if order <= 2 and not isinstance(inside, Call):
         *_, last = _DOTS.split(inside.leaf_text())
         if last == inside.leaf_text() and len(GREEK.get(_split(last)[0], _split(last)[0])) <= SHORT:
             dots = "˙" if order == 1 else "¨"
-            return _Part(_subscripted(last, lambda base: tag("mover", base, tag("mo", dots), accent="true")), _ATOM)
+            return _Markup(_subscripted(last, lambda base: tag("mover", base, tag("mo", dots), accent="true")), _ATOM)
     d, t = tag("mi", "d", mathvariant="normal"), tag("mi", "t")
     above = d if order == 1 else tag("msup", d, tag("mn", order))
     below = tag("mrow", d, t if order == 1 else tag("msup", t, tag("mn", order)))
     if isinstance(inside, Call):
-        return _Part(tag("mrow", tag("mfrac", above, below), _fenced(part.markup)), _PRODUCT)
-    return _Part(tag("mfrac", tag("mrow", above, _THIN, part.markup), below), _FRACTION)
+        return _Markup(tag("mrow", tag("mfrac", above, below), _fenced(part.markup)), _PRODUCT)
+    return _Markup(tag("mfrac", tag("mrow", above, _THIN, part.markup), below), _FRACTION)
 
 
-_OPERATIONS: dict[str, Callable[..., _Part]] = {
+_OPERATIONS: dict[str, Callable[..., _Markup]] = {
     "add": lambda a, b: _infix(a, "+", b, _SUM),
     "sub": lambda a, b: _infix(a, "−", b, _SUM, strict=True),
     "mul": _product,
-    "div": lambda a, b: _Part(tag("mfrac", a.markup, b.markup), _FRACTION),
+    "div": lambda a, b: _Markup(tag("mfrac", a.markup, b.markup), _FRACTION),
     "pow": _power,
     "neg": _negation,
     "and": _logical("∧", _AND),
     "or": _logical("∨", _OR),
-    "not": lambda a: _Part(tag("mrow", tag("mo", "¬"), _wrapped(a, _ATOM)), _NOT),
+    "not": lambda a: _Markup(tag("mrow", tag("mo", "¬"), _wrapped(a, _ATOM)), _NOT),
     "where": _cases,
-    "pre": lambda a: _Part(tag("msup", _wrapped(a, _ATOM), tag("mo", "−")), _POWER),
-    "sqrt": lambda a: _Part(tag("msqrt", a.markup), _ATOM),
-    "log10": lambda a: _Part(_function(tag("msub", tag("mi", "log"), tag("mn", 10)), a), _ATOM),
-    "smooth_abs": lambda a, w: _Part(tag("msub", _fenced(a.markup, "|", "|"), w.markup), _ATOM),
-    "smooth_sign": lambda a, w: _Part(_function(tag("msub", tag("mi", "sgn"), w.markup), a), _ATOM),
+    "pre": lambda a: _Markup(tag("msup", _wrapped(a, _ATOM), tag("mo", "−")), _POWER),
+    "sqrt": lambda a: _Markup(tag("msqrt", a.markup), _ATOM),
+    "log10": lambda a: _Markup(_function(tag("msub", tag("mi", "log"), tag("mn", 10)), a), _ATOM),
+    "smooth_abs": lambda a, w: _Markup(tag("msub", _fenced(a.markup, "|", "|"), w.markup), _ATOM),
+    "smooth_sign": lambda a, w: _Markup(_function(tag("msub", tag("mi", "sgn"), w.markup), a), _ATOM),
 }

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from grisaille.model.content import Content, Occasion
+from grisaille.model.content import Content, WhenClause
 from grisaille.model.expression import Constant, Expression, Name
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.measurement.distributions import law_text
-from grisaille.model.notation.tables import rows as table_rows
+from grisaille.model.notation.shown_tables import rows as table_rows
 from grisaille.model.notation.text import number, render
 
 Row = tuple[str, ...]
@@ -77,7 +77,7 @@ def _discrete(d: FlatDiscrete) -> Row:
     return f"{d.name}{_unit(d.unit)}", f"start {render(d.start)}", _remark(d.description)
 
 
-def when_lines(occasion: Occasion) -> list[str]:
+def when_lines(occasion: WhenClause) -> list[str]:
     """A ``when`` as lines: its conditions, and below each what is done."""
     lines = []
     for k, branch in enumerate(occasion.branches):

@@ -9,16 +9,16 @@ import numpy as np
 
 from grisaille.laws import Law
 from grisaille.markup import Html, joined, table, tag
-from grisaille.model.content import Branch, Content
+from grisaille.model.content import Content, WhenBranch
 from grisaille.model.expression import Expression, as_expression
 from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.measurement.distributions import given_arguments
 from grisaille.model.notation.mathml import assignment, equation, formula, symbol
 from grisaille.model.notation.printing import is_variable
-from grisaille.model.notation.tables import ShownTable, shown_tables
-from grisaille.model.tables import table_arguments
+from grisaille.model.notation.shown_tables import ShownTable, shown_tables
+from grisaille.model.table_functions import table_arguments
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Longer lists are cut, and say so."""
 
 
@@ -30,12 +30,12 @@ def typeset(content: Content) -> Html:
 
 def equations(content: Content) -> Html:
     """Numbered, in the order in which they were written; then connections."""
-    lines = [equation(law.left, law.right) for law in content.equations[:MOST_ROWS]]
-    lines += [tag("code", f"connect({', '.join(joint.ends)})") for joint in content.joints[:MOST_ROWS]]
+    lines = [equation(law.left, law.right) for law in content.equations[:MAX_ROWS]]
+    lines += [tag("code", f"connect({', '.join(joint.ends)})") for joint in content.joints[:MAX_ROWS]]
     lines += [
-        joined((equation(law.left, law.right), tag("span", " (at the start)"))) for law in content.initial[:MOST_ROWS]
+        joined((equation(law.left, law.right), tag("span", " (at the start)"))) for law in content.initial[:MAX_ROWS]
     ]
-    left_out = max(len(content.equations) - MOST_ROWS, 0) + max(len(content.joints) - MOST_ROWS, 0)
+    left_out = max(len(content.equations) - MAX_ROWS, 0) + max(len(content.joints) - MAX_ROWS, 0)
     more = tag("p", f"… and {left_out} more.") if left_out else None
     if not lines:
         return tag("p", "No equations: outputs are formulas of inputs and parameters.")
@@ -45,13 +45,13 @@ def equations(content: Content) -> Html:
 def _events(content: Content) -> Html | None:
     branches = [
         _branch("otherwise when " if k else "when ", branch)
-        for occasion in content.whens[:MOST_ROWS]
+        for occasion in content.whens[:MAX_ROWS]
         for k, branch in enumerate(occasion.branches)
     ]
     return tag("ul", *branches, class_="events") if branches else None
 
 
-def _branch(word: str, branch: Branch) -> Html:
+def _branch(word: str, branch: WhenBranch) -> Html:
     actions = [tag("li", assignment(a.target, a.value)) for a in branch.actions]
     return tag("li", word, formula(branch.condition), tag("ul", *actions))
 
@@ -83,9 +83,9 @@ def _listed(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> I
     if not listed:
         return
     kept = [k for k in range(len(head)) if k == 0 or any(row[k] for row in listed)]
-    shown = [[row[k] for k in kept] for row in listed[:MOST_ROWS]]
-    if len(listed) > MOST_ROWS:
-        shown.append([f"… and {len(listed) - MOST_ROWS} more", *[""] * (len(kept) - 1)])
+    shown = [[row[k] for k in kept] for row in listed[:MAX_ROWS]]
+    if len(listed) > MAX_ROWS:
+        shown.append([f"… and {len(listed) - MAX_ROWS} more", *[""] * (len(kept) - 1)])
     described = [at for at, k in enumerate(kept) if k and not head[k]]
     yield table([head[k] for k in kept], shown, caption=title, prose=described)
 

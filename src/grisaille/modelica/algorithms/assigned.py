@@ -14,11 +14,11 @@ from grisaille.modelica.assembling import entry_of, mapped, steps_below
 from grisaille.modelica.evaluation import Local, array_of, unquoted
 from grisaille.modelica.values import Unfit, describe
 
-ENTERED = " entered"
+ENTERED_KEY = " entered"
 """The key of local values under which the names stand that statements set: what they were before is not among these."""
 
 
-class Declared(Protocol):
+class DeclaredNames(Protocol):
     """What is asked about the names of a model."""
 
     def is_known(self, name: str) -> bool:
@@ -31,10 +31,10 @@ class Declared(Protocol):
         """The value of a name before any statement."""
 
 
-class Assigned:
+class AssignedNames:
     """The variables that statements of a model set: ``scalars``, and held as ``roots`` while they run."""
 
-    def __init__(self, names: Declared, statements: list[tree.Node]) -> None:
+    def __init__(self, names: DeclaredNames, statements: list[tree.Node]) -> None:
         self.names = names
         self.scalars = targets_of(names, statements)
         named = {self._root(node) for node in tree.walk(*statements) if isinstance(node, tree.Reference)}
@@ -58,7 +58,7 @@ class Assigned:
             root: mapped(root, self.names.structure(root), lambda n, v: first(n) if n in own else v)
             for root in self.roots
         }
-        return {**entered, ENTERED: frozenset(self.roots)}
+        return {**entered, ENTERED_KEY: frozenset(self.roots)}
 
     def left(self, local: Local) -> dict[str, Any]:
         """The scalars that are set, with their values after the last statement."""
@@ -74,7 +74,7 @@ class Assigned:
 
 def untouched(local: Local) -> Local:
     """Local values without those that statements of a model have set: what ``pre`` asks for is none of them."""
-    own = local.get(ENTERED, ())
+    own = local.get(ENTERED_KEY, ())
     return {name: value for name, value in local.items() if name not in own} if own else local
 
 
@@ -86,7 +86,7 @@ def _above(name: str) -> list[str]:
     return found
 
 
-def scalars_meant(names: Declared, node: tree.Reference) -> list[str]:
+def scalars_meant(names: DeclaredNames, node: tree.Reference) -> list[str]:
     """The scalars that a reference may mean: one where its subscripts are numbers, else all that they choose among."""
     path, best = "", ""
     for part in unquoted(node).parts:
@@ -101,7 +101,7 @@ def scalars_meant(names: Declared, node: tree.Reference) -> list[str]:
     return names.scalars(best) if best else [node.path]
 
 
-def targets_of(names: Declared, statements: Iterable[tree.Node]) -> list[str]:
+def targets_of(names: DeclaredNames, statements: Iterable[tree.Node]) -> list[str]:
     """The scalars that statements set, in order."""
     found: dict[str, None] = {}
     for node in tree.walk(*reversed(list(statements))):
@@ -112,7 +112,7 @@ def targets_of(names: Declared, statements: Iterable[tree.Node]) -> list[str]:
     return list(found)
 
 
-def kept_in(names: Declared, section: list[tree.Node]) -> set[str]:
+def kept_in(names: DeclaredNames, section: list[tree.Node]) -> set[str]:
     """Scalars that statements read, or leave as they are, before they have given them a value on every path.
 
     A loop that sets entries one after the other counts as setting all of them.

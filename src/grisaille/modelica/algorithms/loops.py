@@ -8,7 +8,7 @@ from grisaille.modelica import tree
 from grisaille.modelica.refusals import Refused
 
 
-def looped(section: list[tree.Node]) -> list[tree.Node]:
+def rewrite_breaks(section: list[tree.Node]) -> list[tree.Node]:
     """A section in which ``break`` stands where no loop is any more: the exporter has written the loop out.
 
     Statements that follow each other, hold such a ``break`` and differ in numbers and subscripts that count up are the

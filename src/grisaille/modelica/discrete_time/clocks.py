@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument, without_words
 
 _DECLARED = re.compile(r"(?<![\w.])Clock\s+(\w+)\s*=\s*([^;]*?\))?\s*(?:\"\s*\")?\s*;")
 _WHEN = re.compile(r"\b(?:else)?when\b([^;]*?)\bthen\b")
@@ -56,7 +56,7 @@ def without_clocks(text: str) -> str:
         clock = _clock(when[1], clocks)
         if clock is not None:
             edits.append((when.start(1), when.end(1), f" {clock.text} "))
-    changed = edited(changed, edits)
+    changed = apply_edits(changed, edits)
     return text if _OF_CLOCKS.search(without_words(changed)) else changed
 
 
@@ -68,7 +68,7 @@ def _with_conditions_before(text: str) -> str:
         inside = bare[made.end() : end_of_argument(bare, made.end(), ")")]
         held = re.finditer(r"(?<![\w.])hold(?=\s*\()", inside)
         edits += [(made.end() + m.start(), made.end() + m.end(), "pre") for m in held]
-    return edited(text, edits)
+    return apply_edits(text, edits)
 
 
 def _with_calls(text: str, name: str, written: Callable[[list[str]], str | None]) -> str:
@@ -80,7 +80,7 @@ def _with_calls(text: str, name: str, written: Callable[[list[str]], str | None]
             end = end_of_argument(bare, call.end(), ")")
             new = written(list(_arguments(bare[call.end() : end])))
             if new is not None:
-                text = edited(text, [(call.start(), end + 1, new)])
+                text = apply_edits(text, [(call.start(), end + 1, new)])
                 break
         else:
             return text

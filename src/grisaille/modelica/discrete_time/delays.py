@@ -70,10 +70,10 @@ def with_rows(made: tree.Class, enumerations: Mapping[str, Any]) -> tree.Class:
     given = (c.value for c in made.components if c.value is not None)
     if not any(isinstance(n, tree.Calling) and n.name == "delay" for n in tree.walk(*made.equations, *given)):
         return made
-    return _Rows(made, enumerations).model()
+    return _DelayedRows(made, enumerations).model()
 
 
-class _Rows:
+class _DelayedRows:
     def __init__(self, made: tree.Class, enumerations: Mapping[str, Any]) -> None:
         self.made = made
         self.added: list[tree.Class] = []
@@ -132,7 +132,7 @@ class _Rows:
             settled = all(not {*tree.references(n)}.isdisjoint(self.fixed) for n in tree.walk(dead) if _is_name(n))
             if self.is_discrete(value) and settled and {*tree.references(value)} - self.fixed:
                 return self._row(value, dead, node.at)
-        return tree.rebuilt(node, self._changed)
+        return tree.rebuild(node, self._changed)
 
     def _row(self, value: tree.Node, dead: tree.Node, at: int) -> tree.Node:
         taken = {c.name for c in self.made.components}
@@ -142,7 +142,7 @@ class _Rows:
         (made,) = parse(_TEXT.format(name=name, places=PLACES))
 
         def moved(node: tree.Node) -> Any:
-            return replace(tree.rebuilt(node, moved), at=at)
+            return replace(tree.rebuild(node, moved), at=at)
 
         first, told = made.equations
         assert isinstance(first, tree.Equal)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from grisaille.model.content import Action
+from grisaille.model.content import WrittenAction
 from grisaille.model.expression import Call, Condition, Expression, Name, postorder
-from grisaille.model.ordering import ordered, strong_components
+from grisaille.model.ordering import order_by_use, strong_components
 from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
 from grisaille.modelica.evaluation import Local
@@ -22,7 +22,7 @@ from grisaille.modelica.refusals import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DiscreteDefinition:
     """``name`` is the value of ``node``."""
 
     name: str
@@ -31,13 +31,15 @@ class Definition:
     at: int
 
 
-def assign(candidates: list[list[Definition]]) -> tuple[dict[str, Definition], list[list[Definition]]]:
+def assign(
+    candidates: list[list[DiscreteDefinition]],
+) -> tuple[dict[str, DiscreteDefinition], list[list[DiscreteDefinition]]]:
     """Definitions by name, and the equations that were left over."""
     open_in: dict[str, list[int]] = {}
     for k, choices in enumerate(candidates):
         for choice in choices:
             open_in.setdefault(choice.name, []).append(k)
-    found: dict[str, Definition] = {}
+    found: dict[str, DiscreteDefinition] = {}
     used = [False] * len(candidates)
     ready = [k for k, choices in enumerate(candidates) if len({c.name for c in choices}) == 1]
     rest = iter(range(len(candidates)))
@@ -58,16 +60,16 @@ def assign(candidates: list[list[Definition]]) -> tuple[dict[str, Definition], l
         ready.append(k)
 
 
-def in_order(definitions: dict[str, Definition], uses: Callable[[tree.Node], list[str]]) -> list[str]:
+def in_order(definitions: dict[str, DiscreteDefinition], uses: Callable[[tree.Node], list[str]]) -> list[str]:
     """Names, each after those its formula uses; a circle is refused."""
 
     def circle(name: str, other: str) -> Refused:
         return Refused(definitions[name].at, f"'{name}' and '{other}' change at events and are defined by each other")
 
-    return ordered(definitions, lambda n: [u for u in uses(definitions[n].node) if u in definitions], circle)
+    return order_by_use(definitions, lambda n: [u for u in uses(definitions[n].node) if u in definitions], circle)
 
 
-Group = tuple[list[tuple[Condition, list[Action]]], int]
+Group = tuple[list[tuple[Condition, list[WrittenAction]]], int]
 """Branches of one ``when``, conditions with actions, and its place."""
 
 
@@ -86,20 +88,20 @@ def taken_apart(groups: list[Group]) -> list[Group]:
     return found
 
 
-def _targets(branches: list[tuple[Condition, list[Action]]]) -> list[str]:
+def _targets(branches: list[tuple[Condition, list[WrittenAction]]]) -> list[str]:
     actions = [a for _, done in branches for a in done if a.kind == "assign" and isinstance(a.target, Name)]
     return list(dict.fromkeys(a.target.path for a in actions if isinstance(a.target, Name)))
 
 
-def _is_of(action: Action, target: str) -> bool:
+def _is_of(action: WrittenAction, target: str) -> bool:
     return action.kind == "assign" and isinstance(action.target, Name) and action.target.path == target
 
 
-def _lasts(branches: list[tuple[Condition, list[Action]]]) -> bool:
+def _lasts(branches: list[tuple[Condition, list[WrittenAction]]]) -> bool:
     return any(condition.operation == "whenever" for condition, _ in branches)
 
 
-def _needs(branches: list[tuple[Condition, list[Action]]], target: str, known: Iterable[str]) -> set[str]:
+def _needs(branches: list[tuple[Condition, list[WrittenAction]]], target: str, known: Iterable[str]) -> set[str]:
     """Variables without whose new values the one of the target is not known."""
     values = [a.value for _, actions in branches for a in actions if _is_of(a, target)]
     names = {n.path for n in postorder(_without_pre([*(c for c, _ in branches), *values])) if isinstance(n, Name)}
@@ -138,7 +140,7 @@ def _by_target(group: Group) -> list[Group]:
     branches, at = group
     found: list[Group] = []
     for k, target in enumerate(_targets(branches)):
-        stays = Action("assign", Name(target), Call("pre", (Name(target),)))
+        stays = WrittenAction("assign", Name(target), Call("pre", (Name(target),)))
         own = [
             (c, [a for a in actions if _is_of(a, target) or (k == 0 and a.kind == "reinit")]) for c, actions in branches
         ]

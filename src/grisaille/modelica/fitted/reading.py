@@ -12,7 +12,7 @@ from grisaille.errors import ModelError
 from grisaille.model.content import Content
 from grisaille.model.overriding import override
 from grisaille.modelica import tree
-from grisaille.modelica.fitted.writing import BEGIN, BELOW, parts_of
+from grisaille.modelica.fitted.writing import FIRST_LINE, ORIGINAL_LINE, parts_of
 from grisaille.modelica.parsing import parse_extension
 from grisaille.modelica.refusals import Refused
 
@@ -20,7 +20,7 @@ _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'")
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedText:
     """What a file of a fitted model says."""
 
     name: str
@@ -36,22 +36,22 @@ class Fitted:
     @property
     def whole(self) -> str:
         """The text, with that of the original where it stands below."""
-        return f"{self.own}\n{BELOW}\n{self.below}" if self.below else self.own
+        return f"{self.own}\n{ORIGINAL_LINE}\n{self.below}" if self.below else self.own
 
 
-def fitted_model(text: str) -> Fitted | None:
+def fitted_model(text: str) -> FittedText | None:
     """What a text says that ``to_modelica`` has written; None where it is another one."""
-    if not text.startswith(BEGIN):
+    if not text.startswith(FIRST_LINE):
         return None
-    own, _, below = text.partition(f"\n{BELOW}\n")
+    own, _, below = text.partition(f"\n{ORIGINAL_LINE}\n")
     try:
         made, base, modifiers = parse_extension(own)
     except Refused:
         return None
-    return Fitted(made.name, base, modifiers, str(made.annotation.get("__Grisaille.original", "")), own, below)
+    return FittedText(made.name, base, modifiers, str(made.annotation.get("__Grisaille.original", "")), own, below)
 
 
-def find_original(fitted: Fitted, folders: Sequence[Path], label: str) -> Path | None:
+def find_original(fitted: FittedText, folders: Sequence[Path], label: str) -> Path | None:
     """The file of the original, beside the fitted one or in a folder; None where its library stands in a folder."""
     name, first = fitted.file, fitted.base.partition(".")[0]
     if name and not Path(name).is_absolute() and ".." not in Path(name).parts:
@@ -69,7 +69,7 @@ def find_original(fitted: Fitted, folders: Sequence[Path], label: str) -> Path |
     raise ModelError(f"{label} extends '{fitted.base}': put {told} beside it, or give its folder in path=[…].")
 
 
-def with_values(content: Content, fitted: Fitted, label: str) -> Content:
+def with_values(content: Content, fitted: FittedText, label: str) -> Content:
     """The content of the original with the values of a fitted model; its starts are demands."""
     meant = _Names(content)
     values: dict[str, float] = {}

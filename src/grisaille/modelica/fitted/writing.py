@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.content import Origin
+from grisaille.model.content import ModelicaOrigin
 
-BEGIN = "// A fitted model, written by Grisaille"
-BELOW = "// The original model:"
+FIRST_LINE = "// A fitted model, written by Grisaille"
+ORIGINAL_LINE = "// The original model:"
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PART = re.compile(r"('(?:[^'\\]|\\.)*'|[^.\[\]']+)((?:\[[\d, ]+\])?)(?:\.|$)")
 _WORDS = frozenset(
@@ -47,7 +47,7 @@ class Modifier:
 
 
 @dataclass(frozen=True)
-class Values:
+class FittedValues:
     """What entries of arrays have that are not written themselves."""
 
     parameters: Mapping[str, float]
@@ -55,7 +55,9 @@ class Values:
     """Declared starts, and whether they are fixed."""
 
 
-def extension(name: str, origin: Origin, modifiers: Sequence[Modifier], values: Values, head: Sequence[str]) -> str:
+def extension(
+    name: str, origin: ModelicaOrigin, modifiers: Sequence[Modifier], values: FittedValues, head: Sequence[str]
+) -> str:
     """The text of a model called ``name``.
 
     head : lines of comments above it
@@ -67,10 +69,10 @@ def extension(name: str, origin: Origin, modifiers: Sequence[Modifier], values: 
     base = quoted(origin.name) if origin.is_flat else origin.name
     body = f"(\n    {f',{chr(10)}    '.join(lines)})" if lines else ""
     kept = f'annotation(__Grisaille(original = "{_escaped(origin.file)}"))'
-    text = [BEGIN, *(f"// {_line(words)}" for words in head), f"model {quoted(name)}", f"  extends {base}{body};"]
+    text = [FIRST_LINE, *(f"// {_line(words)}" for words in head), f"model {quoted(name)}", f"  extends {base}{body};"]
     text += [f"  {kept};", f"end {quoted(name)};", ""]
     if origin.text:
-        text += [BELOW, origin.text.rstrip(), ""]
+        text += [ORIGINAL_LINE, origin.text.rstrip(), ""]
     return "\n".join(text)
 
 
@@ -124,7 +126,7 @@ def parts_of(name: str) -> list[tuple[str, tuple[int, ...]]]:
     return found
 
 
-def _nested_lines(modifiers: Sequence[Modifier], values: Values) -> list[str]:
+def _nested_lines(modifiers: Sequence[Modifier], values: FittedValues) -> list[str]:
     root: dict[str, Any] = {}
     done: set[tuple[bool, tuple[str, ...]]] = set()
     for modifier in modifiers:
@@ -161,7 +163,7 @@ def _written(name: str, inner: Mapping[str, Any]) -> str:
 
 
 def _whole_array(
-    modifier: Modifier, path: tuple[str, ...], modifiers: Sequence[Modifier], values: Values
+    modifier: Modifier, path: tuple[str, ...], modifiers: Sequence[Modifier], values: FittedValues
 ) -> dict[str, str]:
     """All entries of the array to which an entry belongs; those of lists of components come first."""
     known: dict[str, tuple[float, bool]] = dict(values.starts) if modifier.is_start else {

@@ -40,7 +40,7 @@ class Written:
         return max(len(path) - len(self.names), 0) + 1
 
 
-class Places:
+class WrittenPlaces:
     """The files that a flat model comes from, by the flattener's numbers."""
 
     def __init__(self, files: Mapping[int, str]) -> None:

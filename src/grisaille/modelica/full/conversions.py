@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_parentheses, without_words
 
 _USES = re.compile(r"\buses\s*\(((?:[^()]|\([^()]*\))*)\)")
 _USED = re.compile(r'(\w+)\s*\(\s*version\s*=\s*"([^"]+)"')
@@ -76,7 +76,7 @@ def _texts(listed: str) -> list[str]:
     return re.findall(r'"([^"]*)"', listed)
 
 
-def converted(text: str, names: Conversion) -> str:
+def convert_text(text: str, names: Conversion) -> str:
     """A text with the new names of classes, those behind an alias of an import, too, and of elements."""
     bare = without_words(text)
     aliases = {alias or full.rpartition(".")[2]: full for alias, full in _ALIAS.findall(bare)}
@@ -93,8 +93,8 @@ def converted(text: str, names: Conversion) -> str:
         if full in names.elements and (component := _COMPONENT.match(bare, found.end())):
             elements[component[1]] = names.elements[full]
             edits += _modifiers(bare, component.end(), names.elements[full])
-    text = edited(text, edits)
-    return edited(text, _elements(without_words(text), elements)) if elements else text
+    text = apply_edits(text, edits)
+    return apply_edits(text, _elements(without_words(text), elements)) if elements else text
 
 
 def _modifiers(bare: str, at: int, renamed: Renamed) -> Iterator[Edit]:

@@ -21,7 +21,7 @@ _FRONT = re.compile(r"^(?:[\w ]+ failed: )?\S+ (?:failed in \w+|could not be com
 _QUOTED = re.compile(r"['`]([\w.]+)['`]")
 
 
-def explained(answer: Mapping[str, Any], text: str, label: str, name: str, files: Mapping[str, str]) -> str:
+def explain_messages(answer: Mapping[str, Any], text: str, label: str, name: str, files: Mapping[str, str]) -> str:
     """The compiler's messages, each once, with the lines that they are about, and what else can be done."""
     error = str(answer["error"])
     errors = [one for one in answer.get("diagnostics") or [] if one.get("level") == "error"]

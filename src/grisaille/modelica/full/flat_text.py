@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grisaille.modelica.full.confidence import Places, references_in, span_of
+from grisaille.modelica.full.confidence import WrittenPlaces, references_in, span_of
 from grisaille.modelica.full.flat_expressions import STANDING_IN, Expressions, Tree, Unwritable, node_of, quoted, string
 from grisaille.modelica.full.remedies_of_types import PERHAPS, absent_members
 from grisaille.modelica.full.statements_as_assertions import (
@@ -38,7 +38,7 @@ _ENTRY = re.compile(r"(.+)\[([\d, ]+)\]")
 
 
 @dataclass(frozen=True)
-class Origin:
+class TextOrigin:
     """Where a line comes from: offset in a file (known by a number), and the component it belongs to."""
 
     file: int | None = None
@@ -51,12 +51,12 @@ class FlatText:
     """Lines of Base Modelica, and the origin of each."""
 
     lines: list[str] = field(default_factory=list)
-    origins: list[Origin] = field(default_factory=list)
+    origins: list[TextOrigin] = field(default_factory=list)
 
-    def add(self, line: str, origin: Origin | None = None) -> None:
+    def add(self, line: str, origin: TextOrigin | None = None) -> None:
         """One line, and where it comes from."""
         self.lines.append(line)
-        self.origins.append(origin or Origin())
+        self.origins.append(origin or TextOrigin())
 
     @property
     def text(self) -> str:
@@ -72,13 +72,13 @@ def flat_text(flat: Tree, name: str, files: Mapping[int, str] | None = None) -> 
     try:
         return writer.write()
     except (Unwritable, LookupError, TypeError, AttributeError, ValueError) as error:
-        raise Unknown(error, writer.here) from error
+        raise UnknownNode(error, writer.here) from error
 
 
-class Unknown(Exception):
+class UnknownNode(Exception):
     """What has no form in Base Modelica, and where it stands."""
 
-    def __init__(self, error: Exception, origin: Origin) -> None:
+    def __init__(self, error: Exception, origin: TextOrigin) -> None:
         super().__init__(str(error))
         self.error, self.origin = error, origin
 
@@ -87,13 +87,13 @@ class _Writer(Expressions):
     def __init__(self, flat: Tree, name: str, files: Mapping[int, str]) -> None:
         super().__init__(flat, files)
         self.name = name
-        self.places = Places(files)
+        self.places = WrittenPlaces(files)
         self.out = FlatText()
         self._begun_range: list[str] = []
         """The beginning of a loop whose end follows."""
         self._absent: set[str] = set()
         """Members of expandable connectors that are not there."""
-        self.here = Origin()
+        self.here = TextOrigin()
         """Where stands what is being written."""
 
     def write(self) -> FlatText:
@@ -138,7 +138,7 @@ class _Writer(Expressions):
             self._body(name, function, origin)
         self.inside = None
 
-    def _body(self, name: str, function: Tree, origin: Origin) -> None:
+    def _body(self, name: str, function: Tree, origin: TextOrigin) -> None:
         self.out.add(f"  function {quoted(name)}", origin)
         for prefix, key in (("input ", "inputs"), ("output ", "outputs"), ("protected ", "locals")):
             for part in function[key]:
@@ -160,7 +160,7 @@ class _Writer(Expressions):
         value = "" if part["default"] is None else f" = {self.text(part['default'])}"
         return f"{prefix.replace('protected ', '')}{kind} {quoted(part['name'])}{sizes}{value}"
 
-    def _external(self, external: Tree, origin: Origin) -> None:
+    def _external(self, external: Tree, origin: TextOrigin) -> None:
         language = external.get("language") or "C"
         function = external.get("function_name") or ""
         result = external.get("output_name")
@@ -321,7 +321,7 @@ class _Writer(Expressions):
                 else:
                     stack.extend(reversed([v for k, v in top.items() if k != "span"]))
 
-    def _assert(self, entry: Tree, indent: str, origin: Origin) -> None:
+    def _assert(self, entry: Tree, indent: str, origin: TextOrigin) -> None:
         self.here = origin
         parts = [self.text(entry["condition"]), self.text(entry["message"])]
         if entry.get("level") is not None:
@@ -363,7 +363,7 @@ class _Writer(Expressions):
             word = "elsewhen"
         self.out.add("    end when;")
 
-    def _when_equation(self, equation: Tree, indent: str, origin: Origin) -> None:
+    def _when_equation(self, equation: Tree, indent: str, origin: TextOrigin) -> None:
         kind, inner = node_of(equation)
         origin = self.here = _origin(inner.get("span"), origin.component)
         if kind == "Assign":
@@ -396,7 +396,7 @@ class _Writer(Expressions):
 
     # --- statements ---
 
-    def _statement(self, statement: Any, indent: str, origin: Origin) -> None:
+    def _statement(self, statement: Any, indent: str, origin: TextOrigin) -> None:
         if isinstance(statement, str):
             self.out.add(f"{indent}{statement.lower()};", origin)
             return
@@ -426,11 +426,11 @@ class _Writer(Expressions):
         else:
             raise Unwritable(f"the statement '{kind}' is not supported")
 
-    def _block(self, statements: list[Any], indent: str, origin: Origin) -> None:
+    def _block(self, statements: list[Any], indent: str, origin: TextOrigin) -> None:
         for statement in statements:
             self._statement(statement, indent + "  ", origin)
 
-    def _if_statement(self, inner: Tree, indent: str, origin: Origin) -> None:
+    def _if_statement(self, inner: Tree, indent: str, origin: TextOrigin) -> None:
         word = "if"
         for branch in inner["cond_blocks"]:
             self.out.add(f"{indent}{word} {self.text(branch['cond'])} then", origin)
@@ -441,7 +441,7 @@ class _Writer(Expressions):
             self._block(inner["else_block"], indent, origin)
         self.out.add(f"{indent}end if;", origin)
 
-    def _when(self, inner: Tree, indent: str, origin: Origin) -> None:
+    def _when(self, inner: Tree, indent: str, origin: TextOrigin) -> None:
         word = "when"
         for branch in inner["blocks"] if "blocks" in inner else inner["cond_blocks"]:
             self.out.add(f"{indent}{word} {self.text(branch['cond'])} then", origin)
@@ -449,7 +449,7 @@ class _Writer(Expressions):
             word = "elsewhen"
         self.out.add(f"{indent}end when;", origin)
 
-    def _for(self, inner: Tree, indent: str, origin: Origin) -> None:
+    def _for(self, inner: Tree, indent: str, origin: TextOrigin) -> None:
         body = inner["equations"] if "equations" in inner else inner["stmts"]
         depth = 0
         for index in inner["indices"]:
@@ -460,7 +460,7 @@ class _Writer(Expressions):
         for _ in range(depth):
             self.out.add(f"{indent}end for;", origin)
 
-    def _call_statement(self, inner: Tree, indent: str, origin: Origin) -> None:
+    def _call_statement(self, inner: Tree, indent: str, origin: TextOrigin) -> None:
         name = inner["comp"]
         full = ".".join(part["ident"] for part in name["parts"]) if "parts" in name else name["name"]
         call = f"{self._called(full)}({', '.join(map(self.text, inner['args']))})"
@@ -510,10 +510,10 @@ def _words(text: str | None) -> str:
     return string(said) if said else ""
 
 
-def _origin(span: Any, component: str) -> Origin:
+def _origin(span: Any, component: str) -> TextOrigin:
     if not isinstance(span, Mapping) or "source" not in span:
-        return Origin(component=component)
-    return Origin(int(span["source"]), int(span["start"]), component)
+        return TextOrigin(component=component)
+    return TextOrigin(int(span["source"]), int(span["start"]), component)
 
 
 def _component(origin: Any) -> str:

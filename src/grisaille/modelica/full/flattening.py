@@ -14,20 +14,20 @@ from typing import Any
 
 from grisaille.errors import ModelError
 from grisaille.modelica.full import keeping, omc, rumoca
-from grisaille.modelica.full.conversions import converted
+from grisaille.modelica.full.conversions import convert_text
 from grisaille.modelica.full.derivatives import with_named_derivatives
-from grisaille.modelica.full.explaining import damaged, explained
+from grisaille.modelica.full.explaining import damaged, explain_messages
 from grisaille.modelica.full.flat_expressions import Unwritable
-from grisaille.modelica.full.flat_text import Unknown, flat_text
-from grisaille.modelica.full.libraries import Names, Place, libraries_in, needed, older_names
-from grisaille.modelica.full.mending import mended
+from grisaille.modelica.full.flat_text import UnknownNode, flat_text
+from grisaille.modelica.full.libraries import LibraryPlace, Names, libraries_in, needed, older_names
+from grisaille.modelica.full.mending import mend_text
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
-from grisaille.modelica.full.redeclarations import kept
+from grisaille.modelica.full.redeclarations import keep_redeclarations
 from grisaille.modelica.full.remedies import BALANCED, MAIN, Remedies, Texts, unbalanced
 from grisaille.modelica.full.remedies_of_types import with_marked_members
 from grisaille.modelica.full.replaceable_parts import with_own_modifiers
 from grisaille.modelica.full.statements_as_assertions import UNKNOWN
-from grisaille.modelica.refusals import Source
+from grisaille.modelica.refusals import ModelicaSource
 
 AUTO, RUMOCA, OMC = "auto", "rumoca", "omc"
 _UNRESOLVED = re.compile(r"\bunresolved (?:type|component|function|base)|\bunknown modifier\b")
@@ -36,7 +36,7 @@ _UNRESOLVED = re.compile(r"\bunresolved (?:type|component|function|base)|\bunkno
 
 def flatten(
     text: str, label: str, name: str, roots: Sequence[Path], file: Path | None = None, flattener: str = AUTO
-) -> tuple[str, Source]:
+) -> tuple[str, ModelicaSource]:
     """The Base Modelica text of the model ``name``.
 
     roots : folders of libraries, and libraries themselves
@@ -55,7 +55,7 @@ def flatten(
     return source.text, source
 
 
-def _by_both(refused: ModelError, text: str, label: str, name: str, roots: Sequence[Path]) -> Source:
+def _by_both(refused: ModelError, text: str, label: str, name: str, roots: Sequence[Path]) -> ModelicaSource:
     """By omc, after rumoca has refused."""
     try:
         source = _by_omc(text, label, name, roots)
@@ -67,8 +67,8 @@ def _by_both(refused: ModelError, text: str, label: str, name: str, roots: Seque
     return source
 
 
-def _by_omc(text: str, label: str, name: str, roots: Sequence[Path]) -> Source:
-    entry = keeping.Entry([OMC, omc.identity(), text, label, name, *(str(root.resolve()) for root in roots)])
+def _by_omc(text: str, label: str, name: str, roots: Sequence[Path]) -> ModelicaSource:
+    entry = keeping.CachedFlattening([OMC, omc.identity(), text, label, name, *(str(root.resolve()) for root in roots)])
     kept = entry.found()
     if kept is not None:
         return FlatSource.from_dict(kept, str(kept["label"]))
@@ -81,13 +81,13 @@ def _by_omc(text: str, label: str, name: str, roots: Sequence[Path]) -> Source:
 def _by_rumoca(text: str, label: str, name: str, roots: Sequence[Path], file: Path | None) -> FlatSource:
     rumoca.check()
     asked = [text, label, name, str(file), *(str(root.resolve()) for root in roots), rumoca.version()]
-    entry = keeping.Entry([RUMOCA, *asked])
+    entry = keeping.CachedFlattening([RUMOCA, *asked])
     kept = entry.found()
     if kept is not None:
         return FlatSource.from_dict(kept, label)
     libraries = libraries_in(roots)
     made = _Flattening(label, name, libraries)
-    source = made.written(made.answer(mended(with_named_derivatives(text))), file)
+    source = made.written(made.answer(mend_text(with_named_derivatives(text))), file)
     entry.keep(source.as_dict(), roots, libraries)
     return source
 
@@ -97,17 +97,17 @@ class _Flattening:
 
     def __init__(self, label: str, name: str, libraries: Names) -> None:
         self.label, self.name, self.libraries = label, name, libraries
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, LibraryPlace] = {}
         self.texts: Texts = {}
         self._without: dict[str, str] = {}
 
     def answer(self, text: str) -> dict[str, Any]:
         """The flat tree; files of libraries that are no Modelica are left out, and named."""
-        text = converted(text, older_names(text, self.libraries))
+        text = convert_text(text, older_names(text, self.libraries))
         self._gather(text)
         remedies, refused = Remedies(), ""
         while True:
-            answer = rumoca.ask(self._own, self.label, self._asked, self._files)
+            answer = rumoca.ask_compiler(self._own, self.label, self._asked, self._files)
             if "error" not in answer:
                 for path, words in self._without.items():
                     warnings.warn(f"{path} is not read, {words}; '{self.name}' does not need it.", stacklevel=4)
@@ -120,7 +120,7 @@ class _Flattening:
             is_made = bool(refused) and UNKNOWN in str(answer["error"])
             refused = refused if worse or is_made else self._refusal(answer)
             if not remedies.tried and _UNRESOLVED.search(str(answer["error"])):
-                newer = converted(text, older_names(text, self.libraries, guess=True))
+                newer = convert_text(text, older_names(text, self.libraries, guess=True))
                 if newer != text:
                     text = newer
                     self._gather(text)
@@ -133,8 +133,8 @@ class _Flattening:
     def _gather(self, text: str) -> None:
         found = {place.relative.as_posix(): place for place in needed(text, self.libraries)}
         self.places = {path: place for path, place in found.items() if path not in self._without}
-        texts = {MAIN: text} | {path: mended(place.text) for path, place in self.places.items()}
-        self.texts = kept(with_own_modifiers(with_marked_members(texts)), self.name)
+        texts = {MAIN: text} | {path: mend_text(place.text) for path, place in self.places.items()}
+        self.texts = keep_redeclarations(with_own_modifiers(with_marked_members(texts)), self.name)
 
     @property
     def _own(self) -> str:
@@ -150,7 +150,7 @@ class _Flattening:
 
     def _refusal(self, answer: Mapping[str, Any]) -> str:
         bad = "".join(f"\n  {path}, {words}" for path, words in self._without.items())
-        words = explained(answer, self._own, self.label, self.name, self._files)
+        words = explain_messages(answer, self._own, self.label, self.name, self._files)
         return f"{words}\nNot read, because they are no Modelica:{bad}" if bad else words
 
     def written(self, answer: Mapping[str, Any], file: Path | None) -> FlatSource:
@@ -160,7 +160,7 @@ class _Flattening:
         try:
             texts = {int(number): text for number, text in answer.get("files", {}).items()}
             made = flat_text(flat, self.name, texts)
-        except Unknown as unknown:
+        except UnknownNode as unknown:
             place = FlatSource("", self.label, [unknown.origin], dict(self._lines(answer, file))).place(0)
             words = str(unknown)
             if not isinstance(unknown.error, Unwritable):

@@ -10,16 +10,16 @@ import re
 from pathlib import Path
 
 from grisaille.modelica import tree
-from grisaille.modelica.full.libraries import Place, needed
+from grisaille.modelica.full.libraries import LibraryPlace, needed
 from grisaille.modelica.full.packages import is_flat, package_of
 from grisaille.modelica.parsing import parse
-from grisaille.modelica.refusals import Refused, Source
+from grisaille.modelica.refusals import ModelicaSource, Refused
 
 _WITHIN = re.compile(r"^\s*within\b[^;]*;")
 _PLAIN = ("function", "record", "type")
 
 
-class GatheredSource(Source):
+class GatheredSource(ModelicaSource):
     """Texts one after the other, with places told as those of their files."""
 
     def __init__(self, texts: list[tuple[str, str]]) -> None:
@@ -43,7 +43,7 @@ class GatheredSource(Source):
         return f"{label}, line {line - first + 1}" if label else f"line {line - first + 1}"
 
 
-def gathered(text: str, file: Path | None) -> GatheredSource | None:
+def gather_classes(text: str, file: Path | None) -> GatheredSource | None:
     """The text with what it uses from other files of its package; None where that is not all flat, or not unique."""
     package = package_of(file)
     if package is None or file is None or not is_flat(text):
@@ -52,7 +52,7 @@ def gathered(text: str, file: Path | None) -> GatheredSource | None:
     if len(made) != 1:
         return None
     inside_of = file.resolve().parent.relative_to(package.parent)
-    root = Place(package, package.name)
+    root = LibraryPlace(package, package.name)
     places = needed(
         f"model Gathering extends {'.'.join(inside_of.parts)}.{made[0].name}; end Gathering;", {root.name: root}
     )

@@ -17,10 +17,10 @@ from typing import Any
 
 from grisaille import cache_folder
 from grisaille.errors import CompilationError
-from grisaille.modelica.full.libraries import Names, Place
+from grisaille.modelica.full.libraries import LibraryPlace, Names
 
 
-class Entry:
+class CachedFlattening:
     """One flattened model: where it is kept, if it is."""
 
     def __init__(self, asked: Sequence[str]) -> None:
@@ -29,8 +29,8 @@ class Entry:
     def found(self) -> dict[str, Any] | None:
         """What is kept and still holds; damaged entries, and those that no longer hold, are removed."""
         with contextlib.suppress(OSError, CompilationError):
-            for place in cache_folder.places():
-                for path in place.glob(f"{self._key}-*{cache_folder.FLAT}"):
+            for place in cache_folder.cache_locations():
+                for path in place.glob(f"{self._key}-*{cache_folder.FLAT_SUFFIX}"):
                     kept = _read(path)
                     if kept is not None:
                         os.utime(path)
@@ -43,7 +43,7 @@ class Entry:
         kept = {**made, "read": dict(_read_from(roots, libraries))}
         content = json.dumps(kept).encode()
         with contextlib.suppress(OSError, CompilationError):
-            name = cache_folder.named(self._key, content, cache_folder.FLAT)
+            name = cache_folder.cache_name(self._key, content, cache_folder.FLAT_SUFFIX)
             cache_folder.write(cache_folder.folder(), name, content)
 
 
@@ -64,7 +64,7 @@ def _read_from(roots: Iterable[Path], libraries: Names) -> Iterator[tuple[str, s
         yield str(root.resolve()), _state(root.resolve())
     waiting = list(libraries.values())
     while waiting:
-        place: Place = waiting.pop()
+        place: LibraryPlace = waiting.pop()
         if "_written" in vars(place):
             yield str(place.file.resolve()), _state(place.file)
         if "inner" in vars(place) and place.is_folder:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from grisaille.modelica.full.conversions import Conversion, conversion, converted, used_versions
+from grisaille.modelica.full.conversions import Conversion, conversion, convert_text, used_versions
 from grisaille.modelica.tokens import COMMENT_OR_TEXT
 
 _IMPORT = re.compile(r"\bimport\s+(?:(\w+)\s*=\s*)?([\w.]+?)(\.\*|\.\{[^}]*\})?\s*[;\"]")
@@ -22,17 +22,17 @@ _WHOLE = re.compile(r"(?:\bextends|=)\s*(\.?[A-Za-z_][\w.]*)")
 _FIRST = re.compile(r"\s*(?:within\s*[\w.]*\s*;)?\s*(?:(?:encapsulated|partial|final)\s+)*[a-z]+\s+([A-Za-z_]\w*)")
 _VERSION = re.compile(r"\d+")
 
-Names = Mapping[str, "Place"]
+Names = Mapping[str, "LibraryPlace"]
 
 
 @dataclass(eq=False)
-class Place:
+class LibraryPlace:
     """A file, or a folder with ``package.mo``, that holds a class of a library."""
 
     path: Path
     name: str
-    parent: Place | None = None
-    around: dict[str, Place] = field(default_factory=dict)
+    parent: LibraryPlace | None = None
+    around: dict[str, LibraryPlace] = field(default_factory=dict)
     """Of a library: all libraries of the search path."""
 
     @cached_property
@@ -46,7 +46,7 @@ class Place:
         return self.path / "package.mo" if self.is_folder else self.path
 
     @cached_property
-    def inner(self) -> dict[str, Place]:
+    def inner(self) -> dict[str, LibraryPlace]:
         """The classes that stand in files of their own below this one."""
         return places_in(self.path, self) if self.is_folder else {}
 
@@ -59,14 +59,14 @@ class Place:
     @cached_property
     def text(self) -> str:
         """The text, with the names that the other libraries have today; letters that are no UTF-8 are replaced."""
-        return converted(self._written, self.library.renamed) if self.library.renamed else self._written
+        return convert_text(self._written, self.library.renamed) if self.library.renamed else self._written
 
     @cached_property
     def _written(self) -> str:
         return self.file.read_text("utf-8", errors="replace")
 
     @property
-    def library(self) -> Place:
+    def library(self) -> LibraryPlace:
         """The library that this place is in."""
         return list(self.chain())[-1]
 
@@ -79,42 +79,42 @@ class Place:
         """Of a library: what had other names in a version before, or in any where none is given."""
         return conversion(self._written, self.path, version) if self.is_folder else Conversion()
 
-    def chain(self) -> Iterator[Place]:
+    def chain(self) -> Iterator[LibraryPlace]:
         """This place and all around it."""
-        here: Place | None = self
+        here: LibraryPlace | None = self
         while here is not None:
             yield here
             here = here.parent
 
-    def all_inside(self) -> Iterator[Place]:
+    def all_inside(self) -> Iterator[LibraryPlace]:
         """This place and everything below it."""
         yield self
         for place in self.inner.values():
             yield from place.all_inside()
 
 
-def places_in(folder: Path, parent: Place | None = None) -> dict[str, Place]:
+def places_in(folder: Path, parent: LibraryPlace | None = None) -> dict[str, LibraryPlace]:
     """The classes that stand in a folder, by name."""
-    found: dict[str, Place] = {}
+    found: dict[str, LibraryPlace] = {}
     for path in sorted(folder.iterdir(), key=_by_version):
         if path.suffix == ".mo" and path.name != "package.mo" and path.is_file():
-            found[path.stem] = Place(path, path.stem, parent)
+            found[path.stem] = LibraryPlace(path, path.stem, parent)
         elif (path / "package.mo").is_file():
             name = path.name.partition(" ")[0] if parent is None else path.name
-            found[name] = Place(path, name, parent)
+            found[name] = LibraryPlace(path, name, parent)
     return found
 
 
-def libraries_in(roots: Iterable[Path]) -> dict[str, Place]:
+def libraries_in(roots: Iterable[Path]) -> dict[str, LibraryPlace]:
     """The libraries of a search path, by name; the first folder that has one counts."""
-    found: dict[str, Place] = {}
+    found: dict[str, LibraryPlace] = {}
     for root in roots:
         if root.is_file():
             said = _FIRST.match(COMMENT_OR_TEXT.sub(" ", root.read_text("utf-8", errors="replace")))
-            own = {said[1]: Place(root, said[1])} if said else {}
+            own = {said[1]: LibraryPlace(root, said[1])} if said else {}
         elif (root / "package.mo").is_file():
             name = root.resolve().name.partition(" ")[0]
-            own = {name: Place(root.resolve(), name)}
+            own = {name: LibraryPlace(root.resolve(), name)}
         else:
             own = places_in(root)
         found = {**own, **found}
@@ -137,9 +137,9 @@ def older_names(text: str, libraries: Names, guess: bool = False) -> Conversion:
     return found
 
 
-def needed(text: str, libraries: Names, without: Iterable[Path] = ()) -> list[Place]:
+def needed(text: str, libraries: Names, without: Iterable[Path] = ()) -> list[LibraryPlace]:
     """The files of libraries that a text needs, and those that these need."""
-    search = _Search(libraries, set(without))
+    search = _LibrarySearch(libraries, set(without))
     search.read(text, None)
     while search.waiting:
         place = search.waiting.pop()
@@ -147,13 +147,13 @@ def needed(text: str, libraries: Names, without: Iterable[Path] = ()) -> list[Pl
     return list(search.found)
 
 
-class _Search:
+class _LibrarySearch:
     def __init__(self, libraries: Names, without: set[Path]) -> None:
         self.libraries, self.without = libraries, without
-        self.found: dict[Place, None] = {}
-        self.waiting: list[Place] = []
+        self.found: dict[LibraryPlace, None] = {}
+        self.waiting: list[LibraryPlace] = []
 
-    def read(self, text: str, place: Place | None) -> None:
+    def read(self, text: str, place: LibraryPlace | None) -> None:
         """Finds what the names of one text stand for."""
         bare = COMMENT_OR_TEXT.sub(lambda match: '"' if match[0].startswith('"') else " ", text)
         scopes: list[Names] = [*(around.inner for around in place.chain()), self.libraries] if place else [
@@ -175,13 +175,13 @@ class _Search:
                 for inside in target.all_inside():
                     self._want(inside)
 
-    def _reached_by(self, name: str, scopes: Sequence[Names], aliases: Mapping[str, list[str]]) -> Place | None:
+    def _reached_by(self, name: str, scopes: Sequence[Names], aliases: Mapping[str, list[str]]) -> LibraryPlace | None:
         parts = name.strip(".").split(".")
         if parts[0] in aliases and (found := self._reached([*aliases[parts[0]], *parts[1:]], [self.libraries])):
             return found
         return self._reached(parts, scopes)
 
-    def _reached(self, parts: Sequence[str], scopes: Sequence[Names]) -> Place | None:
+    def _reached(self, parts: Sequence[str], scopes: Sequence[Names]) -> LibraryPlace | None:
         """The place of a dotted name; None where it goes on inside a file, or is no class of a library."""
         for scope in scopes:
             place = scope.get(parts[0])
@@ -197,7 +197,7 @@ class _Search:
             return place
         return None
 
-    def _want(self, place: Place) -> None:
+    def _want(self, place: LibraryPlace) -> None:
         for around in place.chain():
             if around in self.found:
                 return

@@ -35,13 +35,13 @@ _LARGEST = re.compile(r"(?<![\w.])OpenModelica\s*\.\s*Internal\s*\.\s*Architectu
 _INSTANCE = re.compile(r"\bgetInstanceName\s*\(\s*\)")
 
 
-def mended(text: str) -> str:
+def mend_text(text: str) -> str:
     """The text as rumoca takes it."""
     waiting = [mend for key, mend in _MENDS.items() if key in text]
     for mend in waiting:
         before = None
         while text != before:
-            text, before = edited(text, mend(text, without_words(text))), text
+            text, before = apply_edits(text, mend(text, without_words(text))), text
             if mend is not _dotted_modifiers:
                 break
     return text
@@ -52,7 +52,7 @@ def without_words(text: str) -> str:
     return COMMENT_OR_TEXT.sub(lambda match: _blank(match[0]), text)
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """The text with some places replaced; lines that were replaced are made up for."""
     for start, end, put in sorted(edits, reverse=True):
         lines = text.count("\n", start, end) - put.count("\n")

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grisaille.errors import ModelError
-from grisaille.modelica.full.libraries import Names, Place, needed
+from grisaille.modelica.full.libraries import LibraryPlace, Names, needed
 from grisaille.modelica.full.mending import without_words
-from grisaille.modelica.refusals import Source
+from grisaille.modelica.refusals import ModelicaSource
 
 LONGEST = 600.0
 """Seconds that ``omc`` may take."""
@@ -47,7 +47,7 @@ def identity() -> str:
     return f"{os.path.realpath(found)} {status.st_size} {status.st_mtime_ns}"
 
 
-def flatten(text: str, label: str, name: str, libraries: Names) -> Source:
+def flatten(text: str, label: str, name: str, libraries: Names) -> ModelicaSource:
     """The Base Modelica text of the model ``name``, as ``omc`` gives it."""
     omc = program()
     if omc is None:
@@ -63,7 +63,7 @@ def flatten(text: str, label: str, name: str, libraries: Names) -> Source:
         flat, errors = _read(place / _FLAT), _read(place / _ERRORS)
     if not flat.strip():
         raise ModelError(_refusal(errors or printed, label, name, place))
-    return Source(flat, f"{label}, flattened by omc")
+    return ModelicaSource(flat, f"{label}, flattened by omc")
 
 
 def script(text: str, name: str, libraries: Names) -> str:
@@ -85,7 +85,7 @@ def script(text: str, name: str, libraries: Names) -> str:
     )
 
 
-def _top(place: Place) -> Place:
+def _top(place: LibraryPlace) -> LibraryPlace:
     return list(place.chain())[-1]
 
 

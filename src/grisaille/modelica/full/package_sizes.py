@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from grisaille.modelica.full.class_places import Classes, Placed, arguments
-from grisaille.modelica.full.mending import Edit, edited, end_of_argument
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument
 
 Texts = dict[str, str]
 DEEPEST = 20
@@ -27,7 +27,7 @@ _REDECLARED = re.compile(r"\bredeclare\s+(?:replaceable\s+)?(?:final\s+)?package
 def with_numbers(texts: Texts) -> Texts:
     """The texts with numbers for sizes that are constants of packages."""
     values = _Values(texts)
-    return {path: edited(text, values.edits(path)) for path, text in texts.items()}
+    return {path: apply_edits(text, values.edits(path)) for path, text in texts.items()}
 
 
 class _Values:

@@ -10,12 +10,12 @@ from pathlib import Path
 from grisaille.errors import ModelError
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
-from grisaille.modelica.evaluation import LAZY
+from grisaille.modelica.evaluation import LAZY_FUNCTIONS
 from grisaille.modelica.full.outline import MODELS, main_model
-from grisaille.modelica.library import SIMPLE
+from grisaille.modelica.library import SIMPLE_TYPES
 from grisaille.modelica.parsing import OnlyFull, parse
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.tables import Places
+from grisaille.modelica.tables import ResourceFolders
 from grisaille.modelica.tokens import COMMENT_OR_TEXT
 
 _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
@@ -41,7 +41,7 @@ def is_flat(text: str) -> bool:
         classes = every_class(parse(text))
     except Refused:
         return False
-    plain = {*SIMPLE, *(name for name, made in classes if _is_plain(made))}
+    plain = {*SIMPLE_TYPES, *(name for name, made in classes if _is_plain(made))}
     if any(made.base and made.kind in MODELS for _, made in classes) or _CONNECT.search(_bare(text)):
         return False
     return all(component.type in plain for _, made in classes for component in made.components)
@@ -93,7 +93,7 @@ def _needs_package(text: str, file: Path | None) -> bool:
     if within is None or not within[1] or package_of(file) is None:
         return False
     classes = every_class(parse(text))
-    known = {*BUILTINS, *LAZY, *(name for name, _ in classes), *_IN_EQUATIONS}
+    known = {*BUILTINS, *LAZY_FUNCTIONS, *(name for name, _ in classes), *_IN_EQUATIONS}
     nodes = [n for _, made in classes for n in [*made.equations, *made.initial_equations]]
     nodes += [n for _, made in classes for part in [*made.algorithms, *made.initial_algorithms] for n in part]
     nodes += [c.value for _, made in classes for c in made.components if c.value is not None]
@@ -166,11 +166,11 @@ def full_name(text: str, name: str) -> str:
     return name if name.startswith(package) else f"{package}{name}"
 
 
-def places_of(file: Path | None, libraries: Sequence[Path]) -> Places:
+def places_of(file: Path | None, libraries: Sequence[Path]) -> ResourceFolders:
     """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
     package = package_of(file)
     own = file.resolve().parent if file is not None else None
-    return Places(own, (*([package] if package is not None else []), *libraries))
+    return ResourceFolders(own, (*([package] if package is not None else []), *libraries))
 
 
 def libraries_of_environment() -> list[Path]:

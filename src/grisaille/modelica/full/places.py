@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grisaille.modelica.full.flat_text import FlatText, Origin
-from grisaille.modelica.refusals import Source
+from grisaille.modelica.full.flat_text import FlatText, TextOrigin
+from grisaille.modelica.refusals import ModelicaSource
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ def lines_of(text: str, label: str) -> Lines:
     return Lines(label, tuple(m.start() for m in re.finditer(b"\n", text.encode())))
 
 
-class FlatSource(Source):
+class FlatSource(ModelicaSource):
     """A flattened text whose places are told as those of the text that the user wrote, or of a library's file."""
 
-    def __init__(self, text: str, label: str, origins: Sequence[Origin], files: Mapping[int, Lines]) -> None:
+    def __init__(self, text: str, label: str, origins: Sequence[TextOrigin], files: Mapping[int, Lines]) -> None:
         super().__init__(text, label)
         self.origins, self.files = origins, files
 
@@ -47,7 +47,7 @@ class FlatSource(Source):
         return f"{self.label}, {self._told(self.line(at))}"
 
     def _told(self, line: int) -> str:
-        origin = self.origins[line - 1] if 0 < line <= len(self.origins) else Origin()
+        origin = self.origins[line - 1] if 0 < line <= len(self.origins) else TextOrigin()
         file = self.files.get(origin.file) if origin.file is not None else None
         if file is None:
             return f"'{origin.component}'" if origin.component else f"line {line} of the flat model"
@@ -68,7 +68,7 @@ class FlatSource(Source):
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any], label: str) -> FlatSource:
         """The same from what a file holds."""
-        origins = [Origin(file, int(start), str(component)) for file, start, component in kept["origins"]]
+        origins = [TextOrigin(file, int(start), str(component)) for file, start, component in kept["origins"]]
         files = {int(number): Lines(str(name), tuple(ends)) for number, name, ends in kept["files"]}
         return cls(str(kept["text"]), label, origins, files)
 

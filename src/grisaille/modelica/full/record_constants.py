@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from grisaille.modelica.full.mending import edited, end_of_argument, end_of_parentheses, without_words
+from grisaille.modelica.full.mending import apply_edits, end_of_argument, end_of_parentheses, without_words
 
 Texts = dict[str, str]
 
@@ -35,7 +35,7 @@ def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
         if not value.startswith('"')
     )
     numbers = [field for field, value in values.items() if not value.startswith('"')]
-    changed = {**texts, path: edited(text, [(behind, behind, f" {constants}")])}
+    changed = {**texts, path: apply_edits(text, [(behind, behind, f" {constants}")])}
     own, last = path, package.rpartition(".")[2]
     return {path: _renamed(text, record, numbers, last, path == own) for path, text in changed.items()}
 
@@ -97,4 +97,4 @@ def _renamed(text: str, record: str, fields: list[str], package: str, is_own: bo
     front = rf"(?:(?<=\b{package}\.)|(?<![\w.]))" if is_own else rf"(?<=\b{package}\.)"
     used = re.compile(rf"{front}{record}\s*\.\s*({'|'.join(map(re.escape, fields))})(?![\w(])")
     bare = without_words(text)
-    return edited(text, ((m.start(), m.end(), f"{record}__{m[1]}") for m in used.finditer(bare)))
+    return apply_edits(text, ((m.start(), m.end(), f"{record}__{m[1]}") for m in used.finditer(bare)))

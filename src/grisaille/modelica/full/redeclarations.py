@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from grisaille.errors import ModelError
 from grisaille.modelica.full.class_places import Base, Classes, Placed, arguments
-from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_parentheses
 
 Texts = dict[str, str]
 _NAMED = "model|block|package|record"
@@ -37,7 +37,7 @@ _DECLARED = r"\breplaceable\s+([\w.]+)\s+{name}\b([^;]*);"
 _CONSTRAINED = re.compile(r"\bconstrainedby\s+([\w.]+)")
 
 
-def kept(texts: Texts, name: str) -> Texts:
+def keep_redeclarations(texts: Texts, name: str) -> Texts:
     """The texts with these redeclarations written in the other way; refused where that fails on the way to ``name``."""
     if not any("redeclare" in text for text in texts.values()):
         return texts
@@ -64,7 +64,7 @@ def _with_named_classes(texts: Texts) -> Texts:
             words = " ".join(text[made.end() : end].split())
             edits += [(around.start, around.start, f" {made[1]} {name} = {made[3]}{words};")]
             edits += [(made.start(3), end, name)]
-        changed[path] = edited(text, edits) if edits else text
+        changed[path] = apply_edits(text, edits) if edits else text
     return changed
 
 
@@ -96,7 +96,7 @@ class _Redeclared:
     is_replaceable: bool
 
 
-class _Walk:
+class _RedeclarationWalk:
     def __init__(self, texts: Texts) -> None:
         self.texts, self.classes = texts, Classes(texts)
         self.made: dict[str, list[_Redeclared]] = {}
@@ -164,7 +164,7 @@ class _Walk:
 
 
 def _with_classes_of_components(texts: Texts, asked: str) -> Texts:
-    walk = _Walk(texts)
+    walk = _RedeclarationWalk(texts)
     every = [made for several in walk.made.values() for made in several]
     over = [(made, inner) for made in every if (inner := walk.inner(made)) is not None]
     if not over:
@@ -191,7 +191,7 @@ def _with_classes_of_components(texts: Texts, asked: str) -> Texts:
         values = f", {made.component}{made.rest}" if made.rest else ""
         put = f" redeclare model {made.component}__class = {made.type}{values}"
         edits.setdefault(made.placed.path, []).append((made.start, made.end, put))
-    return {path: edited(text, edits[path]) if path in edits else text for path, text in texts.items()}
+    return {path: apply_edits(text, edits[path]) if path in edits else text for path, text in texts.items()}
 
 
 def _refusal(made: _Redeclared) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_argument, end_of_parentheses, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument, end_of_parentheses, without_words
 from grisaille.modelica.full.package_sizes import with_numbers
 from grisaille.modelica.full.record_constants import with_scalars
 from grisaille.modelica.full.remedies_of_algorithms import with_whens_as_equations
@@ -82,7 +82,7 @@ def _with_named_samples(texts: Texts, found: re.Match[str]) -> Texts:
     """``sample(start, interval)`` as calls of a function: rumoca wants to know the start of a clock."""
     call = re.compile(r"(?<![\w.])sample(?=\s*\()")
     changed = {
-        path: edited(text, ((m.start(), m.end(), SAMPLE) for m in call.finditer(without_words(text))))
+        path: apply_edits(text, ((m.start(), m.end(), SAMPLE) for m in call.finditer(without_words(text))))
         for path, text in texts.items()
     }
     return changed | {MAIN: changed[MAIN] + _SAMPLE} if changed != texts else texts
@@ -90,7 +90,7 @@ def _with_named_samples(texts: Texts, found: re.Match[str]) -> Texts:
 
 def _with_named_time(texts: Texts, found: re.Match[str]) -> Texts:
     """``time`` in initial algorithms as calls of a function: rumoca takes it for what parameters cannot depend on."""
-    changed = {path: edited(text, _times_at_the_start(without_words(text))) for path, text in texts.items()}
+    changed = {path: apply_edits(text, _times_at_the_start(without_words(text))) for path, text in texts.items()}
     return changed | {MAIN: changed[MAIN] + _TIME} if changed != texts else texts
 
 
@@ -109,7 +109,7 @@ def _with_named_ordinals(texts: Texts, found: re.Match[str]) -> Texts:
         for m in call.finditer(bare):
             yield m.start(), m.end(), f"{ORDINAL}({m[1]} >= "
 
-    changed = {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+    changed = {path: apply_edits(text, places(without_words(text))) for path, text in texts.items()}
     return changed | {MAIN: changed[MAIN] + _ORDINAL} if changed != texts else texts
 
 
@@ -126,7 +126,7 @@ def _with_real_vectors(texts: Texts, found: re.Match[str]) -> Texts:
             for braces in re.compile(r"\{[^{}\[\]()]*\}").finditer(bare, call.end(), end):
                 yield from ((m.end(), m.end(), ".0") for m in _WHOLE.finditer(bare, braces.start(), braces.end()))
 
-    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+    return {path: apply_edits(text, places(without_words(text))) for path, text in texts.items()}
 
 
 def _with_integers(texts: Texts, found: re.Match[str]) -> Texts:
@@ -164,7 +164,7 @@ def _integers_in(text: str, literals: dict[str, set[str]]) -> str:
         for m in imported.finditer(bare):
             alias = f"{m[1].split('=')[0].strip()}__of = " if m[1] else ""
             edits.append((m.end(), m.end(), f" import {alias}{m[2] or ''}{name}__of;"))
-    return edited(text, edits)
+    return apply_edits(text, edits)
 
 
 def _top(listed: str) -> str:
@@ -183,7 +183,7 @@ def _without_causality(texts: Texts, found: re.Match[str]) -> Texts:
         for made in _CONNECTOR.finditer(bare):
             yield from ((m.start(), m.end(), "") for m in prefix.finditer(bare, made.start(), made.end()))
 
-    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+    return {path: apply_edits(text, places(without_words(text))) for path, text in texts.items()}
 
 
 def _balanced(texts: Texts, found: re.Match[str]) -> Texts:
@@ -223,14 +223,16 @@ def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
     for path, text in texts.items():
         bare = without_words(text)
         places = [m for m in defined.finditer(bare) if heads.search(bare[max(m.start() - 30, 0) : m.start()])]
-        changed[path] = edited(text, ((m.start(), m.end(), f"{name}__own") for m in places))
+        changed[path] = apply_edits(text, ((m.start(), m.end(), f"{name}__own") for m in places))
     return changed
 
 
 def _without_tables(texts: Texts, found: re.Match[str]) -> Texts:
     """Tables in files as functions of the names of their files."""
     for kind in ("Table1D", "TimeTable"):
-        texts = {path: edited(text, without_object(kind, text, without_words(text))) for path, text in texts.items()}
+        texts = {
+            path: apply_edits(text, without_object(kind, text, without_words(text))) for path, text in texts.items()
+        }
     return texts
 
 
@@ -248,7 +250,7 @@ def _with_braces(texts: Texts, found: re.Match[str]) -> Texts:
                 written = ", ".join(f"{{{', '.join(entry.strip() for entry in row)}}}" for row in rows)
                 yield matrix.end(1), matrix.end(), f"{{{written}}}"
 
-    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+    return {path: apply_edits(text, places(without_words(text))) for path, text in texts.items()}
 
 
 _DELAY = re.compile(r"(?<![\w.])delay\s*(?=\()")
@@ -266,7 +268,7 @@ def _with_real_times(texts: Texts, found: re.Match[str]) -> Texts:
                 yield last, last, ")"
                 at = last
 
-    return {path: edited(text, places(without_words(text))) for path, text in texts.items()}
+    return {path: apply_edits(text, places(without_words(text))) for path, text in texts.items()}
 
 
 _REMEDIES: list[tuple[re.Pattern[str], Remedy]] = [

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument, without_words
 
 Texts = dict[str, str]
 _SECTION = re.compile(r"(?<!initial )\balgorithm\b")
@@ -32,7 +32,7 @@ class _Clause:
 def with_whens_as_equations(texts: Texts, variable: str) -> Texts:
     """Algorithms that set this variable, and hold nothing but such clauses, as equations."""
     return {
-        path: edited(text, _sections(text, without_words(text), variable)) if variable in text else text
+        path: apply_edits(text, _sections(text, without_words(text), variable)) if variable in text else text
         for path, text in texts.items()
     }
 

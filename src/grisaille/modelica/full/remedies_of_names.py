@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 
 from grisaille.modelica.full.derivatives import DEFINITION, NAME, with_calls
-from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument, without_words
 
 Texts = dict[str, str]
 _TRUTH = re.compile(r"[<>]|==|\b(?:not|and|or|true|false)\b")
@@ -36,7 +36,7 @@ def with_full_literals(texts: Texts, target: str) -> Texts:
             (m.start(), m.end(), target)
             for m in used.finditer(bare) if imports and not any(m.start() in span for span in inside)
         ]  # fmt: skip
-        changed[path] = edited(text, edits)
+        changed[path] = apply_edits(text, edits)
     return changed
 
 
@@ -82,12 +82,12 @@ def with_counted_entries(texts: Texts, name: str) -> Texts:
                     yield at, end, f"if true then {entry} else {nothing}"
                 at = end + 1
 
-    return {path: edited(text, entries(text)) for path, text in texts.items()}
+    return {path: apply_edits(text, entries(text)) for path, text in texts.items()}
 
 
 def _told(texts: Texts, edits: Callable[[str], Iterable[Edit]], words: str) -> Texts:
     """Texts with a liberty that is told."""
-    changed = {path: edited(text, edits(text)) for path, text in texts.items()}
+    changed = {path: apply_edits(text, edits(text)) for path, text in texts.items()}
     if changed != texts:
         warnings.warn(f"The text is no Modelica as it stands: {words}.", stacklevel=8)
     return changed

@@ -14,7 +14,7 @@ from typing import Any
 
 from grisaille.modelica.full.class_places import Classes
 from grisaille.modelica.full.confidence import references_in
-from grisaille.modelica.full.mending import edited, end_of_argument, without_words
+from grisaille.modelica.full.mending import apply_edits, end_of_argument, without_words
 
 Texts = dict[str, str]
 MEMBER = "a member that connections add"
@@ -42,7 +42,7 @@ def with_interface(texts: Texts, sub: str, base: str) -> Texts:
     wanted, own = dict(_elements(texts, other.path, other.start, other.end)), dict(_elements(texts, path, start, end))
     if not wanted or "equation" in wanted or not all(_is_same(own.get(name, ""), d) for name, d in wanted.items()):
         return texts
-    return {**texts, path: edited(texts[path], [(start, start, f" extends {base};")])}
+    return {**texts, path: apply_edits(texts[path], [(start, start, f" extends {base};")])}
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -85,7 +85,7 @@ def _marked(text: str) -> str:
                 place = one.end(1) - 1 - (len(one[1]) - len(one[1].rstrip())) if one[1] else last
                 edits.append((place, place, PERHAPS if one[1] else f' "{PERHAPS}"'))
             at = last + 1
-    return edited(text, edits)
+    return apply_edits(text, edits)
 
 
 def absent_members(flat: Mapping[str, Any]) -> set[str]:
@@ -135,7 +135,7 @@ def _declared(text: str, kind: str, member: str) -> str:
     end = _end(bare, kind, at)
     if re.search(rf"\b{member}\s*(?:;|\(|=|\"|annotation)", bare[at:end]):
         return text
-    return edited(text, [(at, at, f' Real {member} "{MEMBER}";')])
+    return apply_edits(text, [(at, at, f' Real {member} "{MEMBER}";')])
 
 
 def _types_of(text: str, component: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 
 from grisaille.modelica.full.class_places import arguments
-from grisaille.modelica.full.mending import Edit, edited, end_of_parentheses, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_parentheses, without_words
 
 Texts = dict[str, str]
 _KINDS = "model|package|function|type|record|block|connector|class|operator"
@@ -37,7 +37,7 @@ def with_own_modifiers(texts: Texts) -> Texts:
     if not redeclared:
         return texts
     return {
-        path: edited(text, _edits(text, redeclared)) if "constrainedby" in text and "replaceable" in text else text
+        path: apply_edits(text, _edits(text, redeclared)) if "constrainedby" in text and "replaceable" in text else text
         for path, text in texts.items()
     }
 

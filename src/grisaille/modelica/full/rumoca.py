@@ -56,7 +56,7 @@ def version() -> str:
         return "of unknown version"
 
 
-def ask(text: str, label: str, name: str, files: Mapping[str, str]) -> dict[str, Any]:
+def ask_compiler(text: str, label: str, name: str, files: Mapping[str, str]) -> dict[str, Any]:
     """The compiler's answer: the flat tree and where its parts stand, or what was wrong.
 
     files : texts of libraries' files by their paths in the library, ``Modelica/Blocks/Math.mo``

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from grisaille.modelica.full.mending import Edit, edited, end_of_argument, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument, without_words
 
 Texts = dict[str, str]
 MARK = "grisaille: "
@@ -43,14 +43,14 @@ class _Unlike(Exception):
 
 def with_assertions(texts: Texts) -> Texts:
     """The texts with the algorithms of models as assertions, where all their statements can be told so."""
-    return {path: edited(text, _sections(without_words(text))) for path, text in texts.items()}
+    return {path: apply_edits(text, _sections(without_words(text))) for path, text in texts.items()}
 
 
 def with_entries_set(texts: Texts, array: str) -> Texts:
     """The texts with ``array[k] = …`` inside ``when`` as assertions."""
     entry = re.compile(rf"\s*(?:\w+\s*\.\s*)*{array}\s*\[")
     return {
-        path: edited(text, _entries(without_words(text), entry)) if array in text else text
+        path: apply_edits(text, _entries(without_words(text), entry)) if array in text else text
         for path, text in texts.items()
     }
 
@@ -62,7 +62,7 @@ def with_told_function(texts: Texts, name: str) -> Texts:
     is flattened fails, and does not get another value.
     """
     return {
-        path: edited(text, _of_functions(without_words(text), name)) if name in text else text
+        path: apply_edits(text, _of_functions(without_words(text), name)) if name in text else text
         for path, text in texts.items()
     }
 

@@ -18,14 +18,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grisaille.model.content import Law
+from grisaille.model.content import WrittenEquation
 from grisaille.model.expression import Call, Constant, Expression, Name, postorder, same
 from grisaille.model.flat import FlatVariable
 from grisaille.modelica.full.confidence import path_of
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.values import is_number
 
-MOST_TERMS = 12
+MAX_TERMS = 12
 """Variables of the longest sum that may turn out to make two of them equal."""
 
 
@@ -41,7 +41,7 @@ class _Member:
     """Small for the start that counts."""
 
 
-def choose_starts(names: ModelNames, laws: Iterable[Law]) -> None:
+def choose_starts(names: ModelNames, laws: Iterable[WrittenEquation]) -> None:
     """Leaves of the starts of equal variables those that count."""
     laws = list(laws)
     differentiated = {
@@ -109,7 +109,7 @@ def _agree(names: ModelNames, a: _Member, b: _Member) -> bool:
 # --- equal variables ---
 
 
-def equal_variables(laws: Iterable[Law], variables: Mapping[str, Any]) -> list[dict[str, float]]:
+def equal_variables(laws: Iterable[WrittenEquation], variables: Mapping[str, Any]) -> list[dict[str, float]]:
     """Sets of variables that equations make equal, with signs relative to the first; not those that are zero."""
     forms = [form for law in laws if (form := _terms(law, variables)) is not None]
     zero: set[str] = set()
@@ -147,14 +147,14 @@ def _without(form: dict[str, float], zero: set[str]) -> dict[str, float]:
     return form if zero.isdisjoint(form) else {n: c for n, c in form.items() if n not in zero}
 
 
-def _terms(law: Law, variables: Mapping[str, Any]) -> dict[str, float] | None:
+def _terms(law: WrittenEquation, variables: Mapping[str, Any]) -> dict[str, float] | None:
     """Coefficients of variables in a law that is linear in them, with numbers for coefficients and nothing else."""
     found: dict[str, float] = {}
     stack: list[tuple[Expression, float]] = [(law.left, 1.0), (law.right, -1.0)]
     while stack:
         node, factor = stack.pop()
         if isinstance(node, Name):
-            if node.path not in variables or len(found) > MOST_TERMS:
+            if node.path not in variables or len(found) > MAX_TERMS:
                 return None
             found[node.path] = found.get(node.path, 0.0) + factor
         elif isinstance(node, Constant):

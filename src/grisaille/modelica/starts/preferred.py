@@ -10,31 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from grisaille.model.content import Law
+from grisaille.model.content import WrittenEquation
 from grisaille.model.expression import Call, Expression, Name, postorder
 from grisaille.model.rewriting import Rewriter
 from grisaille.modelica.model import ModelNames
 
-DEEPEST = 50
+MAX_EQUATION_DEPTH = 50
 """Equations that are followed, one from the other."""
 
 
-def begin_at_preferred(names: ModelNames, laws: Iterable[Law]) -> None:
+def begin_at_preferred(names: ModelNames, laws: Iterable[WrittenEquation]) -> None:
     """Give differentiated variables without starts those that preferred variables lead to."""
     laws = list(laws)
     differentiated = {
         node.arguments[0].path for law in laws for node in postorder((law.left, law.right))
         if isinstance(node, Call) and node.operation == "der" and isinstance(node.arguments[0], Name)
     }  # fmt: skip
-    search = _Search(names, laws)
+    search = _StartSearch(names, laws)
     for name in sorted(differentiated & names.variables.keys()):
         start = search.explicit(name, ()) if names.variables[name].start is None else None
-        if start is not None and search.is_led(start):
+        if start is not None and search.is_determined(start):
             names.variables[name] = replace(names.variables[name], start=search.with_starts(start))
 
 
-class _Search:
-    def __init__(self, names: ModelNames, laws: Iterable[Law]) -> None:
+class _StartSearch:
+    def __init__(self, names: ModelNames, laws: Iterable[WrittenEquation]) -> None:
         self.names = names
         self.given: dict[str, list[Expression]] = {}
         for law in laws:
@@ -46,7 +46,7 @@ class _Search:
         """The formula of a variable in parameters and in variables that begin where they say."""
         if name in self._found:
             return self._found[name]
-        if name in above or len(above) > DEEPEST:
+        if name in above or len(above) > MAX_EQUATION_DEPTH:
             return None
         found = None
         for expression in self.given.get(name, ()):
@@ -71,7 +71,7 @@ class _Search:
             return False
         return variable.fixed or name in self.names.preferred
 
-    def is_led(self, expression: Expression) -> bool:
+    def is_determined(self, expression: Expression) -> bool:
         """Whether there is a variable that leads, beside parameters."""
         return any(isinstance(node, Name) and self._begins(node.path) for node in postorder((expression,)))
 
@@ -89,7 +89,7 @@ def _put(expression: Expression, values: Mapping[str, Expression | None]) -> Exp
     return Rewriter(put)(expression)
 
 
-def _explicit(law: Law) -> Iterator[tuple[str, Expression]]:
+def _explicit(law: WrittenEquation) -> Iterator[tuple[str, Expression]]:
     """Variables that stand alone on one side, with the other side where it is a formula of values."""
     for one, other in ((law.left, law.right), (law.right, law.left)):
         if isinstance(one, Name) and not any(

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from grisaille.model.expression import Condition, Constant
-from grisaille.model.tables import table as gr_table
+from grisaille.model.table_functions import table as gr_table
 from grisaille.modelica.builtins import floor
 from grisaille.modelica.tables.slopes import akima, fritsch_butland, steffen
 from grisaille.modelica.values import Unfit, add, choose, divide, formula, is_number, multiply, subtract
 
 LINEAR, AKIMA, CONSTANT, FRITSCH, STEFFEN, MODIFIED = 1, 2, 3, 4, 5, 6
-CURVED = (AKIMA, FRITSCH, STEFFEN, MODIFIED)
+SMOOTH_KINDS = (AKIMA, FRITSCH, STEFFEN, MODIFIED)
 HOLD, EXTEND, REPEAT, NONE = 1, 2, 3, 4
 
 
@@ -39,7 +39,7 @@ def interpolate(xs: list[float], ys: list[Any], u: Any, smoothness: int, extrapo
         if xs[k] < xs[k + 1]:
             pieces.append((xs[k], _piece(xs, ys, slopes, k, u, smoothness)))
     before, after = _ends(xs, ys, slopes, u, extrapolation)
-    return chosen([(-np.inf, before), *pieces, (xs[-1], after)], u)
+    return active_piece([(-np.inf, before), *pieces, (xs[-1], after)], u)
 
 
 def repeated(u: Any, first: float, last: float) -> Any:
@@ -82,15 +82,17 @@ def _ends(xs: list[float], ys: list[Any], slopes: Any, u: Any, extrapolation: in
     return (add(ys[0], multiply(first, subtract(u, xs[0]))), add(ys[-1], multiply(last, subtract(u, xs[-1]))))
 
 
-def chosen(pieces: list[tuple[float, Any]], u: Any) -> Any:
+def active_piece(pieces: list[tuple[float, Any]], u: Any) -> Any:
     """The piece that holds at u, each from its knot on, found by halving."""
     if len(pieces) == 1:
         return pieces[0][1]
     half = len(pieces) // 2
     knot = pieces[half][0]
     if is_number(u):
-        return chosen(pieces[:half], u) if u < knot else chosen(pieces[half:], u)
-    return choose(Condition("lt", (formula(u), Constant(knot))), chosen(pieces[:half], u), chosen(pieces[half:], u))
+        return active_piece(pieces[:half], u) if u < knot else active_piece(pieces[half:], u)
+    return choose(
+        Condition("lt", (formula(u), Constant(knot))), active_piece(pieces[:half], u), active_piece(pieces[half:], u)
+    )
 
 
 def _slopes(xs: list[float], ys: list[Any], smoothness: int) -> Any:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.matfiles import Unreadable, read_matrices
+from grisaille.matfiles import UnreadableMatFile, read_matrices
 from grisaille.modelica.limits import Unfit
 from grisaille.modelica.tables.places import find_file
 
-LARGEST_FILE = 2**25
+MAX_FILE = 2**25
 """Bytes of the largest file of tables."""
-LONGEST_LISTED = 12
+MAX_LISTED = 12
 _MATRIX = re.compile(r"(?<!\S)(?:double|float)\s+([^\s(),]+)\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _BETWEEN = re.compile(r"[\s,;]+")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -29,8 +29,8 @@ Numbers = np.ndarray[Any, Any]
 def read_table(file: str, table: str, delimiter: str = ",", header_lines: int = 0) -> Numbers:
     """The matrix ``table`` of a file that a text names; of a CSV file the only one."""
     path = find_file(file)
-    if path.stat().st_size > LARGEST_FILE:
-        raise Unfit(f"the file {file!r} has more than {LARGEST_FILE // 2**20} MiB and is not read")
+    if path.stat().st_size > MAX_FILE:
+        raise Unfit(f"the file {file!r} has more than {MAX_FILE // 2**20} MiB and is not read")
     ending = file.rpartition(".")[2].lower()
     if ending == "mat":
         found = _from_mat(path, file, table)
@@ -55,13 +55,11 @@ def _text(path: Path, file: str) -> str:
 
 def _from_mat(path: Path, file: str, table: str) -> Numbers:
     try:
-        found = read_matrices(path, [table], LARGEST_FILE)
+        found = read_matrices(path, [table], MAX_FILE)
         if table not in found:
-            others = [
-                name for name, held in read_matrices(path, None, LARGEST_FILE).items() if held.dtype.kind in "fiu"
-            ]
+            others = [name for name, held in read_matrices(path, None, MAX_FILE).items() if held.dtype.kind in "fiu"]
             raise Unfit(_missing(file, table, others))
-    except Unreadable as error:
+    except UnreadableMatFile as error:
         raise Unfit(f"the file {file!r} {error}") from None
     if not found[table].size:
         raise Unfit(f"the table '{table}' of the file {file!r} is empty")
@@ -115,5 +113,5 @@ def _from_csv(text: str, file: str, delimiter: str, header_lines: int) -> Number
 
 
 def _missing(file: str, table: str, others: list[str]) -> str:
-    shown = ", ".join(others[:LONGEST_LISTED]) + (" …" if len(others) > LONGEST_LISTED else "")
+    shown = ", ".join(others[:MAX_LISTED]) + (" …" if len(others) > MAX_LISTED else "")
     return f"the file {file!r} has no table '{table}'; it has {shown or 'none'}"

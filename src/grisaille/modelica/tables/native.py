@@ -32,14 +32,14 @@ from grisaille.modelica.values import (
     subtract,
 )
 
-MOST_ROWS = 5_000
-MOST_CELLS = 10_000
+MAX_ROWS = 5_000
+MAX_CELLS = 10_000
 """Of a table of two variables."""
 _NAMES = ("NoName", "")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class InterpolationTable:
     """What the constructor of a table was given."""
 
     rows: Any
@@ -80,7 +80,7 @@ class Guarded:
 def make_table(
     file: Any, name: Any, rows: Any, _n: Any, _m: Any, columns: Any, _k: Any, smoothness: Any,
     extrapolation: Any = EXTEND, _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
-) -> Table:  # fmt: skip
+) -> InterpolationTable:  # fmt: skip
     """``ModelicaStandardTables_CombiTable1D_init2`` and ``…_init3``."""
     rows = _matrix(file, name, rows, delimiter, header)
     made = _table(rows, columns, smoothness, extrapolation)
@@ -92,7 +92,7 @@ def make_table(
 def make_time_table(
     file: Any, name: Any, rows: Any, _n: Any, _m: Any, start: Any, columns: Any, _k: Any, smoothness: Any,
     extrapolation: Any, shift: Any = 0.0, _events: Any = 1, _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
-) -> Table:  # fmt: skip
+) -> InterpolationTable:  # fmt: skip
     """``ModelicaStandardTables_CombiTimeTable_init2`` and ``…_init3``."""
     rows = _matrix(file, name, rows, delimiter, header)
     return _table(rows, columns, smoothness, extrapolation, start=float(start), shift=float(shift))
@@ -106,8 +106,8 @@ def make_surface(
     rows = _matrix(file, name, rows, delimiter, header)
     if min(rows.shape) < 2:
         raise Unfit(f"a table of two variables needs two rows and columns, got {describe(rows)}")
-    if rows.size > MOST_CELLS:
-        raise Unfit(f"a table of {rows.shape[0]} x {rows.shape[1]} entries is too large (at most {MOST_CELLS})")
+    if rows.size > MAX_CELLS:
+        raise Unfit(f"a table of {rows.shape[0]} x {rows.shape[1]} entries is too large (at most {MAX_CELLS})")
     xs, ys = _abscissas(rows[1:, 0]), _abscissas(rows[0, 1:])
     for told, knots in (("first column", xs), ("first row", ys)):
         if any(a >= b for a, b in pairwise(knots)):
@@ -125,10 +125,10 @@ def _old(make: Any, is_of_time: bool) -> Any:
     return lambda name, file, *others: make(file, name, *others)
 
 
-def _table(rows: Any, columns: Any, smoothness: Any, extrapolation: Any, **times: float) -> Table:
-    if len(rows) > MOST_ROWS:
+def _table(rows: Any, columns: Any, smoothness: Any, extrapolation: Any, **times: float) -> InterpolationTable:
+    if len(rows) > MAX_ROWS:
         raise Unfit(
-            f"a table of {len(rows)} rows is too long (at most {MOST_ROWS}): leave it out of the model and give its "
+            f"a table of {len(rows)} rows is too long (at most {MAX_ROWS}): leave it out of the model and give its "
             "values as an input, with_inputs(…) and an Experiment with the rows of the file"
         )
     xs = _abscissas(rows[:, 0])
@@ -140,7 +140,7 @@ def _table(rows: Any, columns: Any, smoothness: Any, extrapolation: Any, **times
     for column in columns:
         if not is_whole(column) or not 1 <= column <= rows.shape[1]:
             raise Unfit(f"the table has no column {column}: it has {rows.shape[1]}")
-    return Table(rows, tuple(int(k) for k in columns), how, outside, **times)
+    return InterpolationTable(rows, tuple(int(k) for k in columns), how, outside, **times)
 
 
 def _matrix(file: Any, name: Any, rows: Any, delimiter: Any, header: Any) -> Any:
@@ -178,13 +178,13 @@ def _choice(value: Any, most: int, what: str) -> int:
 # --- values ---
 
 
-def value_of_table(table: Table, column: Any, u: Any) -> Any:
+def value_of_table(table: InterpolationTable, column: Any, u: Any) -> Any:
     """``ModelicaStandardTables_CombiTable1D_getValue``."""
     found = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
     return _guarded(found, table.extrapolation, [("u", u, table.abscissas)])
 
 
-def value_of_time_table(table: Table, column: Any, time: Any, *_events: Any) -> Any:
+def value_of_time_table(table: InterpolationTable, column: Any, time: Any, *_events: Any) -> Any:
     """``ModelicaStandardTables_CombiTimeTable_getValue``; zero before the table's start."""
     u = subtract(time, table.shift) if table.shift else time
     value = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
@@ -210,14 +210,16 @@ def _surface_of(name: Any, file: Any, rows: Any, smoothness: Any, extrapolation:
     return make_surface(*given)
 
 
-def _curve_of(name: Any, file: Any, rows: Any, columns: Any, smoothness: Any, beyond: Any, *source: Any) -> Table:
+def _curve_of(
+    name: Any, file: Any, rows: Any, columns: Any, smoothness: Any, beyond: Any, *source: Any
+) -> InterpolationTable:
     given = (file, name, rows, *rows.shape, columns, len(columns), smoothness, beyond, True, *source)
     return make_table(*given)
 
 
 def _time_table_of(
     name: Any, file: Any, rows: Any, start: Any, columns: Any, smoothness: Any, beyond: Any, shift: Any, *source: Any
-) -> Table:
+) -> InterpolationTable:
     given = (file, name, rows, *rows.shape, start, columns, len(columns), smoothness, beyond, shift, 1, True, *source)
     return make_time_table(*given)
 
@@ -227,7 +229,7 @@ def _of(make: Any, count: int, function: Any) -> Any:
     return lambda *given: function(make(*given[:count]), *given[count:])
 
 
-def _values(table: Table, column: Any) -> list[Any]:
+def _values(table: InterpolationTable, column: Any) -> list[Any]:
     if not is_whole(column) or not 1 <= column <= len(table.columns):
         raise Unfit(f"the table has no result number {column}")
     return list(table.rows[:, table.columns[int(column) - 1] - 1])
@@ -250,7 +252,7 @@ def _guarded(value: Any, extrapolation: int, axes: list[tuple[str, Any, list[flo
     return value if holds is True else Guarded(value, holds, message)
 
 
-def next_time_event(table: Table, time: Any) -> Any:
+def next_time_event(table: InterpolationTable, time: Any) -> Any:
     """The next abscissa after ``time``, a formula that is constant between them."""
     knots = sorted({x + table.shift for x in table.abscissas if x + table.shift > -1e59} | {max(table.start, -1e59)})
     knots = [k for k in knots if k > -1e58]
@@ -262,12 +264,12 @@ def next_time_event(table: Table, time: Any) -> Any:
     return result
 
 
-def first_abscissa(table: Table) -> float:
+def first_abscissa(table: InterpolationTable) -> float:
     """The smallest abscissa."""
     return table.abscissas[0]
 
 
-def last_abscissa(table: Table) -> float:
+def last_abscissa(table: InterpolationTable) -> float:
     """The largest abscissa."""
     return table.abscissas[-1]
 
@@ -313,7 +315,7 @@ _WITHOUT_OBJECT: dict[str, tuple[Any, int, Any]] = {
     "grisaille_time_table_last": (_time_table_of, 10, last_abscissa),
     "grisaille_time_table_next": (_time_table_of, 10, next_time_event),
 }
-NATIVE: dict[str, Any] = {
+TABLE_FUNCTIONS: dict[str, Any] = {
     **{f"{_PREFIX}{kind}_{name}": function for kind, own in _OF_KIND.items() for name, function in own.items()},
     **{f"{_PREFIX}{kind}_read": _was_read for kind in _MAKERS},
     **{name: _of(*parts) for name, parts in _WITHOUT_OBJECT.items()},
@@ -321,12 +323,14 @@ NATIVE: dict[str, Any] = {
     **{f"{_PREFIX}{kind}_init": _old(make, kind == "TimeTable") for kind, make in _MAKERS.items()},
 }
 """External functions that are known by name."""
-SETTLED = {
-    **{name: 100 for name in NATIVE if "_init" in name},
+SETTLED_ARGUMENTS = {
+    **{name: 100 for name in TABLE_FUNCTIONS if "_init" in name},
     **{name: count for name, (_, count, _) in _WITHOUT_OBJECT.items()},
 }
 """How many first arguments of a function decide the formulas of a table, and are settled."""
-SURFACES = frozenset(name for name in NATIVE if "Table2D_init" in name or name.startswith("grisaille_surface"))
+SURFACE_FUNCTIONS = frozenset(
+    name for name in TABLE_FUNCTIONS if "Table2D_init" in name or name.startswith("grisaille_surface")
+)
 """Functions whose tables have abscissas in their first row, too."""
 OF_EVENTS = frozenset({"ModelicaStandardTables_CombiTimeTable_getValue", "grisaille_time_table"})
 """Functions whose last two arguments are instants of events, which need no value."""

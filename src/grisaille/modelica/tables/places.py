@@ -22,7 +22,7 @@ _FILE = re.compile(r"file://(?:localhost)?(/.*)", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Places:
+class ResourceFolders:
     """Folders whose files may be read."""
 
     folder: Path | None = None
@@ -75,11 +75,11 @@ class Places:
         return f"the folders {found}" if found else "any folder, as none was given"
 
 
-_current: ContextVar[Places] = ContextVar("places", default=Places())  # noqa: B039 - it is frozen
+_current: ContextVar[ResourceFolders] = ContextVar("places", default=ResourceFolders())  # noqa: B039 - it is frozen
 
 
 @contextmanager
-def files_of(places: Places) -> Iterator[None]:
+def files_of(places: ResourceFolders) -> Iterator[None]:
     """Let tables be read from these folders, and no others."""
     token = _current.set(places)
     try:

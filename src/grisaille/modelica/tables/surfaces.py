@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.tables import table2
+from grisaille.model.table_functions import table2
 from grisaille.modelica.tables.curves import AKIMA, CONSTANT, EXTEND, LINEAR, REPEAT, interpolate, repeated
 from grisaille.modelica.tables.slopes import akima, akima_weights, widened
 from grisaille.modelica.values import (

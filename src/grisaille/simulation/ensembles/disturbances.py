@@ -19,8 +19,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.cache import Cache, LastValues, Same
-from grisaille.compilation.filters import FilterLayout, Filters, Group
+from grisaille.cache import Cache, IdentityKey, LastValues
+from grisaille.compilation.coloured_noise_source import ColouredNoise, ColouredNoiseLayout, NoiseFilterGroup
 from grisaille.disturbance import (
     Process,
     Purpose,
@@ -34,7 +34,7 @@ from grisaille.disturbance import (
     factorize,
     group_correlated,
     make_transitions,
-    pivots,
+    nonzero_pivots,
     start_root_symbolic,
     transition_symbolic,
 )
@@ -63,7 +63,7 @@ class Draw:
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class DisturbanceValues:
     """Where the disturbances are evaluated: parameters, given scales, and how both move in each direction."""
 
     parameters: Mapping[str, float]
@@ -79,7 +79,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Driven:
+class DrivenComponent:
     """One signal made by a group: its place in u, the component and how often that is differentiated."""
 
     place: int
@@ -102,11 +102,11 @@ class Disturbances:
         self.infinite = _depending(system, undefined)
         """Observed names of infinite variance, which have no value at an instant."""
         self.groups: list[tuple[FlatDisturbance, ...]] = []
-        self.driven: list[tuple[Driven, ...]] = []
+        self.driven: list[tuple[DrivenComponent, ...]] = []
         self.white: list[tuple[FlatDisturbance, ...]] = []
         for group in group_correlated(model.disturbances):
             names = [d.name for d in group]
-            signals = [Driven(k, names.index(n), order) for (n, order), k in places.items() if n in names]
+            signals = [DrivenComponent(k, names.index(n), order) for (n, order), k in places.items() if n in names]
             if group[0].spectrum.is_white:
                 self.white.append(group)
             elif signals:
@@ -115,7 +115,7 @@ class Disturbances:
         self.last = LastValues()
         self._derivatives: dict[tuple[object, ...], ca.Function] = {}
         self._dependence: dict[tuple[object, ...], set[int]] = {}
-        self._gains: tuple[Values, Floats] | None = None
+        self._gains: tuple[DisturbanceValues, Floats] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,15 +126,15 @@ class Disturbances:
         """In order of declaration."""
         return tuple(n for n, d in self.model.disturbances.items() if d.spectrum.is_white)
 
-    def processes(self, values: Values) -> list[Process]:
+    def processes(self, values: DisturbanceValues) -> list[Process]:
         """Every filtered group in numbers."""
         return [self._process(group, values) for group in self.groups]
 
-    def fastest_rate(self, values: Values) -> float:
+    def fastest_rate(self, values: DisturbanceValues) -> float:
         """Largest |pole| of any filter; zero without one."""
         return max((float(np.abs(np.linalg.eigvals(p.A)).max()) for p in self.processes(values)), default=0.0)
 
-    def linear_loss(self, values: Values, step: float) -> float:
+    def linear_loss(self, values: DisturbanceValues, step: float) -> float:
         """Part of E w² that lines between points ``step`` apart lose: (1 − ρ(step))/3, the largest of any disturbance.
 
         Averaged over a cell, ((1 − f) w₀ + f w₁)² has the mean (2/3 + ρ/3) E w². Disturbances whose derivatives are
@@ -145,7 +145,7 @@ class Disturbances:
         def make() -> float:
             return self._loss(processes, step)
 
-        return self.last.get(("loss",), (step, *(Same(p) for p in processes)), make)
+        return self.last.get(("loss",), (step, *(IdentityKey(p) for p in processes)), make)
 
     def _loss(self, processes: Sequence[Process], step: float) -> float:
         lost = [0.0]
@@ -158,9 +158,9 @@ class Disturbances:
             lost += [(1 - later[i] / now[i]) / 3 for i in range(len(now)) if now[i] > 0 and i not in chained]
         return float(max(lost))
 
-    def layout(self, values: Values, normals_per_noise: int = 1) -> FilterLayout:
+    def layout(self, values: DisturbanceValues, normals_per_noise: int = 1) -> ColouredNoiseLayout:
         """What the fused step must be built for."""
-        return FilterLayout(
+        return ColouredNoiseLayout(
             orders=tuple(sum(d.spectrum.order for d in group) for group in self.groups),
             outputs=tuple((s.place, g) for g, signals in enumerate(self.driven) for s in signals),
             white=tuple(normals_per_noise * len(group) for group in self.white),
@@ -169,7 +169,7 @@ class Disturbances:
             chains=self._chains(),
         )
 
-    def is_moved(self, values: Values) -> bool:
+    def is_moved(self, values: DisturbanceValues) -> bool:
         """Whether any direction changes a filter."""
         dq = self._dq(values)
         if not dq.any():
@@ -191,25 +191,25 @@ class Disturbances:
         rows = [[[mixing(d, float(h), f).ravel() for d in sizes] for f in fractions] for h in steps]
         return np.array([[np.concatenate(r) for r in row] for row in rows]) if sizes else None
 
-    def filters(self, values: Values, grid: Floats, draw: Draw, substeps: int = 1) -> Filters:
+    def filters(self, values: DisturbanceValues, grid: Floats, draw: Draw, substeps: int = 1) -> ColouredNoise:
         """Matrices and streams for a grid."""
         moved = self.is_moved(values)
 
-        def make() -> Filters:
+        def make() -> ColouredNoise:
             steps, which = self._distinct_steps(grid)
             groups = tuple(self._group(g, values, grid, draw, moved) for g in range(len(self.groups)))
             white = tuple(draw.stream(group[0].name) for group in self.white)
-            return Filters(which, groups, white, draw.first, mix=self._mix(steps, substeps))
+            return ColouredNoise(which, groups, white, draw.first, mix=self._mix(steps, substeps))
 
         if moved:
             return make()
-        key = (Same(grid), draw, *(Same(p) for p in self.processes(values)))
+        key = (IdentityKey(grid), draw, *(IdentityKey(p) for p in self.processes(values)))
         return self.last.get(("filters", substeps), key, make)
 
     def _distinct_steps(self, grid: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        return self.last.get("steps", Same(grid), lambda: distinct_steps(grid))
+        return self.last.get("steps", IdentityKey(grid), lambda: distinct_steps(grid))
 
-    def white_gains(self, values: Values) -> Floats:
+    def white_gains(self, values: DisturbanceValues) -> Floats:
         """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
         if self._gains is not None and self._gains[0] is values:
             return self._gains[1]
@@ -221,18 +221,18 @@ class Disturbances:
         self._gains = values, D.ravel(order="F")
         return self._gains[1]
 
-    def white_gain_directions(self, values: Values) -> Floats:
+    def white_gain_directions(self, values: DisturbanceValues) -> Floats:
         """(ns, entries): the derivatives of ``white_gains``."""
         if not self.white:
             return np.zeros((len(values.dp), 0))
         dq, known, scales = self._dq(values), values.known(), frozenset(values.scales)
         inside = self.last.get("in correlations", (), lambda: _in_correlations(self.white))
         numbers = tuple(known[n] for n in inside)  # which decide the rank of correlations
-        slopes = _WHITE_SLOPES.get((Same(self.model), scales, numbers), lambda: self._white_slopes(values))
+        slopes = _WHITE_SLOPES.get((IdentityKey(self.model), scales, numbers), lambda: self._white_slopes(values))
         found = np.array(slopes(self._q(values)).full())
         return np.asarray(dq @ found.reshape(len(self.white_names) ** 2, dq.shape[1]).T)
 
-    def _white_slopes(self, values: Values) -> ca.Function:
+    def _white_slopes(self, values: DisturbanceValues) -> ca.Function:
         """Return the derivatives of ``white_gains`` by q."""
         names, q = self.white_names, self._symbols()
         D = ca.SX(len(names), len(names))
@@ -241,7 +241,7 @@ class Disturbances:
             D[at, at] = self._symbolic(group, values, q).D
         return ca.Function("d", [q], [ca.densify(ca.jacobian(ca.vec(ca.densify(D)), q))])
 
-    def _process(self, group: Sequence[FlatDisturbance], values: Values) -> Process:
+    def _process(self, group: Sequence[FlatDisturbance], values: DisturbanceValues) -> Process:
         """Made again only where a number that it contains has changed."""
         scales = [Name(f"scale({d.name})") if d.name in values.scales else _scale(d) for d in group]
         known = values.known()
@@ -265,17 +265,19 @@ class Disturbances:
 
         return self.last.get(("inside", group[0].name), tuple(map(str, scales)), make)
 
-    def _group(self, g: int, values: Values, grid: Floats, draw: Draw, moved: bool) -> Group:
+    def _group(self, g: int, values: DisturbanceValues, grid: Floats, draw: Draw, moved: bool) -> NoiseFilterGroup:
         process, signals = self._process(self.groups[g], values), self.driven[g]
         steps = make_transitions(process, grid, self._distinct_steps(grid))
         C = np.array([process.output_map(s.order)[s.component] for s in signals])
         R = factorize(process.start_covariance())
         stream = draw.stream(process.names[0])
         if not moved:
-            return Group(stream, steps.F, steps.L, R, C)
-        return Group(stream, steps.F, steps.L, R, C, *self._slopes(g, values, process, steps.steps))
+            return NoiseFilterGroup(stream, steps.F, steps.L, R, C)
+        return NoiseFilterGroup(stream, steps.F, steps.L, R, C, *self._slopes(g, values, process, steps.steps))
 
-    def _slopes(self, g: int, values: Values, process: Process, steps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _slopes(
+        self, g: int, values: DisturbanceValues, process: Process, steps: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
         n, q, dq, ns = process.order, self._q(values), self._dq(values), len(self._dq(values))
         rows = len(self.driven[g])
         dF, dL = np.empty((2, len(steps), ns, n, n))
@@ -285,10 +287,10 @@ class Disturbances:
         dR, dC = (np.array(m.full()).T.reshape(ns, -1, n) for m in found[2:])
         return dF, dL, dR.reshape(ns, n, n), dC.reshape(ns, rows, n)
 
-    def _derivative(self, g: int, values: Values, nominal: Process, h: float, ns: int) -> ca.Function:
+    def _derivative(self, g: int, values: DisturbanceValues, nominal: Process, h: float, ns: int) -> ca.Function:
         """Directional derivatives, each matrix row by row; what is frozen in the formulas is part of the key."""
         Q = discretize(nominal.A, nominal.intensity, h)[1]
-        ranks = pivots(factorize(Q)), pivots(factorize(nominal.start_covariance()))
+        ranks = nonzero_pivots(factorize(Q)), nonzero_pivots(factorize(nominal.start_covariance()))
         key = (g, ns, doublings(nominal.A, h), ranks, frozenset(values.scales))
         if key not in self._derivatives:
             q, length = self._symbols(), ca.SX.sym("h")
@@ -301,7 +303,7 @@ class Disturbances:
             self._derivatives[key] = ca.Function("slopes", [q, dq, length], slopes)
         return self._derivatives[key]
 
-    def _symbolic(self, group: Sequence[FlatDisturbance], values: Values, q: ca.SX) -> Process:
+    def _symbolic(self, group: Sequence[FlatDisturbance], values: DisturbanceValues, q: ca.SX) -> Process:
         """The process with q as symbols; a declared scale has the entry of its own added, which is zero."""
         names = (*self.parameters, *(f"scale({n})" for n in self.model.disturbances))
         place = {name: k for k, name in enumerate(names)}
@@ -310,7 +312,7 @@ class Disturbances:
         known = values.known()
         return build_symbolic_process(*_declared(group), scales, _correlation(group), lambda p: q[place[p]], known)
 
-    def _depends(self, g: int, values: Values) -> set[int]:
+    def _depends(self, g: int, values: DisturbanceValues) -> set[int]:
         key = (g, frozenset(values.scales))
         if key not in self._dependence:
             q = self._symbols()
@@ -322,11 +324,11 @@ class Disturbances:
     def _symbols(self) -> ca.SX:
         return ca.SX.sym("q", len(self.parameters) + len(self.model.disturbances))
 
-    def _q(self, values: Values) -> Floats:
+    def _q(self, values: DisturbanceValues) -> Floats:
         scales = [values.scales.get(n, 0.0) for n in self.model.disturbances]
         return np.array([*(values.parameters[n] for n in self.parameters), *scales])
 
-    def _dq(self, values: Values) -> Floats:
+    def _dq(self, values: DisturbanceValues) -> Floats:
         ns = len(values.dp)
         still = np.zeros(ns)
         scales = [values.dscales.get(n, still) for n in self.model.disturbances]

@@ -1,6 +1,6 @@
 """How the trajectories of an ensemble are made: fused steps with disturbances inside them, or with sampled ones.
 
-An engine runs all realizations slab by slab (a slab is a range of output times) and gives an ``Answer`` for each.
+An engine runs all realizations slab by slab (a slab is a range of output times) and gives an ``EngineAnswer`` for each.
 ``FusedEngine`` goes on from the states at the end of the slab before; nothing of the disturbances is stored.
 ``SampledEngine`` takes their values at every half step from a spline or from the process's own bridge, for 32
 realizations at a time, and begins each slab from the start.
@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille import interrupts
-from grisaille.cache import Cache, Same
-from grisaille.compilation.batch import Batch, Frozen
-from grisaille.compilation.filters import FilterLayout, Filters
-from grisaille.compilation.frozen import FusedStep, build_step
-from grisaille.compilation.moments import Moments
+from grisaille.cache import Cache, IdentityKey
+from grisaille.compilation.batch import BatchInput, BatchResult
+from grisaille.compilation.coloured_noise_source import ColouredNoise, ColouredNoiseLayout
+from grisaille.compilation.fused_step import FusedStep, build_step
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.compilation.step import StepFormula
-from grisaille.experiment.interpolation import SignalTable
-from grisaille.experiment.projected import projected_table
-from grisaille.simulation.ensembles.disturbances import Disturbances, Draw, Values
-from grisaille.simulation.ensembles.grid import Grid, stage_table
-from grisaille.simulation.ensembles.reducers import BLOCK
+from grisaille.experiment.piecewise_polynomials import SignalTable
+from grisaille.experiment.projected_signals import projected_table
+from grisaille.simulation.ensembles.disturbances import Disturbances, DisturbanceValues, Draw
+from grisaille.simulation.ensembles.ensemble_starts import EnsembleStarts
+from grisaille.simulation.ensembles.grid import EnsembleTimes, stage_table
+from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK
 from grisaille.simulation.ensembles.sampled import sample_stages
-from grisaille.simulation.ensembles.starts import Starts
 from grisaille.structure.jumps import Jump
 from grisaille.structure.system import System
 
@@ -38,18 +38,18 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class EnsembleSetup:
     """Everything a run of an ensemble depends on, besides how it is run."""
 
     system: System
     p: Floats
     nominal: Floats
     table: SignalTable
-    grid: Grid
-    starts: Starts
+    grid: EnsembleTimes
+    starts: EnsembleStarts
     dp: Floats
     disturbances: Disturbances
-    values: Values
+    values: DisturbanceValues
     draw: Draw
     count: int
     observed: tuple[int, ...]
@@ -57,7 +57,7 @@ class Setting:
     substeps: int
     threads: int | None
     white: WhiteStep | None = None
-    louder: float = 1.0
+    noise_scale: float = 1.0
     """Factor of the white noise."""
     name: Callable[[ca.SX], str] = str
     """A formula of the system in the user's names."""
@@ -74,12 +74,12 @@ class WhiteStep:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class EngineAnswer:
     """One slab: rows (M, instants, …) and moments as far as they were asked for."""
 
     y: Floats | None
     sy: Floats | None
-    moments: Moments | None
+    moments: SampleMoments | None
     failed: NDArray[np.int64]
     """(M,): grid index at which a realization was first seen not finite, or -1."""
 
@@ -92,13 +92,13 @@ class Engine(Protocol):
     def name(self) -> str: ...
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
-    ) -> Iterator[Answer]: ...
+    ) -> Iterator[EngineAnswer]: ...
 
 
 class FusedEngine:
     name = "frozen fused"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: EnsembleSetup) -> None:
         self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
         self.step = _build(setting, layout_of(setting))
         self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw, setting.substeps)
@@ -106,18 +106,20 @@ class FusedEngine:
 
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
-    ) -> Iterator[Answer]:
+    ) -> Iterator[EngineAnswer]:
         begin, last = 0, None
         for slab in slabs:
             batch = self.batch(slab, skip, begin, last)
             found = self.execute(batch, moments, rows, _shared(progress, slab, slabs))
-            yield Answer(found.y, found.sy, found.moments, np.where(found.failed >= 0, found.failed + begin, -1))
+            yield EngineAnswer(found.y, found.sy, found.moments, np.where(found.failed >= 0, found.failed + begin, -1))
             begin, last, self.ends = int(self.setting.grid.kept[slab][-1]), found, found.x
 
-    def execute(self, batch: Batch, moments: bool, rows: bool, progress: Progress | None) -> Frozen:
+    def execute(self, batch: BatchInput, moments: bool, rows: bool, progress: Progress | None) -> BatchResult:
         return self.step.execute(batch, moments, rows, self.setting.threads, progress)
 
-    def batch(self, slab: slice, skip: Sequence[int] = (), begin: int = 0, last: Frozen | None = None) -> Batch:
+    def batch(
+        self, slab: slice, skip: Sequence[int] = (), begin: int = 0, last: BatchResult | None = None
+    ) -> BatchInput:
         """The arrays of a slab that goes on from where the one before ended."""
         s, kept = self.setting, self.setting.grid.kept[slab]
         return self._sized().batch(
@@ -135,7 +137,7 @@ class FusedEngine:
     def _sized(self) -> FusedStep:
         return self.step
 
-    def _from(self, begin: int, end: int, last: Frozen | None) -> Filters:
+    def _from(self, begin: int, end: int, last: BatchResult | None) -> ColouredNoise:
         which = self.filters.which[begin:end]
         if last is None:
             return replace(self.filters, which=which)
@@ -152,10 +154,10 @@ class FusedEngine:
 
 class SampledEngine:
     name = "frozen fused"
-    abreast = BLOCK
+    abreast = REALIZATIONS_PER_BLOCK
     """Realizations of one run of the step."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: EnsembleSetup) -> None:
         self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
         self.step = _build(setting, layout_of_white(setting))
         self.signals, self.hold = known_signals(setting)
@@ -163,7 +165,7 @@ class SampledEngine:
 
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
-    ) -> Iterator[Answer]:
+    ) -> Iterator[EngineAnswer]:
         for slab in slabs:
             blocks = in_blocks(self.setting.count, self.abreast, progress)
             answer, self.ends = joined(self._block(members, slab, skip, moments, rows) for members in blocks)
@@ -171,18 +173,21 @@ class SampledEngine:
 
     def _block(
         self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool
-    ) -> tuple[Answer, Floats]:
+    ) -> tuple[EngineAnswer, Floats]:
         s = self.setting
         kept = s.grid.kept[slab]
         end, width = int(kept[-1]), 2 * s.substeps + 1
         pairs = zip(self.signals, self.hold, strict=True)
         signals = [t[: end * width + 1] if h == "stages" else t[: end + 1] for t, h in pairs]
         hold = list(self.hold)
-        blocks = [sample_stages(s, members[k : k + BLOCK], end) for k in range(0, members.size, BLOCK)]
+        blocks = [
+            sample_stages(s, members[k : k + REALIZATIONS_PER_BLOCK], end)
+            for k in range(0, members.size, REALIZATIONS_PER_BLOCK)
+        ]
         for place in blocks[0]:
             signals[place], hold[place] = np.concatenate([block[place] for block in blocks]), "stages"
         first = int(members[0]) + s.draw.first
-        filters = Filters(np.zeros(end, dtype=np.int64), (), self.white, first_realization=first)
+        filters = ColouredNoise(np.zeros(end, dtype=np.int64), (), self.white, first_realization=first)
         own = [i - members[0] for i in skip if i in members]
         batch = self._sized().batch(
             s.starts.x[members] if s.starts.x.ndim == 2 else s.starts.x,
@@ -196,16 +201,16 @@ class SampledEngine:
             **(_options(s, hold) | {"realizations": members.size}),
         )
         found = self.execute(batch, moments, rows)
-        return Answer(found.y, found.sy, found.moments, found.failed), found.x
+        return EngineAnswer(found.y, found.sy, found.moments, found.failed), found.x
 
-    def execute(self, batch: Batch, moments: bool, rows: bool) -> Frozen:
+    def execute(self, batch: BatchInput, moments: bool, rows: bool) -> BatchResult:
         return self.step.execute(batch, moments, rows, self.setting.threads, None)
 
     def _sized(self) -> FusedStep:
         return self.step
 
 
-def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
+def known_signals(s: EnsembleSetup) -> tuple[list[Floats], list[str]]:
     """Tables and holds of all signals; zeros where a disturbance comes in."""
 
     def make() -> tuple[list[Floats], list[str]]:
@@ -213,17 +218,19 @@ def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
         pairs = [stage_table(table, s.grid, s.substeps, i) for i in range(s.system.nu)]
         return [p[0] for p in pairs], [p[1] for p in pairs]
 
-    return s.disturbances.last.get("signals", (Same(s.table), Same(s.grid), s.substeps, s.system.nu), make)
+    return s.disturbances.last.get(
+        "signals", (IdentityKey(s.table), IdentityKey(s.grid), s.substeps, s.system.nu), make
+    )
 
 
-def fixed_table(s: Setting) -> SignalTable:
+def fixed_table(s: EnsembleSetup) -> SignalTable:
     """The table of signals; where breaks move, on the cells of the grid."""
     return s.table if s.system.moving is None else projected_table(s.table, s.system, s.grid.points)
 
 
-def extended_parameters(s: Setting) -> Floats:
+def extended_parameters(s: EnsembleSetup) -> Floats:
     """p, followed by the gains of white noise where there is any."""
-    return np.concatenate([s.p, s.louder * s.disturbances.white_gains(s.values)])
+    return np.concatenate([s.p, s.noise_scale * s.disturbances.white_gains(s.values)])
 
 
 def in_blocks(count: int, size: int, progress: Progress | None) -> Iterator[NDArray[np.int64]]:
@@ -236,15 +243,15 @@ def in_blocks(count: int, size: int, progress: Progress | None) -> Iterator[NDAr
             progress(int(members[-1]) + 1, count)
 
 
-def joined(blocks: Iterable[tuple[Answer, Floats]]) -> tuple[Answer, Floats]:
+def joined(blocks: Iterable[tuple[EngineAnswer, Floats]]) -> tuple[EngineAnswer, Floats]:
     """The answers of blocks one after the other, and the states at their ends."""
     parts, ends = zip(*blocks, strict=True)
     return join_answers(parts), np.concatenate(ends)
 
 
-def join_answers(parts: Sequence[Answer]) -> Answer:
+def join_answers(parts: Sequence[EngineAnswer]) -> EngineAnswer:
     """Blocks of realizations one after the other."""
-    total: Moments | None = None
+    total: SampleMoments | None = None
     for part in parts:
         if part.moments is not None and part.moments.count:
             total = part.moments if total is None else total.joined(part.moments)
@@ -252,23 +259,23 @@ def join_answers(parts: Sequence[Answer]) -> Answer:
         np.concatenate([getattr(p, n) for p in parts]) if getattr(parts[0], n) is not None else None
         for n in ("y", "sy")
     )
-    return Answer(y, sy, total, np.concatenate([p.failed for p in parts]))
+    return EngineAnswer(y, sy, total, np.concatenate([p.failed for p in parts]))
 
 
-def layout_of(s: Setting) -> FilterLayout:
+def layout_of(s: EnsembleSetup) -> ColouredNoiseLayout:
     return s.disturbances.layout(s.values, s.white.normals_per_noise if s.white is not None else 1)
 
 
-def layout_of_white(s: Setting) -> FilterLayout:
+def layout_of_white(s: EnsembleSetup) -> ColouredNoiseLayout:
     """Where filters are sampled beforehand."""
-    return FilterLayout(white=layout_of(s).white, paired=layout_of(s).paired)
+    return ColouredNoiseLayout(white=layout_of(s).white, paired=layout_of(s).paired)
 
 
 def make_white_step(
     formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int
 ) -> WhiteStep:
     """The formula with its normals in the order of drawing: group by group, in each the first ones, then the second."""
-    key = Same(formula), tuple(names), tuple(map(tuple, groups)), each
+    key = IdentityKey(formula), tuple(names), tuple(map(tuple, groups)), each
     return _WHITE_STEPS.get(key, lambda: _white_step(formula, names, groups, each))
 
 
@@ -286,9 +293,9 @@ def _white_step(formula: StepFormula, names: Sequence[str], groups: Sequence[Seq
     )
 
 
-def _build(s: Setting, layout: FilterLayout) -> FusedStep:
+def _build(s: EnsembleSetup, layout: ColouredNoiseLayout) -> FusedStep:
     formula = None if s.white is None else s.white.formula
-    key = (Same(s.system), Same(formula), s.observed, len(s.dp), layout)
+    key = (IdentityKey(s.system), IdentityKey(formula), s.observed, len(s.dp), layout)
 
     def make() -> FusedStep:
         return build_step(s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula)
@@ -296,7 +303,7 @@ def _build(s: Setting, layout: FilterLayout) -> FusedStep:
     return s.disturbances.last.get(("step", len(s.dp)), key, make)
 
 
-def _options(s: Setting, hold: Sequence[str]) -> dict[str, Any]:
+def _options(s: EnsembleSetup, hold: Sequence[str]) -> dict[str, Any]:
     dp = np.column_stack([s.dp, s.disturbances.white_gain_directions(s.values)])
     return {
         "hold": hold, "nominal": s.nominal, "substeps": s.substeps, "realizations": s.count, "dp": dp,

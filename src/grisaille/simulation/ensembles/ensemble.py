@@ -17,37 +17,38 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.cache import Same
-from grisaille.compilation.carried import EFFORTS, Carried
-from grisaille.compilation.filters import FilterLayout
-from grisaille.compilation.kalman.twin import FilterStates
-from grisaille.compilation.moments import Moments
+from grisaille.bound_experiment import ExperimentPoint
+from grisaille.cache import IdentityKey
+from grisaille.compilation.coloured_noise_source import ColouredNoiseLayout
+from grisaille.compilation.implicit_as_states import ALGEBRAIC_EFFORTS, ImplicitAsStates
+from grisaille.compilation.kalman.coloured_noise_numpy import ColouredNoiseStates
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.compilation.schemes import FROZEN_IMPLICIT
 from grisaille.compilation.stochastic_step import WhiteNoiseInfo, fused_step, white_step
 from grisaille.disturbance import Purpose, Stream, factorize
-from grisaille.disturbance.bridge import TOLERANCE
+from grisaille.disturbance.bridge import BRIDGE_TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
-from grisaille.experiment.projected import longest_step
-from grisaille.simulation.arguments import as_positive
+from grisaille.experiment.projected_signals import longest_step
 from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.ensembles.devices import CPU, Device, check_device, choose_device
-from grisaille.simulation.ensembles.discretisation import EnsembleGrid
-from grisaille.simulation.ensembles.disturbances import RESOLUTION, Disturbances, Draw, Values
+from grisaille.simulation.ensembles.disturbances import RESOLUTION, Disturbances, DisturbanceValues, Draw
 from grisaille.simulation.ensembles.engines import (
-    Answer,
     Engine,
+    EngineAnswer,
+    EnsembleSetup,
     FusedEngine,
     SampledEngine,
-    Setting,
     WhiteStep,
     make_white_step,
 )
+from grisaille.simulation.ensembles.ensemble_discretisation import EnsembleGrid
+from grisaille.simulation.ensembles.ensemble_memory import MAX_NUMBERS_IN_MEMORY, require_ensemble
+from grisaille.simulation.ensembles.ensemble_methods import AUTO, FUSED, GENERAL, METHODS, WHITE, EnsembleMethod
+from grisaille.simulation.ensembles.ensemble_starts import EnsembleStarts, onto_constraints, solve_starts
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
-from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
-from grisaille.simulation.ensembles.methods import AUTO, FUSED, GENERAL, METHODS, WHITE, EnsembleMethod
-from grisaille.simulation.ensembles.passing import narrowest_passed
+from grisaille.simulation.ensembles.grid import EnsembleTimes, make_grid, ticks_of
 from grisaille.simulation.ensembles.past_engine import PastEngine
-from grisaille.simulation.ensembles.pilot import (
+from grisaille.simulation.ensembles.pilot_runs import (
     Pilot,
     choose_substeps,
     has_no_nominal,
@@ -55,32 +56,38 @@ from grisaille.simulation.ensembles.pilot import (
     say_passed,
     slopes_differ,
 )
-from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
-from grisaille.simulation.ensembles.requirements import HELD, require_ensemble
+from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK, RealizationBlock, Statistic, make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
-from grisaille.simulation.ensembles.starts import Starts, onto_constraints, solve_starts
+from grisaille.simulation.ensembles.skipped_features import narrowest_skipped_feature
 from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine, refuse_crossings_between_steps
-from grisaille.simulation.ensembles.white_pilot import INSTANTS, TRUSTED, Scale, WhitePilot, choose_halvings, paths_of
+from grisaille.simulation.ensembles.white_pilot import (
+    MAX_COMPARED_TIMES,
+    TRUSTED_SUBSTEPS,
+    ComparisonScale,
+    WhitePilot,
+    choose_halvings,
+    paths_of,
+)
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
+from grisaille.simulation.simulation_arguments import as_positive
 from grisaille.structure.stochastic import lamperti
-from grisaille.trial import Point
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
-BETWEEN = ("linear", "spline", "exact")
+BETWEEN_CHOICES = ("linear", "spline", "exact")
 STIFF_SUBSTEPS = 24
 """Explicit steps per cell from which on an implicit method is cheaper."""
-LATTICE = 128
+MIN_LATTICE_CELLS = 128
 """Cells of a span, at least, on which bridges rest."""
 TOO_FAR = 5.0
 """Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
 PASSED_UNDER_NOISE = 1e-3
 """Relative tolerance by which bumps that steps pass are judged there."""
-SHORT = 1 << 18
+SINGLE_THREAD_STEPS = 1 << 18
 """Steps of a pilot that are made on one thread."""
 
 
@@ -137,7 +144,7 @@ class Ensemble:
     """By suffix; under the empty suffix when a single one was asked for."""
     failed: dict[int, float]
     """Realization → time at which its state was first seen not finite."""
-    grid: Grid
+    grid: EnsembleTimes
     substeps: int
     error_estimate: float
     """Of the pilot, in units of the tolerance."""
@@ -160,7 +167,7 @@ class Ensemble:
 
 
 def simulate_ensemble(
-    posed: Point, options: EnsembleOptions, *, noise: bool, strict: bool, progress: bool
+    posed: ExperimentPoint, options: EnsembleOptions, *, noise: bool, strict: bool, progress: bool
 ) -> xr.Dataset:
     """The ensemble as a labelled dataset; failures raise when ``strict``."""
     if noise and options.reduce is not None:
@@ -199,7 +206,7 @@ def failure_sentence(found: Ensemble, count: int) -> str:
 
 
 def run_ensemble(
-    posed: Point,
+    posed: ExperimentPoint,
     options: EnsembleOptions,
     progress: Progress | None = None,
     disturbances: Disturbances | None = None,
@@ -210,14 +217,14 @@ def run_ensemble(
     options = _for_device(posed, options) if options.device != "cpu" else options
     posed = without_rough_signals(posed) if posed.structure.system.has.stepped_around else posed
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
-    for effort in range(options.effort, len(EFFORTS)):
+    for effort in range(options.effort, len(ALGEBRAIC_EFFORTS)):
         found, unsolved = _run(posed, replace(options, effort=effort), progress, disturbances)
         if not unsolved:
             return found
     raise SimulationError(_unsolved_sentence(posed, found.grid, found.substeps, unsolved))
 
 
-def _for_device(posed: Point, options: EnsembleOptions) -> EnsembleOptions:
+def _for_device(posed: ExperimentPoint, options: EnsembleOptions) -> EnsembleOptions:
     """A graphics processor solves implicit unknowns inside its steps."""
     is_implicit = posed.structure.system.nz and not any(
         d.spectrum.is_white for d in posed.structure.model.disturbances.values()
@@ -227,7 +234,7 @@ def _for_device(posed: Point, options: EnsembleOptions) -> EnsembleOptions:
 
 
 def _run(
-    posed: Point, options: EnsembleOptions, progress: Progress | None, disturbances: Disturbances
+    posed: ExperimentPoint, options: EnsembleOptions, progress: Progress | None, disturbances: Disturbances
 ) -> tuple[Ensemble, str]:
     """An ensemble, and which of the algebraic unknowns that it carries along was not solved."""
     setting, noise = _setting(posed, options, disturbances)
@@ -250,7 +257,10 @@ def _run(
 
 
 def run_ensembles(
-    points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances, seeds: Sequence[int] | None = None
+    points: Sequence[ExperimentPoint],
+    options: EnsembleOptions,
+    disturbances: Disturbances,
+    seeds: Sequence[int] | None = None,
 ) -> list[Ensemble]:
     """``run_ensemble`` of each point; all of them at once where a graphics processor makes them.
 
@@ -268,8 +278,8 @@ def run_ensembles(
 
 
 def prepare(
-    posed: Point, options: EnsembleOptions, disturbances: Disturbances
-) -> tuple[Callable[[Setting], Engine], Setting, Carried | None]:
+    posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances
+) -> tuple[Callable[[EnsembleSetup], Engine], EnsembleSetup, ImplicitAsStates | None]:
     """What makes the engine of an ensemble, what it is given, steps included, and how it solves implicit unknowns."""
     _check(options)
     options = _for_device(posed, options)
@@ -279,7 +289,7 @@ def prepare(
 
 
 def _together(
-    points: Sequence[Point], each: Sequence[EnsembleOptions], disturbances: Disturbances
+    points: Sequence[ExperimentPoint], each: Sequence[EnsembleOptions], disturbances: Disturbances
 ) -> list[Ensemble | None]:
     """None where one has to be made by itself: on the processor, or again without realizations that failed, or with
     more iterations for implicit unknowns.
@@ -313,15 +323,16 @@ def _together(
     return found
 
 
-def _statistics(wanted: Any, moments: Moments | None, slab: slice) -> dict[str, Statistic]:
+def _statistics(wanted: Any, moments: SampleMoments | None, slab: slice) -> dict[str, Statistic]:
     reducers, single = make_reducers(copy.deepcopy(wanted))
     for reducer in reducers:
-        reducer.update(Block(slab, moments))
+        reducer.update(RealizationBlock(slab, moments))
     return {"" if single else r.suffix: r.result() for r in reducers}
 
 
 def _ensemble(
-    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo | None, pilot: Pilot,
+    posed: ExperimentPoint, options: EnsembleOptions, setting: EnsembleSetup, noise: WhiteNoiseInfo | None,
+    pilot: Pilot,
     engine: Engine, device: Device, statistics: dict[str, Statistic], failed: NDArray[np.int64],
 ) -> Ensemble:  # fmt: skip
     """What was made, with what is to be said about it."""
@@ -338,7 +349,7 @@ def _ensemble(
     )  # fmt: skip
 
 
-def _unsolved_sentence(posed: Point, grid: Grid, substeps: int, unsolved: str) -> str:
+def _unsolved_sentence(posed: ExperimentPoint, grid: EnsembleTimes, substeps: int, unsolved: str) -> str:
     h = float(np.diff(grid.points).max()) / substeps
     return (
         f"{posed.structure.model.name}: under white noise, with steps of {h:.3g}, {unsolved}. Give a shorter step=, or "
@@ -346,7 +357,7 @@ def _unsolved_sentence(posed: Point, grid: Grid, substeps: int, unsolved: str) -
     )
 
 
-def discretise(posed: Point, options: EnsembleOptions, disturbances: Disturbances) -> EnsembleGrid:
+def discretise(posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances) -> EnsembleGrid:
     """Grid and steps that suit a point, as far as the options leave them open; a pilot of two realizations decides."""
     options = replace(options, realizations=min(2, options.realizations))
     _check(options)
@@ -369,8 +380,8 @@ def _check(options: EnsembleOptions) -> None:
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise DataError(f"realizations is {count!r}; give a whole number above zero, or None for no disturbances.")
     check_device(options.device)
-    if options.between not in BETWEEN:
-        raise DataError(f"between is {options.between!r}; it must be one of {', '.join(map(repr, BETWEEN))}.")
+    if options.between not in BETWEEN_CHOICES:
+        raise DataError(f"between is {options.between!r}; it must be one of {', '.join(map(repr, BETWEEN_CHOICES))}.")
     if options.method not in METHODS:
         raise DataError(
             f"method is {options.method!r}; realizations are made with fixed steps: {', '.join(map(repr, GENERAL))}; "
@@ -385,11 +396,11 @@ def _check(options: EnsembleOptions) -> None:
 
 
 def _setting(
-    posed: Point, options: EnsembleOptions, disturbances: Disturbances
-) -> tuple[Setting, WhiteNoiseInfo | None]:
+    posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances
+) -> tuple[EnsembleSetup, WhiteNoiseInfo | None]:
     """What the engines are given, and what is to be said about white noise."""
     system, p = posed.structure.system, posed.p
-    values = Values(posed.known, posed.scales, posed.dp, posed.dscales)
+    values = DisturbanceValues(posed.known, posed.scales, posed.dp, posed.dscales)
     white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)
     grid = _grid(posed, cell, options.between == "exact", disturbances)
@@ -397,9 +408,9 @@ def _setting(
     layout = disturbances.layout(values)
     _refuse_interpolation(layout, options.between)
 
-    def first() -> FilterStates:
+    def first() -> ColouredNoiseStates:
         filters = disturbances.filters(values, grid.points, draw)
-        return FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
+        return ColouredNoiseStates(filters, layout, np.arange(options.realizations), len(values.dp))
 
     nominal = posed.initializer.nominal[: system.nx]
     began = posed.with_past() if system.has.pasts else posed
@@ -410,7 +421,7 @@ def _setting(
     if carried is not None:
         system, nominal = carried.system, carried.nominal(nominal)
         starts = replace(starts, x=carried.start(starts.x, starts.z), sx=carried.start(starts.sx, starts.sz))
-    setting = Setting(
+    setting = EnsembleSetup(
         system=system, p=p, nominal=nominal, table=posed.table, grid=grid, starts=starts,
         dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
@@ -421,18 +432,18 @@ def _setting(
     return setting, noise
 
 
-def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbances) -> Grid:
+def _grid(posed: ExperimentPoint, cell: float, has_lattice: bool, disturbances: Disturbances) -> EnsembleTimes:
     """The same one as long as signals and cells are the same."""
 
-    def make() -> Grid:
+    def make() -> EnsembleTimes:
         kinks = posed.table.breaks[posed.table.kink == 1]  # steps do not follow those that move
         ticks = ticks_of(posed.table, posed.structure.system)
         return make_grid(posed.times, np.setdiff1d(kinks, ticks), cell, has_lattice=has_lattice)
 
-    return disturbances.last.get("grid", (Same(posed.table), cell, has_lattice), make)
+    return disturbances.last.get("grid", (IdentityKey(posed.table), cell, has_lattice), make)
 
 
-def _spread(point: Point, starts: Starts, options: EnsembleOptions, P: Floats) -> Starts:
+def _spread(point: ExperimentPoint, starts: EnsembleStarts, options: EnsembleOptions, P: Floats) -> EnsembleStarts:
     """Starts that differ between realizations by the given covariance; each is a function of its number.
 
     What lies beside hidden constraints, to which the covariance is tangent, is moved onto them.
@@ -447,35 +458,35 @@ def _spread(point: Point, starts: Starts, options: EnsembleOptions, P: Floats) -
         np.broadcast_to(part, (len(x), *part.shape[part.ndim - kept :])).copy()
         for part, kept in ((starts.z, 1), (starts.sx, 2), (starts.sz, 2))
     )
-    return Starts(x, z, sx, sz)
+    return EnsembleStarts(x, z, sx, sz)
 
 
 def _white(
-    posed: Point, options: EnsembleOptions, disturbances: Disturbances, values: Values
+    posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances, values: DisturbanceValues
 ) -> tuple[WhiteStep | None, WhiteNoiseInfo | None]:
     """The step with white noise, where there is any, and what was chosen."""
     if not disturbances.white:
         if options.made.solves_inside and posed.structure.system.nz:
-            formula, info = fused_step(posed.structure, EFFORTS[options.effort])
+            formula, info = fused_step(posed.structure, ALGEBRAIC_EFFORTS[options.effort])
             return make_white_step(formula, (), (), 1), info
         if options.made.white is not None:
             raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
         return None, None
     scheme = options.made.white or "auto"
-    start, effort = _beginning(posed, disturbances, values), EFFORTS[options.effort]
+    start, effort = _beginning(posed, disturbances, values), ALGEBRAIC_EFFORTS[options.effort]
     formula, info = white_step(posed.structure, scheme, start, effort)
     groups = [[d.name for d in g] for g in disturbances.white]
     return make_white_step(formula, info.names, groups, info.choice.scheme.normals_per_noise), info
 
 
-def _beginning(posed: Point, disturbances: Disturbances, values: Values) -> lamperti.Point:
+def _beginning(posed: ExperimentPoint, disturbances: Disturbances, values: DisturbanceValues) -> lamperti.ChartPoint:
     """Where trajectories begin, with the gains of the white noises."""
     n = len(disturbances.white_names)
     root = disturbances.white_gains(values).reshape(n, n, order="F")
-    return lamperti.Point(float(posed.times[0]), posed.start.x, posed.u, posed.p, root)
+    return lamperti.ChartPoint(float(posed.times[0]), posed.start.x, posed.u, posed.p, root)
 
 
-def _observed(posed: Point, infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
+def _observed(posed: ExperimentPoint, infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
     names, flat = posed.structure.system.observed_names, posed.structure.model
     measured = [name for name in infinite if name in flat.outputs and wanted is None]
     if measured:
@@ -491,7 +502,7 @@ def _observed(posed: Point, infinite: Sequence[str], wanted: Sequence[str] | Non
     return tuple(names.index(n) for n in (wanted or names) if n not in infinite)
 
 
-def _refuse_interpolation(layout: FilterLayout, between: str) -> None:
+def _refuse_interpolation(layout: ColouredNoiseLayout, between: str) -> None:
     if layout.sensitive and between != "linear":
         raise DataError(
             f"sensitivities= moves a disturbance, and between={between!r} has no derivative of its values between grid "
@@ -505,7 +516,7 @@ def _refuse_interpolation(layout: FilterLayout, between: str) -> None:
         )
 
 
-def _slopes(posed: Point) -> Floats:
+def _slopes(posed: ExperimentPoint) -> Floats:
     """∂rhs/∂x at the start; empty where it is not finite."""
     functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
     slopes = functions.linearized("rates", posed.t0, w, posed.u, posed.p)[1]
@@ -513,14 +524,16 @@ def _slopes(posed: Point) -> Floats:
     return square if np.isfinite(square).all() else np.zeros((0, 0))
 
 
-def _is_stiff(posed: Point, setting: Setting) -> bool:
+def _is_stiff(posed: ExperimentPoint, setting: EnsembleSetup) -> bool:
     """Whether the fastest decay would need very short explicit steps (Runge–Kutta: rate times step below 2.78)."""
     slopes = _slopes(posed)
     longest = float(np.diff(setting.grid.points).max(initial=0.0))
     return bool(slopes.size) and float(-np.linalg.eigvals(slopes).real.min()) * longest > 2.5 * STIFF_SUBSTEPS
 
 
-def _cell(posed: Point, options: EnsembleOptions, disturbances: Disturbances, values: Values) -> float:
+def _cell(
+    posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances, values: DisturbanceValues
+) -> float:
     """The longest cell: given, or from the fastest filter (for white noise, from the model's own rates) and outputs."""
     if options.step is not None:
         return float(options.step)
@@ -532,13 +545,13 @@ def _cell(posed: Point, options: EnsembleOptions, disturbances: Disturbances, va
     interval = float(np.diff(posed.times).mean()) if posed.times.size > 1 else 1.0
     if options.between == "exact":
         # other output times must see the same paths
-        interval = float(np.ptp(posed.times)) / LATTICE or 1.0
+        interval = float(np.ptp(posed.times)) / MIN_LATTICE_CELLS or 1.0
     return min(interval, RESOLUTION / rate if rate > 0 else np.inf, longest_step(posed.table, posed.structure.system))
 
 
 def _choose(
-    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo | None
-) -> tuple[Callable[[Setting], Engine], Pilot]:
+    posed: ExperimentPoint, options: EnsembleOptions, setting: EnsembleSetup, noise: WhiteNoiseInfo | None
+) -> tuple[Callable[[EnsembleSetup], Engine], Pilot]:
     """The engine, and how many steps each cell needs."""
     system = posed.structure.system
     if system.nx == 0 and system.nz:
@@ -571,7 +584,7 @@ def _choose(
         engine = TaskEngine.prepared(setting, posed, options.rtol, (FROZEN_IMPLICIT,), options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     # a bridge is resolved to its own tolerance: what is finer than that is not worth a step
-    rtol = max(options.rtol, TOLERANCE) if options.between == "exact" else options.rtol
+    rtol = max(options.rtol, BRIDGE_TOLERANCE) if options.between == "exact" else options.rtol
     enough = options.enough_across_jumps if posed.structure.jumps.of_states else 0.0
     pilot = choose_substeps(fused, setting, posed.structure.model, rtol, enough)
     if pilot.is_unstable and options.made.may_turn_implicit:
@@ -588,7 +601,9 @@ def _enough_of_slopes(options: EnsembleOptions) -> float:
     return max(float(np.sqrt(options.rtol)), 10 * options.enough_across_jumps)
 
 
-def _choose_past(posed: Point, options: EnsembleOptions, setting: Setting) -> tuple[Callable[[Setting], Engine], Pilot]:
+def _choose_past(
+    posed: ExperimentPoint, options: EnsembleOptions, setting: EnsembleSetup
+) -> tuple[Callable[[EnsembleSetup], Engine], Pilot]:
     """The engine of models with delayed states; refuses what it cannot follow."""
     model, system = posed.structure.model, posed.structure.system
     if not options.made.takes_past:
@@ -608,7 +623,7 @@ def _choose_past(posed: Point, options: EnsembleOptions, setting: Setting) -> tu
     return PastEngine, pilot
 
 
-def _refuse_past(posed: Point, why: str) -> NoReturn:
+def _refuse_past(posed: ExperimentPoint, why: str) -> NoReturn:
     system = posed.structure.system
     raise ModelError(
         f"{posed.structure.model.name} contains {system.signals[system.has.pasts[0]].name}, the past of an unknown; "
@@ -618,15 +633,19 @@ def _refuse_past(posed: Point, why: str) -> NoReturn:
 
 
 def _white_pilot(
-    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo, engine: Callable[[Setting], Engine]
+    posed: ExperimentPoint,
+    options: EnsembleOptions,
+    setting: EnsembleSetup,
+    noise: WhiteNoiseInfo,
+    engine: Callable[[EnsembleSetup], Engine],
 ) -> Pilot:
     """Steps per cell under white noise; the first realizations decide, whichever are asked for."""
     kept = np.unique(setting.grid.kept)
-    kept = kept[np.unique(np.linspace(0, kept.size - 1, INSTANTS).round().astype(int))]
+    kept = kept[np.unique(np.linspace(0, kept.size - 1, MAX_COMPARED_TIMES).round().astype(int))]
     choice = noise.choice
     own = replace(options, realizations=paths_of(setting.grid.cells, choice.strong_order), first=0)
-    still = posed.still()
-    threads = 1 if setting.grid.cells * own.realizations < SHORT else setting.threads
+    still = posed.without_derivatives()
+    threads = 1 if setting.grid.cells * own.realizations < SINGLE_THREAD_STEPS else setting.threads
     small = replace(
         _setting(still, own, setting.disturbances)[0], grid=replace(setting.grid, kept=kept), threads=threads
     )  # fmt: skip
@@ -635,12 +654,12 @@ def _white_pilot(
 
     def rows(substeps: int, louder: float) -> Floats:
         nonlocal lost
-        made = engine(replace(small, substeps=substeps, louder=louder))
+        made = engine(replace(small, substeps=substeps, noise_scale=louder))
         (answer,) = made.run([slice(0, kept.size)], (), False, True, None)
         if noise.carried is not None and louder == 1.0:
             before, lost = lost, noise.carried.lost(made.ends)
             # one that long steps went over is not met by shorter ones
-            if substeps > TRUSTED and 2 * lost > before:
+            if substeps > TRUSTED_SUBSTEPS and 2 * lost > before:
                 raise SimulationError(_unsolved_sentence(posed, setting.grid, substeps, noise.carried.fold(made.ends)))
         return np.asarray(answer.y)
 
@@ -648,14 +667,14 @@ def _white_pilot(
     nominal = np.array([nominal_of(model, n) for n in names])
     times = setting.grid.points[kept]
     free = has_no_nominal(model, names)
-    scale = Scale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order, free)
+    scale = ComparisonScale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order, free)
     has_tails = not noise.is_decoupled and choice.strong_order >= 1
     found = choose_halvings(rows, scale, setting.grid.cells, has_tails)
     _say_white(found, posed, setting, options)
     passed = None
     if noise.carried is None:
         two = replace(_setting(still, replace(own, realizations=2), setting.disturbances)[0], substeps=found.substeps)
-        passed = narrowest_passed(engine, two, max(options.rtol, PASSED_UNDER_NOISE))
+        passed = narrowest_skipped_feature(engine, two, max(options.rtol, PASSED_UNDER_NOISE))
     told = (
         ""
         if passed is None or passed.substeps <= 2 * found.substeps
@@ -664,7 +683,7 @@ def _white_pilot(
     return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.", passed=told)
 
 
-def _say_white(found: WhitePilot, posed: Point, setting: Setting, options: EnsembleOptions) -> None:
+def _say_white(found: WhitePilot, posed: ExperimentPoint, setting: EnsembleSetup, options: EnsembleOptions) -> None:
     """Raises or warns where steps within the limit of work are too long."""
     if found.error <= 1.0:
         return
@@ -680,7 +699,7 @@ def _say_white(found: WhitePilot, posed: Point, setting: Setting, options: Ensem
     warnings.warn(sentence, UserWarning, stacklevel=6)
 
 
-def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid: Grid) -> None:
+def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid: EnsembleTimes) -> None:
     """NaN from the instant on at which a realization failed."""
     for m in np.flatnonzero(failed >= 0):
         for rows in (y, sy):
@@ -689,7 +708,7 @@ def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid:
 
 
 def _reduce(
-    engine: Engine, setting: Setting, wanted: Any, progress: Progress | None
+    engine: Engine, setting: EnsembleSetup, wanted: Any, progress: Progress | None
 ) -> tuple[dict[str, Statistic], NDArray[np.int64]]:
     """Statistics over the realizations that did not fail; begun again without those that did."""
     failed = np.full(setting.count, -1, dtype=np.int64)
@@ -711,18 +730,24 @@ def _reduce(
             return {"" if single else r.suffix: r.result() for r in reducers}, failed
 
 
-def _slabs(setting: Setting, rows: bool) -> list[slice]:
+def _slabs(setting: EnsembleSetup, rows: bool) -> list[slice]:
     """All output times at once, unless every realization's rows are needed and would be too many."""
     n = setting.grid.kept.size
-    length = max(1, HELD // max(1, setting.count * len(setting.observed) * (1 + len(setting.dp)))) if rows else n
+    length = (
+        max(1, MAX_NUMBERS_IN_MEMORY // max(1, setting.count * len(setting.observed) * (1 + len(setting.dp))))
+        if rows
+        else n
+    )
     return [slice(first, min(first + length, n)) for first in range(0, n, length)]
 
 
-def _blocks(answer: Answer, slab: slice, members: NDArray[np.int64]) -> Iterator[Block]:
+def _blocks(answer: EngineAnswer, slab: slice, members: NDArray[np.int64]) -> Iterator[RealizationBlock]:
     y, sy = answer.y, answer.sy
     if y is None:
-        yield Block(slab, answer.moments)
+        yield RealizationBlock(slab, answer.moments)
         return
-    for i in range(0, members.size, BLOCK):
-        part, is_last = members[i : i + BLOCK], i + BLOCK >= members.size
-        yield Block(slab, answer.moments if is_last else None, y[part], is_last, None if sy is None else sy[part])
+    for i in range(0, members.size, REALIZATIONS_PER_BLOCK):
+        part, is_last = members[i : i + REALIZATIONS_PER_BLOCK], i + REALIZATIONS_PER_BLOCK >= members.size
+        yield RealizationBlock(
+            slab, answer.moments if is_last else None, y[part], is_last, None if sy is None else sy[part]
+        )

@@ -20,22 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.batch import Batch
+from grisaille.bound_experiment import ExperimentPoint
+from grisaille.compilation.batch import BatchInput
 from grisaille.compilation.batch_native import BatchStructure
-from grisaille.compilation.carried import LINEAR
 from grisaille.compilation.cuda.batch_cuda import are_alike, make_job
-from grisaille.compilation.cuda.directions import split_directions
-from grisaille.compilation.cuda.source import one_text
-from grisaille.compilation.frozen import FusedStep
+from grisaille.compilation.cuda.cuda_source import one_text
+from grisaille.compilation.cuda.device_directions import split_directions
+from grisaille.compilation.fused_step import FusedStep
+from grisaille.compilation.implicit_as_states import LINEAR_EFFORT
 from grisaille.errors import DataError, SimulationError
-from grisaille.simulation.ensembles.devices import unfit
+from grisaille.simulation.ensembles.devices import why_unfit
 from grisaille.simulation.ensembles.disturbances import Disturbances
 from grisaille.simulation.ensembles.engines import FusedEngine
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, prepare
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine
 from grisaille.simulation.ensembles.reducers import make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
-from grisaille.trial import Point
 from grisaille.writing import whole_folder
 
 
@@ -59,7 +59,10 @@ class Exported:
 
 
 def export_ensembles(
-    points: Sequence[Point], options: EnsembleOptions, folder: str | Path, values: Mapping[str, Sequence[float]]
+    points: Sequence[ExperimentPoint],
+    options: EnsembleOptions,
+    folder: str | Path,
+    values: Mapping[str, Sequence[float]],
 ) -> Exported:
     """Write the ensembles of one model and record at several parameter values.
 
@@ -96,18 +99,20 @@ def export_ensembles(
     return Exported(target, len(points), int(options.realizations), steps, step.instructions)
 
 
-def _batches(points: Sequence[Point], options: EnsembleOptions) -> tuple[FusedStep, list[Batch], list[str]]:
+def _batches(
+    points: Sequence[ExperimentPoint], options: EnsembleOptions
+) -> tuple[FusedStep, list[BatchInput], list[str]]:
     """One batch for each point, on the grid and with the steps of the first one."""
     points = [without_rough_signals(p) for p in points]
     disturbances = Disturbances(points[0].structure.model, points[0].structure.system)
     options = replace(options, device="cuda")
     engine_of, setting, carried = prepare(points[0], options, disturbances)
-    why = unfit(engine_of, setting)
+    why = why_unfit(engine_of, setting)
     if not why and engine_of is not FusedEngine:
         why = "only what draws its disturbances on the way is exported: between='linear', and models that are not stiff"
     if why:
         raise SimulationError(f"This ensemble does not run on a graphics processor: {why}.")
-    if carried is not None and carried.effort is not LINEAR:
+    if carried is not None and carried.effort is not LINEAR_EFFORT:
         raise SimulationError(
             f"This ensemble is not exported: {', '.join(carried.original.implicit_names)} are found by iteration "
             f"inside its steps, and whether they were is looked at afterwards. device='cuda' runs it."

@@ -12,42 +12,42 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille import interrupts
-from grisaille.compilation.batch import Batch, Frozen
+from grisaille.compilation.batch import BatchInput, BatchResult
+from grisaille.compilation.coloured_noise_source import ColouredNoiseLayout
 from grisaille.compilation.cuda.batch_cuda import are_alike, run_batches
-from grisaille.compilation.filters import FilterLayout
-from grisaille.compilation.frozen import FusedStep, build_step
+from grisaille.compilation.fused_step import FusedStep, build_step
 from grisaille.simulation.ensembles.engines import (
-    Answer,
     Engine,
+    EngineAnswer,
+    EnsembleSetup,
     FusedEngine,
     Progress,
     SampledEngine,
-    Setting,
     known_signals,
     layout_of,
     layout_of_white,
 )
 from grisaille.simulation.ensembles.graphics_tasks import GraphicsTaskEngine
-from grisaille.simulation.ensembles.reducers import BLOCK
+from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK
 from grisaille.simulation.ensembles.task_engine import EngineMaker
 
-FULL = 32_768
+FULL_DEVICE_THREADS = 32_768
 """Threads that fill a large device."""
-SAMPLED = 1 << 30
+MAX_SAMPLED_BYTES = 1 << 30
 """Bytes of sampled disturbances of one run."""
 
 
 class GraphicsEngine(FusedEngine):
     """``device`` is ``"cuda"`` or ``"cuda-single"``; ``values`` parameter values will be run together."""
 
-    def __init__(self, setting: Setting, device: str, values: int = 1) -> None:
+    def __init__(self, setting: EnsembleSetup, device: str, values: int = 1) -> None:
         self.setting, self.device, self.name = setting, device, f"frozen fused on {device}"
         each = directions_of_a_thread(len(setting.dp), values * setting.count)
         self.step = device_step(setting, each)
         self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw, setting.substeps)
         self.signals, self.hold = known_signals(setting)
 
-    def execute(self, batch: Batch, moments: bool, rows: bool, progress: Progress | None) -> Frozen:
+    def execute(self, batch: BatchInput, moments: bool, rows: bool, progress: Progress | None) -> BatchResult:
         single = self.device == "cuda-single"
 
         def told(done: int, count: int) -> None:
@@ -65,7 +65,7 @@ class GraphicsEngine(FusedEngine):
 class GraphicsSampledEngine(SampledEngine):
     """Steps on a device, disturbances sampled on the processor."""
 
-    def __init__(self, setting: Setting, device: str) -> None:
+    def __init__(self, setting: EnsembleSetup, device: str) -> None:
         self.setting, self.ends, self.device = setting, np.zeros((0, setting.system.nx)), device
         self.name = f"frozen fused on {device}"
         each = directions_of_a_thread(len(setting.dp), setting.count)
@@ -73,16 +73,18 @@ class GraphicsSampledEngine(SampledEngine):
         self.signals, self.hold = known_signals(setting)
         self.white = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw).white
         row = 8 * setting.system.nu * (setting.grid.cells * (2 * setting.substeps + 1) + 1)
-        self.abreast = max(BLOCK, SAMPLED // row // BLOCK * BLOCK)
+        self.abreast = max(
+            REALIZATIONS_PER_BLOCK, MAX_SAMPLED_BYTES // row // REALIZATIONS_PER_BLOCK * REALIZATIONS_PER_BLOCK
+        )
 
-    def execute(self, batch: Batch, moments: bool, rows: bool) -> Frozen:
+    def execute(self, batch: BatchInput, moments: bool, rows: bool) -> BatchResult:
         return run_batches(self.step.source, self.step, [batch], moments, rows, self.device == "cuda-single")[0]
 
     def _sized(self) -> FusedStep:
         return replace(self.step, ns=len(self.setting.dp))
 
 
-def on_graphics(engine: Callable[[Setting], Engine], setting: Setting, device: str) -> Engine:
+def on_graphics(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup, device: str) -> Engine:
     """The engine that does on a device what ``engine`` does on the processor."""
     if isinstance(engine, EngineMaker):
         return GraphicsTaskEngine(setting, engine.solver, device)
@@ -94,10 +96,10 @@ def directions_of_a_thread(count: int, realizations: int) -> int:
     if not count:
         return 0
     divisors = [d for d in range(1, count + 1) if count % d == 0]
-    return next((d for d in divisors if realizations * (count // d) <= FULL), count)
+    return next((d for d in divisors if realizations * (count // d) <= FULL_DEVICE_THREADS), count)
 
 
-def device_step(setting: Setting, directions: int, layout: FilterLayout | None = None) -> FusedStep:
+def device_step(setting: EnsembleSetup, directions: int, layout: ColouredNoiseLayout | None = None) -> FusedStep:
     """Return the step that a device runs."""
     formula = None if setting.white is None else setting.white.formula
     return build_step(
@@ -106,7 +108,7 @@ def device_step(setting: Setting, directions: int, layout: FilterLayout | None =
     )  # fmt: skip
 
 
-def run_together(engines: Sequence[GraphicsEngine], slab: slice, rows: bool = False) -> list[Answer] | None:
+def run_together(engines: Sequence[GraphicsEngine], slab: slice, rows: bool = False) -> list[EngineAnswer] | None:
     """Moments, or rows, of ensembles that differ in parameter values and seeds alone, in one run; None where they
     differ in more."""
     batches = [e.batch(slab) for e in engines]
@@ -116,4 +118,4 @@ def run_together(engines: Sequence[GraphicsEngine], slab: slice, rows: bool = Fa
     found = run_batches(first.step.source, first.step, batches, not rows, rows, first.device == "cuda-single")
     for engine, answer in zip(engines, found, strict=True):
         engine.ends = answer.x
-    return [Answer(f.y, f.sy, f.moments, f.failed) for f in found]
+    return [EngineAnswer(f.y, f.sy, f.moments, f.failed) for f in found]

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from grisaille.compilation.cuda.tasks import bytes_of, machine_for_tasks, run_tasks
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.task import Task
-from grisaille.simulation.ensembles.engines import Setting
-from grisaille.simulation.ensembles.reducers import BLOCK
-from grisaille.simulation.ensembles.task_engine import Made, Solver, TaskEngine, blocks_of
+from grisaille.simulation.ensembles.engines import EnsembleSetup
+from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK
+from grisaille.simulation.ensembles.task_engine import EngineSolver, Made, TaskEngine, blocks_of
 
-HELD = 1 << 30
+MAX_TASK_BYTES = 1 << 30
 """Bytes of tasks that are run together."""
 
 
@@ -37,14 +37,14 @@ class _Taken:
 class GraphicsTaskEngine(TaskEngine):
     """``solver`` is what was chosen on the processor."""
 
-    def __init__(self, setting: Setting, solver: Solver, device: str) -> None:
+    def __init__(self, setting: EnsembleSetup, solver: EngineSolver, device: str) -> None:
         super().__init__(setting, solver)
         self.device = device
         # the device's text is dense, and so is the room of its tasks
         self.kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), sparse=False)
         self.machine = machine_for_tasks(self.form.system, bool(len(setting.dp)))
         free = self.machine.free()
-        self.held = HELD if free is None else min(HELD, free // 2)
+        self.held = MAX_TASK_BYTES if free is None else min(MAX_TASK_BYTES, free // 2)
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class GraphicsTaskEngine(TaskEngine):
             for i, m in enumerate(members.tolist()):
                 if m not in skip:
                     tasks[m] = self._plan(signals, i, m, slab.stop).task()
-            if members[-1] + 1 < self.setting.count and len(tasks) + BLOCK <= self._most(tasks):
+            if members[-1] + 1 < self.setting.count and len(tasks) + REALIZATIONS_PER_BLOCK <= self._most(tasks):
                 continue
             run_tasks(self.machine, self.kernel, list(tasks.values()), self.solver.scheme)
             yield from ((block, _Taken(block, tasks)) for block in waiting)

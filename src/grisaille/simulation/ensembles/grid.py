@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.errors import DataError
-from grisaille.experiment.interpolation import SignalTable
+from grisaille.experiment.piecewise_polynomials import SignalTable
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
-MERGED = 1e-9
+MERGE_TOLERANCE = 1e-9
 """Kinks closer than this part of a step to an output time are taken to be there."""
 SAME_TIME = 1e-12
 """Instants closer than this part of the span are one, and so are those closer than four units of their last digit."""
-MOST_CELLS = 1 << 27
+MAX_CELLS = 1 << 27
 """A grid with its signals takes about a hundred bytes for each."""
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class EnsembleTimes:
     points: Floats
     kept: NDArray[np.int64]
     """Indices of the output times, not decreasing."""
@@ -40,7 +40,7 @@ class Grid:
         return self.points.size - 1
 
 
-def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = False) -> Grid:
+def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = False) -> EnsembleTimes:
     """``times`` increase; kinks outside their span are ignored. Instants that differ by rounding are one."""
     rounding = SAME_TIME * np.ptp(times) + 4 * np.spacing(np.abs(times).max())
     cells = np.ptp(times) / step
@@ -49,10 +49,10 @@ def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = 
             f"Realizations are simulated over a span; the only time is {times[0]:g}. Give a later one too, or leave "
             f"realizations= out."
         )
-    if not cells < MOST_CELLS:
+    if not cells < MAX_CELLS:
         raise DataError(
             f"Disturbances would be sampled at {cells:.3g} points from t = {times[0]:g} to {times[-1]:g}, one every "
-            f"{step:.3g}; {MOST_CELLS:g} are possible. Simulate a shorter span, give a longer step=, or take a "
+            f"{step:.3g}; {MAX_CELLS:g} are possible. Simulate a shorter span, give a longer step=, or take a "
             f"disturbance of a lower bandwidth."
         )
     lattice = times[0] + step * np.arange(int(np.ceil(cells * (1 - 1e-9))) + 1) if has_lattice else times[:1]
@@ -62,15 +62,15 @@ def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = 
     right = np.searchsorted(outputs, inside)
     after = np.abs(outputs[np.clip(right, 0, outputs.size - 1)] - inside)
     before = np.abs(outputs[np.clip(right - 1, 0, outputs.size - 1)] - inside)
-    own = inside[np.minimum(after, before) > max(MERGED * step, rounding)]
+    own = inside[np.minimum(after, before) > max(MERGE_TOLERANCE * step, rounding)]
     ends = np.unique(np.concatenate([outputs, _merged(own, rounding)[0]]))
     counts = np.maximum(1, np.ceil(np.diff(ends) / step * (1 - 1e-9)).astype(np.int64))
     first = np.concatenate([[0], np.cumsum(counts)])
     cell = np.arange(first[-1]) - np.repeat(first[:-1], counts)
     lengths = np.repeat(np.diff(ends) / counts, counts)
     points = np.append(np.repeat(ends[:-1], counts) + cell * lengths, ends[-1])
-    roots = _snapped(lattice, points, MERGED * step) if has_lattice else points
-    return Grid(points, first[np.searchsorted(ends, outputs)][which], roots)
+    roots = _snapped(lattice, points, MERGE_TOLERANCE * step) if has_lattice else points
+    return EnsembleTimes(points, first[np.searchsorted(ends, outputs)][which], roots)
 
 
 def _merged(instants: Floats, rounding: float) -> tuple[Floats, NDArray[np.int64]]:
@@ -106,10 +106,12 @@ def ticks_of(table: SignalTable, system: System) -> Floats:
     return np.asarray(table.breaks[1:-1][ticks & same.all(axis=1)])
 
 
-def on_grid(table: SignalTable, grid: Grid) -> SignalTable:
+def on_grid(table: SignalTable, grid: EnsembleTimes) -> SignalTable:
     """Breaks that differ by rounding from a point of the grid are there: steps end at one of the two only."""
     points = grid.points
-    near = max(MERGED * np.diff(points).max(), SAME_TIME * np.ptp(points) + 4 * np.spacing(np.abs(points).max()))
+    near = max(
+        MERGE_TOLERANCE * np.diff(points).max(), SAME_TIME * np.ptp(points) + 4 * np.spacing(np.abs(points).max())
+    )
     right = np.clip(np.searchsorted(points, table.breaks), 1, points.size - 1)
     closest = np.where(
         table.breaks - points[right - 1] < points[right] - table.breaks, points[right - 1], points[right]
@@ -120,7 +122,7 @@ def on_grid(table: SignalTable, grid: Grid) -> SignalTable:
     return SignalTable(breaks[lasts], table.coef[lasts[:-1]], np.isin(breaks[lasts], kinks).astype(np.uint8))
 
 
-def stage_table(table: SignalTable, grid: Grid, substeps: int, place: int) -> tuple[Floats, str]:
+def stage_table(table: SignalTable, grid: EnsembleTimes, substeps: int, place: int) -> tuple[Floats, str]:
     """One signal at every half step of every cell (``"stages"``), or as one number (``"zoh"``) when it is constant."""
     coef = table.coef[:, place]
     if not coef[:, 1:].any() and np.ptp(coef[:, 0]) == 0:

@@ -17,28 +17,36 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.cache import Same
-from grisaille.compilation.frozen import FusedStep, build_step
-from grisaille.compilation.moments import Moments
+from grisaille.cache import IdentityKey
+from grisaille.compilation.fused_step import FusedStep, build_step
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.errors import ModelError, SimulationError
-from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, in_blocks, joined, layout_of
-from grisaille.simulation.ensembles.grid import Grid, stage_table
-from grisaille.simulation.ensembles.moving_signals import moved_disturbances
-from grisaille.simulation.ensembles.past_weights import KEPT, delayed_weights
+from grisaille.simulation.ensembles.engines import (
+    EngineAnswer,
+    EnsembleSetup,
+    Progress,
+    fixed_table,
+    in_blocks,
+    joined,
+    layout_of,
+)
+from grisaille.simulation.ensembles.grid import EnsembleTimes, stage_table
+from grisaille.simulation.ensembles.moved_disturbances import moved_disturbances
+from grisaille.simulation.ensembles.past_weights import NUMBERS_PER_PIECE, delayed_weights
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.structure.delays.delay import Delay
 from grisaille.structure.delays.moving_breaks import RATE
 from grisaille.structure.delays.moving_signals import with_moving_signals
-from grisaille.structure.pieces import jumps_of
+from grisaille.structure.switching_pieces import jumps_of
 from grisaille.structure.system import System
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
-NUMBERS = 1 << 23
+MAX_NUMBERS_IN_MEMORY = 1 << 23
 """Of disturbances that are held at a time (64 MB)."""
-MOST_PIECES = 1 << 22
+MAX_PIECES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class _Delayed:
 class PastEngine:
     name = "frozen fused, with a past"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: EnsembleSetup) -> None:
         self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
         self.sources, self.delayed = _delayed(setting)
         self.shortest = min(d.tau for d in self.delayed)
@@ -66,7 +74,7 @@ class PastEngine:
         self.moved = tuple(moved)
         self.moving = (*moved, *(d.place for d in self.delayed)) if len(setting.dp) else ()
         self.step = self._step()
-        fine = Grid(self.points, np.zeros(0, dtype=np.int64), self.points)
+        fine = EnsembleTimes(self.points, np.zeros(0, dtype=np.int64), self.points)
         table = fixed_table(setting)
         self.known = [stage_table(table, fine, 1, i) for i in range(setting.system.nu)]
 
@@ -75,7 +83,7 @@ class PastEngine:
         s = self.setting
         cells = np.diff(s.grid.points)
         pieces = s.substeps * np.maximum(1, np.ceil(cells / self.shortest * (1 - 1e-9))).astype(np.int64)
-        if pieces.sum() > MOST_PIECES:
+        if pieces.sum() > MAX_PIECES:
             raise SimulationError(
                 f"A dead time of {self.shortest:.3g} is repeated {np.ptp(s.grid.points) / self.shortest:.3g} times in "
                 f"the run, which is followed one dead time after the other: leave the delay out, or simulate a shorter "
@@ -92,7 +100,7 @@ class PastEngine:
     def _step(self) -> FusedStep:
         """Steps of the extended system, which observe the sources and their rates too."""
         s, ns = self.setting, len(self.setting.dp)
-        key = (Same(s.system), s.observed, ns, self.moving, tuple(self.sources))
+        key = (IdentityKey(s.system), s.observed, ns, self.moving, tuple(self.sources))
 
         def make() -> FusedStep:
             system = with_moving_signals(s.system, self.moving, ns, "disturbance")
@@ -104,11 +112,11 @@ class PastEngine:
 
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
-    ) -> Iterator[Answer]:
+    ) -> Iterator[EngineAnswer]:
         s = self.setting
         drawn = 2 * s.grid.cells * max(1, s.disturbances.layout(s.values).nd)
-        kept = len(self.points) * (len(s.observed) + KEPT * len(self.sources) // 2 + 1)
-        size = int(np.clip(NUMBERS // ((drawn + kept) * (1 + len(s.dp))), 1, 4096))
+        kept = len(self.points) * (len(s.observed) + NUMBERS_PER_PIECE * len(self.sources) // 2 + 1)
+        size = int(np.clip(MAX_NUMBERS_IN_MEMORY // ((drawn + kept) * (1 + len(s.dp))), 1, 4096))
         for slab in slabs:
             blocks = in_blocks(s.count, size, progress)
             answer, self.ends = joined(self._block(members, slab, skip, moments, rows) for members in blocks)
@@ -116,10 +124,10 @@ class PastEngine:
 
     def _block(
         self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool
-    ) -> tuple[Answer, Floats]:
+    ) -> tuple[EngineAnswer, Floats]:
         s = self.setting
         kept = s.grid.kept[slab]
-        run = _Run(self, members, int(self.first[kept[-1]]))
+        run = _DelayedEnsembleRun(self, members, int(self.first[kept[-1]]))
         run.go()
         at = self.first[kept]
         y = run.y[:, at]
@@ -127,11 +135,11 @@ class PastEngine:
         failed = np.where(run.failed < 0, -1, np.searchsorted(self.first, run.failed, side="left"))
         left = set(skip)
         good = [i for i, m in enumerate(members.tolist()) if failed[i] < 0 and m not in left]
-        part = Moments.of(y[good], sy[good]) if moments and good else None
-        return Answer(y if rows else None, sy if rows else None, part, failed), run.x
+        part = SampleMoments.of(y[good], sy[good]) if moments and good else None
+        return EngineAnswer(y if rows else None, sy if rows else None, part, failed), run.x
 
 
-class _Run:
+class _DelayedEnsembleRun:
     """Some realizations, from the start to a point."""
 
     def __init__(self, engine: PastEngine, members: NDArray[np.int64], last: int) -> None:
@@ -143,7 +151,7 @@ class _Run:
         self.sx = np.broadcast_to(sx, (m, self.ns, s.system.nx)).copy()
         self.y, self.sy = np.full((m, last + 1, self.ny), np.nan), np.full((m, last + 1, self.ns, self.ny), np.nan)
         self.failed = np.full(m, -1, dtype=np.int64)
-        self.pieces = np.zeros((len(engine.sources), KEPT * (len(engine.points) // 2) + 1, 1 + self.ns, m))
+        self.pieces = np.zeros((len(engine.sources), NUMBERS_PER_PIECE * (len(engine.points) // 2) + 1, 1 + self.ns, m))
         """What is kept of the past of each source, in the order of the weights' columns."""
         self.own, self.polynomials = sample_pieces(s, members)
         self.moved = list(moved_disturbances(s, members)) if engine.moved else []
@@ -191,8 +199,8 @@ class _Run:
         rows = np.moveaxis(rows, (0, 1, 2, 3), (3, 1, 2, 0))  # what, point, direction, realization
         value, rate = rows[:n], rows[n:]
         kept = np.stack([value[:, :-1:2], rate[:, :-1:2], value[:, 1::2], rate[:, 1::2], value[:, 2::2]], axis=2)
-        first = KEPT * (begin // 2)
-        self.pieces[:, first : first + KEPT * kept.shape[1]] = kept.reshape(n, -1, *kept.shape[3:])
+        first = NUMBERS_PER_PIECE * (begin // 2)
+        self.pieces[:, first : first + NUMBERS_PER_PIECE * kept.shape[1]] = kept.reshape(n, -1, *kept.shape[3:])
 
     def _signals(self, begin: int, end: int) -> tuple[list[Floats], list[str]]:
         """Every signal at the half steps of a stretch."""
@@ -241,7 +249,7 @@ class _Run:
         return np.ascontiguousarray(value)
 
 
-def _delayed(s: Setting) -> tuple[list[int], list[_Delayed]]:
+def _delayed(s: EnsembleSetup) -> tuple[list[int], list[_Delayed]]:
     """Rows of ``observed`` that are delayed, and every signal that repeats one."""
     system, places = s.system, s.system.has.pasts
     delays = {d.name: d for d in system.delays}

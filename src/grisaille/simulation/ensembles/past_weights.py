@@ -2,7 +2,8 @@
 
 The past of f is kept on pieces of two steps each, from a over m to b, as the quartic that has the values f(a), f(m),
 f(b) and the slopes f'(a+), f'(m): at b the slope may jump. v(t) = f(t − tau) is replaced on every step by the parabola
-with the same first moments (``experiment/projected.py``), of which a step sees the values at its ends and its middle:
+with the same first moments (``experiment/projected_signals.py``), of which a step sees the values at its ends and its
+middle:
 
     v̄(s_m) = Σ_j (2j + 1) P_j(s_m) ∫₀¹ P_j v ds,
 
@@ -17,13 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.experiment.projected import LEGENDRE, NORMS
+from grisaille.experiment.projected_signals import LEGENDRE, NORMS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
-KEPT = 5
+NUMBERS_PER_PIECE = 5
 """Numbers of a piece: f(a), f'(a+), f(m), f'(m), f(b)."""
 STAGES = np.array([0.0, 0.5, 1.0])
 _x, _w = np.polynomial.legendre.leggauss(4)  # exact for parabolas times quartics
@@ -70,11 +71,11 @@ def delayed_weights(points: Floats, tau: float, order: int) -> csr_array:
     basis = _derived_powers(inside, order) @ _BASIS / long[:, None, None] ** order
     basis[..., [1, 3]] *= long[:, None, None]
     found = np.einsum("knm,knc->kmc", share[here], basis)
-    columns = KEPT * piece[here][:, None, None] + np.arange(KEPT)
+    columns = NUMBERS_PER_PIECE * piece[here][:, None, None] + np.arange(NUMBERS_PER_PIECE)
     rows = 3 * step[here][:, None] + np.arange(3)
     before = np.flatnonzero(piece < 0)
     first = share[before].sum(axis=1) if order == 0 else np.zeros((len(before), 3))
-    last = KEPT * (len(edges) - 1)
+    last = NUMBERS_PER_PIECE * (len(edges) - 1)
     return csr_array(
         (
             np.concatenate([found.ravel(), first.ravel()]),

@@ -20,21 +20,21 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.moments import Moments
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.errors import DataError
 
 Floats = NDArray[np.float64]
 
-BLOCK = 32
+REALIZATIONS_PER_BLOCK = 32
 """Realizations per block."""
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RealizationBlock:
     """What some realizations gave at the output times ``instants``."""
 
     instants: slice
-    moments: Moments | None
+    moments: SampleMoments | None
     """Over all realizations, when the blocks have been joined already."""
     y: Floats | None = None
     """(realizations, instants, ny)"""
@@ -64,7 +64,7 @@ class Reducer(Protocol):
     def needs_rows(self) -> bool:
         """Whether each realization's own values are needed, or moments are enough."""
 
-    def update(self, block: Block) -> None: ...
+    def update(self, block: RealizationBlock) -> None: ...
     def result(self) -> Statistic: ...
 
 
@@ -72,10 +72,10 @@ class Reducer(Protocol):
 class OfMoments:
     """Statistics that moments are enough for; abstract."""
 
-    parts: list[Moments] = field(default_factory=list)
+    parts: list[SampleMoments] = field(default_factory=list)
     needs_rows: ClassVar[bool] = False
 
-    def update(self, block: Block) -> None:
+    def update(self, block: RealizationBlock) -> None:
         if block.moments is not None:
             self.parts.append(block.moments)
 
@@ -114,7 +114,7 @@ class Quantiles:
         self.waiting: list[Floats] = []
         self.parts: list[Floats] = []
 
-    def update(self, block: Block) -> None:
+    def update(self, block: RealizationBlock) -> None:
         if block.y is not None:
             self.waiting.append(block.y)
         if block.is_last:
@@ -125,7 +125,7 @@ class Quantiles:
         return Statistic(("quantile",), np.concatenate(self.parts, axis=1), None, {"quantile": self.levels})
 
 
-NAMED: dict[str, type[Any]] = {"mean": Mean, "variance": Variance, "quantiles": Quantiles}
+NAMED_STATISTICS: dict[str, type[Any]] = {"mean": Mean, "variance": Variance, "quantiles": Quantiles}
 
 
 def make_reducers(wanted: Any) -> tuple[list[Reducer], bool]:
@@ -135,12 +135,12 @@ def make_reducers(wanted: Any) -> tuple[list[Reducer], bool]:
 
 
 def _reducer(wanted: Any) -> Reducer:
-    if isinstance(wanted, str) and wanted in NAMED:
-        return NAMED[wanted]()  # type: ignore[no-any-return]
+    if isinstance(wanted, str) and wanted in NAMED_STATISTICS:
+        return NAMED_STATISTICS[wanted]()  # type: ignore[no-any-return]
     if hasattr(wanted, "update") and hasattr(wanted, "result"):
         return wanted  # type: ignore[no-any-return]
-    raise DataError(f"reduce={wanted!r}: statistics are {', '.join(map(repr, NAMED))}, or a reducer object.")
+    raise DataError(f"reduce={wanted!r}: statistics are {', '.join(map(repr, NAMED_STATISTICS))}, or a reducer object.")
 
 
-def _over_time(parts: list[Moments], name: str) -> Floats:
+def _over_time(parts: list[SampleMoments], name: str) -> Floats:
     return np.concatenate([getattr(part, name) for part in parts])

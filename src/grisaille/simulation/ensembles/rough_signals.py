@@ -15,15 +15,15 @@ from dataclasses import replace
 
 import casadi as ca
 
+from grisaille.bound_experiment import ExperimentPoint
 from grisaille.errors import ModelError
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.system import FORMULAS, System
-from grisaille.trial import Point
+from grisaille.structure.starts.start_functions import StartFunctions
+from grisaille.structure.system import FORMULA_FIELDS, System
 
 
-def without_rough_signals(posed: Point) -> Point:
+def without_rough_signals(posed: ExperimentPoint) -> ExperimentPoint:
     """The same run on steps that stay, in coordinates whose equations need no derivative of infinite variance."""
     posed = posed.on_standing_steps()
     rough = _rough(posed.structure)
@@ -68,7 +68,7 @@ def _shifted(structure: Structure, place: int) -> Structure:
     smooth = ca.substitute(system.rhs, system.u[place], ca.SX(0))
     formulas = [smooth, system.residual, system.constraints, system.observed]
     moved = ca.substitute(formulas, [system.x], [position])
-    changed: System = replace(system, **{n: ca.simplify(f) for n, f in zip(FORMULAS, moved, strict=True)})
+    changed: System = replace(system, **{n: ca.simplify(f) for n, f in zip(FORMULA_FIELDS, moved, strict=True)})
     return replace(structure, system=changed, start_functions=StartFunctions(changed))
 
 

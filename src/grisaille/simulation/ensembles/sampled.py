@@ -17,13 +17,13 @@ from grisaille.disturbance.paths import multiply
 from grisaille.simulation.ensembles.hermite import piece_polynomials
 
 if TYPE_CHECKING:
-    from grisaille.simulation.ensembles.disturbances import Driven
-    from grisaille.simulation.ensembles.engines import Setting
+    from grisaille.simulation.ensembles.disturbances import DrivenComponent
+    from grisaille.simulation.ensembles.engines import EnsembleSetup
 
 Floats = NDArray[np.float64]
 
 
-def sample_stages(s: Setting, members: NDArray[np.int64], end: int) -> dict[int, Floats]:
+def sample_stages(s: EnsembleSetup, members: NDArray[np.int64], end: int) -> dict[int, Floats]:
     """Place in u → (realizations, end · (2 substeps + 1) + 1): at every half step of each cell up to grid point end."""
     points = s.grid.points
     halves = half_steps(points[: end + 1], s.substeps)
@@ -36,7 +36,7 @@ def sample_stages(s: Setting, members: NDArray[np.int64], end: int) -> dict[int,
     return found
 
 
-def sample_pieces(s: Setting, members: NDArray[np.int64]) -> tuple[Floats, dict[int, Floats]]:
+def sample_pieces(s: EnsembleSetup, members: NDArray[np.int64]) -> tuple[Floats, dict[int, Floats]]:
     """Breaks, and place in u → polynomials between them, (realizations, pieces, degree + 1).
 
     Bridges are handed over as lines between quarters of the cells.
@@ -51,7 +51,7 @@ def sample_pieces(s: Setting, members: NDArray[np.int64]) -> tuple[Floats, dict[
     return breaks, found
 
 
-def _pieces(s: Setting, breaks: Floats, chain: Floats, order: int) -> Floats:
+def _pieces(s: EnsembleSetup, breaks: Floats, chain: Floats, order: int) -> Floats:
     """Polynomials of one signal from its disturbance and the derivatives in u, (realizations, times, orders)."""
     if s.between != "linear":
         kind: Literal["linear", "spline"] = "spline" if s.between == "spline" else "linear"
@@ -67,7 +67,11 @@ def half_steps(points: Floats, substeps: int) -> Floats:
 
 
 def _values(
-    s: Setting, process: Process, signals: tuple[Driven, ...], members: NDArray[np.int64], instants: Floats
+    s: EnsembleSetup,
+    process: Process,
+    signals: tuple[DrivenComponent, ...],
+    members: NDArray[np.int64],
+    instants: Floats,
 ) -> list[Floats]:
     """Each signal at the instants, (realizations, instants)."""
     roots = s.grid.roots

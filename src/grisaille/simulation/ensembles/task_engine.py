@@ -18,39 +18,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille import interrupts
-from grisaille.cache import Cache, Same
+from grisaille.bound_experiment import ExperimentPoint
+from grisaille.cache import Cache, IdentityKey
 from grisaille.compilation.batch_native import processors
 from grisaille.compilation.kernel import Kernel, build_kernel
-from grisaille.compilation.moments import Moments
 from grisaille.compilation.plan import Plan
+from grisaille.compilation.sample_moments import SampleMoments
 from grisaille.compilation.schemes import Among, Scheme
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import ModelError
-from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
+from grisaille.experiment.piecewise_polynomials import SignalTable, shifted_coefficients
 from grisaille.simulation import integration
-from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
+from grisaille.simulation.ensembles.engines import (
+    EngineAnswer,
+    EnsembleSetup,
+    Progress,
+    fixed_table,
+    join_answers,
+    layout_of,
+)
 from grisaille.simulation.ensembles.grid import on_grid
-from grisaille.simulation.ensembles.moving_signals import moved_disturbances
-from grisaille.simulation.ensembles.reducers import BLOCK
+from grisaille.simulation.ensembles.moved_disturbances import moved_disturbances
+from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
-from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integrated import Integrated, held
-from grisaille.simulation.integration import Run
-from grisaille.simulation.outcome import describe
-from grisaille.simulation.sizes import Sizes, run_in_own_sizes
+from grisaille.simulation.event_system import EventSystem, leeway_parameters
+from grisaille.simulation.fixed_steps import choose_step
+from grisaille.simulation.integration import IntegratorRun
+from grisaille.simulation.nominal_sizes import NominalSizes, run_in_own_sizes
+from grisaille.simulation.status_messages import describe
 from grisaille.structure.delays.moving_signals import with_moving_signals
-from grisaille.structure.events import hold_events
-from grisaille.trial import Point
+from grisaille.structure.held_events import hold_events
 
 Floats = NDArray[np.float64]
 Signals = tuple[Floats, Floats]
 Made = Callable[[int], Task | None]
-MOST_PILOT_STEPS = 2_000_000
+MAX_PILOT_STEPS = 2_000_000
 """Equal steps of one realization that are tried."""
 
 
 @dataclass(frozen=True, eq=False)
-class Solver:
+class EngineSolver:
     """What was chosen with the first realization and is kept for all."""
 
     scheme: Scheme
@@ -60,17 +67,17 @@ class Solver:
     error_estimate: float
 
 
-_FORMS: Cache[Integrated] = Cache(16)
+_FORMS: Cache[EventSystem] = Cache(16)
 """Systems with moving signals, held at their events."""
 
 
 class TaskEngine:
-    def __init__(self, setting: Setting, solver: Solver) -> None:
+    def __init__(self, setting: EnsembleSetup, solver: EngineSolver) -> None:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        key = Same(setting.system), tuple(self.moving), len(setting.dp), bool(setting.crossed)
-        self.form: Integrated = _FORMS.get(key, self._form)
+        key = IdentityKey(setting.system), tuple(self.moving), len(setting.dp), bool(setting.crossed)
+        self.form: EventSystem = _FORMS.get(key, self._form)
         self.table = on_grid(fixed_table(setting), setting.grid)
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)))
         self.columns = list(setting.observed)
@@ -82,7 +89,7 @@ class TaskEngine:
     def name(self) -> str:
         return str(self.solver.scheme)
 
-    def _form(self) -> Integrated:
+    def _form(self) -> EventSystem:
         """With events where a model has its own, or where derivatives cross relations that make it jump; else these are
         stepped across."""
         s = self.setting
@@ -94,28 +101,28 @@ class TaskEngine:
             return s.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
 
         events = hold_events(moved, named) if s.system.reactions is not None or s.crossed else None
-        form = Integrated(moved, moved) if events is None else Integrated(events.before, events.system, events)
+        form = EventSystem(moved, moved) if events is None else EventSystem(events.before, events.system, events)
         if not form.is_exact_across(s.crossed):
             refuse_derivatives(s.crossed[0].text, "its instant is not known to derivatives")
         return form
 
     @classmethod
     def prepared(
-        cls, setting: Setting, posed: Point, rtol: float, among: Among, step: float | None = None
+        cls, setting: EnsembleSetup, posed: ExperimentPoint, rtol: float, among: Among, step: float | None = None
     ) -> EngineMaker:
         """A maker of engines, with scheme and step (unless given) chosen on the first realization."""
         nominal = posed.initializer.nominal
-        first = cls(setting, Solver(among[-1], 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
+        first = cls(setting, EngineSolver(among[-1], 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
         signals = first._signals(np.arange(1))
 
         def make(sizes: Floats) -> Plan[Kernel]:
             first.solver = replace(first.solver, atol=1e-3 * rtol * sizes)
-            return first._plan(signals, 0, 0).but(max_steps=MOST_PILOT_STEPS, among=among)
+            return first._plan(signals, 0, 0).replace(max_steps=MAX_PILOT_STEPS, among=among)
 
-        def run(plan: Plan[Kernel], _: object) -> Run:
+        def run(plan: Plan[Kernel], _: object) -> IntegratorRun:
             return choose_step(plan, step)
 
-        sizes = replace(Sizes.of(posed.initializer), system=setting.system)
+        sizes = replace(NominalSizes.of(posed.initializer), system=setting.system)
         if step is None and len(nominal) == setting.system.nx + setting.system.nz:
             chosen, nominal = run_in_own_sizes(sizes, make, run)
         else:
@@ -125,7 +132,7 @@ class TaskEngine:
             warnings.warn(
                 f"{posed.structure.model.name}: equal steps of {task.fixed_step:.3g} leave an error of "
                 f"{task.error_estimate:.2g} times rtol in the first realization, and shorter ones would be more than "
-                f"{MOST_PILOT_STEPS}: something is much shorter than the run, such as a bump of a table or a condition "
+                f"{MAX_PILOT_STEPS}: something is much shorter than the run, such as a bump of a table or a condition "
                 f"of a state. Make it wider, or give a larger rtol=.",
                 UserWarning,
                 stacklevel=5,
@@ -136,7 +143,7 @@ class TaskEngine:
 
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
-    ) -> Iterator[Answer]:
+    ) -> Iterator[EngineAnswer]:
         with ThreadPoolExecutor(max_workers=self.setting.threads or processors()) as pool:
             for slab in slabs:
                 parts = []
@@ -161,7 +168,7 @@ class TaskEngine:
 
     def _block(
         self, members: NDArray[np.int64], slab: slice, made: Made, moments: bool, rows: bool, pool: ThreadPoolExecutor
-    ) -> Answer:
+    ) -> EngineAnswer:
         s, n = self.setting, len(range(*slab.indices(self.setting.grid.kept.size)))
         y = np.full((members.size, n, len(self.columns)), np.nan)
         sy = np.full((members.size, n, len(s.dp), len(self.columns)), np.nan)
@@ -185,8 +192,8 @@ class TaskEngine:
         for _ in pool.map(one, range(members.size)):
             interrupts.check()
         good = [i for i in range(members.size) if failed[i] < 0 and i not in left_out]
-        part = Moments.of(y[good], sy[good]) if moments and good else None
-        return Answer(y if rows else None, sy if rows else None, part, failed)
+        part = SampleMoments.of(y[good], sy[good]) if moments and good else None
+        return EngineAnswer(y if rows else None, sy if rows else None, part, failed)
 
     def _signals(self, members: NDArray[np.int64]) -> Signals:
         """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
@@ -224,10 +231,10 @@ class TaskEngine:
             dp, sx if ns else None, sz if ns else None, rtol=self.solver.rtol, atol=self.solver.atol, nominal=s.nominal,
             max_steps=2_000_000_000, fixed_step=self.solver.step, among=(self.solver.scheme,),
         )  # fmt: skip
-        return plan if form.events is None else held(plan, form.events)
+        return plan if form.events is None else leeway_parameters(plan, form.events)
 
 
-def refuse_crossings_between_steps(s: Setting, posed: Point) -> None:
+def refuse_crossings_between_steps(s: EnsembleSetup, posed: ExperimentPoint) -> None:
     """Refuse derivatives where realizations cross jumps and are made with steps that cannot end there."""
     why = ""
     if s.white is not None and s.white.formula.noise.numel():
@@ -250,18 +257,18 @@ def refuse_derivatives(relation: str, why: str, name: str = "") -> NoReturn:
 
 
 def blocks_of(count: int) -> Iterator[NDArray[np.int64]]:
-    for first in range(0, count, BLOCK):
-        yield np.arange(first, min(first + BLOCK, count))
+    for first in range(0, count, REALIZATIONS_PER_BLOCK):
+        yield np.arange(first, min(first + REALIZATIONS_PER_BLOCK, count))
 
 
 @dataclass(frozen=True, eq=False)
 class EngineMaker:
     make: type[TaskEngine]
-    solver: Solver
+    solver: EngineSolver
 
     @property
     def error_estimate(self) -> float:
         return self.solver.error_estimate
 
-    def __call__(self, setting: Setting) -> TaskEngine:
+    def __call__(self, setting: EnsembleSetup) -> TaskEngine:
         return self.make(setting, self.solver)

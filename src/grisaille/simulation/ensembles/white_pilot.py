@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.batch import DEEPEST
-from grisaille.simulation.sizes import nominal_or_own
+from grisaille.compilation.batch import MAX_STEPS_PER_CELL
+from grisaille.simulation.nominal_sizes import nominal_or_own
 
 Floats = NDArray[np.float64]
 PATHS, MORE, FEWER, LONG = 24, 96, 8, 200_000
@@ -37,22 +37,22 @@ PATHS, MORE, FEWER, LONG = 24, 96, 8, 200_000
 with more than ``LONG`` cells."""
 TAIL, LOUDEST = 4.4, 2.0
 """The largest of a hundred thousand normals, and the largest factor of the noise."""
-INSTANTS = 400
+MAX_COMPARED_TIMES = 400
 """Output times that are compared, at most; they are spread over all."""
 WEAK, STRONG = 0.01, 0.03
 """Tolerances of a statistic and of a path, in standard deviations."""
-FADED = 0.05
+FADED_DEVIATION = 0.05
 """Part of the largest standard deviation so far below which it does not count as a unit."""
-TOGETHER = 0.3
+AGREEING_TIME_SHARE = 0.3
 """Part of the time before they part in which paths must agree."""
-PARTED = 0.3
+PARTED_DISTANCE = 0.3
 """Standard deviations between two paths that no longer are the same one."""
-TRUSTED = 64
+TRUSTED_SUBSTEPS = 64
 """Steps per cell from which on a realization that becomes infinite is taken to do so by itself."""
-WORK = 1 << 26
-"""Steps of all realizations of one pilot; at least ``LEAST`` per cell are tried."""
-LEAST = 64
-HUGE = 1e100
+MAX_PILOT_STEPS = 1 << 26
+"""Steps of all realizations of one pilot; at least ``MIN_STEPS_PER_CELL`` per cell are tried."""
+MIN_STEPS_PER_CELL = 64
+MAX_VALUE = 1e100
 """Values beyond it, whose squares might overflow, are cut off."""
 
 
@@ -85,7 +85,7 @@ class WhitePilot:
 
 
 @dataclass(frozen=True)
-class Scale:
+class ComparisonScale:
     """What errors are measured in."""
 
     names: tuple[str, ...]
@@ -110,37 +110,40 @@ def paths_of(cells: int, strong_order: float) -> int:
     return FEWER if cells > LONG else PATHS if strong_order >= 1 else MORE
 
 
-def choose_halvings(rows: Callable[[int, float], Floats], scale: Scale, cells: int, has_tails: bool) -> WhitePilot:
-    """The smallest number of steps per cell, a power of two, that meets the tolerances, or the best within ``WORK``.
+def choose_halvings(
+    rows: Callable[[int, float], Floats], scale: ComparisonScale, cells: int, has_tails: bool
+) -> WhitePilot:
+    """The smallest number of steps per cell, a power of two, that meets the tolerances, or the best within
+    ``MAX_PILOT_STEPS``.
 
     rows : (realizations, instants, quantities) with so many steps per cell and so many times the noise
     has_tails : whether the noise depends on what it drives
     """
     n, coarse, before = 1, rows(1, 1.0), np.inf
-    most = min(DEEPEST // 2, max(LEAST, WORK // max(1, 2 * cells * len(coarse))))
+    most = min(MAX_STEPS_PER_CELL // 2, max(MIN_STEPS_PER_CELL, MAX_PILOT_STEPS // max(1, 2 * cells * len(coarse))))
     while True:
         fine = rows(2 * n, 1.0)
         found = compare(coarse, fine, n, scale, before)
         if 4 * n > most:
             return found
         if found.error <= 1.0:
-            louder = louder_for(n * cells * len(coarse)) if has_tails else 1.0
+            louder = noise_scale_for(n * cells * len(coarse)) if has_tails else 1.0
             if louder == 1.0 or compare_tails(rows(n, louder), rows(2 * n, louder), scale) <= 1.0:
                 return found
         n, coarse, before = 2 * n, fine, found.strong
 
 
-def compare(coarse: Floats, fine: Floats, n: int, scale: Scale, before: float) -> WhitePilot:
+def compare(coarse: Floats, fine: Floats, n: int, scale: ComparisonScale, before: float) -> WhitePilot:
     """The errors of n steps by comparison with 2n; ``before`` is the strong error of n/2."""
-    kept = _alike(coarse, fine, is_trusted=n >= TRUSTED)
+    kept = _alike(coarse, fine, is_trusted=n >= TRUSTED_SUBSTEPS)
     if kept is None:
         return WhitePilot(n, np.inf, np.inf, np.inf, len(fine), where="realizations that become infinite")
-    a, b = (np.clip(y[kept], -HUGE, HUGE) for y in (coarse, fine))
+    a, b = (np.clip(y[kept], -MAX_VALUE, MAX_VALUE) for y in (coarse, fine))
     if len(a) < 2:
         return WhitePilot(n, 0.0, 0.0, 0.0, len(a))
     with np.errstate(invalid="ignore"):
         d, unit = a - b, b.std(axis=0, ddof=1)
-        unit = np.fmax(unit, FADED * np.maximum.accumulate(np.nan_to_num(unit), axis=0))
+        unit = np.fmax(unit, FADED_DEVIATION * np.maximum.accumulate(np.nan_to_num(unit), axis=0))
         size = np.maximum.accumulate(np.abs(b).max(axis=0), axis=0) + scale.floor(b)
         bias, change = np.abs(d.mean(axis=0)), np.abs(a.std(axis=0, ddof=1) - b.std(axis=0, ddof=1))
         apart = np.sqrt((d**2).mean(axis=0))
@@ -154,37 +157,37 @@ def compare(coarse: Floats, fine: Floats, n: int, scale: Scale, before: float) -
     top = float(error.max(initial=0.0))
     where = f"{scale.names[worst[1]]} at t = {scale.times[worst[0]]:.4g}" if error.size else ""
     found = WhitePilot(n, top, float(weak.max(initial=0.0)), float(strong.max(initial=0.0)), len(a), where=where)
-    if top > 1.0 and found.strong > PARTED and found.strong > 0.7 * before:
+    if top > 1.0 and found.strong > PARTED_DISTANCE and found.strong > 0.7 * before:
         return _if_parted(found, error, strong, weak, d, unit + tiny, scale)
     return found
 
 
-def louder_for(count: int) -> float:
+def noise_scale_for(count: int) -> float:
     """The factor that makes the largest of so many normals ``TAIL``."""
     return float(np.clip(TAIL / (np.sqrt(2 * np.log(2 * count)) - 0.5), 1.0, LOUDEST))
 
 
-def compare_tails(coarse: Floats, fine: Floats, scale: Scale) -> float:
+def compare_tails(coarse: Floats, fine: Floats, scale: ComparisonScale) -> float:
     """The largest distance with louder noise, in units of the tolerance; what does not stay finite is left out."""
     kept = np.isfinite(coarse).all(axis=(1, 2)) & np.isfinite(fine).all(axis=(1, 2))
     if kept.sum() < 2:
         return 0.0
-    a, b = (np.clip(y[kept], -HUGE, HUGE) for y in (coarse, fine))
+    a, b = (np.clip(y[kept], -MAX_VALUE, MAX_VALUE) for y in (coarse, fine))
     unit = b.std(axis=0, ddof=1)
-    unit = np.maximum(unit, FADED * np.maximum.accumulate(unit, axis=0))
+    unit = np.maximum(unit, FADED_DEVIATION * np.maximum.accumulate(unit, axis=0))
     size = np.maximum.accumulate(np.abs(b).max(axis=0), axis=0) + scale.floor(b)
     apart = np.abs(a - b).max(axis=0) / (unit + scale.rtol / STRONG * size)
     return float(apart.max(initial=0.0) / (1 - 2.0**-scale.strong_order) / STRONG)
 
 
 def _if_parted(
-    found: WhitePilot, error: Floats, strong: Floats, weak: Floats, d: Floats, unit: Floats, scale: Scale
+    found: WhitePilot, error: Floats, strong: Floats, weak: Floats, d: Floats, unit: Floats, scale: ComparisonScale
 ) -> WhitePilot:
     """Accepted where paths agree until they part, and statistics do not differ significantly afterwards."""
-    parted = (strong > PARTED).any(axis=1)
+    parted = (strong > PARTED_DISTANCE).any(axis=1)
     first = int(np.argmax(parted))
     # before they part, their distance grows through every tolerance
-    early = scale.times <= scale.times[0] + TOGETHER * (scale.times[first] - scale.times[0])
+    early = scale.times <= scale.times[0] + AGREEING_TIME_SHARE * (scale.times[first] - scale.times[0])
     together = error[early].max(initial=0.0)
     told = d.std(axis=0, ddof=1) / np.sqrt(len(d))
     significant = np.abs(d.mean(axis=0)) > 4 * told

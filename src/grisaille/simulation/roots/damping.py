@@ -12,7 +12,7 @@ from grisaille.simulation.roots.linear import Floats, StepFailure
 if TYPE_CHECKING:
     from grisaille.simulation.roots.newton import Newton
 
-MOST_PIECES = 200
+MAX_PIECES = 200
 DECIDES_NOTHING = 3.0
 """Corrections below this, in units of the tolerance, say nothing about roots."""
 
@@ -27,7 +27,7 @@ def damped(
     """
     kernel, task, nx, share = newton.kernel, newton.task, newton.kernel.nx, 1.0
     floor = 1e-9 / task.rtol
-    for _ in range(MOST_PIECES):
+    for _ in range(MAX_PIECES):
         f = newton.hold(kernel.F(t, x, z, u, task.p))
         task.evaluations += 1
         if not np.all(np.isfinite(f[nx:])):

@@ -20,7 +20,7 @@ from grisaille.simulation.roots.damping import DECIDES_NOTHING, damped
 from grisaille.simulation.roots.linear import EPS, Equations, Floats, StepFailure, lu, lu_solve
 from grisaille.simulation.roots.rescue import Way, across_bends, rescue, search_pieces
 
-MOST_ITERATIONS = 15
+MAX_ITERATIONS = 15
 FRESH_CONTRACTION = 0.25
 STALE_CONTRACTION = 0.5
 
@@ -102,7 +102,7 @@ class Newton:
         task, nx, z = self.task, self.kernel.nx, z.copy()
         enough, floor = 1e-13 / task.rtol, 1e-9 / task.rtol
         age, last, jumps = 1, z, False
-        for iteration in range(MOST_ITERATIONS):
+        for iteration in range(MAX_ITERATIONS):
             f = self.evaluate(t, x, z, u, keep=iteration == 0)
             if self.factors is None:
                 self.linearise(t, x, z, u)

@@ -23,12 +23,12 @@ from grisaille.simulation.roots.linear import Floats, StepFailure
 if TYPE_CHECKING:
     from grisaille.simulation.roots.newton import Anchor, Newton
 
-SHORTEST_STRIDE = 1e-10
+MIN_STRIDE = 1e-10
 LEAP_BELOW = 1e-6
 STRIDES = 1000
 PIECE_TRIALS = 40
 ALL_AT_ONCE = 6
-MOST_ITERATIONS = 15
+MAX_ITERATIONS = 15
 CONTRACTION = 0.5
 ROUNDING = 1e-2
 """Corrections below this, in units of the tolerance, need not contract."""
@@ -163,7 +163,7 @@ class Way:
         slope = self.correction(s + (goal - s) / 64.0, z)
         if slope is None:
             return None
-        for iteration in range(MOST_ITERATIONS):
+        for iteration in range(MAX_ITERATIONS):
             dz = self.correction(goal, after)
             if dz is None:
                 return None
@@ -188,7 +188,7 @@ class Way:
     def leap(self, s: float, goal: float, z: Floats) -> Floats | None:
         """A stride across a bend, with factors of every point; the root lies where the slopes of both ends let it."""
         after, ahead, size = z, 0.0, np.inf
-        for iteration in range(MOST_ITERATIONS):
+        for iteration in range(MAX_ITERATIONS):
             residual = self.values(goal, after)
             if not np.all(np.isfinite(residual)) or not self.linearise(goal, after):
                 return None
@@ -248,7 +248,7 @@ def _follow(way: Way) -> tuple[Floats, float]:
     orientation = newton.orientation
     while share < 1.0:
         goal = min(share + length, 1.0)
-        if strides == 0 or length < SHORTEST_STRIDE:
+        if strides == 0 or length < MIN_STRIDE:
             return z, share
         strides -= 1
         kept, taken = True, way.stride(share, goal, z)

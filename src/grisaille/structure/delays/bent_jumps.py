@@ -1,6 +1,7 @@
 """Signals that jump at instants that move, and enter the rates other than linearly, on steps that stay.
 
-Such a signal is not projected itself (``experiment/projected.py``): the square of a parabola that stands for a jump is
+Such a signal is not projected itself (``experiment/projected_signals.py``): the square of a parabola that stands for a
+jump is
 not what the square of the jump is on the average. Where it jumps from l to r within a step,
 
     rhs = (1 − ρ) rhs(l) + ρ rhs(r),
@@ -16,7 +17,7 @@ from dataclasses import replace
 
 import casadi as ca
 
-from grisaille.structure.pieces import is_affine, relations_of
+from grisaille.structure.switching_pieces import is_affine, relations_of
 from grisaille.structure.system import MovingBreaks, System
 
 

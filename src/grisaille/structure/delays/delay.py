@@ -22,9 +22,9 @@ from grisaille.model.expression import Call
 from grisaille.model.notation.text import render
 from grisaille.structure.jets import Jets, derivative_text
 
-PASSED = "the start"
+PASSED_SOURCE = "the start"
 """The source of the signal that is zero before t₀ + tau and one from there on."""
-TIME = "time"
+TIME_SOURCE = "time"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Delay:
     name: str
     """``"delay(u, tau)"``"""
     source: str
-    """The name of an input, a switch or an unknown, ``"time"``, or ``PASSED``."""
+    """The name of an input, a switch or an unknown, ``"time"``, or ``PASSED_SOURCE``."""
     kind: str
     """``"input"``, ``"switch"``, ``"unknown"``, ``"time"`` or ``"passed"``."""
     tau: ca.SX
@@ -75,7 +75,7 @@ class Delays:
         past = ca.substitute(x, ca.vertcat(*old), ca.vertcat(*new))
         if before is None:
             return past
-        passed = self._signal(PASSED, "passed", tau, text, 0)
+        passed = self._signal(PASSED_SOURCE, "passed", tau, text, 0)
         return passed * past + (1 - passed) * before
 
     def _check(self, node: Call, what: str, formula: ca.SX, written: object) -> None:
@@ -87,7 +87,7 @@ class Delays:
 
     def _leaf(self, node: Call, symbol: ca.SX, tau: ca.SX, text: str) -> ca.SX:
         if symbol.element_hash() == self._jets.time.element_hash():
-            return self._signal(TIME, "time", tau, text, 0)
+            return self._signal(TIME_SOURCE, "time", tau, text, 0)
         meaning = self._jets.meaning(symbol)
         assert meaning is not None
         if meaning.kind == "disturbance":

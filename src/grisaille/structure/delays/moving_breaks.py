@@ -28,7 +28,7 @@ import casadi as ca
 from grisaille.errors import EstimationError
 from grisaille.structure.delays.bent_jumps import bent_signals, blended_rates, refused_jumps
 from grisaille.structure.reduction import Structure, with_system
-from grisaille.structure.system import FORMULAS, MovingBreaks, Signal, System
+from grisaille.structure.system import FORMULA_FIELDS, MovingBreaks, Signal, System
 
 NOW, HAT, RATE = "now", "hat", "rate"
 COUNT, LEFT, RIGHT = "count", "left", "right"
@@ -89,7 +89,7 @@ def with_moving_breaks(structure: Structure, moved: Collection[str], held: Colle
 
 
 def on_standing_steps(structure: Structure) -> Structure:
-    """The same for signals that are projected on steps that stay (``experiment/projected.py``)."""
+    """The same for signals that are projected on steps that stay (``experiment/projected_signals.py``)."""
     moving = structure.system.moving
     if moving is None or moving.standing is None:
         return structure
@@ -100,7 +100,7 @@ def on_standing_steps(structure: Structure) -> Structure:
 
 
 def _formulas(moving: MovingBreaks) -> dict[str, ca.SX]:
-    found = dict(zip(FORMULAS, moving.put([getattr(moving.plain, n) for n in FORMULAS]), strict=True))
+    found = dict(zip(FORMULA_FIELDS, moving.put([getattr(moving.plain, n) for n in FORMULA_FIELDS]), strict=True))
     if moving.plain.nx and moving.follows:
         found["rhs"] = ca.densify(moving.stretch * found["rhs"])
     return found

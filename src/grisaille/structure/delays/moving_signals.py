@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import casadi as ca
 
-from grisaille.structure.system import FORMULAS, Signal, System
+from grisaille.structure.system import FORMULA_FIELDS, Signal, System
 
 
 def with_moving_signals(system: System, places: Sequence[int], ns: int, kind: str) -> System:
@@ -23,7 +23,7 @@ def with_moving_signals(system: System, places: Sequence[int], ns: int, kind: st
     u = ca.SX(system.u)
     for k, place in enumerate(places):
         u[place] += ca.dot(size, moved[k * ns : (k + 1) * ns])
-    formulas = ca.substitute([getattr(system, n) for n in FORMULAS], [system.u], [u])
+    formulas = ca.substitute([getattr(system, n) for n in FORMULA_FIELDS], [system.u], [u])
     signals = tuple(Signal(f"d({system.signals[place].name})", s, kind) for place in places for s in range(ns))
     parameters = (*system.parameter_names, *(f"e{s}" for s in range(ns)))
     reactions = system.reactions
@@ -34,5 +34,5 @@ def with_moving_signals(system: System, places: Sequence[int], ns: int, kind: st
     return replace(
         system, reactions=reactions,
         u=ca.vertcat(system.u, moved), p=ca.vertcat(system.p, size), signals=(*system.signals, *signals),
-        parameter_names=parameters, **dict(zip(FORMULAS, formulas, strict=True)),
+        parameter_names=parameters, **dict(zip(FORMULA_FIELDS, formulas, strict=True)),
     )  # fmt: skip

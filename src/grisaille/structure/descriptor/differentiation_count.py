@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from grisaille.structure.bipartite_matching import maximum_matching
 from grisaille.structure.equations import Equations
 from grisaille.structure.jets import JetSymbol, derivative_text
-from grisaille.structure.matching import maximum_matching
-from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
+from grisaille.structure.switching_pieces import relations_of
 
 Reach = dict[str, int]
 """Disturbance → r; disturbances that do not arrive are absent."""

@@ -20,8 +20,8 @@ from grisaille.errors import StructureError
 from grisaille.structure.descriptor.pencil import Matrix
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.switching import steady_signals
 from grisaille.structure.system import System
+from grisaille.structure.time_switches import steady_signals
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def jet_values(
 
 
 @dataclass(frozen=True)
-class Conditions:
+class PointConditions:
     """The conditions of a start: its instant, the inputs there, and the starts that are fixed."""
 
     label: str = "the start"
@@ -63,11 +63,11 @@ class Conditions:
 def start_point(
     structure: Structure,
     p: Matrix,
-    conditions: Conditions | None = None,
+    conditions: PointConditions | None = None,
     disturbances: Mapping[str, float] | None = None,
 ) -> OperatingPoint:
     """The consistent start, disturbances at zero or at given values."""
-    at = conditions or Conditions()
+    at = conditions or PointConditions()
     defaults = {n: i.default or 0.0 for n, i in structure.model.inputs.items()}
     u = steady_signals(structure.system, {**defaults, **at.inputs, **(disturbances or {})}, at.t, p)
     found = Initializer(structure).solve(at.t, u, p, at.starts)

@@ -35,7 +35,7 @@ RANK_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest of the scaled matrix, count as zero."""
 CLEAR_BELOW, CLEAR_ABOVE = 1e-12, 1e-7
 """Between these a singular value is neither rounding nor clearly there: the decision is called close."""
-FEW = 40_000
+MAX_DENSE_ENTRIES = 40_000
 """Entries of a matrix up to which arithmetic with its zeros is quicker than a sparse one's bookkeeping."""
 
 
@@ -104,10 +104,10 @@ def build_staircase(E: Matrix, F: Matrix) -> Staircase:
     scaling = scale_pencil(E, F)
     e = scaling.rows[:, None] * E * scaling.columns * scaling.time
     f = scaling.rows[:, None] * F * scaling.columns
-    return _Builder(e, f, scaling).build()
+    return _StaircaseBuilder(e, f, scaling).build()
 
 
-class _Builder:
+class _StaircaseBuilder:
     """The staircase under way; ``active`` is the size of the corner that is not yet finished."""
 
     def __init__(self, E: Matrix, F: Matrix, scaling: Scaling) -> None:
@@ -189,7 +189,7 @@ def scale_pencil(E: Matrix, F: Matrix) -> Scaling:
 def _fit_robustly(A: scipy.sparse.csr_array, b: Matrix) -> Matrix:
     """Nearly least absolute deviations: an entry that is only rounding (1e-17 beside 1) must not pull the scales."""
     found, weight = np.zeros(A.shape[1]), np.ones(len(b))
-    few = A.toarray() if A.shape[0] * A.shape[1] <= FEW else None
+    few = A.toarray() if A.shape[0] * A.shape[1] <= MAX_DENSE_ENTRIES else None
     for _ in range(6 if len(b) else 0):
         weighted = A.T * weight if few is None else few.T * weight
         # rows times a and columns divided by a fit equally well: a little weight on zero chooses
@@ -201,14 +201,14 @@ def _fit_robustly(A: scipy.sparse.csr_array, b: Matrix) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Dependence:
+class PencilDependence:
     """The cause of a singular pencil: equations that repeat others, and variables that nothing determines."""
 
     equations: tuple[int, ...]
     variables: tuple[int, ...]
 
 
-def find_dependence(E: Matrix, F: Matrix) -> Dependence:
+def find_dependence(E: Matrix, F: Matrix) -> PencilDependence:
     """The supports of the left and right null vectors of sE − F at two values of s away from any spectrum."""
     scaling = scale_pencil(E, F)
     scaled = (scaling.rows[:, None] * M * scaling.columns for M in (scaling.time * E, F))
@@ -220,7 +220,7 @@ def find_dependence(E: Matrix, F: Matrix) -> Dependence:
         null = values <= RANK_TOLERANCE * max(values[0], 1e-300)
         equations |= set(np.flatnonzero(np.abs(left[:, null]).max(axis=1, initial=0.0) > 1e-8).tolist())
         variables |= set(np.flatnonzero(np.abs(right[null]).max(axis=0, initial=0.0) > 1e-8).tolist())
-    return Dependence(tuple(sorted(equations)), tuple(sorted(variables)))
+    return PencilDependence(tuple(sorted(equations)), tuple(sorted(variables)))
 
 
 def invertible_shift(E: Matrix, F: Matrix) -> float:

@@ -25,16 +25,22 @@ import numpy as np
 from grisaille.calling import checked, checked_methods
 from grisaille.errors import EstimationError, GrisailleError, ModelError, StructureError
 from grisaille.model.names import suggestion
+from grisaille.structure.descriptor.descriptor_linearization import Linearization, Linearizer
 from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
 from grisaille.structure.descriptor.finite_variance import DisturbedSystem, VarianceDecision, decide_variance
-from grisaille.structure.descriptor.linearization import Linearization, Linearizer
 from grisaille.structure.descriptor.noise_filters import noise_correlation, noise_filters
-from grisaille.structure.descriptor.operating_point import Conditions, OperatingPoint, jet_values, locate, start_point
+from grisaille.structure.descriptor.operating_point import (
+    OperatingPoint,
+    PointConditions,
+    jet_values,
+    locate,
+    start_point,
+)
 from grisaille.structure.descriptor.pencil import CloseDecisionWarning, Matrix, find_dependence
-from grisaille.structure.descriptor.remedies import Arrival, advise
+from grisaille.structure.descriptor.variance_remedies import Arrival, advise
 from grisaille.structure.parameters import ParameterValues, evaluate_parameters
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
+from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
     import xarray
@@ -46,7 +52,7 @@ ROUGHNESS_ALONE = "this is about roughness: whether nonlinear formulas have a me
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VarianceVerdict:
     """Whether one variable has a value at every instant, free of white noise and its derivatives, and why."""
 
     name: str
@@ -78,7 +84,7 @@ class WellPosedness:
     """
 
     model: str
-    verdicts: dict[str, Verdict]
+    verdicts: dict[str, VarianceVerdict]
     """Outputs first, then the listed variables, then all others."""
     required: tuple[str, ...]
     """Outputs and listed variables."""
@@ -139,14 +145,14 @@ def well_posedness(
     inputs : values of inputs at which a nonlinear model is tested, instead of their defaults (zero where none is given)
     trajectory : a result of ``gr.simulate`` without realizations; nonlinear models are also tested along it
     """
-    where = Conditions(inputs=_given_inputs(structure_of(model), inputs))
+    where = PointConditions(inputs=_given_inputs(structure_of(model), inputs))
     return examine(model, variables, [where], parameters=parameters, trajectory=trajectory)
 
 
 def examine(
     model: Model,
     variables: Iterable[Any] | None,
-    conditions: Sequence[Conditions],
+    conditions: Sequence[PointConditions],
     *,
     parameters: Mapping[str, float] | None = None,
     trajectory: xarray.Dataset | None = None,
@@ -169,7 +175,7 @@ class _Examination:
         structure: Structure,
         values: ParameterValues,
         trajectory: xarray.Dataset | None,
-        conditions: Sequence[Conditions],
+        conditions: Sequence[PointConditions],
     ) -> None:
         self.structure, self.values, self.trajectory = structure, values, trajectory
         self.conditions = conditions
@@ -184,7 +190,7 @@ class _Examination:
         count = count_differentiations(self.structure, self.excess)
         linearizer = Linearizer(self.structure.equations, names)
         if not self.flat.disturbances:
-            verdicts = [Verdict(n, self._kind(n), True, (), ()) for n in names]
+            verdicts = [VarianceVerdict(n, self._kind(n), True, (), ()) for n in names]
         elif linearizer.is_linear:
             verdicts = self._exactly(linearizer, names, count)
         else:
@@ -192,7 +198,9 @@ class _Examination:
         notes = tuple(dict.fromkeys(self.notes))
         return WellPosedness(self.flat.name, {v.name: v for v in verdicts}, required, linearizer.is_linear, notes)
 
-    def _exactly(self, linearizer: Linearizer, names: tuple[str, ...], count: DifferentiationCount) -> list[Verdict]:
+    def _exactly(
+        self, linearizer: Linearizer, names: tuple[str, ...], count: DifferentiationCount
+    ) -> list[VarianceVerdict]:
         linear = linearizer.at(self.values.values)
         linear.require_finite(
             f"at the given parameter values of {self.flat.name}: a division by zero, or a root or "
@@ -213,7 +221,9 @@ class _Examination:
             verdicts.append(self._verdict(name, finite, arrivals, note))
         return verdicts
 
-    def _everywhere(self, linearizer: Linearizer, names: tuple[str, ...], count: DifferentiationCount) -> list[Verdict]:
+    def _everywhere(
+        self, linearizer: Linearizer, names: tuple[str, ...], count: DifferentiationCount
+    ) -> list[VarianceVerdict]:
         decisions = self._decide_at_points(linearizer)
         if not decisions:
             given = ", ".join(f"'{n}': …" for n in self.flat.inputs)
@@ -243,9 +253,11 @@ class _Examination:
 
     def _verdict(
         self, name: str, finite: bool, arrivals: tuple[Arrival, ...], note: str, undefined: str = ""
-    ) -> Verdict:
+    ) -> VarianceVerdict:
         kind = self._kind(name)
-        return Verdict(name, kind, finite, arrivals, () if finite else advise(name, kind, arrivals, undefined), note)
+        return VarianceVerdict(
+            name, kind, finite, arrivals, () if finite else advise(name, kind, arrivals, undefined), note
+        )
 
     def _kind(self, name: str) -> str:
         if name in self.flat.outputs:

@@ -17,8 +17,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.numerics.arrangements import (
-    CLOSE,
-    PARALLEL,
+    GAP_TOLERANCE,
+    PARALLEL_TOLERANCE,
     Gaps,
     combinations,
     families_among,
@@ -27,32 +27,32 @@ from grisaille.numerics.arrangements import (
     reach_values,
 )
 from grisaille.structure.bends import bends_of
-from grisaille.structure.sides import operations_on
+from grisaille.structure.switch_sides import operations_on
 
 if TYPE_CHECKING:
-    from grisaille.structure.pieces import Piece
+    from grisaille.structure.switching_pieces import SwitchingPiece
 
-SAMPLES = 12
+RANDOM_POINTS = 12
 """Random points tried for each relation."""
-ENOUGH = 6
+DECIDING_POINTS = 6
 """Points on the switch that decide."""
-ROUNDING = 1e-11
+DIFFERENCE_ROUNDING = 1e-11
 """Differences below this part of the terms they are made of are rounding."""
-NEAR = 1e-6
+SIDE_DISTANCE = 1e-6
 """Where a formula is looked at beside the switch, as a part of the distance from zero."""
-MOST_COMBINATIONS = 1024
+MAX_COMBINATIONS = 1024
 """Of what other relations are, beside one switch; random ones where there are more."""
-MOST_STARTS, SHARES = 64, (0.5, 0.2, 0.8, 0.35, 0.65)
+MAX_STARTS, SHARES = 64, (0.5, 0.2, 0.8, 0.35, 0.65)
 """Positions between other switches and bends from which points on the switch are looked for, and where between them."""
-MOST_BASES = 4
+MAX_BASES = 4
 """Points from which those positions are looked for: bends may be hidden behind others."""
 NEAR_PEAK = -1.0
 """Of the argument of an exponential, which is zero by rounding where that is below -745."""
-MOST_VISITS = 24
+MAX_VISITS = 24
 """Of these, if the formula would jump with them, for which a point is looked for."""
-SCALES = (-6.0, 6.0)
+MAGNITUDE_RANGE = (-6.0, 6.0)
 """Powers of ten of symbols at further points."""
-VANISHING = 1e-2
+VANISHING_RATIO = 1e-2
 """A difference at the switch below this part of that beside it is what a square root makes of rounding: a bend."""
 
 Matrix = np.ndarray
@@ -62,7 +62,7 @@ Families = list[list[tuple[int, float]]]
 class Surroundings:
     """All relations of a formula, at a point."""
 
-    def __init__(self, pieces: Sequence[Piece], vector: ca.SX, binary: list[int]) -> None:
+    def __init__(self, pieces: Sequence[SwitchingPiece], vector: ca.SX, binary: list[int]) -> None:
         self.kinds = [p.relation.kind for p in pieces]
         self.now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in pieces))])
         self._gaps, self._vector, self.binary = ca.vertcat(*(p.relation.gap for p in pieces)), vector, binary
@@ -90,7 +90,13 @@ class Switch:
     """The switch of piece ``k``: random points on it, and the formula on its two sides."""
 
     def __init__(
-        self, change: ca.Function, surroundings: Surroundings, k: int, piece: Piece, vector: ca.SX, columns: list[int]
+        self,
+        change: ca.Function,
+        surroundings: Surroundings,
+        k: int,
+        piece: SwitchingPiece,
+        vector: ca.SX,
+        columns: list[int],
     ) -> None:
         self.change, self.around, self.k, self.columns = change, surroundings, k, columns
         self.kind = piece.relation.kind
@@ -102,13 +108,13 @@ class Switch:
         random = np.random.default_rng(11)
         on_switch: list[bool | None] = []
         beside: list[bool | None] = []
-        for sample in range(SAMPLES):
+        for sample in range(RANDOM_POINTS):
             point = random.uniform(*((0.3, 1.7) if sample % 3 else (-2.0, 2.0)), self.size)
             if self.binary:  # all off, all on, then mixed: what one hides behind the other is seen
                 point[self.binary] = random.integers(0, 2, len(self.binary)) if sample > 1 else sample
             on = self._on_switch(point)
             (beside if on is None else on_switch).append(self._differs(point, on))
-            if sum(d is not None for d in on_switch) == ENOUGH:
+            if sum(d is not None for d in on_switch) == DECIDING_POINTS:
                 break
         seen = [d for d in on_switch if d is not None] or [d for d in beside if d is not None]
         if everywhere or any(seen):
@@ -120,7 +126,7 @@ class Switch:
     def _is_felt(self, random: np.random.Generator) -> bool:
         """Whether every entry of the formula feels the relation at some random point: then it bends at the switch."""
         felt: Matrix = np.zeros(self.change.numel_out(0), dtype=bool)
-        for _ in range(SAMPLES):
+        for _ in range(RANDOM_POINTS):
             felt |= np.nan_to_num(self._across(random.uniform(-2.0, 2.0, self.size))[0], nan=1.0) != 0.0
             if felt.all():
                 return True
@@ -128,8 +134,8 @@ class Switch:
 
     def _jumps_far_away(self, random: np.random.Generator) -> bool:
         """Whether the formula jumps at some point of the switch where symbols are of any size."""
-        for _ in range(ENOUGH):
-            point = random.choice([-1.0, 1.0], self.size) * 10.0 ** random.uniform(*SCALES, self.size)
+        for _ in range(DECIDING_POINTS):
+            point = random.choice([-1.0, 1.0], self.size) * 10.0 ** random.uniform(*MAGNITUDE_RANGE, self.size)
             if self.binary:
                 point[self.binary] = random.integers(0, 2, len(self.binary))
             on = self._on_switch(point)
@@ -152,7 +158,7 @@ class Switch:
         visited: set[tuple[float, ...]] = set()
         for changes in self._combined(families, random):
             marks = self._with_changes(on, values, slopes, families, changes)
-            if len(visited) >= MOST_VISITS:
+            if len(visited) >= MAX_VISITS:
                 return False
             if tuple(marks) in visited or not self._would_jump(on, marks):
                 continue
@@ -165,14 +171,14 @@ class Switch:
         """Whether the formula jumps at points of the switch that are found from between other switches and bends: where
         `sin(50 s) > 0.999` is felt only as long as a table of s, or `maximum(0, 1 - abs(s - 4))`, is not zero."""
         bases = [random.uniform(0.3, 1.7, self.size)]
-        for number in range(MOST_BASES):
+        for number in range(MAX_BASES):
             if number == len(bases):
                 break
             for start in self._starts_between_others(bases[number], random):
                 on = self._on_switch(start)
                 if on is not None and self._differs(on, on):
                     return True
-                bases += [start] if len(bases) < MOST_BASES else []
+                bases += [start] if len(bases) < MAX_BASES else []
         return False
 
     def _starts_between_others(self, base: Matrix, random: np.random.Generator) -> Iterator[Matrix]:
@@ -185,7 +191,7 @@ class Switch:
         heads = [f[0][0] for f in families]
         goals = [([row], np.array([NEAR_PEAK])) for row in peaks]
         for share in SHARES if families else ():
-            combined = self._combined(families, random, MOST_STARTS if share == SHARES[0] else MOST_STARTS // 4, share)
+            combined = self._combined(families, random, MAX_STARTS if share == SHARES[0] else MAX_STARTS // 4, share)
             goals += [(heads, values[heads] + changes) for changes in combined]
         for rows, goal in goals:
             point = reach_values(others, base, rows, goal, self.columns)
@@ -219,17 +225,17 @@ class Switch:
         values, slopes = others(base)
         own, first = slopes[0], slopes[head]
         ratio = float(own @ first) / float(first @ first)
-        if np.linalg.norm(own - ratio * first) > np.sqrt(PARALLEL) * np.linalg.norm(own):
+        if np.linalg.norm(own - ratio * first) > np.sqrt(PARALLEL_TOLERANCE) * np.linalg.norm(own):
             return False
         change = float(np.max(np.abs([place for _, place in family]))) + 1.0
         point = reach_values(others, base, [head], values[[head]] + change, self.columns)
         if point is None:
             return False
         there, predicted = float(others(point)[0][0]), values[0] + ratio * change
-        return bool(abs(there - predicted) <= CLOSE * (abs(there) + abs(values[0]) + abs(ratio * change)))
+        return bool(abs(there - predicted) <= GAP_TOLERANCE * (abs(there) + abs(values[0]) + abs(ratio * change)))
 
     def _combined(
-        self, families: Families, random: np.random.Generator, most: int = MOST_COMBINATIONS, share: float = 0.5
+        self, families: Families, random: np.random.Generator, most: int = MAX_COMBINATIONS, share: float = 0.5
     ) -> Iterator[list[float]]:
         """Changes of the first gaps of all families."""
         choices = [positions(f, share) for f in families]
@@ -250,7 +256,7 @@ class Switch:
 
     def _would_jump(self, on: Matrix, marks: Matrix) -> bool:
         change, size = (np.array(part.full()).ravel() for part in self.change(on, marks, np.array(self._sides(on))))
-        return bool((np.abs(change) > ROUNDING * size).any())
+        return bool((np.abs(change) > DIFFERENCE_ROUNDING * size).any())
 
     def _jumps_where(self, on: Matrix, values: Matrix, families: Families, changes: list[float]) -> bool:
         heads = [f[0][0] for f in families]
@@ -265,18 +271,18 @@ class Switch:
         change, size = self._across(point if on is None else on)
         if not (np.isfinite(change).all() and np.isfinite(size).all()):
             return None
-        there = np.abs(change) > ROUNDING * size
+        there = np.abs(change) > DIFFERENCE_ROUNDING * size
         if on is None or not there.any():
             return bool(there.any())
         # each symbol to the side on which it makes the gap larger: a gap that is homogeneous does not change along on
         away = np.where(on[self.columns] != 0, np.abs(on[self.columns]), np.abs(point[self.columns]))
         away = np.copysign(away, np.array(self.gap(on)[1].full()).ravel()[self.columns])
         beside = []
-        for side in (NEAR, -NEAR):
+        for side in (SIDE_DISTANCE, -SIDE_DISTANCE):
             near = on.copy()
             near[self.columns] += side * away
             beside.append(np.nan_to_num(np.abs(self._across(near)[0]), nan=0.0, posinf=0.0))
-        return bool((there & (np.abs(change) > VANISHING * np.maximum(*beside))).any())
+        return bool((there & (np.abs(change) > VANISHING_RATIO * np.maximum(*beside))).any())
 
     def _across(self, point: Matrix) -> tuple[Matrix, Matrix]:
         """The change of the formula with the piece, and the size of its terms."""

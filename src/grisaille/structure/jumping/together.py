@@ -14,7 +14,7 @@ from grisaille.errors import StructureError
 from grisaille.model.expression import Call, Name
 from grisaille.model.flat import FlatModel
 
-MOST_TOGETHER = 8
+MAX_TOGETHER = 8
 """Discrete variables whose new values are solved for together."""
 
 
@@ -57,7 +57,7 @@ def solve_together(
     rest = ca.substitute(formulas, symbols, ca.SX.zeros(symbols.numel()))
     gap = ca.SX.eye(symbols.numel()) - ca.densify(slopes)
     at_once = ca.simplify(ca.det(ca.substitute(gap, fired, ca.SX.ones(fired.numel()))))
-    if len(unknown) > MOST_TOGETHER or ca.depends_on(slopes, symbols) or at_once.is_zero():
+    if len(unknown) > MAX_TOGETHER or ca.depends_on(slopes, symbols) or at_once.is_zero():
         raise StructureError(words_of_circle(model, list(unknown)))
     values = rest / gap if len(unknown) == 1 else ca.solve(gap, rest)
     return {name: values[k] for k, name in enumerate(unknown)}

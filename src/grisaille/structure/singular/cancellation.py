@@ -14,20 +14,20 @@ import casadi as ca
 import numpy as np
 
 from grisaille.structure.equations import Equations
-from grisaille.structure.pieces import separate
+from grisaille.structure.switching_pieces import separate_relations
 
-MAGNITUDES = (1.0, 0.1, 1.0, 0.01)
+SIZE_FACTORS = (1.0, 0.1, 1.0, 0.01)
 """Points are drawn at these parts of typical sizes: an exponential that hides every other term at one does not at all.
 """
-INSTANTS = (1.0, 1e3, 1.0, 1e6)
+TIME_FACTORS = (1.0, 1e3, 1.0, 1e6)
 """And at these sizes of time: what changes in years is constant during the first seconds."""
-ROUNDING = 1e-12
+CANCELLATION_ROUNDING = 1e-12
 """Of the largest share in a part."""
 
 
 def without_cancelling_terms(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
     """The parts of a sum without relations, unknowns and signals whose shares in it cancel up to rounding."""
-    smooth, pieces = separate(parts, _moving(equations, parts))
+    smooth, pieces = separate_relations(parts, _moving(equations, parts))
     kept = []
     for piece in reversed(pieces):
         cancels = _relation_cancels(equations, smooth, piece.symbol)
@@ -48,7 +48,7 @@ def vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
     for values, slopes in _values(equations, [column, ca.jacobian(column, v)], symbols):
         terms = np.hstack([values, slopes * size])
         largest = np.abs(terms).max(initial=0.0)
-        if not np.isfinite(terms).all() or (np.abs(terms.sum(axis=0)) > ROUNDING * largest).any():
+        if not np.isfinite(terms).all() or (np.abs(terms.sum(axis=0)) > CANCELLATION_ROUNDING * largest).any():
             return False
     return True
 
@@ -64,11 +64,11 @@ def random_point(
     equations: Equations, symbols: Sequence[ca.SX], random: np.random.Generator, sample: int, low: float = 0.3
 ) -> np.ndarray:
     """Values of symbols, of a size that changes from sample to sample."""
-    size = MAGNITUDES[sample % len(MAGNITUDES)] * typical_sizes(equations, symbols)
+    size = SIZE_FACTORS[sample % len(SIZE_FACTORS)] * typical_sizes(equations, symbols)
     instant = equations.jets.time.element_hash()
     for k, symbol in enumerate(symbols):
         if symbol.element_hash() == instant:
-            size[k] = INSTANTS[sample % len(INSTANTS)]
+            size[k] = TIME_FACTORS[sample % len(TIME_FACTORS)]
     return np.asarray(size * random.uniform(low, 1.7, len(symbols)))
 
 
@@ -100,7 +100,9 @@ def _cancelling_symbols(equations: Equations, parts: Sequence[ca.SX], relations:
 def _cancels(shares: np.ndarray) -> np.ndarray:
     """For each column of shares, one row for each part: whether there are any, and their sum is rounding."""
     largest = np.abs(shares).max(axis=0)
-    return np.asarray((largest > 0) & (np.abs(shares.sum(axis=0)) <= ROUNDING * largest) & np.isfinite(largest))
+    return np.asarray(
+        (largest > 0) & (np.abs(shares.sum(axis=0)) <= CANCELLATION_ROUNDING * largest) & np.isfinite(largest)
+    )
 
 
 def _values(
@@ -110,7 +112,7 @@ def _values(
     vector = ca.vertcat(*symbols) if symbols else ca.SX(0, 1)
     function = ca.Function("values", [vector], [ca.densify(f) for f in formulas])
     random, found = np.random.default_rng(5), []
-    for sample in range(len(MAGNITUDES)):
+    for sample in range(len(SIZE_FACTORS)):
         values = function.call([random_point(equations, symbols, random, sample)])
         found.append(
             tuple(np.array(part.full()).reshape(f.shape, order="F") for part, f in zip(values, formulas, strict=True))

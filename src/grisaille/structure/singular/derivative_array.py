@@ -20,9 +20,9 @@ from grisaille.structure.equations import Equations
 from grisaille.structure.singular.cancellation import typical_sizes
 from grisaille.structure.singular.scaling import rank
 
-LARGEST = 800
+MAX_ROWS = 800
 """Rows of the largest array that is formed."""
-SAMPLES = 2
+SAMPLED_POINTS = 2
 
 
 def index_by_array(equations: Equations, most: int) -> int | None:
@@ -35,7 +35,7 @@ def index_by_array(equations: Equations, most: int) -> int | None:
     array: list[ca.SX] = []
     for order in range(most + 1):
         array += rows
-        if len(array) > LARGEST:
+        if len(array) > MAX_ROWS:
             return None
         first = [jets.symbol(n, highest[n]) for n in names]
         later = [jets.symbol(n, highest[n] + k) for k in range(1, order + 1) for n in names]
@@ -52,11 +52,11 @@ def _determines(equations: Equations, array: ca.SX, first: list[ca.SX], later: l
     function = ca.Function("array", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [jacobian])
     random = np.random.default_rng(20011)
     found = []
-    for attempt in range(6 * SAMPLES):
-        low = 0.3 if attempt < 3 * SAMPLES else -1.3
+    for attempt in range(6 * SAMPLED_POINTS):
+        low = 0.3 if attempt < 3 * SAMPLED_POINTS else -1.3
         J = np.array(function(size * random.uniform(low, 1.7, len(symbols))).full())
         if np.isfinite(J).all():
             found.append(rank(J) == len(first) + rank(J[:, len(first) :]))
-        if len(found) == SAMPLES:
+        if len(found) == SAMPLED_POINTS:
             break
     return any(found)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
-ROUNDING = 1e-12
+TERM_ROUNDING = 1e-12
 """Of the largest coefficient of a term."""
-ONE = -1
+TERM_ONE = -1
 """The number of the term 1."""
-COMMUTING = frozenset((ca.OP_MUL, ca.OP_FMIN, ca.OP_FMAX, ca.OP_EQ, ca.OP_NE))
+COMMUTATIVE_OPERATIONS = frozenset((ca.OP_MUL, ca.OP_FMIN, ca.OP_FMAX, ca.OP_EQ, ca.OP_NE))
 
 Sum = dict[int, float]
 """Number of a term → its coefficient."""
@@ -32,7 +32,7 @@ def without_like_terms(parts: Sequence[ca.SX]) -> list[ca.SX]:
         for term, coefficient in found.items():
             total[term] = total.get(term, 0.0) + coefficient
             largest[term] = max(largest.get(term, 0.0), abs(coefficient))
-    gone = {t for t, size in largest.items() if size > 0 and abs(total[t]) <= ROUNDING * size}
+    gone = {t for t, size in largest.items() if size > 0 and abs(total[t]) <= TERM_ROUNDING * size}
     return [
         part if gone.isdisjoint(found) else terms.written({t: c for t, c in found.items() if t not in gone})
         for part, found in zip(parts, sums, strict=True)
@@ -73,16 +73,16 @@ class _Terms:
                 symbol = symbols[inputs[1]]
                 slots[outputs[0]] = {self._number(symbol.element_hash(), symbol): 1.0}
             elif operation == ca.OP_CONST:
-                slots[outputs[0]] = {ONE: function.instruction_constant(k)}
+                slots[outputs[0]] = {TERM_ONE: function.instruction_constant(k)}
             else:
                 slots[outputs[0]] = self._apply(operation, [slots[i] for i in inputs])
         return results
 
     def written(self, found: Sum) -> ca.SX:
         """A sum of terms as a formula."""
-        total = ca.SX(found.get(ONE, 0.0))
+        total = ca.SX(found.get(TERM_ONE, 0.0))
         for term, coefficient in found.items():
-            if term != ONE:
+            if term != TERM_ONE:
                 total = total + self.values[term] * coefficient
         return total
 
@@ -98,12 +98,12 @@ class _Terms:
             return _times(first, 2.0)
         if operation == ca.OP_SQ:
             return self._apply(ca.OP_MUL, [first, first])
-        if operation == ca.OP_DIV and set(rest[0]) <= {ONE} and rest[0].get(ONE):
-            return {t: c / rest[0][ONE] for t, c in first.items()}
+        if operation == ca.OP_DIV and set(rest[0]) <= {TERM_ONE} and rest[0].get(TERM_ONE):
+            return {t: c / rest[0][TERM_ONE] for t, c in first.items()}
         if operation == ca.OP_MUL:
             for a, b in ((first, rest[0]), (rest[0], first)):
-                if set(a) <= {ONE}:
-                    return _times(b, a.get(ONE, 0.0))
+                if set(a) <= {TERM_ONE}:
+                    return _times(b, a.get(TERM_ONE, 0.0))
         factor = 1.0
         if operation in (ca.OP_MUL, ca.OP_DIV):  # a number before a single factor counts for the product
             for k, operand in enumerate(operands):
@@ -117,14 +117,14 @@ class _Terms:
         total = dict(a)
         for term, c in b.items():
             total[term] = a.get(term, 0.0) + sign * c
-            if self.cancels and 0.0 < abs(total[term]) <= ROUNDING * abs(c):
+            if self.cancels and 0.0 < abs(total[term]) <= TERM_ROUNDING * abs(c):
                 self.cancelled = True
                 del total[term]
         return total
 
     def _term(self, operation: int, operands: list[Sum]) -> int:
         forms = [tuple(sorted((t, f"{c:.13e}") for t, c in operand.items() if c)) for operand in operands]
-        key = (operation, *(sorted(forms) if operation in COMMUTING else forms))
+        key = (operation, *(sorted(forms) if operation in COMMUTATIVE_OPERATIONS else forms))
         if key not in self.known:
             values = [self.written(operand) for operand in operands]
             self._number(key, ca.SX.unary(operation, *values) if len(values) == 1 else ca.SX.binary(operation, *values))

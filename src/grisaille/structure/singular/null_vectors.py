@@ -21,27 +21,27 @@ import numpy as np
 
 from grisaille.model.expression import Constant
 from grisaille.structure.equations import Equations
-from grisaille.structure.pieces import Piece, separate
-from grisaille.structure.singular.cancellation import MAGNITUDES, random_point
-from grisaille.structure.singular.closer_look import Look, look_closer
+from grisaille.structure.singular.cancellation import SIZE_FACTORS, random_point
+from grisaille.structure.singular.refined_rank import RankDecision, refine_rank
 from grisaille.structure.singular.scaling import balanced, is_clearly_regular, is_regular, rank
+from grisaille.structure.switching_pieces import SwitchingPiece, separate_relations
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-SAMPLES = len(MAGNITUDES)
+SAMPLED_POINTS = len(SIZE_FACTORS)
 EPS = float(np.finfo(float).eps)
-SAME = 1e-7
+FACTOR_TOLERANCE = 1e-7
 """Relative difference of factors that are the same."""
 WORST_PRECISION = 1e-3
 """Factors that rounding leaves less precise tell nothing."""
-MOVES = (0.7, 1e3, 1e6, 1e9)
+MOVE_FACTORS = (0.7, 1e3, 1e6, 1e9)
 OTHER_SIDES = {"lt": (0.0, 1.0), "le": (0.0, 1.0), "eq": (0.0, 1.0), "ne": (0.0, 1.0), "sign": (-1.0, 1.0)}
-LARGEST_MEANT = 1e3
+MAX_MEANT = 1e3
 """Factors above are products of units; a fraction lies near to any of them."""
 TIME_SCALES = (1e-3, 1e3, 1e-6, 1e6, 1e-9, 1e9)
 """Derivatives are tried at these times their variables' sizes, and its powers for higher ones."""
-LARGE = 100
+MIN_LARGE_SIZE = 100
 """Rows of a block from which on sparse factors are asked before its singular values are."""
 BY_DETERMINANTS = 5
 """Largest system of formulas that is solved by determinants, whose size grows with its factorial."""
@@ -112,13 +112,13 @@ class SampledJacobian:
             return list(self.chosen)
         random = np.random.default_rng(20011)
         found: list[np.ndarray] = []
-        for attempt in range(6 * SAMPLES):
+        for attempt in range(6 * SAMPLED_POINTS):
             # positive first: logarithms, roots and concentrations live there; then of any sign
-            low = 0.3 if attempt < 3 * SAMPLES else -1.3
+            low = 0.3 if attempt < 3 * SAMPLED_POINTS else -1.3
             point = random_point(self.equations, self.symbols, random, attempt, low)
             if np.isfinite(self.at(point)).all():
                 found.append(point)
-            if len(found) == SAMPLES:
+            if len(found) == SAMPLED_POINTS:
                 break
         return found
 
@@ -129,7 +129,7 @@ class SampledJacobian:
     def is_singular(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         """Whether a block is, wherever it is looked at; derivatives that are far from their variables' sizes, as they
         are in a model whose time scale is far from one, must not hide its other terms."""
-        if len(rows) > LARGE and any(is_clearly_regular(self._entries(v, rows, columns)) for v in self.values):
+        if len(rows) > MIN_LARGE_SIZE and any(is_clearly_regular(self._entries(v, rows, columns)) for v in self.values):
             return False
         if any(is_regular(value) for value in self.blocks(rows, columns)):
             return False
@@ -148,7 +148,7 @@ class SampledJacobian:
         None where the block is regular there."""
         block = self.matrix[list(rows), list(columns)]
         own = ca.symvar(block)
-        look = look_closer(self.equations, block, own) if own else Look(False, (), 0)
+        look = refine_rank(self.equations, block, own) if own else RankDecision(False, (), 0)
         if look.is_regular:
             return None
         if look.rank < max(rank(value) for value in self.blocks(rows, columns)):
@@ -219,7 +219,7 @@ def _essential_symbols(
     Each is moved by itself, also far, since nobody knows how large it becomes: a density that grows by 1e-10 with a
     pressure is no constant. Relations are turned to their other sides, whatever they ask for.
     """
-    (smooth,), pieces = separate([block], ca.vertcat(*symbols) if symbols else ca.SX(0, 1))
+    (smooth,), pieces = separate_relations([block], ca.vertcat(*symbols) if symbols else ca.SX(0, 1))
     marks = [p.symbol for p in pieces]
     inside = {s.element_hash() for s in ca.symvar(smooth)}
     vector = ca.vertcat(*symbols) if symbols else ca.SX(0, 1)
@@ -236,7 +236,7 @@ def _essential_symbols(
         for k, symbol in enumerate(symbols):
             if k in found or symbol.element_hash() not in inside:
                 continue
-            for factor in MOVES:
+            for factor in MOVE_FACTORS:
                 moved = point.copy()
                 moved[k] *= factor
                 if _differs(np.array(within(moved, mark).full()), before, anchor, factor):
@@ -252,7 +252,7 @@ def _essential_symbols(
     return [found[k] for k in sorted(found)] if known else None
 
 
-def _written_out(pieces: Sequence[Piece]) -> ca.SX:
+def _written_out(pieces: Sequence[SwitchingPiece]) -> ca.SX:
     """Relations one after the other, those before them inserted."""
     values: list[ca.SX] = []
     for k, piece in enumerate(pieces):
@@ -275,7 +275,7 @@ def _differs(value: np.ndarray, before: _Null, anchor: int, factor: float) -> bo
     after = _left_null(value, anchor) if np.isfinite(value).all() else None
     if after is None:
         return False
-    tolerance = (SAME if factor < 1.0 else 10 * SAME) + before.precision + after.precision
+    tolerance = (FACTOR_TOLERANCE if factor < 1.0 else 10 * FACTOR_TOLERANCE) + before.precision + after.precision
     return bool((np.abs(after.factors - before.factors) > tolerance * np.abs(before.factors)).any())
 
 
@@ -310,7 +310,7 @@ def _tidy(value: float) -> float:
     """±1, 2, ½ … as they are meant, not as the decomposition found them."""
     for denominator in range(1, 13):
         nearest = round(value * denominator) / denominator
-        if 0 < abs(nearest) < LARGEST_MEANT and abs(value - nearest) <= 1e-12 * abs(value):
+        if 0 < abs(nearest) < MAX_MEANT and abs(value - nearest) <= 1e-12 * abs(value):
             return nearest
     return value
 

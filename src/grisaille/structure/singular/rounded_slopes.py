@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from grisaille.structure.pieces import is_affine
 from grisaille.structure.singular.cancellation import random_point
 from grisaille.structure.singular.scaling import equilibrated_triplets
+from grisaille.structure.switching_pieces import is_affine
 
 if TYPE_CHECKING:
-    from grisaille.structure.blocks import Unknown
+    from grisaille.structure.blocks import BlockUnknown
     from grisaille.structure.equations import Equations
 
-SUSPICIOUS = 1e-7
+SUSPICIOUS_SLOPE = 1e-7
 """Slopes below this part of their equation's largest are looked at; in units of nominal values, or in those in which
 each unknown has a slope of one somewhere."""
-ROUNDING = 1e-12
+SLOPE_ROUNDING = 1e-12
 """Of the terms that a slope is the sum of."""
-PARTS = (1.0, 1e-3, 1e-6, 1e-9)
+SIZE_FACTORS = (1.0, 1e-3, 1e-6, 1e-9)
 """Of typical sizes, at which slopes are evaluated until their terms are finite: exp(1e5 x) is not at x = 1."""
 
 
@@ -36,7 +36,7 @@ def without_rounded_slopes(
     before: Sequence[ca.SX],
     after: Sequence[ca.SX],
     definitions: Sequence[tuple[ca.SX, ca.SX]],
-    unknowns: Sequence[Unknown],
+    unknowns: Sequence[BlockUnknown],
 ) -> list[ca.SX]:
     """``after``, which is ``before`` with definitions inserted, without terms of unknowns that are rounding."""
     result = list(after)
@@ -48,11 +48,11 @@ def without_rounded_slopes(
     suspicious = _suspicious(equations, slopes, nominal)
     if not suspicious:
         return result
-    for part in PARTS:
+    for part in SIZE_FACTORS:
         values = _sizes(equations, slopes, part)
         terms = _terms(equations, before, definitions, symbols, sorted({i for i, _ in suspicious}), part)
         for i, j in suspicious:
-            if values[i, j] <= ROUNDING * terms[i, j] < np.inf and is_affine(result[i], symbols[j]):
+            if values[i, j] <= SLOPE_ROUNDING * terms[i, j] < np.inf and is_affine(result[i], symbols[j]):
                 result[i] = ca.substitute(result[i], symbols[j], ca.SX(0))
         suspicious = [(i, j) for i, j in suspicious if not np.isfinite(terms[i, j])]
         if not suspicious:
@@ -70,7 +70,7 @@ def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> lis
     for unit in (nominal, _own_units(raw, rows, columns, slopes.shape)):
         sizes, largest = raw * unit[columns], np.zeros(slopes.shape[0])
         np.maximum.at(largest, rows, sizes)
-        small |= (sizes > 0) & (sizes <= SUSPICIOUS * largest[rows])
+        small |= (sizes > 0) & (sizes <= SUSPICIOUS_SLOPE * largest[rows])
     known = {p.element_hash() for p in equations.parameters.values()}
     return [
         (int(rows[k]), int(columns[k]))

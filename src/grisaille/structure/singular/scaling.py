@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import SuperLU
 
-EQUILIBRATIONS = 20
+MAX_EQUILIBRATIONS = 20
 """Passes of Ruiz's scaling; each halves the logarithm of what is left."""
 RANK_TOLERANCE = 1e-9
 """Relative to the largest singular value of the scaled matrix; rounding is 1e-15, generic blocks lie above 1e-4."""
 
-CLEAR = 1e-2
+CLEAR_CONDITION_SHARE = 1e-2
 """Part of the condition number at which a rank is lost, up to which an estimate of it leaves no doubt."""
 
 
 def equilibrated(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The matrix, or each of a stack, with rows and columns of one size, and the sizes of the rows."""
     scaled, size = matrix.copy(), np.ones(matrix.shape[:-1])
-    for _ in range(EQUILIBRATIONS):
+    for _ in range(MAX_EQUILIBRATIONS):
         rows, columns = (np.sqrt(np.abs(scaled).max(axis=axis, keepdims=True)) for axis in (-1, -2))
         rows, columns = np.where(rows > 0, rows, 1.0), np.where(columns > 0, columns, 1.0)
         scaled = scaled / rows / columns
@@ -61,7 +61,7 @@ def equilibrated_triplets(
     """Entries, each in its row and column, scaled so that rows and columns have one size; and the sizes of both."""
     values = values.copy()
     rows, columns = np.ones(shape[0]), np.ones(shape[1])
-    for _ in range(EQUILIBRATIONS):
+    for _ in range(MAX_EQUILIBRATIONS):
         high, wide = np.zeros(shape[0]), np.zeros(shape[1])
         np.maximum.at(high, row, np.abs(values))
         np.maximum.at(wide, column, np.abs(values))
@@ -117,7 +117,7 @@ def is_clearly_regular(matrix: csc_array) -> bool:
         return False
     inverse = [_norm_of_inverse(factors, scaled.shape[0], *ways) for ways in (("N", "T"), ("T", "N"))]
     sizes = [float(abs(scaled).sum(axis=axis).max()) for axis in (0, 1)]
-    return bool(np.sqrt(np.prod(sizes) * np.prod(inverse)) < CLEAR / RANK_TOLERANCE)
+    return bool(np.sqrt(np.prod(sizes) * np.prod(inverse)) < CLEAR_CONDITION_SHARE / RANK_TOLERANCE)
 
 
 def _norm_of_inverse(factors: SuperLU, n: int, forth: str, back: str) -> float:

@@ -27,10 +27,11 @@ import numpy as np
 from grisaille.errors import StructureError
 from grisaille.model.ordering import strong_components
 from grisaille.structure.differentiability import refuse_jump
-from grisaille.structure.equations import Equations, Row
+from grisaille.structure.equations import EquationRow, Equations
+from grisaille.structure.row_slopes import slopes_of
 from grisaille.structure.signature import Offsets
 from grisaille.structure.singular.cancellation import (
-    MAGNITUDES,
+    SIZE_FACTORS,
     random_point,
     typical_sizes,
     vanishes,
@@ -39,11 +40,10 @@ from grisaille.structure.singular.cancellation import (
 from grisaille.structure.singular.like_terms import without_like_terms
 from grisaille.structure.singular.null_vectors import SampledJacobian
 from grisaille.structure.singular.scaling import RANK_TOLERANCE, balanced
-from grisaille.structure.slopes import slopes_of
 
 
 @dataclass(frozen=True)
-class Dependence:
+class RowDependence:
     """Equations (indices) that are combined, with their factors, and the one that is replaced."""
 
     equations: tuple[int, ...]
@@ -101,17 +101,19 @@ def _assembled(n: int, entries: list[tuple[int, int, ca.SX]]) -> ca.SX:
     return ca.SX(places, ca.vertcat(*(value for _, _, value in ordered))) if ordered else ca.SX(n, n)
 
 
-def _dependence(block: list[int], columns: list[int], jacobian: SampledJacobian, offsets: Offsets) -> Dependence | None:
+def _dependence(
+    block: list[int], columns: list[int], jacobian: SampledJacobian, offsets: Offsets
+) -> RowDependence | None:
     """A left null vector of the block with as few entries as possible."""
     picked = jacobian.dependent_rows(block, columns)
     lowest = min(offsets.equations[i] for i in picked)
     replaced = next(i for i in reversed(picked) if offsets.equations[i] == lowest)
     factors = jacobian.null_vector(picked, columns, picked.index(replaced))
-    return None if factors is None else Dependence(tuple(picked), factors, replaced)
+    return None if factors is None else RowDependence(tuple(picked), factors, replaced)
 
 
 def _combine(
-    equations: Equations, offsets: Offsets, dependence: Dependence, columns: Sequence[int], block: np.ndarray
+    equations: Equations, offsets: Offsets, dependence: RowDependence, columns: Sequence[int], block: np.ndarray
 ) -> Equations:
     jets = equations.jets
     base = offsets.equations[dependence.replaced]
@@ -144,7 +146,7 @@ def _combine(
     old = rows[dependence.replaced]
     others = ", ".join(f"'{equations.rows[i].text}'" for i in dependence.equations if i != dependence.replaced)
     raised = max((equations.rows[i].raised or 0) + n for i, n in zip(dependence.equations, times, strict=True))
-    rows[dependence.replaced] = Row(total, f"'{old.text}' combined with {others}", old.source, old.kind, raised)
+    rows[dependence.replaced] = EquationRow(total, f"'{old.text}' combined with {others}", old.source, old.kind, raised)
     return replace(equations, rows=tuple(rows))
 
 
@@ -153,7 +155,7 @@ def _list_texts(equations: Equations, indices: Sequence[int]) -> str:
 
 
 def _require_cancelling(
-    equations: Equations, dependence: Dependence, parts: Sequence[ca.SX], cancelled: Sequence[ca.SX]
+    equations: Equations, dependence: RowDependence, parts: Sequence[ca.SX], cancelled: Sequence[ca.SX]
 ) -> None:
     """Refuse a combination that does not do what it was made for.
 
@@ -173,7 +175,7 @@ def _require_cancelling(
     slopes = ca.jacobian(ca.vertcat(*parts), ca.vertcat(*cancelled))
     function = ca.Function("slopes", [ca.vertcat(*symbols)], [slopes])
     random, units = np.random.default_rng(5), typical_sizes(equations, cancelled)
-    for sample in range(len(MAGNITUDES)):
+    for sample in range(len(SIZE_FACTORS)):
         value = np.array(function(random_point(equations, symbols, random, sample)).full()) * units
         largest = np.abs(value).max(axis=0)
         counts = largest > 1e-12 * largest.max(initial=0.0)  # the others are rounding themselves
@@ -192,7 +194,7 @@ def _undetermined(block: np.ndarray) -> list[int]:
     return [int(k) for k in np.flatnonzero(np.abs(null).max(axis=0) > 1e-6)]
 
 
-def _refuse_dependent(equations: Equations, dependence: Dependence, total: ca.SX, free: list[str]) -> NoReturn:
+def _refuse_dependent(equations: Equations, dependence: RowDependence, total: ca.SX, free: list[str]) -> NoReturn:
     texts = _list_texts(equations, dependence.equations)
     if total.is_constant() and float(total) == 0:
         raise StructureError(

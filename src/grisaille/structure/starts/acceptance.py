@@ -20,25 +20,25 @@ from grisaille.structure.starts.problem import StartProblem, row_sizes
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from grisaille.structure.starts.search import Part
+    from grisaille.structure.starts.start_search import StartPart
 
-RELATIVE = 1e-9
+RELATIVE_TOLERANCE = 1e-9
 """Of the terms of an equation, up to which a start satisfies it."""
-ROUNDED = 100 * np.finfo(float).eps
+ROUNDED_VALUE = 100 * np.finfo(float).eps
 """Of the largest unknown: below, a value is what rounding of others left."""
-MOST_ROUNDED = 1e-9
+MAX_ROUNDED = 1e-9
 """In nominal values, whatever the largest unknown is."""
-USUAL = 1e-8
+USUAL_TOLERANCE = 1e-8
 """Of slopes, in nominal values, or of the largest unknown where all are smaller: for square parts, whose iteration
 goes on until corrections do not shrink any more."""
 FAR_BELOW = 1e-3
 """Of nominal values: where all unknowns are smaller, they have a size of their own."""
-ROUNDINGS = 8.0
+MAX_ROUNDINGS = 8.0
 """Roundings of operations that residuals may be off by."""
 
 
 def allowances(
-    problem: StartProblem, slope: np.ndarray | csc_array, points: tuple[np.ndarray, np.ndarray], part: Part
+    problem: StartProblem, slope: np.ndarray | csc_array, points: tuple[np.ndarray, np.ndarray], part: StartPart
 ) -> np.ndarray:
     """Return how large the residuals of a part may be, from derivatives by scaled unknowns.
 
@@ -46,15 +46,15 @@ def allowances(
     """
     amounts, begun = (np.abs(point / problem.owner.nominal) for point in points)
     if part.square:
-        return np.asarray(USUAL * min(1.0, _largest(amounts, begun)) * row_sizes(slope))
+        return np.asarray(USUAL_TOLERANCE * min(1.0, _largest(amounts, begun)) * row_sizes(slope))
     slopes, amounts, begun = abs(slope), amounts[part.columns], begun[part.columns]
     occurs = np.asarray(slopes.sum(axis=0)).ravel() > 0
-    floor = min(MOST_ROUNDED, ROUNDED * _largest(amounts[occurs], begun[occurs]))
-    return np.asarray(slopes @ np.maximum(RELATIVE * amounts, np.where(amounts <= floor, floor, 0.0)))
+    floor = min(MAX_ROUNDED, ROUNDED_VALUE * _largest(amounts[occurs], begun[occurs]))
+    return np.asarray(slopes @ np.maximum(RELATIVE_TOLERANCE * amounts, np.where(amounts <= floor, floor, 0.0)))
 
 
-def hold(
-    problem: StartProblem, w: np.ndarray, residual: np.ndarray, allowed: np.ndarray, part: Part,
+def equations_hold(
+    problem: StartProblem, w: np.ndarray, residual: np.ndarray, allowed: np.ndarray, part: StartPart,
     lift: np.ndarray | float,
 ) -> bool:  # fmt: skip
     """Whether the residuals of a part are within these limits, or within the rounding of their operations."""
@@ -63,7 +63,7 @@ def hold(
         return False
     if (left <= allowed).all():
         return True
-    rounding = ROUNDINGS * problem.rounding(w)[part.rows] + RELATIVE * np.abs(lift)
+    rounding = MAX_ROUNDINGS * problem.rounding(w)[part.rows] + RELATIVE_TOLERANCE * np.abs(lift)
     return bool((left <= allowed + rounding).all())
 
 

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.structure.starts.initialization import Initializer, Start
+from grisaille.structure.starts.initialization import ConsistentStart, Initializer
 
-SHOWN = 6
-NOTABLE = 1e-6
+MAX_SHOWN = 6
+NOTABLE_DEVIATION = 1e-6
 """Relative deviation from a declared start that is no rounding of numbers."""
-LARGE = 1e-2
+LARGE_DEVIATION = 1e-2
 """Relative deviation that is no rounding of a start to a few digits either."""
 
 
-def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndarray, start: Start) -> str:
+def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndarray, start: ConsistentStart) -> str:
     """A start without demands, as ``Initializer.solve`` found it."""
-    missed = "; ".join(f"{n} wished {a:g}, got {b:g}" for n, (a, b) in start.wishes_missed.items())
+    missed = "; ".join(f"{n} wished {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items())
     algebraic = [f"{n} wished {a:g}, is {b:g}" for n, (a, b) in initializer.algebraic_missed(t, u, p, start).items()]
     declared = len(initializer.declared.names) - len(algebraic)
     met = "all declared starts of states are met" if algebraic else "all declared starts are met"
@@ -36,10 +36,10 @@ def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndar
     return "; ".join(part for part in parts if part) or "nothing to declare: there are no states"
 
 
-def missed_sentence(start: Start, least: float = NOTABLE) -> str:
+def missed_sentence(start: ConsistentStart, least: float = NOTABLE_DEVIATION) -> str:
     """Which declared starts a start does not meet, and by how much; empty where all deviations are below ``least``,
     relative to the values."""
-    missed = {n: (a, b) for n, (a, b) in start.wishes_missed.items() if abs(b - a) > least * max(abs(a), abs(b))}
+    missed = {n: (a, b) for n, (a, b) in start.guesses_missed.items() if abs(b - a) > least * max(abs(a), abs(b))}
     if not missed:
         return ""
     texts = [f"{n} begins at {b:.6g} instead of {a:.6g}" for n, (a, b) in missed.items()]
@@ -48,4 +48,4 @@ def missed_sentence(start: Start, least: float = NOTABLE) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")

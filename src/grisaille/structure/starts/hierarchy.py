@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-SMALLEST_PIVOT = 1e-8
+MIN_PIVOT = 1e-8
 RANK_TOLERANCE = 1e-11
 
 
@@ -67,7 +67,7 @@ def solve_sparse(matrix: csc_array, right: np.ndarray, rows: np.ndarray) -> np.n
     except RuntimeError:  # "Factor is exactly singular"
         return None
     pivots = np.abs(factors.U.diagonal())
-    if not pivots.min() > SMALLEST_PIVOT * pivots.max():
+    if not pivots.min() > MIN_PIVOT * pivots.max():
         return None
     found = factors.solve(right / rows)
     found += factors.solve(right / rows - scaled @ found)

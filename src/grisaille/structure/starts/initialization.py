@@ -23,29 +23,29 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.cache import Same
+from grisaille.cache import IdentityKey
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.reduction import Structure
-from grisaille.structure.sides import sides_of
-from grisaille.structure.starts.declared import DeclaredStarts, declared_starts
+from grisaille.structure.starts.declared_start_values import DeclaredStarts, declared_starts
+from grisaille.structure.starts.nearest_root import MAX_UNKNOWNS
 from grisaille.structure.starts.problem import StartProblem, base_name, nominal_of
-from grisaille.structure.starts.refusal import check_wishes
-from grisaille.structure.starts.roots import LARGEST
-from grisaille.structure.starts.search import solve_start
-from grisaille.structure.starts.sensitivity import differentiate_start, independent_starts
+from grisaille.structure.starts.refusal import check_guesses
+from grisaille.structure.starts.start_search import solve_start
+from grisaille.structure.starts.start_sensitivity import differentiate_start, independent_starts
+from grisaille.structure.switch_sides import sides_of
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Start:
+class ConsistentStart:
     """A consistent point."""
 
     x: np.ndarray
     z: np.ndarray
     residual: float
     """Largest scaled residual of the hard equations."""
-    wishes_missed: dict[str, tuple[float, float]]
+    guesses_missed: dict[str, tuple[float, float]]
     """Variable → (wished, got), where the two differ by more than a rounding error."""
     undeclared: dict[str, float] = field(default_factory=dict)
     """State without a declared start → its value, where that could not be zero."""
@@ -68,17 +68,17 @@ class Initializer:
         self.structure = structure
         self.system = structure.system
         self.functions = structure.start_functions
-        self.declared: DeclaredStarts = self.kept(
+        self.declared: DeclaredStarts = self.cached_value(
             "declared", lambda: declared_starts(structure.model, structure.equations.parameters)
         )
         self.observed_position = {n: k for k, n in enumerate(self.system.observed_names)}
-        self.may_have_several_roots = 0 < self.system.nz <= LARGEST
+        self.may_have_several_roots = 0 < self.system.nz <= MAX_UNKNOWNS
         """Unless the first search for other roots of the implicit equations has found none beside Newton's."""
         self._has_searched = False
 
-    def kept(self, what: Hashable, make: Callable[[], T]) -> T:
+    def cached_value(self, what: Hashable, make: Callable[[], T]) -> T:
         """Return a value that follows from the model and its equations, computed once for all their initializers."""
-        return self.structure.model.kept((Same(self.functions), what), make)
+        return self.structure.model.cached_value((IdentityKey(self.functions), what), make)
 
     def parameters_of_starts(self, named: Collection[str], *, steady: bool) -> NDArray[np.int64]:
         """Places of the parameters that a start depends on, where these names are declared or demanded."""
@@ -103,12 +103,12 @@ class Initializer:
     @cached_property
     def nominal(self) -> np.ndarray:
         """Scale of each entry of w: its own, of a variable merged with it (``v == der(x)``), or of x for der(x)."""
-        return self.kept("nominal", self._nominal)
+        return self.cached_value("nominal", self._nominal)
 
     @cached_property
     def has_nominal(self) -> NDArray[np.bool_]:
         """Whether the scale of each entry of w is declared."""
-        return self.kept("has nominal", lambda: ~np.isnan(self._declared_nominal(np.nan)))
+        return self.cached_value("has nominal", lambda: ~np.isnan(self._declared_nominal(np.nan)))
 
     def _nominal(self) -> np.ndarray:
         return self._declared_nominal(1.0)
@@ -131,12 +131,12 @@ class Initializer:
     @cached_property
     def sides(self) -> ca.Function:
         """(t, x, z, u, p) → the gaps of all switches of z in the implicit equations."""
-        return self.kept("sides", self._sides)
+        return self.cached_value("sides", self._sides)
 
     @property
     def rates(self) -> FlatEvaluation:
         """(t, x, z, u, p) → x'."""
-        return self.kept("rates", self._rates)
+        return self.cached_value("rates", self._rates)
 
     def _rates(self) -> FlatEvaluation:
         s = self.system
@@ -171,7 +171,7 @@ class Initializer:
 
     @cached_property
     def start_values(self) -> ca.Function:
-        return self.kept("start values", self._start_values)
+        return self.cached_value("start values", self._start_values)
 
     def _start_values(self) -> ca.Function:
         declared = self.declared
@@ -181,7 +181,7 @@ class Initializer:
 
     @cached_property
     def declared_values(self) -> FlatEvaluation:
-        return self.kept("declared values", lambda: flat_function(self.start_values))
+        return self.cached_value("declared values", lambda: flat_function(self.start_values))
 
     def solve(
         self,
@@ -192,24 +192,24 @@ class Initializer:
         *,
         steady: bool = False,
         guess: np.ndarray | None = None,
-    ) -> Start:
+    ) -> ConsistentStart:
         """A consistent start; raises ``StructureError`` naming the worst equation and its residual.
 
         guess : a point to continue from; without one, of several solutions that nearest to the wishes is taken
         """
         problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
         w = solve_start(problem, problem.first_guess() if guess is None else guess, among_several=guess is None)
-        check_wishes(problem, w)
+        check_guesses(problem, w)
         self.structure.written_check.require(self.system, t, w, u, p)
         nx = self.system.nx
-        return Start(w[:nx], w[nx:], problem.worst(w)[0], problem.missed(w), problem.lifted(w), problem.note)
+        return ConsistentStart(w[:nx], w[nx:], problem.worst(w)[0], problem.missed(w), problem.lifted(w), problem.note)
 
     def sensitivity(
         self,
         t: float,
         u: np.ndarray,
         p: np.ndarray,
-        start: Start,
+        start: ConsistentStart,
         directions: np.ndarray,
         demands: Mapping[str, float] | None = None,
         demand_directions: Mapping[str, np.ndarray] | None = None,
@@ -223,17 +223,21 @@ class Initializer:
         nx = self.system.nx
         return StartSensitivity(np.ascontiguousarray(s[:nx].T), np.ascontiguousarray(s[nx:].T))
 
-    def independent(self, t: float, u: np.ndarray, p: np.ndarray, start: Start, names: list[str]) -> list[str]:
+    def independent(
+        self, t: float, u: np.ndarray, p: np.ndarray, start: ConsistentStart, names: list[str]
+    ) -> list[str]:
         """Return those of ``names`` whose starts can be chosen together, the first ones preferred."""
         problem = StartProblem(self, t, u, p, {}, False)
         problem.demands = {}
         return independent_starts(problem, np.concatenate([start.x, start.z]), names)
 
-    def algebraic_missed(self, t: float, u: np.ndarray, p: np.ndarray, start: Start) -> dict[str, tuple[float, float]]:
+    def algebraic_missed(
+        self, t: float, u: np.ndarray, p: np.ndarray, start: ConsistentStart
+    ) -> dict[str, tuple[float, float]]:
         """Declared starts of algebraic variables that the equations do not confirm: (declared, got)."""
         return StartProblem(self, t, u, p, {}, False).missed(np.concatenate([start.x, start.z]), 1)
 
-    def observe(self, t: float, start: Start, u: np.ndarray, p: np.ndarray) -> dict[str, float]:
+    def observe(self, t: float, start: ConsistentStart, u: np.ndarray, p: np.ndarray) -> dict[str, float]:
         """Every name the user knows at a start."""
         values = self.functions.values(t, np.concatenate([start.x, start.z]), u, p)
         return dict(zip(self.system.observed_names, values.tolist(), strict=True))

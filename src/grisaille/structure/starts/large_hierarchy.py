@@ -26,12 +26,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import SuperLU, splu
 
 from grisaille.structure.singular.scaling import equilibrated_entries
-from grisaille.structure.starts.hierarchy import RANK_TOLERANCE, SMALLEST_PIVOT, solve_levels
+from grisaille.structure.starts.hierarchy import MIN_PIVOT, RANK_TOLERANCE, solve_levels
 
-SMALL = 40
+SMALL_PART = 40
 """Unknowns up to which a part is solved with full matrices."""
 
-SMALLEST_PART = 1e-10
+MIN_PART = 1e-10
 """Singular values below, of the largest one, count as zero in least squares."""
 
 Level = tuple[csr_array, np.ndarray]
@@ -47,7 +47,7 @@ def solve_large_levels(levels: Sequence[Level], n: int) -> np.ndarray:
     for rows, columns in _parts([matrix for matrix, _ in levels], n):
         own = [(matrix[r][:, columns], right[r]) for (matrix, right), r in zip(levels, rows, strict=True) if r.size]
         found = None
-        if columns.size > SMALL and rows[0].size:
+        if columns.size > SMALL_PART and rows[0].size:
             found = _Apart.found(own, columns.size)
         delta[columns] = solve_levels(((a.toarray(), b) for a, b in own), columns.size) if found is None else found
     return delta
@@ -64,7 +64,7 @@ def least_squares(matrix: np.ndarray | csr_array, right: np.ndarray) -> np.ndarr
             continue
         own = csr_array(matrix[rows][:, columns])
         found = None
-        if columns.size > SMALL:
+        if columns.size > SMALL_PART:
             found = _shortest(own, right[rows]) if rows.size <= columns.size else _nearest(own, right[rows])
         x[columns] = _full_least_squares(own.toarray(), right[rows]) if found is None else found
     return x
@@ -72,14 +72,14 @@ def least_squares(matrix: np.ndarray | csr_array, right: np.ndarray) -> np.ndarr
 
 def _full_least_squares(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """In the units given, unless others show a higher rank: those of rows, which must then be met, and of columns."""
-    x, _, rank, _ = np.linalg.lstsq(matrix, right, rcond=SMALLEST_PART)
+    x, _, rank, _ = np.linalg.lstsq(matrix, right, rcond=MIN_PART)
     if rank == min(matrix.shape) or matrix.shape[0] < matrix.shape[1] or not np.isfinite(matrix).all():
         return np.asarray(x)
     _, rows, columns = equilibrated_entries(csc_array(matrix))
     if matrix.shape[0] > matrix.shape[1]:
         rows = np.ones(len(rows))
     rows, columns = np.where(rows > 0, rows, 1.0), np.where(columns > 0, columns, 1.0)
-    other, _, shown, _ = np.linalg.lstsq(matrix / rows[:, None] / columns, (right.T / rows).T, rcond=SMALLEST_PART)
+    other, _, shown, _ = np.linalg.lstsq(matrix / rows[:, None] / columns, (right.T / rows).T, rcond=MIN_PART)
     return np.asarray((other.T / columns).T if shown > rank else x)
 
 
@@ -112,7 +112,7 @@ def _grouped(labels: np.ndarray, count: int) -> list[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Wish:
+class _GuessLevel:
     """What one level asks of its own unknowns: a (Δ − t) as small as possible, with t from rows and what is known."""
 
     columns: np.ndarray
@@ -136,7 +136,7 @@ class _Apart:
         (hard, right), soft = levels[0], levels[1:]
         if not (np.isfinite(hard.data).all() and np.isfinite(right).all()):
             return None
-        wishes = cls._wishes(soft, n)
+        wishes = cls._guess_levels(soft, n)
         if wishes is None:
             return None
         delta = np.zeros((n, *right.shape[1:]))
@@ -162,7 +162,7 @@ class _Apart:
         return delta
 
     @staticmethod
-    def _shared_out(hard: csr_array, wishes: Sequence[_Wish]) -> tuple[list[csr_array], csr_array]:
+    def _shared_out(hard: csr_array, wishes: Sequence[_GuessLevel]) -> tuple[list[csr_array], csr_array]:
         """Combinations of hard rows for each level to meet, and those that contain no unknown at all."""
         met: list[csr_array] = []
         passed, left = csr_array(eye_array(hard.shape[0])), hard
@@ -177,9 +177,9 @@ class _Apart:
         return met[::-1], passed
 
     @staticmethod
-    def _wishes(levels: Sequence[Level], n: int) -> list[_Wish] | None:
+    def _guess_levels(levels: Sequence[Level], n: int) -> list[_GuessLevel] | None:
         """Every unknown with the first level that names it; None where a row names several at once."""
-        wishes: list[_Wish] = []
+        wishes: list[_GuessLevel] = []
         known = np.zeros(n, dtype=bool)
         for matrix, right in levels:
             if known.all():
@@ -197,7 +197,7 @@ class _Apart:
             place = np.full(n, -1)
             place[named] = np.arange(named.size)
             rows = csr_array((entries / square[columns], (place[columns], row)), shape=(named.size, matrix.shape[0]))
-            wishes.append(_Wish(named, np.sqrt(square[named]), rows, matrix, right))
+            wishes.append(_GuessLevel(named, np.sqrt(square[named]), rows, matrix, right))
             known[named] = True
         return wishes if known.all() else None
 
@@ -221,7 +221,7 @@ class _Apart:
             columns = free.indices[free.indptr[alone]]
             columns, first = np.unique(columns, return_index=True)
             entries = free.data[free.indptr[alone[first]]]
-            if (np.abs(entries) < SMALLEST_PIVOT).any():
+            if (np.abs(entries) < MIN_PIVOT).any():
                 return None
             delta[columns] = (gap[alone[first]].T / entries).T
             is_fixed[columns] = True
@@ -229,7 +229,7 @@ class _Apart:
 
     @staticmethod
     def _level(
-        rows: csr_array, right: np.ndarray, wish: _Wish, is_fixed: np.ndarray, delta: np.ndarray
+        rows: csr_array, right: np.ndarray, wish: _GuessLevel, is_fixed: np.ndarray, delta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The unknowns of one level and their values, those of the levels before it being in ``delta``."""
         # what is fixed is no part of the rows, and its own unknowns are zero in delta still
@@ -254,7 +254,7 @@ def _combinations(matrix: csr_array, least: float) -> tuple[csr_array, csr_array
         if not rows.size:
             continue
         own = csr_array(matrix[rows][:, columns])
-        if rows.size == 1 or (rows.size > SMALL and _shortest(own, np.zeros(rows.size)) is not None):
+        if rows.size == 1 or (rows.size > SMALL_PART and _shortest(own, np.zeros(rows.size)) is not None):
             kept += [(np.eye(1), rows[k : k + 1]) for k in range(rows.size)]
             continue
         full = own.toarray()
@@ -333,4 +333,4 @@ def _factored(matrix: csc_array) -> SuperLU | None:
     except RuntimeError:  # "Factor is exactly singular"
         return None
     pivots = np.abs(factors.U.diagonal())
-    return factors if pivots.min() > SMALLEST_PIVOT * pivots.max() else None
+    return factors if pivots.min() > MIN_PIVOT * pivots.max() else None

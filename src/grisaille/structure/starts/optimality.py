@@ -19,7 +19,7 @@ import numpy as np
 
 from grisaille.cache import Cache
 from grisaille.structure.starts.acceptance import unit_of
-from grisaille.structure.starts.problem import StartProblem, WishLevel, is_nearer
+from grisaille.structure.starts.problem import GuessLevel, StartProblem, is_nearer
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -35,7 +35,7 @@ class OptimalityConditions:
     """F, ∂F/∂v and ∂F/∂(p, targets, demanded) of the conditions of all levels."""
 
     def linearize(
-        self, problem: StartProblem, w: np.ndarray, levels: Sequence[WishLevel]
+        self, problem: StartProblem, w: np.ndarray, levels: Sequence[GuessLevel]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | csr_array, np.ndarray | csr_array]:
         """v = (w, μ₁, …) at w, with the conditions and their derivatives there."""
         from grisaille.structure.starts.large_hierarchy import least_squares
@@ -80,7 +80,7 @@ def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
     return w if is_worse else trial
 
 
-def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[WishLevel]:
+def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[GuessLevel]:
     """Wishes for states, down to the last level that is not met."""
     levels = [level for level in problem.levels if level.of_states]
     missed = {*problem.missed(w), *problem.lifted(w)}
@@ -89,15 +89,15 @@ def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[WishLevel]:
     return levels
 
 
-def optimality_conditions(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
+def optimality_conditions(problem: StartProblem, levels: Sequence[GuessLevel]) -> OptimalityConditions:
     """Kept with the equations: they depend on what is wished and demanded, not on the values."""
     wished = tuple((level.names, level.of_unknowns, np.asarray(level.sizes).tobytes()) for level in levels)
     key = (problem.steady, problem.is_large, tuple(problem.demands), wished)
-    known: Cache[OptimalityConditions] = problem.owner.kept("optimality", lambda: Cache(32))
+    known: Cache[OptimalityConditions] = problem.owner.cached_value("optimality", lambda: Cache(32))
     return known.get(key, lambda: _build(problem, levels))
 
 
-def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
+def _build(problem: StartProblem, levels: Sequence[GuessLevel]) -> OptimalityConditions:
     owner, system = problem.owner, problem.owner.system
     t, w, u, p = owner.functions.arguments
     made = ca.Function if problem.is_large else _function

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from grisaille.structure.starts.initialization import Initializer
 
 Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
-LARGE = 100
+MIN_LARGE_SIZE = 100
 """States and implicit unknowns from which on a start is solved with the entries of its matrices."""
-SMALLEST_USUAL = 1e-5
+MIN_USUAL = 1e-5
 """The smallest size that starts of a model are taken to have together where all that are declared are zero."""
-NOTABLE = 1e-7
+MISS_TOLERANCE = 1e-7
 """A wish that is missed by less, in nominal values, is met."""
 
 
 @dataclass(frozen=True, eq=False)
-class WishLevel:
+class GuessLevel:
     """Wishes of one rank: rows of the observed quantities, or of w itself."""
 
     names: tuple[str, ...]
@@ -124,7 +124,7 @@ class StartProblem:
     @cached_property
     def is_large(self) -> bool:
         """Whether only entries of derivatives that differ from zero are made, and no full matrices."""
-        return self.owner.system.nx + self.owner.system.nz >= LARGE
+        return self.owner.system.nx + self.owner.system.nz >= MIN_LARGE_SIZE
 
     def sparse_slopes(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
         """Residuals and their derivatives by scaled unknowns, of a large start."""
@@ -171,7 +171,7 @@ class StartProblem:
             parts.append(functions.sparse_by_p("observed", *at)[self._demanded])
         return csr_array(vstack(parts))
 
-    def sparse_wishes(self, w: np.ndarray) -> Iterator[tuple[WishLevel, np.ndarray, csr_array]]:
+    def sparse_guess_slopes(self, w: np.ndarray) -> Iterator[tuple[GuessLevel, np.ndarray, csr_array]]:
         """Each level with its values and ∂/∂w, of a large start."""
         from scipy.sparse import csr_array, eye_array
 
@@ -188,7 +188,7 @@ class StartProblem:
         from scipy.sparse import csr_array, diags_array, eye_array
 
         scale = self.owner.nominal
-        for level, value, slopes in self.sparse_wishes(w):
+        for level, value, slopes in self.sparse_guess_slopes(w):
             size = self._weights(level, slopes @ diags_array(scale))
             yield diags_array(1.0 / size) @ slopes @ diags_array(scale), (level.targets - value) / size
         yield csr_array(eye_array(len(w))), (guess - w) / scale
@@ -244,11 +244,11 @@ class StartProblem:
         return np.array([position[n] for n in names], dtype=int)
 
     @property
-    def levels(self) -> list[WishLevel]:
+    def levels(self) -> list[GuessLevel]:
         """All wishes, the most important first; empty levels are left out."""
         states = self.undeclared_states
         names = tuple(self.owner.system.state_names[k] for k in states)
-        zero = WishLevel(names, states, True, self.zero[states], self.owner.nominal[states], False)
+        zero = GuessLevel(names, states, True, self.zero[states], self.owner.nominal[states], False)
         of_states, algebraic = self.wishes
         written, raised = (
             self._declared_level({n: v for n, v in of_states.items() if self._is_written(n) is own})
@@ -257,13 +257,13 @@ class StartProblem:
         last = self._declared_level(algebraic, of_states=False)
         return [level for level in (written, raised, zero, last) if level.names]
 
-    def _declared_level(self, wishes: dict[str, float], of_states: bool = True) -> WishLevel:
+    def _declared_level(self, wishes: dict[str, float], of_states: bool = True) -> GuessLevel:
         variables = self.owner.structure.model.variables
         sizes = np.array([nominal_of(variables[n]) for n in wishes])
         rows = np.array([self.owner.observed_position[n] for n in wishes], dtype=int)
-        return WishLevel(tuple(wishes), rows, False, np.array(list(wishes.values())), sizes, True, of_states)
+        return GuessLevel(tuple(wishes), rows, False, np.array(list(wishes.values())), sizes, True, of_states)
 
-    def wish_rows(self, w: np.ndarray) -> Iterator[tuple[WishLevel, np.ndarray, np.ndarray, np.ndarray]]:
+    def guess_rows(self, w: np.ndarray) -> Iterator[tuple[GuessLevel, np.ndarray, np.ndarray, np.ndarray]]:
         """Each level with its values, ∂/∂w and ∂/∂p; what is observed is evaluated when first needed."""
         observed: list[np.ndarray] | None = None
         for level in self.levels:
@@ -276,12 +276,12 @@ class StartProblem:
     def soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Wishes and closeness to the guess as (matrix, right-hand side), in scaled unknowns."""
         scale = self.owner.nominal
-        for level, value, jw, _ in self.wish_rows(w):
+        for level, value, jw, _ in self.guess_rows(w):
             size = self._weights(level, jw * scale)
             yield jw * scale / size[:, None], (level.targets - value) / size
         yield np.eye(len(w)), (guess - w) / scale
 
-    def _weights(self, level: WishLevel, slopes: np.ndarray | csr_array) -> np.ndarray:
+    def _weights(self, level: GuessLevel, slopes: np.ndarray | csr_array) -> np.ndarray:
         return row_sizes(slopes) if self.weighs_by_unknowns else level.sizes
 
     def misses(self, w: np.ndarray) -> list[float]:
@@ -308,7 +308,7 @@ class StartProblem:
         wanted = {**self.wishes[1], **self.wishes[0], **self.demands}
         return np.array([not any(n in wanted for n, _ in equal) for equal in self.owner.equal_names], dtype=bool)
 
-    def undemanded(self) -> np.ndarray:
+    def without_fixed_start(self) -> np.ndarray:
         return np.array([not any(n in self.demands for n, _ in e) for e in self.owner.equal_names], dtype=bool)
 
     def holds_already(self, w: np.ndarray) -> bool:
@@ -318,7 +318,7 @@ class StartProblem:
             if not (np.isfinite(there).all() and np.isfinite(entries).all()):
                 return False
             if not there.any():
-                return self._wishes_hold(w)
+                return self._guesses_hold(w)
         value, slopes = self._scaled(w)
         if not (np.isfinite(value).all() and are_finite(slopes)):
             return False
@@ -327,9 +327,9 @@ class StartProblem:
             least = 0.0 if self.owner.system.nz else 1e-14
             if (np.abs(value) > least * np.minimum(row_sizes(slopes), terms)).any():
                 return False
-        return self._wishes_hold(w)
+        return self._guesses_hold(w)
 
-    def _wishes_hold(self, w: np.ndarray) -> bool:
+    def _guesses_hold(self, w: np.ndarray) -> bool:
         observed = self.observed(w)
         return all(np.array_equal((w if v.of_unknowns else observed)[v.rows], v.targets) for v in self.levels)
 
@@ -364,7 +364,7 @@ class StartProblem:
         largest = max((abs(v) for pair in pairs.values() for v in pair), default=0.0)
         given = max((abs(v) for v in (*wishes.values(), *self.demands.values())), default=0.0)
         # in the units of a model all of whose starts are small, these are not rounding
-        usual = min(1.0, max(largest, SMALLEST_USUAL) if given == 0.0 else max(largest, given))
+        usual = min(1.0, max(largest, MIN_USUAL) if given == 0.0 else max(largest, given))
         sizes = {n: nominal_of(variables[n]) if variables[n].nominal else usual for n in pairs}
         return {n: (a, b) for n, (a, b) in pairs.items() if abs(b - a) > 1e-8 * max(sizes[n], abs(a))}
 
@@ -392,7 +392,7 @@ class StartProblem:
 def is_nearer(now: list[float], before: list[float]) -> bool:
     """Whether wishes are missed by less, in the first level in which the two differ."""
     for a, b in zip(now, before, strict=True):
-        if abs(a - b) > NOTABLE * (1 + max(a, b)):
+        if abs(a - b) > MISS_TOLERANCE * (1 + max(a, b)):
             return a < b
     return False
 

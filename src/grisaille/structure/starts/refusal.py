@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoReturn:
-    _refuse_undefined_wishes(problem, w)
+    _refuse_undefined_guesses(problem, w)
     value, jw, _, names = problem.hard(w)
     scale = problem.owner.nominal
     rows = np.abs(jw * scale).max(axis=1, initial=0.0)
@@ -25,7 +25,7 @@ def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoRet
         )
     scaled = np.abs(value) / rows
     k = int(np.argmax(scaled))
-    involved = _contradicting_demands(problem, jw * scale / rows[:, None], value / rows)
+    involved = _contradicting_fixed_starts(problem, jw * scale / rows[:, None], value / rows)
     if involved:
         demands, others = involved
         _refuse_immovable(problem, demands, value, jw)
@@ -55,16 +55,16 @@ def refuse_undefined(problem: StartProblem, guess: np.ndarray) -> NoReturn:
     )
 
 
-def check_wishes(problem: StartProblem, w: np.ndarray) -> None:
+def check_guesses(problem: StartProblem, w: np.ndarray) -> None:
     """Refuse a start at which a variable that a start was declared for is undefined."""
     wished = [n for level in problem.wishes for n in level]
     if wished:
         values = problem.observed(w)
         if not np.isfinite(values[[problem.owner.observed_position[n] for n in wished]]).all():
-            _refuse_undefined_wishes(problem, w)
+            _refuse_undefined_guesses(problem, w)
 
 
-def _refuse_undefined_wishes(problem: StartProblem, w: np.ndarray) -> None:
+def _refuse_undefined_guesses(problem: StartProblem, w: np.ndarray) -> None:
     """Wished variables that are undefined at the start, where no equation is left to blame."""
     observed = problem.observed(w)
     names = problem.owner.system.observed_names
@@ -90,7 +90,7 @@ def _refuse_immovable(problem: StartProblem, demands: list[str], value: np.ndarr
             )
 
 
-def _contradicting_demands(
+def _contradicting_fixed_starts(
     problem: StartProblem, matrix: np.ndarray, residual: np.ndarray
 ) -> tuple[list[str], list[str]] | None:
     """Demands and constraints that depend on each other at the point where the search stopped."""

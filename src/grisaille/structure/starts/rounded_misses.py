@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.structure.starts.acceptance import MOST_ROUNDED, ROUNDED
+from grisaille.structure.starts.acceptance import MAX_ROUNDED, ROUNDED_VALUE
 from grisaille.structure.starts.hierarchy import solve_levels
 from grisaille.structure.starts.problem import StartProblem, row_sizes
 from grisaille.structure.starts.rounding import EPSILON
@@ -17,8 +17,8 @@ from grisaille.structure.starts.rounding import EPSILON
 def without_rounded_misses(problem: StartProblem, w: np.ndarray) -> np.ndarray:
     """Return the start with wishes met that were missed by rounding; w itself where there are none."""
     scale = problem.owner.nominal
-    most = ROUNDED * float(np.abs(w / scale).max(initial=0.0))
-    if most <= MOST_ROUNDED:
+    most = ROUNDED_VALUE * float(np.abs(w / scale).max(initial=0.0))
+    if most <= MAX_ROUNDED:
         return w
     gaps = [_rounded(gap, most) for gap in _gaps(problem, w)]
     if not any(gap.any() for gap in gaps):
@@ -36,7 +36,7 @@ def without_rounded_misses(problem: StartProblem, w: np.ndarray) -> np.ndarray:
 def _rounded(gap: np.ndarray, most: float) -> np.ndarray:
     """The gaps that can be seen, and that are no larger than rounding."""
     size = np.abs(gap)
-    return np.where((size > MOST_ROUNDED) & (size <= most), gap, 0.0)
+    return np.where((size > MAX_ROUNDED) & (size <= most), gap, 0.0)
 
 
 def _gaps(problem: StartProblem, w: np.ndarray) -> list[np.ndarray]:
@@ -56,7 +56,7 @@ def _correction(problem: StartProblem, w: np.ndarray, gaps: list[np.ndarray]) ->
         hard = csr_array(diags_array(1.0 / row_sizes(csc_array(slope))) @ slope)
         wishes = [
             csr_array(diags_array(1.0 / level.sizes) @ slopes @ diags_array(scale))
-            for level, _, slopes in problem.sparse_wishes(w)
+            for level, _, slopes in problem.sparse_guess_slopes(w)
         ]
         levels = [
             (hard, np.zeros(hard.shape[0])),
@@ -65,6 +65,6 @@ def _correction(problem: StartProblem, w: np.ndarray, gaps: list[np.ndarray]) ->
         ]
         return solve_large_levels(levels, n)
     full = problem.hard(w)[1] * scale
-    rows = [jw * scale / level.sizes[:, None] for level, _, jw, _ in problem.wish_rows(w)]
+    rows = [jw * scale / level.sizes[:, None] for level, _, jw, _ in problem.guess_rows(w)]
     first = (full / row_sizes(full)[:, None], np.zeros(len(full)))
     return solve_levels([first, *zip(rows, gaps, strict=True), (np.eye(n), np.zeros(n))], n)

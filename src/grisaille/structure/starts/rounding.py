@@ -13,7 +13,7 @@ from __future__ import annotations
 import casadi as ca
 
 EPSILON = 2.0**-52
-SILENT = frozenset((ca.OP_ASSIGN, ca.OP_NEG, ca.OP_FABS, ca.OP_TWICE))
+EXACT_OPERATIONS = frozenset((ca.OP_ASSIGN, ca.OP_NEG, ca.OP_FABS, ca.OP_TWICE))
 """Operations that round nothing."""
 
 
@@ -48,7 +48,7 @@ def _perturbed(function: ca.Function, arguments: list[ca.SX], exact: int) -> tup
         else:
             operands = [slots[i] for i in inputs]
             value = ca.SX.unary(operation, *operands) if len(operands) == 1 else ca.SX.binary(operation, *operands)
-        if operation not in SILENT and not (operation == ca.OP_INPUT and inputs[0] == exact):
+        if operation not in EXACT_OPERATIONS and not (operation == ca.OP_INPUT and inputs[0] == exact):
             deltas.append(ca.SX.sym("delta"))
             value = value * (1 + deltas[-1])
         slots[outputs[0]] = value

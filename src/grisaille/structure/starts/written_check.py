@@ -14,12 +14,12 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
-from grisaille.structure.equations import Equations, Row
+from grisaille.structure.equations import EquationRow, Equations
 from grisaille.structure.system import System
 
-TOLERANCE = 1e-5
+EQUATION_TOLERANCE = 1e-5
 """Of the sum of an equation's terms; starts are solved to 1e-9 of nominal values."""
-AFTER_A_RUN = 1e-3
+AFTER_RUN_MESSAGE = 1e-3
 """The same where states carry the errors of integration."""
 
 Closing = Callable[[Sequence[ca.SX]], list[ca.SX]]
@@ -28,7 +28,7 @@ Closing = Callable[[Sequence[ca.SX]], list[ca.SX]]
 class WrittenCheck:
     """The replaced equations as formulas of (t, x, z, u, p), with the sizes of their terms."""
 
-    def __init__(self, system: System, rows: Sequence[Row], residuals: ca.SX, sizes: ca.SX) -> None:
+    def __init__(self, system: System, rows: Sequence[EquationRow], residuals: ca.SX, sizes: ca.SX) -> None:
         self._system, self._rows, self._formulas = system, tuple(rows), [residuals, sizes]
         arguments = [system.t, ca.vertcat(system.x, system.z), system.u, system.p]
         self._function = ca.Function("written", arguments, [residuals, sizes]) if rows else None
@@ -45,7 +45,7 @@ class WrittenCheck:
             return
         residual, size = (np.array(part.full()).ravel() for part in self._function(t, w, u, p))
         with np.errstate(invalid="ignore"):
-            wrong = np.flatnonzero(np.abs(residual) > (TOLERANCE if is_start else AFTER_A_RUN) * size)
+            wrong = np.flatnonzero(np.abs(residual) > (EQUATION_TOLERANCE if is_start else AFTER_RUN_MESSAGE) * size)
         if wrong.size:
             k, where = int(wrong[0]), "the start" if is_start else f"t = {t:.6g}"
             raise StructureError(

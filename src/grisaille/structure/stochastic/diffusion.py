@@ -28,19 +28,19 @@ import numpy as np
 
 from grisaille.errors import ModelError, StructureError
 from grisaille.model.flat import FlatModel
-from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.stochastic.white_noise import (
     chain_rule_equations,
+    interpretation_question,
     names_of_infinite_variance,
-    question,
     refuse_infinite_variance,
     refuse_nonlinear,
     white_names,
 )
+from grisaille.structure.switching_pieces import relations_of
 from grisaille.structure.system import System
 
-ZERO = 1e-10
+ZERO_TOLERANCE = 1e-10
 """A formula is taken to vanish identically when it is below this, relative to its terms, at every probed point."""
 
 
@@ -157,7 +157,7 @@ class Diffusion:
         terms = self.gain.nz[:] if self.gain.nnz() else ca.SX(1)
         probe = ca.Function("probe", [*self.symbols, self.system.z], [formula.nz[:], terms])
         found = [values for values in (self._probe(probe, k) for k in range(9)) if np.isfinite(values[0])]
-        return bool(found) and all(value <= ZERO * max(1.0, size) ** 2 for value, size in found)
+        return bool(found) and all(value <= ZERO_TOLERANCE * max(1.0, size) ** 2 for value, size in found)
 
     def _probe(self, function: ca.Function, k: int) -> tuple[float, float]:
         random = np.random.default_rng(k)
@@ -253,7 +253,7 @@ def _readings(structure: Structure, diffusion: Diffusion, stated: Sequence[str |
             continue
         blamed = chain_rule_equations(structure, diffusion.names) if blamed is None else blamed
         if blamed and stated[k] is None:
-            raise StructureError(question(structure, name, _touched(diffusion, k), blamed))
+            raise StructureError(interpretation_question(structure, name, _touched(diffusion, k), blamed))
         _refuse_leaving_constraints(diffusion, k)
     return tuple(s or "ito" for s in stated)
 

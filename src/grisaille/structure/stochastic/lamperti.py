@@ -29,8 +29,8 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from grisaille.structure.pieces import relations_of
 from grisaille.structure.stochastic.diffusion import Diffusion
+from grisaille.structure.switching_pieces import relations_of
 
 _LEVELS = (0.3, 0.8, 1.7, 4.1)
 """Where a factor is compared with a power."""
@@ -43,7 +43,7 @@ _TINY = 1e-200
 """Keeps starts away from zero where there is no noise."""
 
 
-class Point(NamedTuple):
+class ChartPoint(NamedTuple):
     """The beginning of a trajectory: numbers for (t, x, u, p, D)."""
 
     t: float
@@ -54,7 +54,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
+class LampertiChart:
     """The transform of one state; ``exponent`` is 1 for the linear family."""
 
     state: int
@@ -109,7 +109,7 @@ class Chart:
         return f"{name}**{1.0 - self.exponent:g}/{1.0 - self.exponent:g}, {name} > 0 and zero not reached"
 
 
-def find_charts(diffusion: Diffusion) -> tuple[Chart, ...] | None:
+def find_charts(diffusion: Diffusion) -> tuple[LampertiChart, ...] | None:
     """Charts for every state with level-dependent noise, or None when some state has no elementary one."""
     if diffusion.is_additive or diffusion.system.nc:
         return None
@@ -119,7 +119,7 @@ def find_charts(diffusion: Diffusion) -> tuple[Chart, ...] | None:
     return tuple(c for c in charts if c is not None) if all(charts) else None
 
 
-def stays_inside(diffusion: Diffusion, chart: Chart, point: Point | None) -> bool:
+def stays_inside(diffusion: Diffusion, chart: LampertiChart, point: ChartPoint | None) -> bool:
     """Whether the boundary of a chart is known not to be reached; False where that cannot be told."""
     system, i = diffusion.system, chart.state
     edge = ca.simplify(ca.substitute(diffusion.drift[i], system.x[i], -chart.shift))
@@ -134,7 +134,7 @@ def stays_inside(diffusion: Diffusion, chart: Chart, point: Point | None) -> boo
     return 0.5 <= chart.exponent < 1.0 and float(distance) > 0 and boundary_dimension(diffusion, chart, point) >= 2.0
 
 
-def boundary_dimension(diffusion: Diffusion, chart: Chart, point: Point) -> float:
+def boundary_dimension(diffusion: Diffusion, chart: LampertiChart, point: ChartPoint) -> float:
     """δ of the Bessel process that a power's coordinate is like near zero, other states where they begin."""
     y, a = ca.SX.sym("y"), chart.exponent
     start = diffusion.system.x[chart.state]
@@ -146,7 +146,7 @@ def boundary_dimension(diffusion: Diffusion, chart: Chart, point: Point) -> floa
     return float(function((_NEAR - 1.0) * level / (1.0 - a), *point))
 
 
-def _chart(diffusion: Diffusion, i: int) -> Chart | None:
+def _chart(diffusion: Diffusion, i: int) -> LampertiChart | None:
     """G_ik = c_k·g(x_i) for all k, or None."""
     x = diffusion.system.x
     others = [x[j] for j in range(diffusion.system.nx) if j != i]
@@ -159,7 +159,7 @@ def _chart(diffusion: Diffusion, i: int) -> Chart | None:
     return _linear(diffusion, i) or _power(diffusion, i, columns)
 
 
-def _linear(diffusion: Diffusion, i: int) -> Chart | None:
+def _linear(diffusion: Diffusion, i: int) -> LampertiChart | None:
     """G_i = b (x_i + s) with s free of time and signals."""
     row, own = ca.densify(diffusion.gain[i, :]), diffusion.system.x[i]
     slope = ca.simplify(ca.jacobian(row.T, own))
@@ -172,10 +172,10 @@ def _linear(diffusion: Diffusion, i: int) -> Chart | None:
     common = ca.vertcat(*(offset[k] - shift * slope[k] for k in range(row.numel())))
     if ca.depends_on(shift, changing) or not diffusion.vanishes(common):
         return None
-    return Chart(i, 1.0, shift, _strength(diffusion, slope.T))
+    return LampertiChart(i, 1.0, shift, _strength(diffusion, slope.T))
 
 
-def _power(diffusion: Diffusion, i: int, columns: list[int]) -> Chart | None:
+def _power(diffusion: Diffusion, i: int, columns: list[int]) -> LampertiChart | None:
     """G_i = c x_iᵃ with a number a: recognised by values, because x·x^{a−1} does not simplify."""
     row, own = ca.densify(diffusion.gain[i, :]), diffusion.system.x[i]
     others = [s for s in diffusion.symbols[2:] if s.numel()]
@@ -192,7 +192,7 @@ def _power(diffusion: Diffusion, i: int, columns: list[int]) -> Chart | None:
     a = round(float(np.mean(exponents)), 9)
     if not np.allclose(exponents, a, rtol=0.0, atol=1e-9) or a in (0.0, 1.0):
         return None
-    return Chart(i, a, ca.SX(0), _strength(diffusion, ca.substitute(row, own, ca.SX(1))))
+    return LampertiChart(i, a, ca.SX(0), _strength(diffusion, ca.substitute(row, own, ca.SX(1))))
 
 
 def _strength(diffusion: Diffusion, row: ca.SX) -> ca.SX:

@@ -23,12 +23,12 @@ from grisaille.model.expression import Call, Expression, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
 from grisaille.structure.descriptor.differentiation_count import Reach, count_differentiations
-from grisaille.structure.descriptor.remedies import Arrival, advise
-from grisaille.structure.descriptor.well_posedness import Verdict
+from grisaille.structure.descriptor.variance_remedies import Arrival, advise
+from grisaille.structure.descriptor.well_posedness import VarianceVerdict
 from grisaille.structure.equations import Equations
 from grisaille.structure.jets import JetSymbol
-from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
+from grisaille.structure.switching_pieces import relations_of
 
 
 def white_names(flat: FlatModel) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def chain_rule_equations(structure: Structure, white: Sequence[str]) -> list[str
     return list(dict.fromkeys(texts))
 
 
-def question(structure: Structure, name: str, touched: Sequence[str], blamed: Sequence[str]) -> str:
+def interpretation_question(structure: Structure, name: str, touched: Sequence[str], blamed: Sequence[str]) -> str:
     """Return the question of interpretation that the model must answer, and what either answer means."""
     call = f'{name} = gr.Disturbance(gr.spectra.white(interpretation="stratonovich"))'
     return (
@@ -139,7 +139,7 @@ def _verdict(structure: Structure, white: Sequence[str], name: str) -> str:
     reach = count_differentiations(structure, _excess(flat)).reach.get(name, {})
     arrivals = tuple(Arrival(w, str(flat.disturbances[w].spectrum), 0, r) for w, r in reach.items() if w in white)
     kind = "output" if name in flat.outputs else "variable"
-    text = str(Verdict(name, kind, False, arrivals, advise(name, kind, arrivals)))
+    text = str(VarianceVerdict(name, kind, False, arrivals, advise(name, kind, arrivals)))
     return text[:1].upper() + text[1:]
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.estimation.measurements.problem import MeasuredEvaluation, MeasuredProblem
-from grisaille.model.measurement.shared_noise import correlations_of, shared_covariances
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.estimation.measurements.measured_problem import MeasuredEvaluation, MeasuredProblem
+from grisaille.model.measurement.noise_covariances import correlations_of, shared_covariances
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
-from grisaille.trial.unknown import Unknown
 
-NEARLY = 1e-6
+NEAR_GAIN = 1e-6
 """Gain, relative to the criterion, at which the other unknowns are near enough."""
-LARGEST = 1 - 1e-9
-SHARES = (1.0, 0.9, 0.7, 0.5, 0.25)
+MAX_CORRELATION = 1 - 1e-9
+TRIED_SHARES = (1.0, 0.9, 0.7, 0.5, 0.25)
 """Of the correlations of the residuals, that are tried to begin with."""
 
 
@@ -27,9 +27,9 @@ def begin_beside_independent(search: Search[MeasuredEvaluation], problem: Measur
     held = [k for k, u in enumerate(search.unknowns) if _pair(problem, u) and u.guess == 0]
     if not held:
         return
-    near = scoring.approach(search, held, tolerance=NEARLY)
+    near = scoring.approach(search, held, tolerance=NEAR_GAIN)
     found = np.array([_correlation(problem, near, search.unknowns[k]) for k in held])
-    for share in SHARES:
+    for share in TRIED_SHARES:
         theta = near.theta.copy()
         theta[held] = share * found
         if search.evaluate(theta, sensitive=False, quietly=True).completed:
@@ -60,4 +60,4 @@ def _correlation(problem: MeasuredProblem, at: MeasuredEvaluation, unknown: Unkn
         a, b = (left[name] for name in pair)
         products += [np.array([a[row] ** 2, a[row] * b[row], b[row] ** 2]) for row in a.keys() & b.keys()]
     aa, ab, bb = np.sum(products, axis=0)
-    return float(np.clip(ab / np.sqrt(aa * bb), -LARGEST, LARGEST)) if aa * bb > 0 else 0.0
+    return float(np.clip(ab / np.sqrt(aa * bb), -MAX_CORRELATION, MAX_CORRELATION)) if aa * bb > 0 else 0.0

@@ -1,0 +1,65 @@
+"""The priors of all unknowns as one part of a log-density, with their constants.
+
+The residual form of ``laws.prior``, which least squares needs, lacks these: it is zero at the mode of each law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.estimation.density.density_value import DensityPart
+from grisaille.estimation.prior_terms import scalar_prior
+from grisaille.laws import JointLaw, Law
+from grisaille.laws.prior_measure import log_prior
+
+
+def prior_part(unknowns: Sequence[Unknown], theta: np.ndarray, derivatives: bool = True) -> DensityPart | None:
+    """Return Σ ℓ(θ) of all priors, each in its own measure; None where there are none, −∞ outside a support."""
+    if all(u.prior is None for u in unknowns):
+        return None
+    total, slope = 0.0, np.zeros(len(theta))
+    for k, u in enumerate(unknowns):
+        if u.prior is None or isinstance(u.prior, JointLaw):
+            continue
+        found, pull = _log_prior(u, float(theta[k]))
+        total += found
+        slope[k] += pull
+    joint, pulls = _joint(unknowns, theta)
+    return DensityPart("prior", "prior", total + joint, slope + pulls if derivatives else np.zeros(0))
+
+
+def counts_by_logarithm(unknown: Unknown) -> bool:
+    """Return whether the prior of an unknown counts per unit of its logarithm."""
+    return isinstance(unknown.prior, Law) and unknown.prior.measure == "log"
+
+
+def _log_prior(unknown: Unknown, value: float) -> tuple[float, float]:
+    """Return ℓ and its slope."""
+    residual, law = scalar_prior(unknown, value), unknown.prior
+    low, high = law.support
+    if not low <= value <= high or (residual is not None and not np.isfinite(residual.value)):
+        return -np.inf, 0.0
+    if law.is_flat:
+        return float(law.log_density(value)), 0.0
+    return log_prior(law, value)[:2]
+
+
+def _joint(unknowns: Sequence[Unknown], theta: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return Σ (log |det A| − ½ |A θ + b|² − ½ n log 2π) and its gradient.
+
+    A law whose rows do not determine all of its unknowns has no constant: it is improper.
+    """
+    names, total, slope = [u.name for u in unknowns], 0.0, np.zeros(len(theta))
+    joint = {id(u.prior): u.prior for u in unknowns if isinstance(u.prior, JointLaw)}
+    for law in joint.values():
+        places = [names.index(n) for n in law.names]
+        matrix, offset = law.residual_rows()
+        r = matrix @ theta[places] + offset
+        total -= 0.5 * float(r @ r)
+        slope[places] -= matrix.T @ r
+        if matrix.shape[0] == matrix.shape[1]:
+            total += float(np.linalg.slogdet(matrix)[1]) - 0.5 * len(places) * float(np.log(2 * np.pi))
+    return total, slope

@@ -1,0 +1,62 @@
+"""Predictions of a Kalman filter, and how it goes on with a record that continues another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.estimation.abilities.ahead import Ahead
+from grisaille.estimation.experiment_terms import ExperimentTerm
+from grisaille.estimation.likelihood import own_theta_and_steps
+from grisaille.estimation.predictions.band_kinds import Bands
+from grisaille.estimation.predictions.horizons import Horizon
+from grisaille.estimators.kalman_ml.likelihood_posing import case_of
+from grisaille.filtering.initial_moments import CarriedStart
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.fitted import Fitted
+    from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
+
+
+@dataclass(frozen=True)
+class FilteredAhead(Ahead):
+    """What the filter says of samples that it has not seen yet."""
+
+    method: KalmanML
+
+    def predict(self, fit: Fitted, experiment: Any, horizon: Horizon) -> xr.Dataset:
+        from grisaille.estimation.predictions.filtered_predictions import predictions
+
+        return predictions(fit, experiment, horizon, partial(case_of, self.method))
+
+    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None, bands: Bands) -> xr.Dataset:
+        from grisaille.estimation.predictions.filtered_predictions import predictor
+        from grisaille.estimation.predictions.whole_bands import ahead_with_bands
+
+        ahead = np.inf if horizon is None else horizon
+        if bands == "noise":
+            return self.predict(fit, experiment, ahead)
+        predicted = predictor(fit, experiment, ahead, partial(case_of, self.method))
+        return ahead_with_bands(fit, experiment, ahead, predicted)
+
+    def filtered_means(self, fit: Fitted, experiment: Any, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
+        from grisaille.estimation.predictions.filtered_predictions import states_of_case
+
+        found = states_of_case(self._case(fit, experiment), fit.estimate.theta, list(names))
+        return {n: found[n].sel(given="filtered", statistic="mean") for n in names}
+
+    def continuing(self, fit: Fitted, experiment: Any) -> KalmanML:
+        """Begin with mean and covariance of all states at the last instant of an experiment."""
+        case = self._case(fit, experiment)
+        found = case.runner.states(*own_theta_and_steps(case, fit.estimate.theta))
+        known = CarriedStart.of(found.x_filt[-1], found.P_filt[-1], found.open_filtered[-1])
+        return replace(self.method, initial_covariance=known)
+
+    def _case(self, fit: Fitted, experiment: Any) -> ExperimentTerm:
+        return case_of(self.method, fit.initial_model, experiment, fit.estimate.unknowns)

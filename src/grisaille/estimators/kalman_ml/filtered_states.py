@@ -1,0 +1,37 @@
+"""States as a Kalman filter and its smoother know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.estimation.abilities.states import States
+from grisaille.estimation.predictions.band_kinds import Bands
+from grisaille.estimation.problem import EstimationProblem
+from grisaille.estimators.kalman_ml.likelihood_posing import case_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.fitted import Fitted
+    from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
+
+
+@dataclass(frozen=True)
+class FilteredStates(States):
+    """Filtered and smoothed ones, with bands for given parameters or with theirs."""
+
+    method: KalmanML
+
+    def of(self, fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands | None = None) -> xr.Dataset:
+        from grisaille.estimation.predictions.filtered_predictions import filtered_states
+
+        return filtered_states(fit, experiment, names, level, partial(case_of, self.method), bands)
+
+    def at(self, problem: EstimationProblem, theta: np.ndarray) -> dict[str, xr.Dataset]:
+        from grisaille.estimation.predictions.filtered_predictions import states_of_case
+
+        return {c.name: states_of_case(c, theta) for c in problem.discretised_problem.cases}
