@@ -323,3 +323,25 @@ def test_relations_of_one_gap_pass_their_switch_together(method: str) -> None:
         assert got[f"d(x[{k}])"].values[-1] == pytest.approx([at / 2, at / 2], abs=1e-7)
         assert got[f"d(w[{k}])"].values[-1] == pytest.approx([-5.5 * at, -9.5 * at], abs=1e-7)
     assert "slides" not in got.attrs["event_list"]
+
+
+class Counted(gr.Model):
+    """A relay that slides at 20, and for how long it was warmer, by another relation of the same gap."""
+
+    T, off = gr.Variable(15.0), gr.Variable(0.0)
+    equations = [der(T) == 2 - 0.2 * T + gr.where(T < 20.0, 3.0, 0.0), der(off) == gr.where(T > 20.0, 1.0, 0.0)]
+
+
+class CountedByOne(gr.Model):
+    """The same by one relation. The other is in the sum only, where the share of the first makes up for it."""
+
+    T, off = gr.Variable(15.0), gr.Variable(0.0)
+    below = gr.where(T < 20.0, 1.0, 0.0)
+    equations = [der(T) == 2 - 0.2 * T + 3 * below - 0.1 * gr.where(T > 20.0, 1.0, 0.0), der(off) == 1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_rests_where_another_slides_is_refused_if_it_is_felt(method: str) -> None:
+    with pytest.raises(gr.SimulationError, match="'20<T' and 'T<20' are relations of one quantity, which at t = 3.46"):
+        run(Counted(), [0.0, 5.0], method)
+    assert run(CountedByOne(), [0.0, 5.0], method)["T"].values[-1] == pytest.approx(20.0, abs=1e-9)

@@ -798,14 +798,15 @@ GR_COLD long gr_go_their_way(const gr_task *k, const double *x, const double *z,
 }
 
 /* Relations that are reached at one instant, as several of one gap are: *passes where mode i and all others whose gaps leave
- * their ranges here go over to their other values at once, and all gaps go on. One of them alone may be sent back by those
+ * their ranges here (*way) go over to their other values at once, and all gaps go on. One of them alone may be sent back by those
  * that have not switched yet, and slide where the equations do not. Else modes are as before. */
 GR_COLD long gr_pass_together(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, long *near,
-                              long *passes) {
+                              long *way, long *passes) {
   double within[GR_NE], kept[GR_NE], z_kept[GR_LEN(GR_NZ)];
   const double amount = k->amount;
   const long where = k->where;
-  long way[GR_NE], status = gr_solve_modes(k, n, x, z, u);
+  long status = gr_solve_modes(k, n, x, z, u);
+  for (long j = 0; j < GR_NE; j++) way[j] = 0;
   *passes = 0;
   if (status || gr_list_leaving(k, x, z, u, near, within, way) < 2 || !way[i]) return status;
   for (long j = 0; j < GR_NE; j++) kept[j] = gr_held(k)[j];
@@ -825,11 +826,47 @@ GR_COLD long gr_pass_together(gr_task *k, gr_newton *n, const double *x, double 
   return status || *passes ? status : gr_solve_modes(k, n, x, z, u);
 }
 
+/* 1 where states move otherwise with mode j at its other value, by more than is tolerated at the end of the run */
+GR_COLD long gr_is_felt(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long j, long up) {
+  double f[GR_LEN(GR_NX)], z_kept[GR_LEN(GR_NZ)];
+  const double held = gr_held(k)[j], amount = k->amount;
+  const long where = k->where;
+  long felt = 0;
+  for (long i = 0; i < GR_NX; i++) f[i] = n->f[i];
+  for (long i = 0; i < GR_NZ; i++) z_kept[i] = z[i];
+  gr_held(k)[j] = gr_beside(k, j, up);
+  if (!gr_solve_modes(k, n, x, z, u))
+    for (long i = 0; i < GR_NX; i++)
+      felt |= fabs(n->f[i] - f[i]) * (k->t1 - k->t0) > k->atol[i] + k->rtol * (fabs(x[i]) + fabs(f[i]) * (k->t1 - k->t0));
+  gr_held(k)[j] = held;
+  for (long i = 0; i < GR_NZ; i++) z[i] = z_kept[i];
+  k->where = where;
+  k->amount = amount;
+  return felt;
+}
+
+/* Mode i has begun to slide at a point that those of the list have reached as well. GR_UNSETTLED where one of them rests at its
+ * switch since, as another relation of the same gap does, and is felt: it would have a share of its own in between, which no
+ * equation says. The amount is -1 - i then. */
+GR_COLD long gr_slides_alone(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, const long *way) {
+  long status = GR_DONE;
+  gr_gauge g, fuzz;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
+  for (long j = 0; j < GR_NE && !status; j++) {
+    if (j == i || !way[j] || gr_sliding(k)[j] != 0.0 || fabs(g.rate[j]) > fuzz.rate[j]) continue;
+    if (gr_is_felt(k, n, x, z, u, j, way[j] > 0)) return gr_fail(k, GR_UNSETTLED, j, -1.0 - (double)i);
+    status = gr_solve_modes(k, n, x, z, u);
+  }
+  return status;
+}
+
 /* Mode i between the values below and above its switch, where it stands; `unsure`: where neither side is meant. `near`, where
  * given: see gr_agree; it comes from the motion, and may pass its switch with others. */
 GR_COLD long gr_decide(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, double below,
                        double above, double unsure, long *near) {
   const double held = gr_held(k)[i];
+  long way[GR_NE];
   double down, up;
   long status = gr_rate_with(k, n, x, z, u, i, below, &down);
   if (!status) status = gr_rate_with(k, n, x, z, u, i, above, &up);
@@ -838,7 +875,7 @@ GR_COLD long gr_decide(gr_task *k, gr_newton *n, const double *x, double *z, con
   if (down > 0.0 && up < 0.0) {
     long passes = 0;
     gr_held(k)[i] = held;
-    if (near) status = gr_pass_together(k, n, x, z, u, i, near, &passes);
+    if (near) status = gr_pass_together(k, n, x, z, u, i, near, way, &passes);
     if (status || passes) return status;
     if (gr_kind[i] < 0) return gr_fail(k, GR_UNSETTLED, i, down - up);
     gr_held(k)[i] = below;
@@ -852,7 +889,8 @@ GR_COLD long gr_decide(gr_task *k, gr_newton *n, const double *x, double *z, con
     what = v == above ? 1.0 : -1.0;
   }
   status = gr_record(k, i, what);
-  return status ? status : gr_solve_modes(k, n, x, z, u);
+  if (!status) status = gr_solve_modes(k, n, x, z, u);
+  return !status && near && gr_sliding(k)[i] != 0.0 ? gr_slides_alone(k, n, x, z, u, i, way) : status;
 }
 
 /* a mode that slides leaves at the upper or lower end of its share */
