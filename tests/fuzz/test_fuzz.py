@@ -14,12 +14,12 @@ from fuzz.run import is_fault, line, table
 from fuzz.truth import IllPosed
 
 SEEDS = tuple(range(1000, 1066))
-PENDING = {1058}
-"""What is wrong still: a chain of two echoes off by 2.5e-2 by compiled steps, with a relation in force."""
 ONCE_FAILED = {
     143: "a pivot that was the rounding of terms that cancel",
     188: "a start in undeclared units that was left although the equations allow it",
     880248: "a small element of a vector of unlike quantities, which others feel",
+    880201: "a reference that missed a floor left and entered again within a step",
+    880714: "a reference that turned one of two tables whose knots are reached at one instant",
 }
 
 
@@ -29,7 +29,7 @@ def test_right_or_refused_and_most_of_them_solved() -> None:
     Nine of ten are wanted, also with those that mix a jump into a constraint: 31 of 33 and 47 of 51 are solved.
     """
     verdicts = [judge(seed) for seed in SEEDS]
-    assert {v.seed for v in verdicts if is_fault(v)} == PENDING, [line(v) for v in verdicts if is_fault(v)]
+    assert not any(is_fault(v) for v in verdicts), [line(v) for v in verdicts if is_fault(v)]
     assert all(v.outcome == "refused" for v in verdicts if v.expected == "refused")
     assert len([v for v in verdicts if v.expected]) >= 50
     for kinds in (("solved",), ("solved", "either")):

@@ -1,24 +1,36 @@
 """The reference: DOP853 of SciPy at 1e-11 on smooth pieces, which end where a relation or a known signal switches.
 
-Independent of the package under test. Besides the trajectory it tells whether the problem is well posed: no sliding
-along a relation, no grazing contact, no growth of small errors beyond a factor.
+Independent of the package under test. Each step is searched for a relation that switches and switches back within it:
+signs at the ends of steps, which is what SciPy's own events look at, do not tell. Besides the trajectory it tells
+whether the problem is well posed: no sliding along a relation, no grazing contact, no growth of small errors beyond a
+factor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.integrate import solve_ivp
+from scipy.integrate import DOP853
+from scipy.optimize import brentq, minimize_scalar
 
 from fuzz.algebra import Numbers
 from fuzz.hidden import Hidden, breaks_of
 
+EPS = float(np.finfo(float).eps)
 MOST_PIECES = 200
 BEYOND = 1e-12
 """By how much a margin is passed where a piece ends, so that the next one begins with all margins above zero: a bump
 may begin and end within one step."""
+ONE_INSTANT = 1e-10
+"""Margins used up within this time are so at once: those of two tables of one state, say."""
+LONGEST_STEP = 0.1
+SAMPLES = 12
+"""Parts of a step at whose ends all margins are looked at; between them where one comes close to zero."""
+GRAZING = 1e-6
+"""How close to its end the margin of a relation may come and turn back, for the relation not to be touched."""
 
 
 class IllPosed(Exception):
@@ -125,33 +137,56 @@ class Reference:
             raise IllPosed("starts on a switch")
 
     def _advance(self, t: float, stop: float, y: np.ndarray, piece: int) -> Any:
+        """To the next switch or ``stop``: where that is, the states there, the trajectory up to it, what has turned."""
         names = sorted(self.ops.margins)
 
         def rates(theta: float, state: np.ndarray) -> list[float]:
-            return self.point(theta, state, piece).rates
+            return self.point(theta, state, piece).rates if y.size else [0.0]
 
-        def margin(name: str) -> Any:
-            def value(theta: float, state: np.ndarray) -> float:
-                self.point(theta, state[: y.size], piece)
-                return self.ops.margins[name] + BEYOND
+        solver = DOP853(rates, t, y if y.size else np.zeros(1), stop, rtol=1e-11, atol=1e-12, max_step=LONGEST_STEP)
+        steps: list[tuple[float, Any]] = []
+        turned: list[str] = []
+        end = t
+        while solver.status == "running" and not turned:
+            solver.step()
+            if solver.status == "failed" or not np.isfinite(solver.y).all() or np.abs(solver.y).max() > 1e4:
+                raise IllPosed("the hidden equation blows up")
+            dense, end = solver.dense_output(), float(solver.t)
+            found = self._first_exit(names, float(solver.t_old), end, lambda at, d=dense: d(at)[: y.size], piece)
+            if found:
+                end, turned = found
+            steps.append((end, dense))
 
-            value.terminal, value.direction = True, -1  # type: ignore[attr-defined]
-            return value
+        def trajectory(theta: float) -> np.ndarray:
+            return next((d for upto, d in steps if theta <= upto), steps[-1][1])(theta)
 
-        state = y if y.size else np.zeros(1)
-        function = rates if y.size else (lambda theta, state: [0.0])
-        done = solve_ivp(
-            function, (t, stop), state, method="DOP853", rtol=1e-11, atol=1e-12, dense_output=True, max_step=0.1,
-            events=[margin(name) for name in names] or None,
-        )  # fmt: skip
-        if done.status < 0 or not np.isfinite(done.y).all() or np.abs(done.y).max() > 1e4:
-            raise IllPosed("the hidden equation blows up")
-        end, last = float(done.t[-1]), done.y[:, -1]
-        self.point(end, last[: y.size], piece)
-        turned = [n for n, e in zip(names, done.t_events or [], strict=False) if len(e)] if done.status == 1 else []
+        last = np.asarray(steps[-1][1](end) if turned else solver.y, dtype=float)[: y.size]
+        self.point(end, last, piece)
         groups = {_group(name) for name in turned}
         turned = [n for n in names if n in turned or (_group(n) in groups and abs(self.ops.margins[n]) < 1e-9)]
-        return end, last[: y.size], done.sol, turned
+        return end, last, trajectory, turned
+
+    def _first_exit(
+        self, names: list[str], begin: float, end: float, state: Callable[[float], Any], piece: int
+    ) -> tuple[float, list[str]] | None:
+        """The first instant of a step at which margins are used up, and whose they are."""
+
+        def left(theta: float) -> np.ndarray:
+            self.point(theta, state(theta), piece)
+            return np.array([self.ops.margins[name] + BEYOND for name in names])
+
+        if not names:
+            return None
+        at = np.linspace(begin, end, SAMPLES + 1)
+        seen = np.array([left(theta) for theta in at])
+        exits = []
+        for k, name in enumerate(names):
+            bracket = _first_bracket(at, seen[:, k], lambda theta, k=k: float(left(theta)[k]))
+            if bracket:
+                root = brentq(lambda theta, k=k: float(left(theta)[k]), *bracket, xtol=1e-15, rtol=4 * EPS)
+                exits.append((float(root), name))
+        first = min(exits)[0] if exits else end
+        return (first, [name for root, name in exits if root - first < ONE_INSTANT]) if exits else None
 
     def _check_leaving(self, t: float, y: np.ndarray, piece: int, turned: list[str]) -> None:
         """Past the switch the new mode has to hold: its margin grows, and not too slowly."""
@@ -166,6 +201,28 @@ class Reference:
                 raise IllPosed("sliding along a relation")
             if speed < 0.02:
                 raise IllPosed("grazing a relation")
+
+
+def _first_bracket(
+    at: np.ndarray, values: np.ndarray, function: Callable[[float], float]
+) -> tuple[float, float] | None:
+    """Two instants between which a function that is known at some falls below zero for the first time.
+
+    Where it is small and turns back between three of them, its minimum is looked for.
+    """
+    small = 2.0 * float(np.abs(np.diff(values)).max())
+    for k in range(at.size):
+        before, after = max(k - 1, 0), min(k + 1, at.size - 1)
+        if k and values[k] < 0 < values[before]:
+            return float(at[before]), float(at[k])
+        if values[before] <= 0 or not values[k] <= min(values[before], values[after], small):
+            continue
+        turn = minimize_scalar(function, bounds=(at[before], at[after]), method="bounded", options={"xatol": 1e-9})
+        if turn.fun < 0:
+            return float(at[before]), float(turn.x)
+        if turn.fun < GRAZING and min(values[before], values[after]) > 10 * GRAZING:
+            raise IllPosed("grazing a relation")
+    return None
 
 
 def _group(name: str) -> str:

@@ -287,3 +287,61 @@ def test_a_floor_that_passes_many_integers_in_one_step(method: str) -> None:
     end = {n: float(run[n][-1]) for n in ("up", "down", "late", "from_four")}
     stairs = 0.1 * sum(range(9)) + 9 * 0.05
     assert end == pytest.approx({"up": stairs, "down": -stairs, "late": 0.45, "from_four": 0.55}, abs=1e-8)
+
+
+class OneGap(gr.Model):
+    """x falls by 1, below zero by 1/2; two relations say so, and one alone would send it back: by 1 upwards."""
+
+    a, b = gr.Parameter(-2.0), gr.Parameter(1.5)
+    x, w = gr.Variable([0.9, 0.8, 0.7, 0.6, 0.5], size=5), gr.Variable([0.0] * 5, size=5)
+    root = gr.Variable(0.5)
+
+    def equations(self) -> Any:
+        x, more = self.x, 2 + gr.sin(gr.time)
+        yield self.root + self.root**3 == x[3]
+        pairs = [
+            (gr.where(x[0] > 0, 1.0, 0.0), gr.where(x[0] * more > 0, 1.0, 0.0)),
+            (0.5 + 0.5 * gr.sign(x[1]), gr.where(x[1] * more < 0, 0.0, 1.0)),
+            (1.0 + gr.floor(x[2]), 0.5 + 0.5 * gr.sign(x[2] * more)),
+            (gr.where(x[3] > 0, 1.0, 0.0), gr.where(self.root > 0, 1.0, 0.0)),
+            (gr.where(x[4] > 0, 1.0, 0.0), 0.25 + gr.sign(x[4] * more) / 4 + gr.where(x[4] / more < 0, 0.0, 0.5)),
+        ]
+        for k, (one, other) in enumerate(pairs):
+            yield der(x[k]) == -0.5 + self.a * one + self.b * other
+            yield der(self.w[k]) == self.a * one - 3 * self.b * other
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_relations_of_one_gap_pass_their_switch_together(method: str) -> None:
+    t, start = np.linspace(0.0, 1.5, 16) + 0.013, np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+    got = run(OneGap(), np.r_[0.0, t], method, sensitivities=["a", "b"])
+    for k, at in enumerate(start):
+        late = t > at
+        x, w = got[f"x[{k}]"].values[1:], got[f"w[{k}]"].values[1:]
+        assert x == pytest.approx(np.where(late, 0.5, 1.0) * (at - t), abs=1e-8)
+        assert w == pytest.approx(-6.5 * np.minimum(t, at), abs=1e-8)
+        assert got[f"d(x[{k}])"].values[-1] == pytest.approx([at / 2, at / 2], abs=1e-7)
+        assert got[f"d(w[{k}])"].values[-1] == pytest.approx([-5.5 * at, -9.5 * at], abs=1e-7)
+    assert "slides" not in got.attrs["event_list"]
+
+
+class Counted(gr.Model):
+    """A relay that slides at 20, and for how long it was warmer, by another relation of the same gap."""
+
+    T, off = gr.Variable(15.0), gr.Variable(0.0)
+    equations = [der(T) == 2 - 0.2 * T + gr.where(T < 20.0, 3.0, 0.0), der(off) == gr.where(T > 20.0, 1.0, 0.0)]
+
+
+class CountedByOne(gr.Model):
+    """The same by one relation. The other is in the sum only, where the share of the first makes up for it."""
+
+    T, off = gr.Variable(15.0), gr.Variable(0.0)
+    below = gr.where(T < 20.0, 1.0, 0.0)
+    equations = [der(T) == 2 - 0.2 * T + 3 * below - 0.1 * gr.where(T > 20.0, 1.0, 0.0), der(off) == 1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_rests_where_another_slides_is_refused_if_it_is_felt(method: str) -> None:
+    with pytest.raises(gr.SimulationError, match="'20<T' and 'T<20' are relations of one quantity, which at t = 3.46"):
+        run(Counted(), [0.0, 5.0], method)
+    assert run(CountedByOne(), [0.0, 5.0], method)["T"].values[-1] == pytest.approx(20.0, abs=1e-9)

@@ -715,9 +715,11 @@ GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *
 
 /* ---- what happens at an event ---- */
 
+/* instants within this time are one */
+GR_FN double gr_one_instant(const gr_task *k) { return 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t); }
+
 GR_FN long gr_record(gr_task *k, long mode, double what) {
-  const double close = 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t);
-  k->at_once = k->n_events > 0 && k->t - k->event_at <= close ? k->at_once + 1 : 0;
+  k->at_once = k->n_events > 0 && k->t - k->event_at <= gr_one_instant(k) ? k->at_once + 1 : 0;
   if (k->n_events < k->most_events) {
     double *row = k->events + 3 * k->n_events;
     row[0] = k->t;
@@ -764,15 +766,117 @@ GR_COLD long gr_rate_with(gr_task *k, gr_newton *n, const double *x, double *z, 
   return GR_DONE;
 }
 
-/* mode i between the values below and above its switch, where it stands; `unsure`: where neither side is meant */
+/* The modes at the ends of their ranges that their gaps leave by the motion as it is: 1 at the upper, -1 at the lower end, 0
+ * for all others. Answers how many. */
+GR_COLD long gr_list_leaving(const gr_task *k, const double *x, const double *z, const double *u, const long *near,
+                             double *within, long *way) {
+  long count = 0;
+  gr_gauge g, fuzz;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_gauge_noise(k, k->t, x, z, u, &g, within);
+  gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
+  for (long j = 0; j < GR_NE; j++) {
+    way[j] = 0;
+    within[j] = fmax(within[j], fuzz.q[j]) + fabs(g.rate[j]) * gr_one_instant(k);
+    if (gr_sliding(k)[j] != 0.0 || near[j] == GR_LEFT || near[j] == GR_WAITS || !(fabs(g.rate[j]) > fuzz.rate[j])) continue;
+    const long up = gr_is_upper(k, j, g.q[j]);
+    if ((g.rate[j] > 0.0) == (up != 0) && gr_outside(k, j, g.q[j]) >= -within[j]) way[j] = up ? 1 : -1;
+    count += way[j] != 0;
+  }
+  return count;
+}
+
+/* 1 where every gap of the list goes on the way it came, and none has jumped back */
+GR_COLD long gr_go_their_way(const gr_task *k, const double *x, const double *z, const double *u, const double *within,
+                             const long *way) {
+  gr_gauge g, fuzz;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
+  for (long j = 0; j < GR_NE; j++)
+    if (way[j] && (!((double)way[j] * g.rate[j] > fuzz.rate[j]) || gr_outside(k, j, g.q[j]) > 64.0 * within[j])) return 0;
+  return 1;
+}
+
+/* Relations that are reached at one instant, as several of one gap are: *passes where mode i and all others whose gaps leave
+ * their ranges here (*way) go over to their other values at once, and all gaps go on. One of them alone may be sent back by those
+ * that have not switched yet, and slide where the equations do not. Else modes are as before. */
+GR_COLD long gr_pass_together(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, long *near,
+                              long *way, long *passes) {
+  double within[GR_NE], kept[GR_NE], z_kept[GR_LEN(GR_NZ)];
+  const double amount = k->amount;
+  const long where = k->where;
+  long status = gr_solve_modes(k, n, x, z, u);
+  for (long j = 0; j < GR_NE; j++) way[j] = 0;
+  *passes = 0;
+  if (status || gr_list_leaving(k, x, z, u, near, within, way) < 2 || !way[i]) return status;
+  for (long j = 0; j < GR_NE; j++) kept[j] = gr_held(k)[j];
+  for (long j = 0; j < GR_NZ; j++) z_kept[j] = z[j];
+  for (long j = 0; j < GR_NE; j++)
+    if (way[j]) gr_held(k)[j] = gr_beside(k, j, way[j] > 0);
+  *passes = !gr_solve_modes(k, n, x, z, u) && gr_go_their_way(k, x, z, u, within, way);
+  k->where = where;
+  k->amount = amount;
+  for (long j = 0; j < GR_NE && !*passes; j++) gr_held(k)[j] = kept[j];
+  for (long j = 0; j < GR_NZ && !*passes; j++) z[j] = z_kept[j];
+  for (long j = 0; j < GR_NE && *passes && !status; j++) {
+    if (!way[j]) continue;
+    if (near[j] == GR_AWAY) near[j] = GR_NEAR;
+    status = gr_record(k, j, (double)way[j]);
+  }
+  return status || *passes ? status : gr_solve_modes(k, n, x, z, u);
+}
+
+/* 1 where states move otherwise with mode j at its other value, by more than is tolerated at the end of the run */
+GR_COLD long gr_is_felt(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long j, long up) {
+  double f[GR_LEN(GR_NX)], z_kept[GR_LEN(GR_NZ)];
+  const double held = gr_held(k)[j], amount = k->amount;
+  const long where = k->where;
+  long felt = 0;
+  for (long i = 0; i < GR_NX; i++) f[i] = n->f[i];
+  for (long i = 0; i < GR_NZ; i++) z_kept[i] = z[i];
+  gr_held(k)[j] = gr_beside(k, j, up);
+  if (!gr_solve_modes(k, n, x, z, u))
+    for (long i = 0; i < GR_NX; i++)
+      felt |= fabs(n->f[i] - f[i]) * (k->t1 - k->t0) > k->atol[i] + k->rtol * (fabs(x[i]) + fabs(f[i]) * (k->t1 - k->t0));
+  gr_held(k)[j] = held;
+  for (long i = 0; i < GR_NZ; i++) z[i] = z_kept[i];
+  k->where = where;
+  k->amount = amount;
+  return felt;
+}
+
+/* Mode i has begun to slide at a point that those of the list have reached as well. GR_UNSETTLED where one of them rests at its
+ * switch since, as another relation of the same gap does, and is felt: it would have a share of its own in between, which no
+ * equation says. The amount is -1 - i then. */
+GR_COLD long gr_slides_alone(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, const long *way) {
+  long status = GR_DONE;
+  gr_gauge g, fuzz;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
+  for (long j = 0; j < GR_NE && !status; j++) {
+    if (j == i || !way[j] || gr_sliding(k)[j] != 0.0 || fabs(g.rate[j]) > fuzz.rate[j]) continue;
+    if (gr_is_felt(k, n, x, z, u, j, way[j] > 0)) return gr_fail(k, GR_UNSETTLED, j, -1.0 - (double)i);
+    status = gr_solve_modes(k, n, x, z, u);
+  }
+  return status;
+}
+
+/* Mode i between the values below and above its switch, where it stands; `unsure`: where neither side is meant. `near`, where
+ * given: see gr_agree; it comes from the motion, and may pass its switch with others. */
 GR_COLD long gr_decide(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, double below,
-                       double above, double unsure) {
+                       double above, double unsure, long *near) {
+  const double held = gr_held(k)[i];
+  long way[GR_NE];
   double down, up;
   long status = gr_rate_with(k, n, x, z, u, i, below, &down);
   if (!status) status = gr_rate_with(k, n, x, z, u, i, above, &up);
   if (status) return status;
   double what = 0.0, v = unsure;
   if (down > 0.0 && up < 0.0) {
+    long passes = 0;
+    gr_held(k)[i] = held;
+    if (near) status = gr_pass_together(k, n, x, z, u, i, near, way, &passes);
+    if (status || passes) return status;
     if (gr_kind[i] < 0) return gr_fail(k, GR_UNSETTLED, i, down - up);
     gr_held(k)[i] = below;
     gr_other(k)[i] = above;
@@ -785,7 +889,8 @@ GR_COLD long gr_decide(gr_task *k, gr_newton *n, const double *x, double *z, con
     what = v == above ? 1.0 : -1.0;
   }
   status = gr_record(k, i, what);
-  return status ? status : gr_solve_modes(k, n, x, z, u);
+  if (!status) status = gr_solve_modes(k, n, x, z, u);
+  return !status && near && gr_sliding(k)[i] != 0.0 ? gr_slides_alone(k, n, x, z, u, i, way) : status;
 }
 
 /* a mode that slides leaves at the upper or lower end of its share */
@@ -796,11 +901,11 @@ GR_COLD long gr_leave(gr_task *k, gr_newton *n, const double *x, double *z, cons
   return status ? status : gr_solve_modes(k, n, x, z, u);
 }
 
-/* a mode that is held and stands at the end of its range */
-GR_COLD long gr_cross(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, long up) {
+/* a mode that is held and stands at the end of its range; `near`: see gr_agree */
+GR_COLD long gr_cross(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, long up, long *near) {
   const double v = gr_held(k)[i], other = gr_beside(k, i, up);
-  if (gr_kind_of(i) == GR_SIGN && v == 0.0) return gr_decide(k, n, x, z, u, i, -1.0, 1.0, up ? 1.0 : -1.0);
-  return gr_decide(k, n, x, z, u, i, up ? v : other, up ? other : v, other);
+  if (gr_kind_of(i) == GR_SIGN && v == 0.0) return gr_decide(k, n, x, z, u, i, -1.0, 1.0, up ? 1.0 : -1.0, 0);
+  return gr_decide(k, n, x, z, u, i, up ? v : other, up ? other : v, other, near);
 }
 
 /* 1 where the sliding of mode i draws the motion to its switch: the rate falls as the share grows */
@@ -902,7 +1007,7 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
         if (!status) status = gr_solve_modes(k, n, x, z, u);
       } else if ((out >= -noise[i] || near[i] == GR_NEAR) && (up ? g.rate[i] > fuzz.rate[i] : g.rate[i] < -fuzz.rate[i])) {
         changed = 1;
-        status = gr_cross(k, n, x, z, u, i, up);
+        status = gr_cross(k, n, x, z, u, i, up, near);
         if (!status && near[i] == GR_AWAY && gr_is_near(k, i, x, z, u, noise[i])) near[i] = GR_NEAR;
       } else if (gr_rests_wrongly(k, i, &g, near)) {
         changed = 1;
@@ -992,7 +1097,7 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   gr_gauge_at(k, k->t, x, z, u, &g);
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   for (long i = 0; i < GR_NE && !status; i++)
-    if (gr_kind_of(i) == GR_SIGN && (near[i] == GR_NEAR || fabs(g.q[i]) <= noise[i])) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
+    if (gr_kind_of(i) == GR_SIGN && (near[i] == GR_NEAR || fabs(g.q[i]) <= noise[i])) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0, 0);
 #if GR_HAS_W
   double held[GR_NE];
   long waits[GR_NE];
@@ -1232,7 +1337,7 @@ GR_COLD long gr_switch(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
 #else
   (void)scratch;
 #endif
-  status = slides ? gr_leave(k, n, x, z, u, i, e->up) : gr_cross(k, n, x, z, u, i, e->up);
+  status = slides ? gr_leave(k, n, x, z, u, i, e->up) : gr_cross(k, n, x, z, u, i, e->up, near);
   for (long j = 0; marks && j < GR_NE && !status; j++) {
     if (j == i || marks[j] != GR_NEAR || gr_sliding(k)[j] == 0.0) continue;
     near[j] = GR_LEFT;

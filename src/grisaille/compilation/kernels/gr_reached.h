@@ -88,9 +88,6 @@ GR_COLD void gr_put_moment(gr_task *k, gr_newton *n, double *x, double *z, const
   n->valid = 0;
 }
 
-/* instants within this time are one */
-GR_FN double gr_one_instant(const gr_task *k) { return 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t); }
-
 /* 1 where mode i is at the end of its range, by the motion as it is before anything switches; *up: at which */
 GR_COLD long gr_is_reached(const gr_task *k, long i, const gr_gauge *g, const gr_gauge *fuzz, const double *noise, long *up) {
   const double out = gr_outside(k, i, g->q[i]);
