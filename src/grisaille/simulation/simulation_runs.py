@@ -172,8 +172,8 @@ class SimulationRuns:
         task, scheme = self._integrate_in_own_sizes(prepared, progress)
         _require_written_equations(prepared, task)
         sentence = describe(task, prepared.form.system, scheme)
-        missed = missed_starts(prepared.point)
-        return FinishedRun(prepared, task, scheme, f"{sentence}; {missed}" if missed else sentence)
+        remarks = (missed_starts(prepared.point), prepared.point.start.undecided)
+        return FinishedRun(prepared, task, scheme, "; ".join(part for part in (sentence, *remarks) if part))
 
     def _integrate_in_own_sizes(self, prepared: PreparedRun, progress: bool) -> tuple[Task, Scheme | None]:
         """The run, with tolerances for the sizes that its states turn out to have where nothing is said about them."""

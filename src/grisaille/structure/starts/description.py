@@ -31,6 +31,8 @@ def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndar
     if start.undeclared:
         values = [f"{n} = {v:g}" for n, v in start.undeclared.items()]
         parts.append(f"without a declared start, and held off zero by the equations: {_listed(values)}")
+    if start.undecided:
+        parts.append(start.undecided)
     if start.note:
         parts.append(start.note)
     return "; ".join(part for part in parts if part) or "nothing to declare: there are no states"

@@ -32,6 +32,7 @@ from grisaille.structure.starts.problem import StartProblem, base_name, nominal_
 from grisaille.structure.starts.refusal import check_guesses
 from grisaille.structure.starts.start_search import solve_start
 from grisaille.structure.starts.start_sensitivity import differentiate_start, independent_starts
+from grisaille.structure.starts.undecided import undecided_sentence, undecided_unknowns
 from grisaille.structure.switch_sides import sides_of
 
 T = TypeVar("T")
@@ -51,6 +52,8 @@ class ConsistentStart:
     """State without a declared start → its value, where that could not be zero."""
     note: str = ""
     """Two solutions between which nothing that was declared decides; empty otherwise."""
+    undecided: str = ""
+    """What the initial equations leave open although there are enough of them, in words."""
 
 
 @dataclass(frozen=True)
@@ -199,10 +202,16 @@ class Initializer:
         """
         problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
         w = solve_start(problem, problem.first_guess() if guess is None else guess, among_several=guess is None)
+        problem.undecided = undecided_unknowns(problem, w)
+        if problem.undecided:
+            w = solve_start(problem, w, among_several=False)
         check_guesses(problem, w)
         self.structure.written_check.require(self.system, t, w, u, p)
         nx = self.system.nx
-        return ConsistentStart(w[:nx], w[nx:], problem.worst(w)[0], problem.missed(w), problem.lifted(w), problem.note)
+        return ConsistentStart(
+            w[:nx], w[nx:], problem.worst(w)[0], problem.missed(w), problem.lifted(w), problem.note,
+            undecided_sentence(problem.undecided),
+        )  # fmt: skip
 
     def sensitivity(
         self,
@@ -219,6 +228,7 @@ class Initializer:
         """dw for each row of ``directions`` (derivative of p) and of the demanded starts."""
         problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
         w = np.concatenate([start.x, start.z])
+        problem.undecided = undecided_unknowns(problem, w)
         s = differentiate_start(problem, w, directions, dict(demand_directions or {}))
         nx = self.system.nx
         return StartSensitivity(np.ascontiguousarray(s[:nx].T), np.ascontiguousarray(s[nx:].T))

@@ -1,7 +1,7 @@
 """One start: what must hold, and what is wished for in which order.
 
-Wishes come in levels, each met as well as those above it allow: declared starts of variables that the user
-differentiates, of those that only index reduction differentiates, zero for the states that nothing was declared for,
+Wishes come in levels, each met as well as those above it allow: zero for unknowns that too few of the initial equations
+decide (``undecided``), declared starts of variables that the user differentiates, of those that only index reduction differentiates, zero for the states that nothing was declared for,
 declared starts of algebraic variables.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ class GuessLevel:
     """Nominal values by which misses are weighed."""
     declared: bool
     of_states: bool = True
-    """Whether it speaks of what is differentiated, by the user or by index reduction."""
+    """Whether it speaks of what is differentiated, by the user or by index reduction, or of what comes before that."""
 
 
 class StartProblem:
@@ -76,6 +76,8 @@ class StartProblem:
         self.wishes = [self._movable(level) for level in self.wishes]
         self.zero = np.zeros(owner.system.nx)
         """What states without a declared start wish to be."""
+        self.undecided: tuple[str, ...] = ()
+        """Unknowns that begin at zero before any other wish (``undecided``)."""
         self.note = ""
         """What the search has to say about a start that nothing declared decides."""
         self._last_entries: tuple[np.ndarray, tuple[np.ndarray, csc_array]] | None = None
@@ -255,7 +257,8 @@ class StartProblem:
             for own in (True, False)
         )
         last = self._declared_level(algebraic, of_states=False)
-        return [level for level in (written, raised, zero, last) if level.names]
+        first = replace(self._declared_level(dict.fromkeys(self.undecided, 0.0)), declared=False)
+        return [level for level in (first, written, raised, zero, last) if level.names]
 
     def _declared_level(self, wishes: dict[str, float], of_states: bool = True) -> GuessLevel:
         variables = self.owner.structure.model.variables
