@@ -122,7 +122,7 @@ class Diagnosis:
         return pd.DataFrame([vars(v) for v in self.verdicts])
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
+        """Return a row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
 
         ax : axes to draw on instead of a new figure, four per series
         """
@@ -169,7 +169,7 @@ def diagnose(fit: Fitted, level: float = 0.01, seed: int = 0) -> Diagnosis:
 
 
 def screened_verdicts(fit: Fitted, level: float) -> tuple[ResidualVerdict, ...]:
-    """The same verdicts at one level for all tests together (Bonferroni).
+    """Return the same verdicts at one level for all tests together (Bonferroni).
 
     What takes long, laws of short records by drawing, is computed for suspicious series only.
     """
@@ -198,7 +198,7 @@ def _parts(fit: Fitted, level: float) -> Iterator[_TestedSeries]:
 
 
 def _between(fit: Fitted, level: float) -> Iterator[ResidualVerdict]:
-    """One for each experiment with several outputs that were measured at the same instants."""
+    """Yield one for each experiment with several outputs that were measured at the same instants."""
     for found in compared_outputs(fit):
         healthy, worst = not found.p < level, found.worst
         paired = {name for pair in found.pairs for name in (pair.first, pair.second)}
@@ -214,7 +214,9 @@ def _between(fit: Fitted, level: float) -> Iterator[ResidualVerdict]:
 
 
 def compared_outputs(fit: Fitted) -> list[OutputCorrelations]:
-    """The outputs of each experiment against each other, compared once; none where residuals need not be white."""
+    """Return the outputs of each experiment against each other, compared once; none where residuals need not be
+    white.
+    """
     known: list[OutputCorrelations] | None = vars(fit).get("_compared_outputs")
     if known is None:
         known = vars(fit)["_compared_outputs"] = _compared_outputs(fit)
@@ -281,7 +283,7 @@ class _TestedSeries:
         self.scaled = r if known else self.own
 
     def verdicts(self, screened: float = 1.0) -> Iterator[ResidualVerdict]:
-        """One for each test; p values above ``screened`` need not be those of short records."""
+        """Yield one for each test; p values above ``screened`` need not be those of short records."""
         self.screened = screened
         if self.disturbed is not None:
             yield self._spread(self.disturbed)
@@ -417,13 +419,13 @@ class _TestedSeries:
         return tests.ResidualTest(largest, np.nan), where
 
     def _unrecorded(self, times: np.ndarray) -> str:
-        """Inputs that nobody recorded for long just before one of these times."""
+        """Return inputs that nobody recorded for long just before one of these times."""
         gaps = unrecorded_inputs(self.case.experiment)
         first = {name: [self.times[self.times >= end][:1] for _, end in found] for name, found in gaps.items()}
         return ", ".join(name for name, after in first.items() if np.isin(np.concatenate(after), times).any())
 
     def _spread(self, found: tests.ResidualTest) -> ResidualVerdict:
-        """Errors of a mean against the realizations it is the mean of."""
+        """Return errors of a mean against the realizations it is the mean of."""
         known = "they hold the disturbances, so they need be neither white nor normal"
         if np.isnan(found.p):
             return self._verdict(
@@ -460,7 +462,7 @@ class _TestedSeries:
 
 
 def size_of(r: np.ndarray, q: np.ndarray, is_robust: bool) -> tuple[tests.ResidualTest, float]:
-    """Whether residuals are as large as the declared noise, and how large they are in units of it.
+    """Return whether residuals are as large as the declared noise, and how large they are in units of it.
 
     is_robust : whether a robust loss counts those less that stick out, so that the middle of the others is what counts
     """
@@ -484,5 +486,5 @@ def _p(p: float) -> str:
 
 
 def _times(ratio: float) -> str:
-    """Two digits; whole numbers in full up to a million."""
+    """Return two digits; whole numbers in full up to a million."""
     return f"{ratio:.2g}" if ratio < 99.5 or ratio >= 1e6 else f"{ratio:.0f}"

@@ -47,7 +47,7 @@ def _of_innovations(fit: Fitted, case: ExperimentTerm) -> np.ndarray | None:
 
 
 def _declared(fit: Fitted, case: ExperimentTerm) -> np.ndarray | None:
-    """R of a model that declares covariances between measured outputs; None where it declares none."""
+    """Return R of a model that declares covariances between measured outputs; None where it declares none."""
     flat, outputs = case.trial.flat, case.trial.data.outputs
     levels = _levels(fit, case)
     pairs = covariance_formulas(flat, outputs, levels)

@@ -60,7 +60,7 @@ class Profile:
     notes: tuple[str, ...]
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """The deviance along the unknown, its threshold, and the parabola that the standard error stands for.
+        """Return the deviance along the unknown, its threshold, and the parabola that the standard error stands for.
 
         ax : axes to draw on instead of a new figure
         """
@@ -86,7 +86,7 @@ class Profile:
 
 
 def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
-    """The profile likelihood of one unknown; arguments as in ``Fit.profile``."""
+    """Return the profile likelihood of one unknown; arguments as in ``Fit.profile``."""
     check_level(level)
     k = index_of(fit, name)
     if points < 2:
@@ -183,7 +183,9 @@ class _ProfileSide:
             self.jump = self.crossing, rejected.deviance - last.deviance
 
     def _ends_at_bound(self) -> bool:
-        """Whether the deviance has not reached the limit at the lower bound; the point there is the last then."""
+        """Return whether the deviance has not reached the limit at the lower bound; the point there is the last
+        then.
+        """
         start = [ProfilePoint(self.deviances.theta, 0.0), *self.points][-1].theta
         point = self.deviances.minimize({self.k: self.unknown.lower}, start)
         if point.failure or not point.deviance < self.limit:
@@ -199,7 +201,7 @@ class _ProfileSide:
         self.step *= float(np.clip(wanted / max(b - a, 1e-12), 0.25, 2.0))
 
     def held_by_bounds(self) -> list[str]:
-        """Unknowns that sit on a bound at the end of the walk and did not at the estimate."""
+        """Return unknowns that sit on a bound at the end of the walk and did not at the estimate."""
         if not self.points:
             return []
         end = self.points[-1].theta
@@ -214,7 +216,7 @@ class _ProfileSide:
         return (bound, True) if self.side * (value - bound) >= 0 else (value, False)
 
     def _start(self, value: float) -> np.ndarray:
-        """The others on a line through the last two points."""
+        """Return the others on a line through the last two points."""
         before = [ProfilePoint(self.deviances.theta, 0.0), *self.points][-2:]
         if len(before) < 2:
             return before[-1].theta

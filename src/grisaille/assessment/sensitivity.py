@@ -67,7 +67,7 @@ class Sensitivity:
         return tuple(map(str, self.table.index))
 
     def plot(self, parameters: Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
-        """A panel per output with a line per parameter, the most influential first.
+        """Return a panel per output with a line per parameter, the most influential first.
 
         parameters : which, all by default
         ax : axes to draw on instead of a new figure, one per output
@@ -77,7 +77,7 @@ class Sensitivity:
         return draw_sensitivity(self, parameters, ax)
 
     def collinearity(self, parameters: Iterable[str] | None = None) -> float:
-        """The index γ of some parameters; 1 is orthogonal, above 10 poor.
+        """Return the index γ of some parameters; 1 is orthogonal, above 10 poor.
 
         parameters : which; all that move an output by default
         """
@@ -140,7 +140,7 @@ def sensitivity(
     rtol: float = 1e-7,
     compiled: bool | None = None,
 ) -> Sensitivity:
-    """Scaled sensitivities of the outputs of an experiment, at the values of the model.
+    """Return scaled sensitivities of the outputs of an experiment, at the values of the model.
 
     A parameter whose value is zero is scaled by one instead.
 
@@ -246,7 +246,7 @@ def _numbers(structure: Structure, experiment: Any) -> list[str]:
 
 
 def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: ExperimentTerm) -> tuple[Unknown, ...]:
-    """Unknowns at the values of the model and of the consistent start."""
+    """Return unknowns at the values of the model and of the consistent start."""
     values = evaluate_parameters(structure.model, case.experiment.constants)
     known = [replace(u, guess=values[u.target]) if u.kind == "parameter" else u for u in unknowns]
     return start_guesses(known, [(case.trial, case.unknowns)])

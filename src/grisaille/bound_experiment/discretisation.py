@@ -35,7 +35,9 @@ class Discretisation:
         Discretisation.known[cls.saved_as] = cls
 
     def refined(self, excess: float) -> Self:
-        """A finer one, where the error estimate was so many tolerances; itself where there is nothing to refine."""
+        """Return a finer one, where the error estimate was so many tolerances; itself where there is nothing to
+        refine.
+        """
         return self
 
     @property
@@ -63,7 +65,7 @@ class Discretisation:
 
     @classmethod
     def _read_older(cls, data: Mapping[str, Plain]) -> Self | None:
-        """What a file without kinds says, where it is of this one."""
+        """Return what a file without kinds says, where it is of this one."""
         return None
 
 

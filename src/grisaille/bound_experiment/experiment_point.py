@@ -160,7 +160,7 @@ class ExperimentPoint:
         )
 
     def observed(self) -> dict[str, float]:
-        """Every name the user knows, at the start."""
+        """Return every name the user knows, at the start."""
         return self.initializer.observe(self.t0, self.start, self.u, self.p)
 
     @property
@@ -179,11 +179,11 @@ class ExperimentPoint:
             )  # fmt: skip
 
     def without_derivatives(self) -> ExperimentPoint:
-        """The same without derivatives."""
+        """Return the same without derivatives."""
         return self._changed(names=(), dq=self.dq[:0], dp=self.dp[:0], _drop=("dstart", "ddemands", "dscales"))
 
     def holding(self, values: Mapping[str, float]) -> ExperimentPoint:
-        """The same where disturbances are held at given values; its start is looked for again."""
+        """Return the same where disturbances are held at given values; its start is looked for again."""
         table = replace(self.table, coef=self.table.coef.copy())
         for k, signal in enumerate(self.structure.system.signals):
             if signal.kind == "disturbance" and signal.order == 0 and signal.name in values:
@@ -191,11 +191,15 @@ class ExperimentPoint:
         return self._changed(signals=replace(self.signals, table=table), _drop=("u", "start", "dstart"))
 
     def as_at(self, other: ExperimentPoint) -> ExperimentPoint:
-        """The same with the start of another trial's point that it equals, and with scales given only where there."""
+        """Return the same with the start of another trial's point that it equals, and with scales given only where
+        there.
+        """
         return self._changed(start=other.start, scales=other.scales)
 
     def with_past(self) -> ExperimentPoint:
-        """The same where delayed unknowns begin with their values at the start, which may depend on them in turn."""
+        """Return the same where delayed unknowns begin with their values at the start, which may depend on them in
+        turn.
+        """
         system = self.structure.system
         delays = {d.name: d.source for d in system.delays if d.kind == "unknown"}
         if delays and len(self.dq):
@@ -230,21 +234,21 @@ class ExperimentPoint:
             )
 
     def on_standing_steps(self) -> ExperimentPoint:
-        """The same for steps that do not follow breaks that move; its table must be projected on them."""
+        """Return the same for steps that do not follow breaks that move; its table must be projected on them."""
         form = self.form.standing
         if form is self.form:
             return self
         return self._changed(structure=form.structure, form=form, initializer=form.initializer)
 
     def with_structure(self, structure: Structure, initializer: Initializer | None = None) -> ExperimentPoint:
-        """The same point of other equations with the same states and signals."""
+        """Return the same point of other equations with the same states and signals."""
         form = self.form
         if initializer is not None:
             form = form.with_structure(structure, initializer)
         return self._changed(structure=structure, form=form, initializer=form.initializer)
 
     def _changed(self, _drop: tuple[str, ...] = (), **changes: Any) -> ExperimentPoint:
-        """A copy that keeps what was solved."""
+        """Return a copy that keeps what was solved."""
         other = copy.copy(self)
         for name in _drop:
             other.__dict__.pop(name, None)

@@ -68,7 +68,7 @@ class SolutionPath:
         return joined.reshape(-1, joined.shape[2])
 
     def at(self, steps: Whole, shares: Floats) -> Floats:
-        """The same at shares of steps."""
+        """Return the same at shares of steps."""
         parts = self.times.shape[1] - 1
         j = np.clip((shares * parts).astype(np.int64), 0, parts - 1)
         along, first = (shares * parts - j)[:, None], steps * (parts + 1) + j
@@ -76,7 +76,7 @@ class SolutionPath:
         return np.asarray(left + along * (self.rows[first + 1] - left))
 
     def columns(self, rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Times, states, algebraic unknowns and signals of such rows."""
+        """Return times, states, algebraic unknowns and signals of such rows."""
         a, b = 1 + self.states.shape[2], 1 + self.states.shape[2] + self.algebraic.shape[2]
         return rows[:, 0], rows[:, 1:a], rows[:, a:b], rows[:, b:]
 
@@ -183,7 +183,7 @@ class BendSearch:
         return text if len(text) < 80 else f"{text[:77]}…"
 
     def _roots(self, path: SolutionPath, q: Floats) -> tuple[Whole, Floats, Whole]:
-        """Steps, shares of them and entries of all bends."""
+        """Return steps, shares of them and entries of all bends."""
         count, points = path.times.shape
         grid = np.linspace(0.0, 1.0, points)
         at_nodes = np.nan_to_num(self._evaluated(self.values, *path.columns(path.rows), q)).reshape(count, points, -1)
@@ -204,7 +204,7 @@ class BendSearch:
         return steps[once], shares[once], of[once]
 
     def _turns(self, path: SolutionPath, q: Floats, values: Floats, grid: Floats) -> _Brackets:
-        """Brackets where gaps come to zero and go back between neighbouring points."""
+        """Return brackets where gaps come to zero and go back between neighbouring points."""
         size = np.abs(values)
         low = (size[:, 1:-1] <= size[:, :-2]) & (size[:, 1:-1] <= size[:, 2:])
         same = ((values[:, 1:-1] < 0) == (values[:, :-2] < 0)) & ((values[:, 1:-1] < 0) == (values[:, 2:] < 0))
@@ -230,7 +230,7 @@ class BendSearch:
     def _hidden(
         self, path: SolutionPath, q: Floats, values: Floats, grid: Floats, steps: Whole, shares: Floats, of: Whole
     ) -> _Brackets:
-        """Brackets of gaps that have another sign at a bend than on both sides of it."""
+        """Return brackets of gaps that have another sign at a bend than on both sides of it."""
         if not len(steps):
             return _Brackets.none()
         j = np.clip((shares * (len(grid) - 1)).astype(np.int64), 0, len(grid) - 2)
@@ -287,7 +287,7 @@ class BendSearch:
             return self._many(function, points)(t, x, z, u, q)[0].reshape(points, -1)[:count]
 
     def _many(self, function: ca.Function, points: int) -> FlatEvaluation:
-        """A function of all points in one call."""
+        """Return a function of all points in one call."""
         make = partial(flat_over_points, function, points, (4,))
         return make() if points > MAX_KEPT else self._kept.get((function.name(), points), make)
 
@@ -334,7 +334,7 @@ def _vertex(at: list[Floats], v: list[Floats]) -> Floats:
 
 
 def _solve(A: Floats, b: Floats) -> Floats:
-    """A⁻¹ b of every point; no step where A is singular."""
+    """Return A⁻¹ b of every point; no step where A is singular."""
     try:
         return np.asarray(np.linalg.solve(A, b[:, :, None])[:, :, 0])
     except np.linalg.LinAlgError:

@@ -17,7 +17,7 @@ Native = Callable[..., int]
 
 
 def compiled_function(file: str, name: str, count: int) -> Native:
-    """The function of a C file that takes so many arrays."""
+    """Return the function of a C file that takes so many arrays."""
     return _entry(file, name, count, os.environ.get("GRISAILLE_COMPILER", ""))
 
 
@@ -34,7 +34,7 @@ def _library(file: str, compiler: str) -> SharedLibrary:
 
 
 def taking_arrays(library: SharedLibrary, name: str, count: int) -> Native:
-    """A function of a library, called with so many arrays."""
+    """Return a function of a library, called with so many arrays."""
     entry = library.function(name, *[ctypes.c_void_p] * count)
 
     def run(*arrays: NDArray[Any]) -> int:

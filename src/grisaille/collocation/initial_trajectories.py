@@ -22,7 +22,7 @@ from grisaille.errors import EstimationError
 
 
 def measured_states(record: CollocationRecord) -> dict[int, int]:
-    """State → the first output that is this state and was measured twice or more."""
+    """Return state → the first output that is this state and was measured twice or more."""
     found: dict[int, int] = {}
     for column, state in outputs_that_are_states(record.stochastic.X, record.stochastic.measured).items():
         if np.isfinite(record.y[:, column]).sum() >= 2:
@@ -37,7 +37,7 @@ def starting_coefficients(
     simulated: Callable[[], Floats],
     wished: Mapping[str, Any] | None = None,
 ) -> Floats:
-    """β of the starting trajectories; ``wished`` names states or disturbances with a number or (times, values).
+    """Return β of the starting trajectories; ``wished`` names states or disturbances with a number or (times, values).
 
     simulated : gives the states of the plant at the sample times, (times, nx); called where something is not measured
     """
@@ -59,7 +59,7 @@ def starting_coefficients(
 
 
 def _measured_courses(model: StochasticModel, wished: Mapping[str, Any], q: Floats) -> dict[int, Any]:
-    """What is said of each state; a disturbance w has the least filter state x_w with C x_w = w."""
+    """Return what is said of each state; a disturbance w has the least filter state x_w with C x_w = w."""
     told: dict[int, Any] = {}
     for name in sorted(wished, key=lambda n: n in model.names):
         places, value = states_named(model, name, "trajectories"), wished[name]

@@ -58,7 +58,7 @@ class OutputMisfit:
 
 
 def errors_of_roots(misfit: OutputMisfit, slopes: Floats, paired: Sequence[int]) -> Floats:
-    """Standard deviations of the logarithms of scales that are roots of the conditions of paired outputs.
+    """Return standard deviations of the logarithms of scales that are roots of the conditions of paired outputs.
 
     slopes : ∂T_j/∂x_k, (outputs, scales)
     Covariances between outputs are bounded from above by their sums, ‖A_jl‖² counting for j and for l.
@@ -113,7 +113,7 @@ def first_root(
 
 
 def joint_root(g: Callable[[Floats], Floats], x: Floats, tolerance: float) -> tuple[Floats, bool]:
-    """A common root near x where every g falls with its own argument: Newton by differences, kept up by Broyden.
+    """Return a common root near x where every g falls with its own argument: Newton by differences, kept up by Broyden.
 
     False, with the best place seen, where steps stop helping or lead to a root of another kind.
     """
@@ -147,7 +147,7 @@ def _differences(g: Callable[[Floats], Floats], x: Floats, value: Floats) -> Flo
 
 
 def _between(g: Callable[[float], float], a: float, ga: float, b: float, gb: float, tolerance: float) -> float:
-    """A root in a bracket (the false position method of Anderson and Björck, with bisection)."""
+    """Return a root in a bracket (the false position method of Anderson and Björck, with bisection)."""
     for _ in range(60):
         if abs(b - a) <= tolerance or ga == gb:
             break

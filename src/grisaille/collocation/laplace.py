@@ -121,7 +121,7 @@ def _levels(
     at_samples: Floats,
     v: Floats | None,
 ) -> Floats:
-    """Derivatives by q through W and R: of the determinants alone (v None), or of everything."""
+    """Return derivatives by q through W and R: of the determinants alone (v None), or of everything."""
     formulas = program.formulas
     with np.errstate(divide="ignore"):
         inverse = np.where(program.weights > 0, 1 / program.weights, 0.0)[:, None, None]
@@ -136,7 +136,7 @@ def _levels(
 
 
 def _middle(points: CollocationPoints, part: ResidualBlock, sigma: Floats, v: Floats | None) -> Floats:
-    """−½ (B Σ Bᵀ), and with an adjoint −½ ρρᵀ + (B v) ρᵀ too."""
+    """Return −½ (B Σ Bᵀ), and with an adjoint −½ ρρᵀ + (B v) ρᵀ too."""
     middle = -0.5 * part.by_beta @ sigma @ np.swapaxes(part.by_beta, 1, 2)
     if v is not None:
         rho = part.residuals[:, :, None]

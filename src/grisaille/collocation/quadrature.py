@@ -29,7 +29,7 @@ class Quadrature:
 
 
 def make_quadrature(kind: str | int, bounds: Floats, order: int) -> Quadrature:
-    """The rule on the cells between ``bounds``; a whole number asks for so many Gauss points."""
+    """Return the rule on the cells between ``bounds``; a whole number asks for so many Gauss points."""
     lengths = np.diff(bounds)
     if kind == "simpson":
         return Quadrature(np.array([0.0, 0.5, 1.0]), lengths[:, None] * (np.array([1.0, 4.0, 1.0]) / 6))

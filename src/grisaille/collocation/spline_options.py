@@ -114,7 +114,7 @@ def _fault(value: Any) -> str:
 
 
 def states_named(model: StochasticModel, name: str, option: str) -> list[int]:
-    """The places of the states that a name stands for."""
+    """Return the places of the states that a name stands for."""
     if name in model.names:
         return [model.names.index(name)]
     merged = plant_states(model)
@@ -127,7 +127,7 @@ def states_named(model: StochasticModel, name: str, option: str) -> list[int]:
 
 
 def by_state(model: StochasticModel, given: Any, option: str, default: Any) -> tuple[Any, ...]:
-    """An option for every state: one for all, or ``{name: …}`` with a default for those that are not named."""
+    """Return an option for every state: one for all, or ``{name: …}`` with a default for those that are not named."""
     if not isinstance(given, Mapping):
         return (given,) * model.n
     chosen = [default] * model.n
@@ -153,7 +153,7 @@ def _refuse_contradictions(given: Mapping[str, Any], named: Mapping[str, list[in
 
 
 def known_names(model: StochasticModel) -> list[str]:
-    """States as a user calls them: those of a disturbance by its name."""
+    """Return states as a user calls them: those of a disturbance by its name."""
     own = list(model.names[: model.nx])
     return [*own, *dict.fromkeys(state.rpartition("[")[0] for state in model.names[model.nx :])]
 

@@ -96,7 +96,7 @@ class StepSource(ABC, Generic[P, S]):
         """After a part of a step; ``small``: it promises nothing any more."""
 
     def gain_scale(self, now: P) -> float:
-        """What gains are compared with."""
+        """Return what gains are compared with."""
         return 1.0
 
     def note_accepted(self, now: P) -> None:
@@ -165,7 +165,7 @@ def descend(steps: StepSource[P, S], now: P, *, damping: float, tolerance: float
 
 
 def _is_slow(gain: float, before: float) -> bool:
-    """Whether steps that shrink from one to the next as the last two did leave more than ``REMAINS`` to gain.
+    """Return whether steps that shrink from one to the next as the last two did leave more than ``REMAINS`` to gain.
 
     Gains are half the squares of steps in standard errors: after steps δ, rδ, r²δ … r/(1 − r) of the last one is left.
     """
@@ -182,7 +182,7 @@ class AcceptanceFilter:
         self.pairs: list[tuple[float, float]] = []
 
     def takes(self, now: SearchPoint, trial: SearchPoint, step: SearchStep, share: float) -> bool:
-        """Whether a part of a step leads to somewhere better."""
+        """Return whether a part of a step leads to somewhere better."""
         away, there, cost, after = now.away, trial.away, now.cost, trial.cost
         if not (np.isfinite(after) and there < FARTHEST):
             return False

@@ -67,7 +67,7 @@ class AdjointKernel:
         by_state[:], gradient[:] = with_factor_memory(self.library, task, run)
 
     def _run(self, entry: str, task: Task, path: Floats, taken: int, *vectors: Floats) -> int:
-        """How many points the path has then; ``vectors``: weights, derivatives by the state, gradient."""
+        """Return how many points the path has then; ``vectors``: weights, derivatives by the state, gradient."""
         packed = task.pack()
         work = np.zeros(int(self.library.function("gr_adjoint_work")()))
         adjoint = AdjointStructure(
@@ -80,7 +80,8 @@ class AdjointKernel:
 
 
 def build_adjoint(system: System, scheme: Scheme, sparse: bool | None = None) -> AdjointKernel:
-    """The adjoint of a scheme's frozen steps of a reduced system without modes; raises where there is no compiler.
+    """Return the adjoint of a scheme's frozen steps of a reduced system without modes; raises where there is no
+    compiler.
 
     sparse : keep the nonzeros of matrices only; None decides by size, as ``build_kernel`` does
     """
@@ -96,7 +97,9 @@ def build_adjoint(system: System, scheme: Scheme, sparse: bool | None = None) ->
 
 
 def _pulled(system: System) -> dict[str, ca.Function]:
-    """Products of transposed Jacobians with a vector l, by the backward mode: a few times the cost of the formula."""
+    """Return products of transposed Jacobians with a vector l, by the backward mode: a few times the cost of the
+    formula.
+    """
     unknowns = ca.vertcat(system.x, system.z)
     rates = ca.vertcat(system.rhs, system.residual)
     wanted = {

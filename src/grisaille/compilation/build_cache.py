@@ -77,7 +77,8 @@ def clear() -> BuildCacheContents:
 
 
 def find(what: str, made_with: str | None, suffix: str = LIBRARY_SUFFIX) -> Path | None:
-    """An intact library for the key ``what``, built by the compiler ``made_with`` (``None``: by any); or an object.
+    """Return an intact library for the key ``what``, built by the compiler ``made_with`` (``None``: by any); or an
+    object.
 
     Damaged ones are removed on the way.
     """

@@ -33,7 +33,9 @@ one of 40 no longer; a file takes 0.25 s and more, the longer its functions are.
 
 
 def first_build() -> str:
-    """What ``GRISAILLE_BUILD`` asks for: linked integrators until steps are many (auto), linked or whole ones only."""
+    """Return what ``GRISAILLE_BUILD`` asks for: linked integrators until steps are many (auto), linked or whole ones
+    only.
+    """
     asked = os.environ.get("GRISAILLE_BUILD", "").strip().lower() or AUTO
     if asked not in (AUTO, LINKED, WHOLE):
         raise CompilationError(f"GRISAILLE_BUILD={asked!r} is none of auto, linked and whole. Correct or unset it.")
@@ -95,7 +97,7 @@ class Integrators:
 
 
 def _programs(schemes: Iterable[Scheme]) -> list[Scheme]:
-    """One scheme of each program."""
+    """Return one scheme of each program."""
     return list({scheme.program: scheme for scheme in schemes}.values())
 
 

@@ -88,7 +88,7 @@ class Kernel:
         self.integrators.build(*schemes)
 
     def work_size(self, scheme: Scheme, ns: int) -> int:
-        """Doubles of scratch memory that a compiled scheme needs for ``ns`` sensitivity directions."""
+        """Return doubles of scratch memory that a compiled scheme needs for ``ns`` sensitivity directions."""
         return int(self.integrators.of(scheme).work(ns))
 
     def call(self, scheme: Scheme, task: Task) -> None:
@@ -159,7 +159,7 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
 
 
 def sources_with_words(system: System) -> Sources:
-    """The C files that a run is built from, with the user's words as comments."""
+    """Return the C files that a run is built from, with the user's words as comments."""
     sparse = sparse_source.is_worth_it(system)
     first, whole = _sources(system, False, sparse, differentiate(system, sparse=sparse), True)
     return whole or first
@@ -168,8 +168,9 @@ def sources_with_words(system: System) -> Sources:
 def _sources(
     system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function], words: bool | None
 ) -> tuple[Sources, Sources | None]:
-    """What is built first, and what where steps are many: linked integrators, and integrators in one file. Sparse
-    kernels are always linked; debuggers are given one file."""
+    """Return what is built first, and what where steps are many: linked integrators, and integrators in one file.
+    Sparse kernels are always linked; debuggers are given one file.
+    """
     if sparse:
         return linked_sources(system, functions, words), None
     more = functions if sensitive else _functions_of_a_fit(system, functions)

@@ -76,7 +76,7 @@ class Plan(Generic[Functions]):
     """The scheme, or a choice among several."""
 
     def replace(self, **changed: Any) -> Plan[Functions]:
-        """The same run, except for these fields."""
+        """Return the same run, except for these fields."""
         return replace(self, **changed)
 
     def without_derivatives(self) -> Plan[Functions]:
@@ -84,7 +84,7 @@ class Plan(Generic[Functions]):
         return replace(self, dp=None, sx=None, sz=None, most_events=0)
 
     def task(self) -> Task:
-        """What an integrator is given; every array is checked for its shape."""
+        """Return what an integrator is given; every array is checked for its shape."""
         kernel = self.kernel
         nx, nz, np_ = kernel.nx, kernel.nz, kernel.np
         ns = next((int(np.shape(s)[0]) for s in (self.dp, self.sx, self.sz) if s is not None), 0)
@@ -104,7 +104,7 @@ class Plan(Generic[Functions]):
         )  # fmt: skip
 
     def _signals(self) -> dict[str, Any]:
-        """The fields of a task that describe signals."""
+        """Return the fields of a task that describe signals."""
         nu, given = self.kernel.nu, self.signals
         if given is None and nu == 0:
             nothing = {"breaks": np.zeros(0), "coef": np.zeros((0, 0, 1)), "kink": np.zeros(0, np.uint8)}
@@ -133,7 +133,7 @@ def _shared(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def _own(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
-    """A copy, zeros where nothing is given."""
+    """Return a copy, zeros where nothing is given."""
     return np.zeros(shape) if value is None else np.array(_shared(name, value, shape))
 
 

@@ -86,7 +86,7 @@ def print_function(
     sparse: bool = False,
     also: str = "",
 ) -> str:
-    """The C text of ``function``: ``GR_FN void name(double t, const double *x, …, double *out)``.
+    """Return the C text of ``function``: ``GR_FN void name(double t, const double *x, …, double *out)``.
 
     ``inputs`` and ``outputs`` are C names chosen by us, one per argument; those in ``{"t", "h"}`` are passed by value.
     ``sparse`` writes the structural nonzeros of outputs only, one after the other; ``also`` is a macro after the last
@@ -143,7 +143,9 @@ def _definition(name: str, declaration: str, body: list[str], storage: str = "GR
 def _statements(
     function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], dialect: Dialect, sparse: bool = False
 ) -> tuple[list[_Statement], list[_Result]]:
-    """The instruction list with every work slot renamed at each assignment, and the values of all output entries."""
+    """Return the instruction list with every work slot renamed at each assignment, and the values of all output
+    entries.
+    """
     current: dict[int, str] = {}
     loaded: dict[tuple[int, int], str] = {}
     lines: list[_Statement] = []
@@ -207,12 +209,12 @@ def _dense_results(
 
 
 def between_parts(number: str, count: int) -> str:
-    """The array ``w`` in which parts of a function hand values on; printed functions do not call each other."""
+    """Return the array ``w`` in which parts of a function hand values on; printed functions do not call each other."""
     return f"  {'GR_KEPT ' if count > ON_STACK else ''}{number} w[{count}];"
 
 
 def _stores(results: list[_Result], slots: dict[str, int], zero: str) -> list[str]:
-    """One line per entry, or per run of zeros."""
+    """Return one line per entry, or per run of zeros."""
     lines: list[str] = []
     for (output, is_zero), group in groupby(results, key=lambda r: (r.output, r.value == zero)):
         run = list(group)
@@ -249,7 +251,7 @@ def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results
 
 
 def _soon(lines: list[_Statement], results: list[_Result], first: str) -> list[_Statement]:
-    """The same statements; what the ``first`` output does not need follows what it is made of at once.
+    """Return the same statements; what the ``first`` output does not need follows what it is made of at once.
 
     Derivatives come after all values otherwise, which then wait for them: of a robot's step with one direction, 1 340
     numbers at a time instead of 640.

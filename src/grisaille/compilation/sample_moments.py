@@ -42,7 +42,7 @@ class SampleMoments:
         return cls(len(y), mean, spread, smean, cross)
 
     def joined(self, other: SampleMoments) -> SampleMoments:
-        """The moments of both samples together (Chan, Golub & LeVeque 1983, eq. 2.1)."""
+        """Return the moments of both samples together (Chan, Golub & LeVeque 1983, eq. 2.1)."""
         n = self.count + other.count
         share, product = other.count / n, self.count * other.count / n
         with np.errstate(over="ignore", invalid="ignore"):

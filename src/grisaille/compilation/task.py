@@ -166,7 +166,9 @@ class Task:
     what it covers, where that is much; C never sees it."""
 
     def copy(self) -> Task:
-        """The run as it stands: what integrators change is copied, but for rows already asked for and factors."""
+        """Return the run as it stands: what integrators change is copied, but for rows already asked for and
+        factors.
+        """
         changed = {name: getattr(self, name).copy() for name in ("p", "dp", "x", "z", "sx", "sz", "dt", "events")}
         return replace(self, work=self.work.copy() if self.resumed else np.zeros_like(self.work), **changed)
 
@@ -176,7 +178,7 @@ class Task:
             setattr(self, each.name, getattr(other, each.name))
 
     def pack(self) -> TaskStructure:
-        """The C structure; it borrows the arrays, so the task must outlive it."""
+        """Return the C structure; it borrows the arrays, so the task must outlive it."""
         addresses = map(_address, _ARRAYS, _arrays_of(self))
         return TaskStructure(*_in_order((*_numbers_of(self), *addresses)))
 

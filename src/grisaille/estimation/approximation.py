@@ -182,7 +182,7 @@ def compare_slopes(at: CriterionMinimum, parts: Sequence[CriterionTerm], first: 
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:
-    """A root of a covariance, also where rounding has left it without one by Cholesky."""
+    """Return a root of a covariance, also where rounding has left it without one by Cholesky."""
     scale = np.sqrt(np.diag(matrix))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     return np.asarray(scale[:, None] * (vectors * np.sqrt(np.clip(values, 1e-14, None))) @ vectors.T)
@@ -191,7 +191,7 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 def _differences(
     parts: Sequence[CriterionTerm], here: Sequence[float], at: CriterionMinimum, k: int, step: float
 ) -> tuple[float, float]:
-    """First and second derivative by one unknown from central differences, shorter where a bound is near."""
+    """Return first and second derivative by one unknown from central differences, shorter where a bound is near."""
     to_bound = min(at.theta[k] - at.bounds[0][k], at.bounds[1][k] - at.theta[k])
     step = min(step, 0.5 * to_bound) if to_bound > 0 else step
     moved, slope, bend = np.zeros(len(at.theta)), 0.0, 0.0
@@ -204,7 +204,7 @@ def _differences(
 
 
 def _is_seen(parts: Sequence[CriterionTerm], at: CriterionMinimum, k: int) -> bool:
-    """Whether the other criterion changes with an unknown that the first leaves open."""
+    """Return whether the other criterion changes with an unknown that the first leaves open."""
     found = []
     for side in (-0.1, 0.1):
         moved = at.theta.copy()

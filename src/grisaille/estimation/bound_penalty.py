@@ -29,7 +29,7 @@ class BoundPenalty:
     weight: float = 0.0
 
     def at(self, unknowns: Sequence[Unknown], theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, gradient and second derivatives by each unknown."""
+        """Return value, gradient and second derivatives by each unknown."""
         value, slope, bend = 0.0, np.zeros(len(theta)), np.zeros(len(theta))
         for k, u in enumerate(unknowns):
             if not (self.weight and _is_two_sided(u)):

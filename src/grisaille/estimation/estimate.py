@@ -80,7 +80,9 @@ class Estimate:
 
     @classmethod
     def at(cls, problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray, **known: Any) -> Estimate:
-        """An estimate with everything that a problem and its evaluation tell; ``known`` replaces or adds fields."""
+        """Return an estimate with everything that a problem and its evaluation tell; ``known`` replaces or adds
+        fields.
+        """
         if "extra" in known:
             raise EstimationError(
                 "An estimate has no extra= any more: give numbers of your own as details={name: number}, which are "

@@ -96,7 +96,7 @@ class ExperimentTerm(Generic[R]):
         return sum(len(s.values) for s in self.samples)
 
     def own(self, theta: np.ndarray) -> np.ndarray:
-        """θ of the trial among values of all unknowns."""
+        """Return θ of the trial among values of all unknowns."""
         return np.asarray(theta[list(self.unknowns)])
 
     def discretised(self, theta: np.ndarray) -> ExperimentTerm[R]:
@@ -111,7 +111,7 @@ class ExperimentTerm(Generic[R]):
             return self
 
     def predict(self: ExperimentTerm[SimulatedTrial], theta: np.ndarray, *, sensitive: bool) -> Prediction:
-        """Outputs (and derivatives by its own θ) at values of all unknowns."""
+        """Return outputs (and derivatives by its own θ) at values of all unknowns."""
         discretisation = self.discretisation
         if discretisation is None:
             try:
@@ -123,7 +123,7 @@ class ExperimentTerm(Generic[R]):
         return self.runner.predict(self.own(theta), discretisation, sensitive=sensitive)
 
     def crossings(self: ExperimentTerm[SimulatedTrial], theta: np.ndarray) -> list[Crossing]:
-        """The switches at which the equations jump that the trajectory crosses."""
+        """Return the switches at which the equations jump that the trajectory crosses."""
         return self.runner.crossings(self.own(theta), self.discretisation)
 
     def refined(
@@ -138,7 +138,7 @@ class ExperimentTerm(Generic[R]):
         return self.outputs.index(name)
 
     def with_values(self, values: Iterator[np.ndarray]) -> ExperimentTerm:
-        """The same with other measurements, one array for each of ``samples``."""
+        """Return the same with other measurements, one array for each of ``samples``."""
         trial = self.trial.with_data(self.trial.data.with_values(values))
         return replace(self, trial=trial, prepare=self.prepare and PreparedRunner(self.runner.with_experiment(trial)))
 
@@ -150,7 +150,7 @@ def build_experiment_term(
     noise: dict[str, NoiseLevel],
     rtol: float,
 ) -> ExperimentTerm[Runner | RowRunner]:
-    """The case of one experiment, which unknowns ``mine`` move."""
+    """Return the case of one experiment, which unknowns ``mine`` move."""
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
     if trial.is_static:
@@ -163,7 +163,7 @@ def build_experiment_term(
 def trial_of(
     model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = UNKNOWN_KINDS
 ) -> tuple[BoundExperiment, tuple[int, ...]]:
-    """An experiment with those of the unknowns that move it, and which these are."""
+    """Return an experiment with those of the unknowns that move it, and which these are."""
     mine = tuple(k for k, u in enumerate(unknowns) if u.applies_to(experiment.name) and u.kind in kinds)
     starts = [unknowns[k].name for k in mine if unknowns[k].kind == "start"]
     if experiment.is_static and starts:
@@ -172,7 +172,7 @@ def trial_of(
 
 
 def unknown_starts(experiment: Any) -> dict[str, Any]:
-    """Starts that the experiment declares unknown: variable → None or a prior."""
+    """Return starts that the experiment declares unknown: variable → None or a prior."""
     return {n: v for n, v in experiment.start.items() if not isinstance(v, int | float | np.number)}
 
 

@@ -13,7 +13,9 @@ from grisaille.optimization.journal import SearchJournal
 
 
 def interrupted_estimate(problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
-    """The best point so far, with the errors that the curvature of the criterion tells there; None without one."""
+    """Return the best point so far, with the errors that the curvature of the criterion tells there; None without
+    one.
+    """
     if journal.reached is None:
         return None
     if isinstance(journal.kept, EstimationProblem):
@@ -30,7 +32,7 @@ def interrupted_estimate(problem: EstimationProblem, journal: SearchJournal) -> 
 
 
 def interrupted_status(journal: SearchJournal) -> str:
-    """The one sentence."""
+    """Return the one sentence."""
     return (
         f"INTERRUPTED after {journal.evaluations} evaluations; gr.fit(…, guess=fit) goes on from here, and what the "
         f"data determine comes with the end of the search"
@@ -38,7 +40,7 @@ def interrupted_status(journal: SearchJournal) -> str:
 
 
 def _covariance(information: np.ndarray) -> np.ndarray:
-    """The inverse of an information that need not have one: infinite for what is not seen."""
+    """Return the inverse of an information that need not have one: infinite for what is not seen."""
     size = np.sqrt(np.diag(information))
     seen = size > 0
     covariance = np.diag(np.where(seen, 0.0, np.inf))

@@ -111,7 +111,7 @@ class Evaluation:
         return 0.5 * float(self.residuals @ self.residuals) if self.completed else np.inf
 
     def among(self, kept: Sequence[int]) -> Self:
-        """The same as a function of some of the unknowns."""
+        """Return the same as a function of some of the unknowns."""
         prior = None if self.prior is None else self.prior.among(kept)
         return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept], prior=prior)
 
@@ -157,7 +157,9 @@ class EstimationProblem(Scaled):
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
 
     def replace(self, **changes: Any) -> Self:
-        """The same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``, ``cases`` …"""
+        """Return the same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``,
+        ``cases`` …
+        """
         other = copy.copy(self)
         other._begun = None
         for name, value in changes.items():
@@ -193,7 +195,7 @@ class EstimationProblem(Scaled):
         return ""
 
     def refusal(self, theta: np.ndarray) -> str:
-        """Why the criterion at θ must not be believed, in words; empty where it may."""
+        """Return why the criterion at θ must not be believed, in words; empty where it may."""
         return ""
 
     @property
@@ -202,7 +204,7 @@ class EstimationProblem(Scaled):
         return len(self.output_of)
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
-        """Residuals and their Jacobian at θ."""
+        """Return residuals and their Jacobian at θ."""
         if sensitive and self.differences is not None:
             return self.differenced(theta, self.differences)
         begun = self.discretised_problem
@@ -259,12 +261,12 @@ class EstimationProblem(Scaled):
         return ()
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient only."""
+        """Return the objective and its gradient only."""
         found = self.evaluate(theta)
         return found.objective, found.gradient if found.completed else np.full(len(theta), np.nan)
 
     def differenced(self, theta: np.ndarray, steps: np.ndarray) -> Evaluation:
-        """Central differences; one-sided at a bound and beside a point that cannot be simulated."""
+        """Return central differences; one-sided at a bound and beside a point that cannot be simulated."""
         here = self.evaluate(theta, sensitive=False)
         if not here.completed:
             return here
@@ -295,7 +297,8 @@ class EstimationProblem(Scaled):
         super().with_guess(theta)
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> EstimationProblem:
-        """An independent problem with other measurements (one array for each ``samples``, in order) or another guess.
+        """Return an independent problem with other measurements (one array for each ``samples``, in order) or another
+        guess.
 
         Kernels, signals and formulas are shared; what a search changes on its way, noise levels and steps, is not.
         """
@@ -305,14 +308,14 @@ class EstimationProblem(Scaled):
         return problem
 
     def renewed_cases(self, values: Sequence[np.ndarray] | None) -> list[ExperimentTerm]:
-        """Independent cases with other measurements."""
+        """Return independent cases with other measurements."""
         given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
         return [c.with_values(given) for c in self.cases]
 
     def deviations(
         self, case: ExperimentTerm, output: str, rows: np.ndarray, prediction: HasPredictions, theta: np.ndarray
     ) -> np.ndarray:
-        """σ of each sample of an output; a formula that is not frozen is evaluated here."""
+        """Return σ of each sample of an output; a formula that is not frozen is evaluated here."""
         if not self.noise[output].known:
             return np.full(len(rows), self.sigma[output])
         if (case.name, output) in self.frozen:
@@ -364,7 +367,7 @@ class EstimationProblem(Scaled):
         return self.replace(frozen=frozen), max(changes)
 
     def prior(self, theta: np.ndarray) -> PriorTerm:
-        """What the criterion contains of priors at θ."""
+        """Return what the criterion contains of priors at θ."""
         return prior_term(self.unknowns, theta)
 
     def _failed(self, theta: np.ndarray, predictions: list[Prediction], reason: str) -> Evaluation:

@@ -97,7 +97,7 @@ def _unmet(case: ExperimentTerm, theta: np.ndarray) -> str:
 
 
 def with_tested_starts(model: Model, problem: EstimationProblem, method: Estimator, found: Estimate) -> Estimate:
-    """The estimate with a first note where a record does not begin where it was declared to."""
+    """Return the estimate with a first note where a record does not begin where it was declared to."""
     if not method.tests_starts or not len(found.theta) or problem.differences is not None:
         return found
     try:
@@ -157,7 +157,9 @@ class _Tested:
     def posed(
         self, data: Sequence[Experiment], unknowns: Sequence[Unknown], cases: Sequence[ExperimentTerm] = ()
     ) -> EstimationProblem:  # fmt: skip
-        """A problem with other unknowns, starts where they were declared; on the steps of cases of the same data."""
+        """Return a problem with other unknowns, starts where they were declared; on the steps of cases of the same
+        data.
+        """
         is_same = len(cases) == len(data) and all(c.experiment is e for c, e in zip(cases, data, strict=True))
         steps = tuple(c.discretisation for c in cases) if is_same else ()
         return self.method.pose(
@@ -165,7 +167,7 @@ class _Tested:
         )
 
     def contradicted(self, found: Estimate) -> tuple[list[ContradictedStart], Estimate | None]:
-        """The starts that the data contradict, and the fit that says so."""
+        """Return the starts that the data contradict, and the fit that says so."""
         data = [c.experiment for c in self.problem.cases]
         scores = self._scores(found, data, self.starts)
         suspects = self._strongest(scores, SUSPICIOUS)
@@ -190,7 +192,7 @@ class _Tested:
         return self._contradicted(again, freed, left), again
 
     def _scores(self, found: Estimate, data: Sequence[Experiment], starts: Sequence[Unknown]) -> list[_Score]:
-        """What the data say against the starts of each record."""
+        """Return what the data say against the starts of each record."""
         known = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
         problem = self._at_levels(self.posed(data, [*known, *starts], found.cases), found)
         theta = np.array([*found.theta, *(u.guess for u in problem.unknowns[len(known) :])])
@@ -248,7 +250,7 @@ class _Tested:
         ]
 
     def _without_conspicuous(self, found: Estimate, record: Experiment, suspects: Sequence[Unknown]) -> Experiment:
-        """A record under suspicion without the first instant whose residuals are largest."""
+        """Return a record under suspicion without the first instant whose residuals are largest."""
         if all(u.experiment not in (None, record.name) for u in suspects):
             return record
         at, times, sizes = 0, [], []
@@ -285,7 +287,9 @@ class _Tested:
         return None
 
     def _bounded(self, found: Estimate) -> Estimator:
-        """The method with a limit of evaluations that keeps a test cheaper than what is tested, several times."""
+        """Return the method with a limit of evaluations that keeps a test cheaper than what is tested, several
+        times.
+        """
         method: Any = self.method
         most = self.method.options.get("max_evaluations")
         limit = max(MIN_EVALUATIONS, EVALUATIONS_OF_FIT * found.evaluations)
@@ -314,15 +318,16 @@ class _Tested:
         return accused
 
     def _wished(self, start: Unknown, begin: float, theta: np.ndarray) -> float:
-        """What the model declares for a start, where its equations make the record begin elsewhere."""
+        """Return what the model declares for a start, where its equations make the record begin elsewhere."""
         case = next(c for c in self.problem.cases if start.experiment in (None, c.name))
         return case.trial.at(case.own(theta[: len(self.problem.unknowns)])).start.guesses_missed.get(
             start.target, (begin, begin)
         )[0]
 
     def _errors(self, again: Estimate) -> tuple[np.ndarray, np.ndarray]:
-        """Standard errors and their degrees of freedom; of least squares those that know of correlated residuals, where
-        they are larger."""
+        """Return standard errors and their degrees of freedom; of least squares those that know of correlated
+        residuals, where they are larger.
+        """
         plain = np.sqrt(np.clip(np.diag(again.covariance), 0.0, None))
         freedom = np.full(len(plain), float(max(again.degrees_of_freedom, 1)) if again.noise else np.inf)
         if self.method.other_errors is None or not again.evaluation.is_least_squares:
@@ -333,7 +338,7 @@ class _Tested:
 
 
 def _squares_of(problem: EstimationProblem, at: Evaluation, name: str | None) -> float:
-    """Sum of squares of the residuals of one record; of all where there is one only."""
+    """Return sum of squares of the residuals of one record; of all where there is one only."""
     total, first = 0.0, 0
     for case in problem.cases:
         for s in case.samples:
@@ -353,14 +358,16 @@ def _inverse(information: np.ndarray) -> np.ndarray:
 
 
 def _projected(jacobian: np.ndarray, free: np.ndarray, k: int) -> np.ndarray:
-    """One column without what the other free unknowns can do."""
+    """Return one column without what the other free unknowns can do."""
     others = jacobian[:, [j for j in np.flatnonzero(free) if j != k]]
     column = jacobian[:, k]
     return np.asarray(column - others @ np.linalg.lstsq(others, column, rcond=None)[0]) if others.size else column
 
 
 def _inflation(cases: Sequence[ExperimentTerm], r: np.ndarray, direction: np.ndarray) -> float:
-    """Mean square of residuals along a direction that is shifted along the record, one for white ones; at least one."""
+    """Return mean square of residuals along a direction that is shifted along the record, one for white ones; at least
+    one.
+    """
     size = float(direction @ direction)
     if not size > 0:
         return 1.0
@@ -423,5 +430,5 @@ def _sentence(accused: Sequence[ContradictedStart], several: bool, moved: str) -
 
 
 def _digits(value: float) -> str:
-    """Two digits; whole numbers in full up to a million."""
+    """Return two digits; whole numbers in full up to a million."""
     return f"{value:.0f}" if 100 <= value < 1e6 else f"{value:.2g}"

@@ -35,7 +35,7 @@ class Packing:
         return s[:n], symmetric(s[n : n + half], n), s[n + half :]
 
     def join(self, x: Floats, P: Floats, z: Floats) -> Floats:
-        """Numbers (…, n), (…, n, n), (…, nz) as (…, size)."""
+        """Return numbers (…, n), (…, n, n), (…, nz) as (…, size)."""
         column, row = _triangle(self.n)
         return np.concatenate([x, P[..., row, column], z], axis=-1)
 
@@ -59,5 +59,5 @@ def lower_triangle(P: ca.SX) -> ca.SX:
 
 
 def symmetric(entries: ca.SX, n: int) -> ca.SX:
-    """The matrix of a lower triangle."""
+    """Return the matrix of a lower triangle."""
     return ca.tril2symm(ca.SX(ca.Sparsity.lower(n), entries)) if n else ca.SX(0, 0)

@@ -77,7 +77,7 @@ def linearized_rates(closed: AlgebraicModel) -> Rates:
 def moment_step(
     closed: AlgebraicModel, rates: Rates, projection: ConstraintProjection, solver: str = "rk4", averaged: bool = False
 ) -> ca.Function:
-    """One step of both moments; ``averaged`` rates are those of sigma points, which leave the constraints."""
+    """Return one step of both moments; ``averaged`` rates are those of sigma points, which leave the constraints."""
     model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)

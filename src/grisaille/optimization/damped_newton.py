@@ -93,7 +93,7 @@ class StepModel(Generic[E]):
         return SquaresQuadratic(J, now.residuals, size)
 
     def after(self, search: Search[E], before: E, now: E, model: Quadratic) -> Quadratic:
-        """The model after a step."""
+        """Return the model after a step."""
         return self.first(search, now)
 
     def gain_scale(self, now: E) -> float:

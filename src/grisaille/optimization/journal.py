@@ -35,7 +35,7 @@ class SearchJournal:
 
     @classmethod
     def of(cls, progress: Progress | None) -> SearchJournal:
-        """The journal that was given as a report, or a new one."""
+        """Return the journal that was given as a report, or a new one."""
         return progress if isinstance(progress, SearchJournal) else cls(progress)
 
     def __call__(self, evaluations: int, objective: float) -> None:

@@ -184,7 +184,7 @@ def _newton(search: Search[E], evaluation: E, covariance: np.ndarray, most: int)
 
 
 def _nearer(search: Search[E], evaluation: E, covariance: np.ndarray, decrement: float) -> tuple[E, float] | None:
-    """The Newton step, halved as long as it does not lower the decrement; with the decrement that is left."""
+    """Return the Newton step, halved as long as it does not lower the decrement; with the decrement that is left."""
     lower, upper = search.inner_bounds()
     xi, step = search.where(evaluation), -covariance @ search.model(evaluation)[0]
     highest = evaluation.objective + OBJECTIVE_ROUNDING * (1 + abs(evaluation.objective))
@@ -207,7 +207,7 @@ def free_unknowns(search: Search[E], evaluation: E) -> np.ndarray:
 
 
 def _at_unreachable_bounds(search: Search[E], evaluation: E) -> np.ndarray:
-    """Unknowns that a logit has brought as close to a bound as makes no difference."""
+    """Return unknowns that a logit has brought as close to a bound as makes no difference."""
     held = []
     for u, value, slope in zip(search.unknowns, evaluation.theta, evaluation.gradient, strict=True):
         span = u.upper - u.lower

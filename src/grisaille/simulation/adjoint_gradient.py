@@ -84,7 +84,7 @@ class _Back:
         return int((task.t1 - task.t0) / task.fixed_step) + task.n_times + kinks + 4
 
     def forward(self) -> Floats | None:
-        """All rows, or None where a run failed."""
+        """Return all rows, or None where a run failed."""
         task = self.task
         rows, first, t, x, z = np.zeros_like(task.y), 0, task.t0, task.x.copy(), task.z.copy()
         count = task.n_times
@@ -106,7 +106,7 @@ class _Back:
         return rows
 
     def again(self, stretch: PathStretch) -> Task:
-        """The stretch with its path, run again unless it was the last one."""
+        """Return the stretch with its path, run again unless it was the last one."""
         return self.last if self._here == stretch.first else self._run(stretch)
 
     def _run(self, stretch: PathStretch) -> Task:

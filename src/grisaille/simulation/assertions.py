@@ -37,7 +37,7 @@ _JOINED = ("and", "or", "not")
 
 
 def without_assertions(model: Model) -> Model:
-    """The model without its conditions, for runs on the way to something else."""
+    """Return the model without its conditions, for runs on the way to something else."""
     content = model._content
     if not content.checks:
         return model
@@ -126,7 +126,7 @@ def _sides(condition: Expression) -> list[Expression]:
 
 
 def _verdict(node: Expression, values: Mapping[int, Floats], rtol: float, size: float) -> tuple[Bools, Bools]:
-    """(where it is certainly false, where it is certainly true)."""
+    """Return (where it is certainly false, where it is certainly true)."""
     operation = node.operation if isinstance(node, Call) else ""
     if not isinstance(node, Call) or operation not in (*_JOINED, *_RELATIONS):
         return values[id(node)] == 0, values[id(node)] != 0

@@ -39,7 +39,7 @@ class Crossing:
 
 
 def find_crossings(structure: Structure, plan: Plan[Kernel]) -> list[Crossing]:
-    """The switches that a run crosses."""
+    """Return the switches that a run crosses."""
     jumps = structure.jumps.of_states
     if not (jumps or structure.model.whens) or plan.t1 <= plan.t0:
         return []
@@ -68,7 +68,7 @@ def find_crossings(structure: Structure, plan: Plan[Kernel]) -> list[Crossing]:
 
 
 def _listed(system: System, plan: Plan[Kernel]) -> list[Crossing]:
-    """The first event of every relation."""
+    """Return the first event of every relation."""
     task = run(plan.without_derivatives().replace(times=np.zeros(0), most_events=MAX_LISTED_EVENTS)).task
     first = {int(mode): t for t, mode, _ in reversed(task.events[: task.n_events])}
     found = [

@@ -37,17 +37,17 @@ class EventSystem:
     events: HeldEvents | None = None
 
     def is_exact(self, jumps: Jumps) -> bool:
-        """Whether derivatives contain the share of every jump: all relations of states that jump are held."""
+        """Return whether derivatives contain the share of every jump: all relations of states that jump are held."""
         return self.is_exact_across(jumps.of_states)
 
     def is_exact_across(self, crossed: Sequence[Jump]) -> bool:
-        """The same of some relations."""
+        """Return the same of some relations."""
         if self.events is None:
             return not crossed
         return self.events.is_dated and all(jump.kind in HELD_KINDS for jump in crossed)
 
     def listing(self, plan: Plan[Functions]) -> Plan[Functions]:
-        """The same plan, with a list of its events."""
+        """Return the same plan, with a list of its events."""
         return plan if self.events is None else plan.replace(most_events=MAX_LISTED_EVENTS)
 
 
@@ -69,7 +69,8 @@ def plan_of(
     directions: int,
     leeway: float,
 ) -> Plan[Functions]:
-    """The run of a point over its times: its signals, parameters and start, with what each feature of its model adds.
+    """Return the run of a point over its times: its signals, parameters and start, with what each feature of its model
+    adds.
 
     sizes : absolute tolerances of x and z
     directions : those that the system was prepared for

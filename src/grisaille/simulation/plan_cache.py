@@ -25,7 +25,7 @@ _known: Cache[SimulationRuns] = Cache(8)
 def cached_runs(
     model: Model, times: Any, inputs: Any, hold: Any, breaks: Any, solver: IntegratorOptions, sensitivities: Any
 ) -> SimulationRuns:
-    """Runs of this setting; those of an equal one where it was among the last."""
+    """Return runs of this setting; those of an equal one where it was among the last."""
 
     def make() -> SimulationRuns:
         return SimulationRuns(SimulationSetup(model, times, inputs, hold=hold, breaks=breaks), solver, sensitivities)

@@ -26,7 +26,7 @@ Split = Callable[[str, Any, tuple[int, ...]], list[Any]]
 
 
 def by_name(model: Model, what: str, given: Any, split: Split) -> dict[str, Any]:
-    """``given`` with one entry per scalar; ``split`` deals the value of a vector to its elements."""
+    """Return ``given`` with one entry per scalar; ``split`` deals the value of a vector to its elements."""
     if given is None:
         return {}
     if not hasattr(given, "items"):
@@ -52,7 +52,7 @@ def _scalars(model: Model, what: str, key: Any, value: Any, split: Split) -> Ite
 
 
 def spread_over_elements(where: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
-    """One value for all elements of a vector, or one for each."""
+    """Return one value for all elements of a vector, or one for each."""
     given = np.array(value, dtype=object)
     if given.shape not in ((), shape):
         raise DataError(f"{where} has shape {given.shape}, the vector has shape {shape}; give one value, or one each.")
@@ -60,7 +60,7 @@ def spread_over_elements(where: str, value: Any, shape: tuple[int, ...]) -> list
 
 
 def names_of(model: Model, what: str, wanted: Any) -> list[str]:
-    """Names and members in a list; vectors as their elements, also inside ``start(…)``."""
+    """Return names and members in a list; vectors as their elements, also inside ``start(…)``."""
     if wanted is None:
         return []
     if isinstance(wanted, str) or not isinstance(wanted, Iterable) or isinstance(wanted, Expression):
@@ -79,7 +79,7 @@ def _elements(model: Model, what: str, item: Any) -> list[str]:
 
 
 def name_of(model: Model, what: str, key: Any) -> str:
-    """The full name that a text or a member stands for."""
+    """Return the full name that a text or a member stands for."""
     if isinstance(key, str):
         return _as_written(model._content, key)
     if isinstance(key, Expression):
@@ -95,7 +95,9 @@ def _as_written(content: Content, text: str) -> str:
 
 
 def _related(model: Model, what: str, key: Expression) -> str:
-    """The name of a member of another model of the same class, such as the one this model is a changed copy of."""
+    """Return the name of a member of another model of the same class, such as the one this model is a changed copy
+    of.
+    """
     content = getattr(key.root, "_content", None) if isinstance(key, Reference) else None
     if isinstance(key, Reference) and content is not None and content.name == model._content.name:
         return key.path

@@ -125,7 +125,7 @@ class DirectProgram:
         self._at: dict[bytes, DirectProgram] = {}
 
     def _information(self, formula: ThetaTerm) -> ca.Function:
-        """The term as a function, made once for each content."""
+        """Return the term as a function, made once for each content."""
         count = len(self.unknowns)
         return self.model.cached_value(("information", formula.key, count), lambda: _theta_function(formula, count))
 
@@ -145,7 +145,7 @@ class DirectProgram:
             )
 
     def with_experiments(self, trials: Sequence[BoundExperiment]) -> DirectProgram:
-        """The same program with other measurements."""
+        """Return the same program with other measurements."""
         other, same = copy.copy(self), all(r.trial is t for r, t in zip(self.records, trials, strict=True))
         other._simulated, other._transcribed = dict(self._simulated), dict(self._transcribed) if same else {}
         other._at = {}
@@ -154,7 +154,9 @@ class DirectProgram:
         return other
 
     def _longest(self, number: int) -> float:
-        """Elements in which what jumps jumps once only, at all dead times: which jumps a record has depends on them."""
+        """Return elements in which what jumps jumps once only, at all dead times: which jumps a record has depends on
+        them.
+        """
         record = self.records[number]
         if record.moving is None:
             return np.inf
@@ -177,7 +179,7 @@ class DirectProgram:
         return 1 / np.maximum(slopes[self.dead_times], 1e-300)
 
     def at(self, theta: Floats) -> DirectProgram:
-        """The program whose signals are those of θ; itself where no dead time moves.
+        """Return the program whose signals are those of θ; itself where no dead time moves.
 
         Signals of a program are linear in the dead times around those that they were made at.
         """
@@ -197,14 +199,14 @@ class DirectProgram:
         return self._at[key]
 
     def transcribe(self, grid: RadauElements) -> Transcription:
-        """The program on its elements; kept."""
+        """Return the program on its elements; kept."""
         if grid not in self._transcribed:
             meshes = [make_mesh(r, grid) for r in self.records]
             self._transcribed[grid] = Transcription(self.functions, self.records, meshes, self.information)
         return self._transcribed[grid]
 
     def simulated(self, program: Transcription, theta: Floats) -> TranscriptionPoint:
-        """The trajectory without disturbances on a mesh, kept: it does not depend on measurements."""
+        """Return the trajectory without disturbances on a mesh, kept: it does not depend on measurements."""
         key, size = theta.tobytes(), len(program.record_of)
         if key not in self._simulated or self._simulated[key][0] != size:
             self._simulated.clear()
@@ -283,7 +285,7 @@ class DirectProgram:
 
 
 def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
-    """Whether an input jumps that algebraic equations contain."""
+    """Return whether an input jumps that algebraic equations contain."""
     inside = sorted(set(ca.jacobian_sparsity(model.residual, model.u).get_col())) if model.nz else []
     if not inside or len(record.times) < 2:
         return False

@@ -100,12 +100,12 @@ class DirectRecord(TrialReader):
         return self.cells_between(CellPartition.of(self.standing, self.parts(1, np.inf)).bounds)
 
     def cells_between(self, bounds: Floats) -> RecordCells:
-        """The same with further ``bounds``, all of which elements have."""
+        """Return the same with further ``bounds``, all of which elements have."""
         assert self.moving is not None
         return cut_into_cells(self.times, projected_table(self.signals, self.moving, bounds))
 
     def parts(self, least: int, longest: float) -> Integers:
-        """Into how many each cell between what stays is cut."""
+        """Return into how many each cell between what stays is cut."""
         lengths = self.standing.lengths
 
         def count(most: float) -> Integers:
@@ -165,7 +165,7 @@ class ElementMesh:
 
 
 def make_mesh(record: DirectRecord, grid: RadauElements) -> ElementMesh:
-    """Cells cut into equal parts."""
+    """Return cells cut into equal parts."""
     if len(record.times) < 2:
         raise EstimationError(f"Experiment '{record.name}' has {len(record.times)} instant; collocation needs two.")
     longest = grid.longest * float(record.times[-1] - record.times[0]) / grid.pieces

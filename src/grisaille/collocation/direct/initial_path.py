@@ -34,7 +34,7 @@ def first_points(program: Transcription, simulated: TranscriptionPoint) -> list[
 
 
 def measured_point(program: Transcription, point: TranscriptionPoint) -> TranscriptionPoint | None:
-    """The same with measured states on lines through their measurements; None where no output is a state."""
+    """Return the same with measured states on lines through their measurements; None where no output is a state."""
     model = program.model
     seen = outputs_that_are_states(model.X, model.measured)
     inner, width, s = point.inner.copy(), model.n + model.nz, RADAU_POINTS
@@ -52,7 +52,7 @@ def measured_point(program: Transcription, point: TranscriptionPoint) -> Transcr
 
 
 def simulated_point(program: Transcription, theta: Floats, starts: list[ConsistentStart]) -> TranscriptionPoint:
-    """The first point of a search."""
+    """Return the first point of a search."""
     n, nz = program.model.n, program.model.nz
     values = program.slots.values(theta)
     first = np.zeros((len(starts), n + nz))
@@ -86,7 +86,7 @@ def _march(program: Transcription, slots: Floats, now: Floats, inner: Floats) ->
 def solve_elements(
     program: Transcription, data: Floats, past: Floats, guess: Floats, slots: Floats, moving: Mask
 ) -> tuple[Floats, Mask]:
-    """Inner unknowns of elements by Newton's method without disturbances, and where it converged."""
+    """Return inner unknowns of elements by Newton's method without disturbances, and where it converged."""
     element, found = program.functions.element, guess.copy()
     own = element.sizes.parts[1]
     v, nothing = np.zeros((len(past), element.sizes.noise)), np.zeros((len(past), element.sizes.inner))
@@ -105,7 +105,7 @@ def solve_elements(
 
 
 def _quotients(J: Floats, c: Floats) -> Floats:
-    """J⁻¹c of every element, NaN where J is singular."""
+    """Return J⁻¹c of every element, NaN where J is singular."""
     try:
         return np.asarray(np.linalg.solve(J, c[:, :, None])[:, :, 0])
     except np.linalg.LinAlgError:

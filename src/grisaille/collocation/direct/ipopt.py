@@ -30,7 +30,9 @@ def solve_ipopt(
 def build_solver(
     program: Transcription, point: TranscriptionPoint, options: Mapping[str, Any], better: Better = None
 ) -> Ipopt:
-    """The program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the point."""
+    """Return the program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the
+    point.
+    """
     seen = None if better is None else lambda x: better(x[: len(point.theta)])
     return Ipopt(*_expressions(program, point), options, seen)
 
@@ -86,7 +88,7 @@ def _expressions(program: Transcription, point: TranscriptionPoint) -> tuple[ca.
 
 
 def _slot_values(program: Transcription, theta: ca.MX) -> ca.MX:
-    """(slots, records)"""
+    """Return (slots, records)"""
     slots, columns = program.slots, []
     for index, known in zip(slots.index, slots.known, strict=True):
         rows = [theta[int(i)] if i >= 0 else ca.MX(float(v)) for i, v in zip(index, known, strict=True)]

@@ -86,7 +86,7 @@ class PathPoint:
 
 
 def place(program: Transcription, point: TranscriptionPoint, multipliers: Multipliers | None = None) -> PathPoint:
-    """A point with its criterion; multipliers of zero where none are known."""
+    """Return a point with its criterion; multipliers of zero where none are known."""
     zero = np.zeros((len(point.first), program.functions.start.sizes.inner)), np.zeros_like(point.inner)
     return PathPoint(program, point, multipliers or zero, program.evaluate(point))
 
@@ -109,7 +109,7 @@ class LinearizedPath:
 
 
 def linearize(at: PathPoint, *, exact: bool, damping: float = 0.0) -> LinearizedPath:
-    """Derivatives, elimination and the sum over records; raises ``IndefiniteError``, or ``LinAlgError``."""
+    """Return derivatives, elimination and the sum over records; raises ``IndefiniteError``, or ``LinAlgError``."""
     program, point, lam = at.program, at.point, at.multipliers
     a0, a = program.arguments(point)
     f, n, nz = program.functions, program.model.n, program.model.nz
@@ -182,7 +182,7 @@ class ElementSteps(StepSource[PathPoint, PathStep]):
         raise np.linalg.LinAlgError("the equations of an element became singular")
 
     def _void(self, model: LinearizedPath) -> Mask:
-        """Unknowns that nothing moves with here."""
+        """Return unknowns that nothing moves with here."""
         bend = np.abs(np.diag(model.curvature))
         self.most = np.maximum(self.most, bend)
         void = bend <= MIN_RELATIVE_CURVATURE * self.most
@@ -213,7 +213,9 @@ def solve_newton(
 def theta_step(
     model: LinearizedPath, theta: Floats, bounds: tuple[Floats, Floats], damping: float, held: Mask, strict: bool
 ) -> Floats:
-    """dθ within its bounds; raises ``IndefiniteError`` where the curvature is not positive definite and ``strict``."""
+    """Return dθ within its bounds; raises ``IndefiniteError`` where the curvature is not positive definite and
+    ``strict``.
+    """
     if not np.any(bounds[0] < bounds[1]):
         return np.zeros_like(theta)
     low, high = bounds[0] - theta, bounds[1] - theta

@@ -40,7 +40,7 @@ def _places(model: DirectModel) -> dict[str, int]:
 
 
 def violated(at: PathPoint, limits: Limits) -> Mask:
-    """Which of (X, Z) leave their bounds at some Radau point."""
+    """Return which of (X, Z) leave their bounds at some Radau point."""
     program, point = at.program, at.point
     jumped = [program.seen_points(point, r) for r in range(len(program.records))] if program.functions.after else []
     values = np.vstack([point.first, program.nodes(point.inner), *jumped])

@@ -39,8 +39,8 @@ def one_text(text: str, kernels: str = STEP_KERNEL_SOURCE) -> str:
 
 
 def _gathered(text: str, headers: dict[str, str], known: set[str], guards: int) -> str:
-    """Each header once where that is compiled in any case; what stands between conditions may come again, and its own
-    guard decides.
+    """Return each header once where that is compiled in any case; what stands between conditions may come again, and
+    its own guard decides.
 
     guards : conditions around a header that are its guard
     """

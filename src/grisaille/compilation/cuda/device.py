@@ -22,7 +22,7 @@ class Availability:
 
 @cache
 def find_device() -> Availability:
-    """What CuPy says about devices here."""
+    """Return what CuPy says about devices here."""
     if importlib.util.find_spec("cupy") is None:
         return Availability(
             "", f"CuPy is not installed: {DEVICE_REMEDY} installs it, on a machine with an NVIDIA driver"
@@ -40,7 +40,7 @@ def find_device() -> Availability:
 
 
 def require_graphics_device() -> str:
-    """The name of the device; raises where there is none."""
+    """Return the name of the device; raises where there is none."""
     found = find_device()
     if found.why:
         raise SimulationError(

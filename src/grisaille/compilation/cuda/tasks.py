@@ -44,7 +44,7 @@ class TaskMachine(Protocol):
     def address(self, array: Any) -> int: ...
     def run(self, tasks: Any, count: int, is_implicit: bool) -> None: ...
     def free(self) -> int | None:
-        """Bytes of memory that are left, where they are few."""
+        """Return bytes of memory that are left, where they are few."""
 
 
 class GraphicsTasks(Graphics):
@@ -64,7 +64,7 @@ _machines: Cache[TaskMachine] = Cache(16)
 
 
 def task_source(system: System, sensitive: bool) -> str:
-    """The text of the integrators of one model."""
+    """Return the text of the integrators of one model."""
     functions = differentiate(system, sensitive=sensitive, sparse=False)
     return _INLINE + one_text(
         c_source(system, sensitive, functions) + tableau_source(EXPLICIT.tableaux), TASK_KERNEL_SOURCE
@@ -72,7 +72,7 @@ def task_source(system: System, sensitive: bool) -> str:
 
 
 def machine_for_tasks(system: System, sensitive: bool) -> TaskMachine:
-    """The device with the integrators of a model; compiled when they are first asked for."""
+    """Return the device with the integrators of a model; compiled when they are first asked for."""
     source = task_source(system, sensitive)
     return _machines.get(source, lambda: GraphicsTasks(source))
 
@@ -137,7 +137,7 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], scheme: Scheme, size: int)
 
 
 def _put(machine: TaskMachine, name: str, tasks: Sequence[Task]) -> tuple[Any, int]:
-    """An array of all tasks, and bytes from one to the next."""
+    """Return an array of all tasks, and bytes from one to the next."""
     arrays = [getattr(t, name) for t in tasks]
     first = arrays[0]
     if name not in ARRAYS_WRITTEN and all(a is first or np.array_equal(a, first) for a in arrays[1:]):

@@ -82,7 +82,7 @@ class ColouredNoiseStates:
 
 
 def _times(M: Floats, x: Floats) -> Floats:
-    """M x for vectors in the last dimension, summed from the first column to the last."""
+    """Return M x for vectors in the last dimension, summed from the first column to the last."""
     total = M[:, 0] * x[..., 0, None]
     for j in range(1, M.shape[1]):
         total = total + M[:, j] * x[..., j, None]

@@ -88,8 +88,9 @@ class FilterLoops:
         return build_filter(CSource(self.source("values"), self.text_length, often=True), self.instructions)
 
     def source(self, derivatives: str) -> str:
-        """The C file with ``"forward"`` or ``"reverse"`` derivatives, or ``"values"`` alone. No name of the user's is
-        in it."""
+        """Return the C file with ``"forward"`` or ``"reverse"`` derivatives, or ``"values"`` alone. No name of the
+        user's is in it.
+        """
         shared = [
             *(f"#define GR_{name} ({value})" for name, value in self.sizes.items()), "#define GR_LOOPS 1",
             "#define GR_PAIRS 1", *self._there, '#include "gr_task.h"', PRELUDE, *(f.value for f in self.functions),

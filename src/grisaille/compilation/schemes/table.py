@@ -38,19 +38,19 @@ _METHODS: dict[str, Among] = {
 
 
 def methods() -> tuple[str, ...]:
-    """Everything that ``method=`` of a simulation may be."""
+    """Return everything that ``method=`` of a simulation may be."""
     return tuple(_METHODS)
 
 
 def schemes_of(method: str) -> Among:
-    """The schemes that a method takes, or chooses among."""
+    """Return the schemes that a method takes, or chooses among."""
     if method not in _METHODS:
         raise CompilationError(f"There is no scheme {method!r}; there are {', '.join(map(repr, _METHODS))}.")
     return _METHODS[method]
 
 
 def scheme(name: str) -> Scheme:
-    """The scheme of this name."""
+    """Return the scheme of this name."""
     found = schemes_of(name)
     if len(found) > 1:
         raise CompilationError(f"{name!r} is a choice among schemes: {', '.join(s.name for s in found)}.")

@@ -38,7 +38,7 @@ FRONT_ARRAYS = (
 
 
 def is_worth_it(system: System) -> bool:
-    """Whether the equations of an implicit step are large and sparse enough."""
+    """Return whether the equations of an implicit step are large and sparse enough."""
     n = system.nx + system.nz
     if n < MIN_SPARSE_SIZE:
         return False
@@ -73,8 +73,9 @@ class MatrixTables:
 
 
 def matrices(functions: Mapping[str, ca.Function], nx: int, nz: int) -> MatrixTables:
-    """Sizes, patterns and orders for gr_matrix.h and gr_sparse.h: of ``J`` and its part dF/dz, where there is a J, and
-    sizes and patterns of the other matrices among the functions."""
+    """Return sizes, patterns and orders for gr_matrix.h and gr_sparse.h: of ``J`` and its part dF/dz, where there is a
+    J, and sizes and patterns of the other matrices among the functions.
+    """
     tables = MatrixTables({}, {})
     for name in SPARSE_MATRICES:
         if name in functions:

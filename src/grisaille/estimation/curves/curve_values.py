@@ -22,7 +22,7 @@ def unknowns_in(flat: FlatModel, curve: CurveTable, unknowns: Sequence[Unknown])
 
 
 def _tied(flat: FlatModel, name: str) -> set[str]:
-    """Parameters in the formula of a parameter, through all formulas."""
+    """Return parameters in the formula of a parameter, through all formulas."""
     value, found = flat.parameters[name].value, set[str]()
     for leaf in postorder((value,)) if value is not None else ():
         if isinstance(leaf, Name) and leaf.path not in found:
@@ -33,7 +33,9 @@ def _tied(flat: FlatModel, name: str) -> set[str]:
 def curve_values(
     flat: FlatModel, curve: CurveTable, unknowns: Sequence[Unknown], experiment: Any
 ) -> tuple[ca.SX, list[ca.SX]]:
-    """A symbol for the unknowns, and the values as formulas of it; other parameters as the experiment has them."""
+    """Return a symbol for the unknowns, and the values as formulas of it; other parameters as the experiment has
+    them.
+    """
     theta = ca.SX.sym("theta", len(unknowns))
     applies = [u.applies_to(experiment.name) and u.kind == "parameter" for u in unknowns]
     moving = {u.target: theta[k] for k, u in enumerate(unknowns) if applies[k]}

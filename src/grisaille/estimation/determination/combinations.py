@@ -39,7 +39,7 @@ class Combination:
 def find_combinations(
     names: Sequence[str], theta: np.ndarray, jacobian: np.ndarray, alive: np.ndarray, same: Same | None = None
 ) -> list[Combination]:
-    """One for each pair of unknowns that are seen together only.
+    """Return one for each pair of unknowns that are seen together only.
 
     jacobian : of weighted residuals, or a root of the information
     same : whether the criterion at other values is that of the estimate; decides between formulas with one derivative
@@ -74,7 +74,7 @@ def find_combinations(
 def _formula(
     names: Sequence[str], theta: np.ndarray, i: int, j: int, ratio: float, same: Same | None
 ) -> tuple[float, str, float] | None:
-    """Value, text and ∂/∂θ_i of the formula that suits the ratio of derivatives."""
+    """Return value, text and ∂/∂θ_i of the formula that suits the ratio of derivatives."""
     a, b = float(theta[i]), float(theta[j])
     candidates = []
     if a and b:

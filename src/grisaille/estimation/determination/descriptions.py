@@ -33,7 +33,7 @@ def describe_determination(
     same: Same | None = None,
     unseen: np.ndarray | bool = False,
 ) -> list[str]:
-    """Sentences, the most serious first; empty when everything is determined.
+    """Return sentences, the most serious first; empty when everything is determined.
 
     same : whether the criterion at other values is that of the estimate
     unseen : unknowns that a search has held because nothing moved with them
@@ -78,7 +78,7 @@ def _dead(names: list[str]) -> list[str]:
 
 
 def _flat_directions(scaled: np.ndarray, names: list[str]) -> tuple[list[str], list[set[str]]]:
-    """What to say, and the unknowns that take part in each direction."""
+    """Return what to say, and the unknowns that take part in each direction."""
     if scaled.shape[1] < 2:
         return [], []
     columns = scaled / np.linalg.norm(scaled, axis=0)
@@ -104,7 +104,7 @@ def _flat_directions(scaled: np.ndarray, names: list[str]) -> tuple[list[str], l
 
 
 def _not_told(covariance: np.ndarray, names: list[str], free: np.ndarray, notes: list[str]) -> list[str]:
-    """Unknowns of infinite variance that no sentence has named."""
+    """Return unknowns of infinite variance that no sentence has named."""
     is_open = np.isinf(np.diag(covariance)) & free
     silent = [n for n, k in zip(names, is_open, strict=True) if k and not any(n in note.split() for note in notes)]
     if not silent:
@@ -116,7 +116,7 @@ def _not_told(covariance: np.ndarray, names: list[str], free: np.ndarray, notes:
 def _trade_offs(
     covariance: np.ndarray, names: list[str], alive: np.ndarray, together: Sequence[set[str]] = ()
 ) -> list[str]:
-    """Pairs that move together, as a table where they are many; those of one flat direction are said by it."""
+    """Return pairs that move together, as a table where they are many; those of one flat direction are said by it."""
     correlation = correlation_of(covariance)
     found = [
         (j, i) for i in range(len(names)) for j in range(i)

@@ -56,7 +56,9 @@ class DataInformation:
 def data_information(
     unknowns: Sequence[Unknown], theta: np.ndarray, information: np.ndarray, free: np.ndarray
 ) -> DataInformation | None:
-    """The parts of an information that contains priors; None where there are none, or nothing is known of them."""
+    """Return the parts of an information that contains priors; None where there are none, or nothing is known of
+    them.
+    """
     believed = prior_term(unknowns, theta).believed
     if not believed.any() or information.shape != (len(theta), len(theta)):
         return None
@@ -67,7 +69,7 @@ def data_information(
 
 
 def prior_note(unknowns: Sequence[Unknown], theta: np.ndarray, information: np.ndarray, free: np.ndarray) -> list[str]:
-    """Which unknowns their priors determine and not the data, in words; empty where there are none."""
+    """Return which unknowns their priors determine and not the data, in words; empty where there are none."""
     found = data_information(unknowns, theta, information, free)
     if found is None:
         return []

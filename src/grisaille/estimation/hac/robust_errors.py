@@ -96,7 +96,7 @@ class ScoreSeries:
 def robust_errors(
     cases: Sequence[ExperimentTerm], scores: ScoreSeries, names: Sequence[str], *, calibrated: bool = True
 ) -> RobustCovariance:
-    """The sandwich of a fit's residuals.
+    """Return the sandwich of a fit's residuals.
 
     calibrated : whether degrees of freedom are sought, too, which takes longer
     """
@@ -142,7 +142,7 @@ def robust_errors(
 
 
 def _independent(moments: ResidualMoments, gamma: Floats) -> dict[str, float]:
-    """n / Σ ρ²: what mean squares of n correlated values are worth."""
+    """Return n / Σ ρ²: what mean squares of n correlated values are worth."""
     found = {}
     for k, name in enumerate(moments.grid.outputs):
         rho = gamma[:, k, k] / gamma[0, k, k]
@@ -152,7 +152,7 @@ def _independent(moments: ResidualMoments, gamma: Floats) -> dict[str, float]:
 
 
 def _stretches(moments: ResidualMoments, gamma: Floats) -> tuple[float, int]:
-    """How many independent values the records are worth, at the output with the fewest; and which that is."""
+    """Return how many independent values the records are worth, at the output with the fewest; and which that is."""
     cells = _lasting(np.einsum("kaa->ak", gamma))
     longest = int(np.argmax(cells))
     return moments.grid.instants / float(cells[longest]), longest
@@ -186,7 +186,7 @@ def _no_process(reach: str) -> str:
 
 
 def _may_wander(moments: ResidualMoments, c: Floats, order: int, output: int) -> bool:
-    """Whether a good part of the records of a random walk would leave residuals that hang together no longer."""
+    """Return whether a good part of the records of a random walk would leave residuals that hang together no longer."""
     walks = np.zeros((*moments.grid.shape, RANDOM_WALKS))
     steps = np.random.default_rng(1).standard_normal((*moments.grid.shape[:2], RANDOM_WALKS))
     walks[:, :, output] = np.cumsum(steps, axis=1)
@@ -253,7 +253,7 @@ def _quantiles(
 
 
 def _unequal(moments: ResidualMoments, process: AutoregressiveProcess, r: Floats, A: Floats) -> Floats:
-    """Factors of variances: Σ (gᵀε)² / Σ gᵀSg where this is above one by more than chance, g = LᵀA, e = Lε."""
+    """Return factors of variances: Σ (gᵀε)² / Σ gᵀSg where this is above one by more than chance, g = LᵀA, e = Lε."""
     grid, p = moments.grid, process.order
     cells, whole = grid.shape[1], np.asarray(grid.spread(np.ones(len(r))).all(axis=-1))
     e, fits = grid.spread(r), whole.copy()
@@ -275,7 +275,7 @@ def _unequal(moments: ResidualMoments, process: AutoregressiveProcess, r: Floats
 
 
 def _degrees(quantile: Floats) -> Floats:
-    """ν with this quantile of Student's t; infinite where it is below the normal one."""
+    """Return ν with this quantile of Student's t; infinite where it is below the normal one."""
     from scipy.optimize import brentq
     from scipy.stats import norm, t
 

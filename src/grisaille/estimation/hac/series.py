@@ -45,7 +45,7 @@ class SampleGrid:
         return sum(float(np.ptp(t)) for t in self.times) / max(self.instants - len(self.times), 1)
 
     def spread(self, values: Floats) -> Floats:
-        """(N, …) as (experiments, instants, outputs, …), zero where nothing was measured."""
+        """Return (N, …) as (experiments, instants, outputs, …), zero where nothing was measured."""
         found = np.zeros((*self.shape, *values.shape[1:]))
         found[self.experiment, self.instant, self.output] = values
         return found
@@ -55,7 +55,7 @@ class SampleGrid:
         return np.asarray(values[self.experiment, self.instant, self.output])
 
     def completed(self, values: Floats) -> Floats:
-        """The same as ``spread``, with straight lines over what is missing between samples of an output."""
+        """Return the same as ``spread``, with straight lines over what is missing between samples of an output."""
         found, mask = self.spread(values), self.spread(np.ones(len(values)))
         for e, t in enumerate(self.times):
             for a in range(len(self.outputs)):
@@ -79,7 +79,7 @@ class SampleGrid:
 
 
 def grid_of(cases: Sequence[ExperimentTerm], counted: NDArray[np.bool_]) -> SampleGrid:
-    """The grid of a fit's residuals; ``counted``: those that entered."""
+    """Return the grid of a fit's residuals; ``counted``: those that entered."""
     outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
     experiment, instant, output, times, at = [], [], [], [], 0
     for e, case in enumerate(cases):

@@ -27,12 +27,12 @@ def laws_of(estimate: Estimate) -> dict[str, Law]:
 
 
 def leaves_residuals(estimate: Estimate) -> bool:
-    """Whether what a fit leaves are residuals of predictions: squares, and laws; filters leave innovations."""
+    """Return whether what a fit leaves are residuals of predictions: squares, and laws; filters leave innovations."""
     return estimate.evaluation.is_least_squares or bool(laws_of(estimate))
 
 
 def has_declared_size(estimate: Estimate, case: ExperimentTerm, output: str) -> bool:
-    """Whether nothing was estimated that makes the residuals of an output as large as they are."""
+    """Return whether nothing was estimated that makes the residuals of an output as large as they are."""
     mine = [u for u, f in zip(estimate.unknowns, estimate.free, strict=True) if f and u.applies_to(case.name)]
     if output in estimate.noise or any(u.kind == "scale" or (u.kind == "noise" and u.target == output) for u in mine):
         return False

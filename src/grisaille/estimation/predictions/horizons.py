@@ -27,7 +27,7 @@ def check_horizon(horizon: object, clock: Clock | None) -> None:
 
 
 def last_used(horizon: object, times: np.ndarray, clock: Clock | None) -> np.ndarray:
-    """o_j for every one of the times."""
+    """Return o_j for every one of the times."""
     rows = np.arange(len(times))
     if isinstance(horizon, float) and np.isposinf(horizon):
         return np.full(len(times), -1)

@@ -32,7 +32,7 @@ from grisaille.optimization.journal import Progress, SearchJournal
 
 
 def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -> Estimate:
-    """The estimate of a posed problem, on a mesh that is refined as the method says."""
+    """Return the estimate of a posed problem, on a mesh that is refined as the method says."""
     journal, guessed, rounds = SearchJournal.of(progress), problem.unknowns, 0
     most = problem.trajectories.rounds(method.refine)
     if most:
@@ -85,7 +85,7 @@ def _finished(
     guessed: Sequence[Unknown],
     journal: SearchJournal,
 ) -> CollocationResult:
-    """What is done once, on the last mesh."""
+    """Return what is done once, on the last mesh."""
     if method.criterion == "laplace":
         return maximize_likelihood(problem, answer, guessed, journal, method.max_iterations)
     if method.criterion not in BIASED_CRITERIA or not answer.converged:

@@ -67,7 +67,7 @@ class IntensityConditions:
         return found.misfit(problem.cases, problem.outputs), found.theta
 
     def _tried(self) -> tuple[np.ndarray, np.ndarray]:
-        """What each output's misfit falls by as each scale grows."""
+        """Return what each output's misfit falls by as each scale grows."""
         here, falls = np.log(self.misfit(self.current)[0].ratios), []
         for k in self.scales:
             trial = self.current.copy()
@@ -87,13 +87,13 @@ class IntensityConditions:
         return np.asarray(np.log(self.at(x).ratios[self.columns]))
 
     def alone(self, x: np.ndarray, k: int, value: float) -> float:
-        """Condition k by its own scale."""
+        """Return condition k by its own scale."""
         moved = x.copy()
         moved[k] = value
         return float(self(moved)[k])
 
     def names(self, k: int) -> tuple[str, str]:
-        """A scale and its output."""
+        """Return a scale and its output."""
         return self.problem.unknowns[self.scales[k]].name, self.problem.outputs[self.columns[k]]
 
 
@@ -113,7 +113,7 @@ class Intensities:
 
 
 def find_intensities(problem: CollocationProblem, journal: SearchJournal) -> Intensities:
-    """The roots, with how well the misfit tells them."""
+    """Return the roots, with how well the misfit tells them."""
     g = IntensityConditions(problem, journal)
     x, zero = np.zeros(len(g.scales)), np.zeros(len(g.scales), dtype=bool)
     for sweep in range(MAX_SWEEPS):
@@ -159,7 +159,7 @@ def _errors(g: IntensityConditions, x: np.ndarray, zero: np.ndarray) -> dict[int
 
 
 def _bracketed(g: IntensityConditions, x: np.ndarray, k: int, sweep: int) -> tuple[float, bool]:
-    """The root of one condition by its own scale, or where that is as good as zero."""
+    """Return the root of one condition by its own scale, or where that is as good as zero."""
     # an output's misfit may stay too large for as long as another scale is too small: do not climb at first
     first = sweep == 0 and len(x) > 1
     coarse = sweep == 0
@@ -180,7 +180,7 @@ def _bracketed(g: IntensityConditions, x: np.ndarray, k: int, sweep: int) -> tup
 
 
 def find_scales(problem: CollocationProblem) -> list[int]:
-    """The unknowns that are scales; refused where there are too many, or where something is known of them."""
+    """Return the unknowns that are scales; refused where there are too many, or where something is known of them."""
     scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
     known = [k for k in scales if problem.unknowns[k].prior is not None]
     if known:

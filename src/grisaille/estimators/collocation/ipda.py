@@ -55,7 +55,7 @@ def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineS
 
 
 def _second_step(found: ArrowQuadratic) -> np.ndarray:
-    """The unknowns that suit the trajectories best."""
+    """Return the unknowns that suit the trajectories best."""
     return descend(AtTrajectories(found), found, damping=0.0, tolerance=1e-11, most=60).theta
 
 

@@ -117,7 +117,7 @@ def _bends_of_splines(model: StochasticModel) -> BendSearch | None:
 
 
 def _path_on_elements(at: PathPoint, r: int) -> SolutionPath:
-    """The polynomials of every element."""
+    """Return the polynomials of every element."""
     program, point = at.program, at.point
     mesh, (first, last) = program.meshes[r], program.span(r)
     n, nz, count, s = program.model.n, program.model.nz, last - first, len(RADAU_NODES)
@@ -136,7 +136,7 @@ def _path_on_elements(at: PathPoint, r: int) -> SolutionPath:
 
 
 def _path_on_cells(program: SplineProgram, beta: Floats) -> tuple[SolutionPath, tuple[Floats, Floats]]:
-    """The spline in every cell, and the quadrature there."""
+    """Return the spline in every cell, and the quadrature there."""
     mesh, record = program.mesh, program.record
     cells = cut_into_cells(mesh.bounds, record.table)
     t, u = cells.at(np.linspace(0.0, 1.0, POINTS_PER_INTERVAL + 1))

@@ -61,7 +61,7 @@ class SplineSolution(Solution):
         return TrajectoryPredictions(outputs, y - part.errors, part.errors, residuals, rows)
 
     def _moved(self, k: int, responses: list[np.ndarray]) -> np.ndarray:
-        """∂β/∂θ of experiment k, known values at the first instant moving along."""
+        """Return ∂β/∂θ of experiment k, known values at the first instant moving along."""
         moved = -responses[k]
         moved[:, list(self.at.task.moved[k])] += self.at.task.programs[k].start_slopes(self.at.given[k])
         return moved
@@ -79,7 +79,7 @@ class SplineSolution(Solution):
         return found
 
     def _scatter(self, k: int) -> np.ndarray:
-        """The inverse of the curvature of experiment k by its coefficients, inside the band."""
+        """Return the inverse of the curvature of experiment k by its coefficients, inside the band."""
         return banded.mask_held(self.factors[k].inverse_band, self.at.held[k])
 
     @cached_property

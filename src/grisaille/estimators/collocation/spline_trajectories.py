@@ -91,7 +91,7 @@ class Splines(TrajectoryBasis):
         return np.array([u.kind == "parameter" and u.target in inside for u in unknowns], dtype=bool)
 
     def task(self, problem: CollocationProblem) -> DescentTask:
-        """Unknowns and trajectories as the descent sees them."""
+        """Return unknowns and trajectories as the descent sees them."""
         lower, upper = problem.inner_bounds()
         limits = [p.limits for p in self.programs]
         limits = limits if np.isfinite(np.concatenate([b for pair in limits for b in pair])).any() else []
@@ -123,7 +123,7 @@ class Splines(TrajectoryBasis):
         self.betas, self._last, self.solved_before = solution.at.betas, None, solved
 
     def _predicted(self, problem: CollocationProblem, theta: np.ndarray) -> list[np.ndarray]:
-        """The last trajectories, moved along with the unknowns."""
+        """Return the last trajectories, moved along with the unknowns."""
         last = self._last
         if (
             last is None
@@ -140,7 +140,7 @@ class Splines(TrajectoryBasis):
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
         near: bool = False,
     ) -> SplineSolution:  # fmt: skip
-        """The joint minimum, with noise formulas that contain states evaluated on it until they stay."""
+        """Return the joint minimum, with noise formulas that contain states evaluated on it until they stay."""
         journal = SearchJournal.of(progress)
         found = self._joint(problem, theta, wanted, journal, near)
         for _ in range(0 if near else 30):
@@ -153,7 +153,7 @@ class Splines(TrajectoryBasis):
         return self._refused(found, problem, theta)
 
     def _refused(self, found: SplineSolution, problem: CollocationProblem, theta: np.ndarray) -> SplineSolution:
-        """Trajectories that were not found, or that nothing determines."""
+        """Return trajectories that were not found, or that nothing determines."""
         if not np.isfinite(found.objective):
             there = describe_start([u.starting_from(v) for u, v in zip(problem.unknowns, theta, strict=True)])
             raise EstimationError(
@@ -174,7 +174,7 @@ class Splines(TrajectoryBasis):
     def _joint(
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, journal: SearchJournal, near: bool
     ) -> SplineSolution:
-        """Unknowns and trajectories together; where that is slow, trajectories solved for at each step."""
+        """Return unknowns and trajectories together; where that is slow, trajectories solved for at each step."""
         task, xi, most = self.task(problem), problem.inner(theta), self.method.max_iterations
         before = journal.evaluations
         if self.method.optimizer == "ipopt":
@@ -217,7 +217,7 @@ class Splines(TrajectoryBasis):
         return best
 
     def polished(self, problem: CollocationProblem, wanted: np.ndarray, found: SplineSolution) -> SplineSolution:
-        """The last digits, by Newton's method over everything."""
+        """Return the last digits, by Newton's method over everything."""
         q = found.at
         last = arrow_descent.minimize(
             self.task(problem), problem.inner(q.theta), q.betas, wanted=wanted, near=True,
@@ -311,7 +311,7 @@ def _errors_of(q: ArrowQuadratic) -> list[np.ndarray]:
 
 
 def _left_over(q: ArrowQuadratic) -> float:
-    """The part of the criterion that more knots would take away, roughly."""
+    """Return the part of the criterion that more knots would take away, roughly."""
     return float(sum(errors.sum() for errors in _errors_of(q)))
 
 
@@ -322,7 +322,7 @@ def _older(program: SplineProgram, k: int, kept: Mapping[str, np.ndarray]) -> Sp
 
 
 def _distance(model: StochasticModel, disturbance: str, output: str) -> float:
-    """How many integrations lie between a disturbance's noise and an output."""
+    """Return how many integrations lie between a disturbance's noise and an output."""
     if output not in model.outputs or f"scale({disturbance})" not in model.quantities:
         return UNSEEN_DISTANCE
     level = model.q[model.quantities.index(f"scale({disturbance})")]

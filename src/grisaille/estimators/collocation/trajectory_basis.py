@@ -71,11 +71,11 @@ class Solution(SearchEnd[Any], ABC):
 
     @abstractmethod
     def free(self) -> np.ndarray:
-        """Which unknowns no bound decides."""
+        """Return which unknowns no bound decides."""
 
     @abstractmethod
     def least(self) -> tuple[np.ndarray, np.ndarray]:
-        """Slope and curvature by θ of the least criterion over trajectories, priors included."""
+        """Return slope and curvature by θ of the least criterion over trajectories, priors included."""
 
     @property
     def has_exact_priors(self) -> bool:
@@ -96,7 +96,7 @@ class Solution(SearchEnd[Any], ABC):
 
     @abstractmethod
     def explained(self, k: int) -> np.ndarray:
-        """Variances of predictions of experiment k in units of the noise, (times, outputs)."""
+        """Return variances of predictions of experiment k in units of the noise, (times, outputs)."""
 
     @abstractmethod
     def marginal(self, sensitive: bool) -> Marginal:
@@ -108,7 +108,7 @@ class Solution(SearchEnd[Any], ABC):
 
     @abstractmethod
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
-        """Quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
+        """Return quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
@@ -183,18 +183,20 @@ class TrajectoryBasis(ABC):
 
     @abstractmethod
     def inside_levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
-        """Unknowns that are parameters inside intensities, noise levels or spectra."""
+        """Return unknowns that are parameters inside intensities, noise levels or spectra."""
 
     @abstractmethod
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> Solution | str:
-        """Trajectories for given unknowns, or why there are none."""
+        """Return trajectories for given unknowns, or why there are none."""
 
     @abstractmethod
     def minimize(
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
         near: bool = False,
     ) -> Solution:  # fmt: skip
-        """The least criterion over trajectories and the unknowns ``wanted``; ``near``: from the last trajectories."""
+        """Return the least criterion over trajectories and the unknowns ``wanted``; ``near``: from the last
+        trajectories.
+        """
 
     @abstractmethod
     def keep(self, solution: Any, solved: bool) -> None:
@@ -219,20 +221,21 @@ class TrajectoryBasis(ABC):
         """On a finer mesh, from a solution."""
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray | None:
-        """How far each scale's disturbance is from each output, ``UNSEEN_DISTANCE`` at most; None where only trials
-        tell."""
+        """Return how far each scale's disturbance is from each output, ``UNSEEN_DISTANCE`` at most; None where only
+        trials tell.
+        """
         return None
 
     @abstractmethod
     def renewed(self, cases: Sequence[ExperimentTerm]) -> TrajectoryBasis:
-        """Independent ones for other measurements."""
+        """Return independent ones for other measurements."""
 
     @abstractmethod
     def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> TrajectoryBasis:
         """On the meshes of a file, starting from its trajectories; None in older ones."""
 
     def notes(self, solution: Any) -> list[str]:
-        """What is not as it should be along the trajectories."""
+        """Return what is not as it should be along the trajectories."""
         return []
 
     @abstractmethod

@@ -244,7 +244,7 @@ class KalmanML(Estimator):
         return True
 
     def pose(self, question: FitRequest) -> LikelihoodProblem:
-        """The problem of a model and its data."""
+        """Return the problem of a model and its data."""
         return pose_likelihood(self, question)
 
     @property
@@ -259,7 +259,8 @@ class KalmanML(Estimator):
     def level_guesses(
         self, model: Model, experiments: Any, estimate: Iterable[object] | None = None
     ) -> dict[str, float]:
-        """Sane starts of all noise levels that are estimated, by name: what a fit without ``guess=`` begins with.
+        """Return sane starts of all noise levels that are estimated, by name: what a fit without ``guess=`` begins
+        with.
 
         Each kind, ``scale(…)`` and ``noise(…)``, is moved together over orders of magnitude to the largest likelihood.
         """

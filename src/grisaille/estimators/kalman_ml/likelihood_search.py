@@ -118,7 +118,7 @@ class LikelihoodSearch:
     def gone_on(
         self, problem: LikelihoodProblem, search: Likely, zeros: LevelsAtZero, restart: np.ndarray, objective: float
     ) -> LikelihoodProblem | None:
-        """The problem to search again from a point, where there is a reason to, and a likelihood there.
+        """Return the problem to search again from a point, where there is a reason to, and a likelihood there.
 
         A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
         are others. Steps with which the filter breaks down at the optimum are not taken.
@@ -159,7 +159,7 @@ def is_near(polished: scoring.PolishedMinimum[LikelihoodEvaluation]) -> bool:
 
 
 def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
-    """The same with the most steps of a cell in every cell; None where all have them."""
+    """Return the same with the most steps of a cell in every cell; None where all have them."""
     steps = [steps_of(c.discretisation) for c in problem.cases]
     if not any(s.is_uneven for s in steps):
         return None
@@ -170,7 +170,7 @@ def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
 
 
 def _rediscretised(case: ExperimentTerm, theta: np.ndarray) -> ExperimentTerm:
-    """The same, or the case as it is where no steps suit."""
+    """Return the same, or the case as it is where no steps suit."""
     try:
         return discretised(case, theta)
     except EstimationError:
@@ -178,7 +178,7 @@ def _rediscretised(case: ExperimentTerm, theta: np.ndarray) -> ExperimentTerm:
 
 
 def _inside(guess: np.ndarray, evaluation: LikelihoodEvaluation, zero: np.ndarray) -> LikelihoodEvaluation:
-    """The same with levels at zero where their logarithm exists, for tests of bounds only."""
+    """Return the same with levels at zero where their logarithm exists, for tests of bounds only."""
     return replace(evaluation, theta=np.where(zero, guess, evaluation.theta))
 
 

@@ -57,7 +57,7 @@ class EstimatedCovariance:
 
 
 def estimate_covariance(left: FitResiduals, errors: str, *, calibrated: bool = True) -> EstimatedCovariance:
-    """The covariance of the estimates.
+    """Return the covariance of the estimates.
 
     calibrated : whether robust errors are also asked how well they are known, which takes longer
     """

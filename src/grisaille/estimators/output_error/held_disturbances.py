@@ -34,7 +34,7 @@ MIN_SHIFT_TOLD = 0.3
 
 
 def shifted_means(problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
-    """Notes on disturbances that move the mean of the outputs so far that estimates follow."""
+    """Return notes on disturbances that move the mean of the outputs so far that estimates follow."""
     notes = []
     structure, outputs = problem.cases[0].trial.structure, problem.outputs
     for name, h in structure.cached_value(
@@ -123,7 +123,9 @@ def _enters(name: str, h: float) -> str:
 
 
 def _entering_nonlinearly(structure: Structure, outputs: Sequence[str]) -> dict[str, float]:
-    """Coloured disturbances of which the equations are no affine function with one gain for all states, with h."""
+    """Return coloured disturbances of which the equations are no affine function with one gain for all states, with
+    h.
+    """
     system, found = structure.system, {}
     measured = [system.observed[system.observed_names.index(o)] for o in outputs]
     seen = ca.vertcat(system.rhs, system.residual, *measured)
@@ -139,7 +141,7 @@ def _entering_nonlinearly(structure: Structure, outputs: Sequence[str]) -> dict[
 
 
 def _symbols(structure: Structure) -> dict[str, ca.SX]:
-    """Disturbance → its entries of u, with derivatives."""
+    """Return disturbance → its entries of u, with derivatives."""
     system = structure.system
     places: dict[str, list[int]] = {}
     for k, signal in enumerate(system.signals):

@@ -55,7 +55,7 @@ class IntegrationShift:
     """Largest error, of the largest value of its output."""
 
     def note(self, rtol: float) -> str:
-        """What a fit says that could not be made more accurate."""
+        """Return what a fit says that could not be made more accurate."""
         other = max(rtol * WANTED / self.worst, 1e-13)
         remedy = (
             f"use a smaller tolerance, gr.OutputError(rtol={other:.0e})"
@@ -169,7 +169,7 @@ def with_smaller_tolerance(
 
 
 def _may_be_felt(problem: EstimationProblem, at: Evaluation, accumulated: float = ACCUMULATION_FACTOR) -> bool:
-    """Whether errors as large as the tolerance allows, so many times, would be noticed."""
+    """Return whether errors as large as the tolerance allows, so many times, would be noticed."""
     total = 0.0
     for case, prediction in zip(problem.cases, at.predictions, strict=True):
         steps, runner = case.discretisation, case.runner
@@ -190,7 +190,7 @@ def _size(y: np.ndarray, column: int) -> float:
 
 
 def _per_unit(problem: EstimationProblem, case: ExperimentTerm, at: Evaluation) -> np.ndarray:
-    """Standardized residual by unit of each sample of a case."""
+    """Return standardized residual by unit of each sample of a case."""
     k = problem.cases.index(case)
     first = sum(c.count for c in problem.cases[:k])
     deviations = [problem.deviations(case, s.output, s.rows, at.predictions[k], at.theta) for s in case.samples]

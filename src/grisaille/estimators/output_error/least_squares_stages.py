@@ -49,7 +49,9 @@ class LeastSquaresStages(LeastSquaresSolver):
         return found, [*moved, *unconfirmed, *felt]
 
     def search_from(self, problem: EstimationProblem, journal: SearchJournal) -> Squares:
-        """A search that ends where it gains nothing, and where simulations have become far longer than at first."""
+        """Return a search that ends where it gains nothing, and where simulations have become far longer than at
+        first.
+        """
         search: Squares = Search(problem, journal, self.method.max_evaluations)
         if not self.is_multiple:
             search.may_stall, search.most_steps = self.is_robust or self.method.optimizer == "nelder-mead", 0

@@ -115,8 +115,9 @@ class MultipleShooting:
         return self.problem.unknowns[j].kind == "start"
 
     def first_nodes(self, theta: np.ndarray) -> np.ndarray:
-        """Node states to begin with: those of a fit that was given as a guess, measured values where an output is a
-        state, else the simulated course."""
+        """Return node states to begin with: those of a fit that was given as a guess, measured values where an output
+        is a state, else the simulated course.
+        """
         nodes = np.zeros(self.size)
         for piece in self.pieces:
             case = self.problem.cases[piece.case]
@@ -144,7 +145,7 @@ class MultipleShooting:
         return guess
 
     def _state_of(self, case: ExperimentTerm, output: str) -> int | None:
-        """The state that an output measures directly."""
+        """Return the state that an output measures directly."""
         system = self.pieces[0].runner.structure.system
         names = list(system.observed_names)
         formula = system.observed[names.index(output)]
@@ -229,7 +230,7 @@ class MultipleShooting:
         return self._assemble(theta, courses, slopes, gaps, gap_slopes, gap_sizes)
 
     def _sizes(self, nodes: np.ndarray) -> list[np.ndarray]:
-        """The largest value of each state at the nodes of each experiment."""
+        """Return the largest value of each state at the nodes of each experiment."""
         sizes = [np.zeros(len(self.states)) for _ in self.problem.cases]
         for piece in self.pieces:
             if piece.nodes is not None:
@@ -312,7 +313,7 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
 
 
 def _seen(shot: ShootingResult, sizes: np.ndarray) -> np.ndarray:
-    """How clearly residuals move with each unknown, the nodes following."""
+    """Return how clearly residuals move with each unknown, the nodes following."""
     J = _along_pieces(shot, len(sizes), np.ones(len(sizes), dtype=bool))
     return SquaresQuadratic(J * sizes, shot.residuals, sizes).seen
 
@@ -320,7 +321,7 @@ def _seen(shot: ShootingResult, sizes: np.ndarray) -> np.ndarray:
 def _bounded_step(
     shot: ShootingResult, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray, dead: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The constrained step with unknowns held that are dead or would leave a bound; also which these are."""
+    """Return the constrained step with unknowns held that are dead or would leave a bound; also which these are."""
     n = len(lower)
     held = np.concatenate([dead, np.zeros(len(v) - n, dtype=bool)])
     while True:
@@ -332,7 +333,7 @@ def _bounded_step(
 
 
 def _with_held(slopes: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Continuity, and one further constraint for each held unknown: it does not move."""
+    """Return continuity, and one further constraint for each held unknown: it does not move."""
     return np.vstack([slopes, np.eye(len(held))[held]]) if held.any() else slopes
 
 
@@ -389,7 +390,7 @@ def _search(
 def _joined(
     shot: ShootingResult, dead: np.ndarray, well: bool, reason: str, held: np.ndarray
 ) -> SearchOutcome[Evaluation]:
-    """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
+    """Return covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
     n = len(dead)
     scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
     Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
@@ -413,7 +414,7 @@ def _joined(
 
 
 def _along_pieces(shot: ShootingResult, n: int, held: np.ndarray) -> np.ndarray:
-    """∂r by some unknowns, the nodes following: where a bound pushes."""
+    """Return ∂r by some unknowns, the nodes following: where a bound pushes."""
     own, nodes = shot.jacobian[:, :n][:, held], shot.jacobian[:, n:]
     if not len(shot.slopes):
         return np.asarray(own)

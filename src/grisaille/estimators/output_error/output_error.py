@@ -131,7 +131,7 @@ class OutputError(Estimator):
             raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
 
     def pose(self, question: FitRequest) -> EstimationProblem:
-        """Simulations compared with the data, in units of the noise."""
+        """Return simulations compared with the data, in units of the noise."""
         targets = [u.target for u in question.unknowns if u.kind == "parameter"]
         if needs_laws(self, question.structure, question.outputs, targets):
             return pose_by_law(self, question)

@@ -52,7 +52,7 @@ def alternate_weighting(
 
 
 def has_settled(criterion: MeanCriterion, value: MeanValue, errors: np.ndarray) -> bool:
-    """Whether no unknown is farther from the minimum than a small part of its standard error."""
+    """Return whether no unknown is farther from the minimum than a small part of its standard error."""
     step, _ = step_to_minimum(criterion, value)
     problem = criterion.problem
     moved = problem.outer(problem.inner(value.theta) + step) - value.theta

@@ -33,7 +33,7 @@ class Checkpoint:
             )
 
     def read(self) -> np.ndarray | None:
-        """The unknowns that were reached, or None without a file."""
+        """Return the unknowns that were reached, or None without a file."""
         if not self.path.exists():
             return None
         try:

@@ -69,7 +69,7 @@ def without_spent_levels(criterion: MeanCriterion, ending: MeanSearchEnd) -> tup
 
 
 def assess(search: MeanSearch, ending: MeanSearchEnd, zero: np.ndarray, spread: np.ndarray | None) -> SearchFinding:
-    """Standard errors of a minimum."""
+    """Return standard errors of a minimum."""
     criterion = search.criterion
     free = free_unknowns(criterion, ending.value) & ~zero
     unseen = free & ~seen_unknowns(search, ending.value)
@@ -78,7 +78,7 @@ def assess(search: MeanSearch, ending: MeanSearchEnd, zero: np.ndarray, spread: 
 
 
 def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estimate:
-    """The estimate with its diagnosis."""
+    """Return the estimate with its diagnosis."""
     criterion, problem, value = search.criterion, search.criterion.problem, found.ending.value
     named = [u.name for u, z in zip(problem.unknowns, found.zero, strict=True) if z]
     notes = [f"zero: {name} is zero to all digits that the data have." for name in named]
@@ -120,7 +120,9 @@ def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estima
 def _checked_by_records(
     criterion: MeanCriterion, value: MeanValue, found: SearchFinding
 ) -> tuple[str, dict[str, float], dict[str, float]]:
-    """What records simulated with the fit say about its intervals: a sentence where they fail, bias and coverage."""
+    """Return what records simulated with the fit say about its intervals: a sentence where they fail, bias and
+    coverage.
+    """
     if found.zero.any():  # a level of zero has no logarithm to take steps in
         return "", {}, {}
     again = reestimate(criterion, value, found.free & ~found.unseen, found.covariance)
@@ -135,7 +137,7 @@ def _checked_by_records(
 
 
 def conclude_interrupted(reached: BestPoint) -> Estimate:
-    """What an interrupted search reached: no errors, which would take another pass over the ensemble."""
+    """Return what an interrupted search reached: no errors, which would take another pass over the ensemble."""
     value, criterion, journal = reached.value, reached.criterion, reached.criterion.journal
     n = len(value.theta)
     covariance, free = np.diag(np.full(n, np.inf)), np.ones(n, dtype=bool)

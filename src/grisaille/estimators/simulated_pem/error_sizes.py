@@ -148,14 +148,14 @@ class JudgedCase:
         self.G = np.einsum("tq,tqn,tqm->qnm", self.w2, self.psi, self.psi, optimize=True)
 
     def looseness(self, covariance: np.ndarray) -> float:
-        """Relative standard error of E, at most; an unknown without error does not count."""
+        """Return relative standard error of E, at most; an unknown without error does not count."""
         known = np.where(np.isfinite(covariance), covariance, 0.0)
         variance = np.einsum("qn,nm,qm->q", self.slope, known, self.slope)
         there = np.isfinite(self.expected) & (self.expected > 0)
         return float(np.sqrt(np.max(variance[there] / self.expected[there] ** 2, initial=0.0)))
 
     def measured(self) -> ErrorSizeRecord:
-        """The record at hand."""
+        """Return the record at hand."""
         score = np.zeros(self.n)
         for part in (p for p in self.value.parts if p.pattern.case == self.number):
             score += np.einsum("tin,ti->n", part.psi, part.We)
@@ -165,7 +165,7 @@ class JudgedCase:
         return ErrorSizeRecord(score, squares, np.einsum("tq,tqn,tq->qn", self.w2, self.psi, self.e))
 
     def simulated(self) -> ErrorSizeRecord:
-        """Fresh realizations with noise."""
+        """Return fresh realizations with noise."""
         runner, n, q = self.criterion.runners[self.number], self.n, len(self.case.samples)
         M, first = runner.options.realizations, runner.options.first
         count = min(max(M, FEWEST), MOST)
@@ -175,7 +175,7 @@ class JudgedCase:
         return ErrorSizeRecord(v[:, :n], v[:, n : n + q], v[:, n + q :].reshape(len(v), q, n))
 
     def _forms(self) -> list[ProjectionForm]:
-        """Score, Σ w²e² and c of records."""
+        """Return score, Σ w²e² and c of records."""
         n, q, curved = self.n, len(self.case.samples), self.criterion.with_variance
         score, bent = np.zeros((*self.shape, n)), np.zeros((*self.shape, self.shape[1], n))
         for part in (p for p in self.value.parts if p.pattern.case == self.number):
@@ -195,7 +195,7 @@ class JudgedCase:
         ]
 
     def ratios(self, record: ErrorSizeRecord, moved: np.ndarray) -> np.ndarray:
-        """T/E at the estimate (…, q); nan where the noise is open."""
+        """Return T/E at the estimate (…, q); nan where the noise is open."""
         T = record.squares - 2 * np.einsum("...qn,...n->...q", record.cross, moved)
         T = T + np.einsum("...n,qnm,...m->...q", moved, self.G, moved)
         with np.errstate(divide="ignore", invalid="ignore"):

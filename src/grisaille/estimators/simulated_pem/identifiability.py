@@ -41,7 +41,7 @@ MAX_COLLINEARITY = 0.99
 
 
 def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[str]:
-    """Notes on unknowns that hardly move the mean; ``EstimationError`` naming those that do not move it."""
+    """Return notes on unknowns that hardly move the mean; ``EstimationError`` naming those that do not move it."""
     if criterion.with_variance or any(r.differences is not None for r in criterion.runners):
         return []
     M = criterion.realizations
@@ -77,7 +77,7 @@ def _refuse(unmoved: Sequence[str], realizations: int) -> None:
 
 
 def _suspects(criterion: MeanCriterion, theta: np.ndarray) -> dict[int, float]:
-    """Unknowns whose averaged sensitivity is hardly above its Monte Carlo error, with the share of that."""
+    """Return unknowns whose averaged sensitivity is hardly above its Monte Carlo error, with the share of that."""
     value = criterion.at(theta)
     if not value.completed:
         return {}
@@ -96,7 +96,7 @@ def _suspects(criterion: MeanCriterion, theta: np.ndarray) -> dict[int, float]:
 
 
 def _moved(criterion: MeanCriterion, theta: np.ndarray, half: int) -> np.ndarray:
-    """t of each unknown, the mean of both ways; zero where there is no effect to the rounding."""
+    """Return t of each unknown, the mean of both ways; zero where there is no effect to the rounding."""
     halves = [criterion.with_runners(half, first) for first in (0, half)]
     values = [h.at(theta) for h in halves]
     if not all(v.completed for v in values):
@@ -106,7 +106,7 @@ def _moved(criterion: MeanCriterion, theta: np.ndarray, half: int) -> np.ndarray
 
 
 def _student(direction: MeanValue, tried: MeanCriterion, there: MeanValue) -> np.ndarray:
-    """Mean over its standard error of the projections of one half's sensitivities on the other's mean ones."""
+    """Return mean over its standard error of the projections of one half's sensitivities on the other's mean ones."""
     n = len(there.theta)
     mean, variance, own = np.zeros(n), np.zeros(n), np.zeros(n)
     for part, other in zip(direction.parts, there.parts, strict=True):
@@ -125,7 +125,7 @@ def _student(direction: MeanValue, tried: MeanCriterion, there: MeanValue) -> np
 
 
 def _form(direction: MeanValue, number: int, case: ExperimentTerm, k: int) -> ProjectionForm:
-    """The projection of sensitivities on Wψ of one unknown."""
+    """Return the projection of sensitivities on Wψ of one unknown."""
     shape = (len(case.grid), len(case.outputs))
     along = np.zeros(shape)
     for part in (p for p in direction.parts if p.pattern.case == number):
@@ -138,7 +138,7 @@ def _form(direction: MeanValue, number: int, case: ExperimentTerm, k: int) -> Pr
 def collinear_notes(
     flat: FlatModel, unknowns: Sequence[Unknown], covariance: np.ndarray, value: MeanValue, free: np.ndarray
 ) -> list[str]:
-    """Pairs with a parameter of a disturbance that the mean hardly tells apart."""
+    """Return pairs with a parameter of a disturbance that the mean hardly tells apart."""
     inside = disturbance_parameters(flat)
     correlation = correlation_of(covariance)
     notes = []

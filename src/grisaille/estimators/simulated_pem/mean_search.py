@@ -129,7 +129,7 @@ def gauss_newton(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> 
 
 
 def step_to_minimum(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndarray, float]:
-    """The step of ξ to the minimum of the quadratic model inside the bounds, and twice the gain of it."""
+    """Return the step of ξ to the minimum of the quadratic model inside the bounds, and twice the gain of it."""
     search = MeanSearch(criterion)
     model, xi = _Averaged(search), search.inner(value.theta)
     lower, upper = search.inner_bounds()
@@ -140,7 +140,7 @@ def step_to_minimum(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndar
 
 
 def seen_unknowns(search: MeanSearch, value: MeanValue) -> np.ndarray:
-    """Unknowns that the criterion moves with."""
+    """Return unknowns that the criterion moves with."""
     return search.alive(_Averaged(search).first(search, value).seen)
 
 
@@ -154,7 +154,7 @@ def free_unknowns(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
 
 
 def grid_search(search: MeanSearch, points: int) -> MeanSearchEnd:
-    """The best of equally spaced values of one bounded unknown."""
+    """Return the best of equally spaced values of one bounded unknown."""
     criterion, problem = search.criterion, search.criterion.problem
     lower, upper = problem.bounds
     if len(problem.unknowns) != 1 or not np.isfinite([*lower, *upper]).all():

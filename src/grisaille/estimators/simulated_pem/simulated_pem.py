@@ -188,7 +188,7 @@ class SimulatedPEM(Estimator):
         return cls(match="mean-variance") if told_by_variances else cls()
 
     def pose(self, question: FitRequest) -> MeanProblem:
-        """The problem of a model and its data."""
+        """Return the problem of a model and its data."""
         require_device(self.device)  # before anything is simulated: that there is none says nothing about the guess
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
@@ -199,7 +199,7 @@ class SimulatedPEM(Estimator):
         return pose_mean_problem(question, options, matching)
 
     def simulation_options(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
-        """How ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""
+        """Return how ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""
         pairs = zip(estimate.unknowns, estimate.theta.tolist(), strict=True)
         scales = {f"scale({u.target})": v for u, v in pairs if u.kind == "scale" and u.applies_to(experiment)}
         ensemble = estimate.ensemble
@@ -231,7 +231,7 @@ class SimulatedPEM(Estimator):
         return conclude_interrupted(journal.kept) if isinstance(journal.kept, BestPoint) else None
 
     def _identity(self) -> str:
-        """Options that a checkpoint must agree in."""
+        """Return options that a checkpoint must agree in."""
         return repr(
             sorted((k, v) for k, v in asdict(self).items() if k not in ("checkpoint", "threads", "compiled", "device"))
         )

@@ -149,14 +149,14 @@ class _Epoch:
         return np.asarray(inverse @ np.atleast_2d(np.cov(g, rowvar=False)) @ inverse / len(g))
 
     def displacement(self) -> tuple[np.ndarray, np.ndarray]:
-        """δ and its confidence band."""
+        """Return δ and its confidence band."""
         mean = np.mean(self.gradients[self._tail], axis=0)
         delta = np.linalg.solve(self.frame.root.T @ self.frame.root, mean)
         return delta, BAND_DEVIATIONS * np.sqrt(np.diag(self.covariance()))
 
 
 def _frame(pilot: MeanCriterion, search: MeanSearch, theta: np.ndarray) -> tuple[_Frame, np.ndarray]:
-    """Preconditioner and statistical errors at a point; Λ of the search is renewed from it."""
+    """Return preconditioner and statistical errors at a point; Λ of the search is renewed from it."""
     value = pilot.at(theta)
     if not value.completed:
         there = describe_start([u.starting_from(v) for u, v in zip(pilot.unknowns, theta, strict=True)])

@@ -46,7 +46,7 @@ class _Course:
 
 
 def near_switch(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> str:
-    """Why a filter must not be believed at q, in words; empty where it may."""
+    """Return why a filter must not be believed at q, in words; empty where it may."""
     model = filter.model
     given, kept = _every_step(filter, q, x0, z0)
     for jump in model.jumps:
@@ -62,7 +62,7 @@ def near_switch(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> str
 
 
 def _every_step(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tuple[FilterPass, Floats]:
-    """The pass with a bound after every step, and what the filter carries there before and after updates."""
+    """Return the pass with a bound after every step, and what the filter carries there before and after updates."""
     nothing = np.zeros((0, len(q)))
     with np.errstate(all="ignore"):
         whole = filter.prepared(q)
@@ -172,6 +172,6 @@ def _side(jump: ModelJump, gap: Floats) -> Floats:
 
 
 def _inside_equations(filter: Passes, jump: ModelJump) -> bool:
-    """Whether it jumps inside the equations of algebraic unknowns."""
+    """Return whether it jumps inside the equations of algebraic unknowns."""
     names = filter.model.structure.system.implicit_names
     return jump.place in {f"the equation of {name}" for name in names}

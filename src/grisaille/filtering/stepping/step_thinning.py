@@ -64,7 +64,7 @@ def thin_steps(passes: StepPasses, value: float, tolerance: float) -> None:
 
 
 def _fewest(steps: Whole, counts: list[int], table: Floats, budget: float) -> Whole:
-    """Steps with √Σ e² ≤ budget, by bisection of λ between the values at which some cell is given fewer."""
+    """Return steps with √Σ e² ≤ budget, by bisection of λ between the values at which some cell is given fewer."""
     m = np.array(counts)[:, None]
     limits = (table / np.sqrt(m))[(m < steps) & (table > LEAST * np.sqrt(m)) & (table < MOST * np.sqrt(m))]
     edges = np.concatenate([[LEAST], np.unique(limits), [MOST]])

@@ -103,7 +103,7 @@ def tolerance(filter: Passes, value: float) -> float:
 
 
 def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
-    """log L with the steps that were found, and how far it was without the last doubling."""
+    """Return log L with the steps that were found, and how far it was without the last doubling."""
     filter = passes.filter
     value, best, stalled, before = passes.value(), np.inf, 0, np.nan
     while True:
@@ -137,7 +137,9 @@ def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
 
 
 def _is_chance(passes: StepPasses, steps: Whole, value: float, before: float) -> bool:
-    """Whether a change of log L below the tolerance contradicts the one before, or the errors of single cells."""
+    """Return whether a change of log L below the tolerance contradicts the one before, or the errors of single
+    cells.
+    """
     if not np.isnan(before):
         return before > CHANCE_TOLERANCES[passes.filter.kind.propagation] * tolerance(passes.filter, value)
     return bool(np.sqrt(np.sum(local_errors(passes, steps) ** 2)) > MAX_HIDDEN_ERROR)

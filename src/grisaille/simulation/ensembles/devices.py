@@ -71,7 +71,7 @@ def require_device(wanted: str) -> None:
 
 
 def why_unfit(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup, wanted: str = "cuda") -> str:
-    """Why a graphics processor cannot run it, in words; empty where it can."""
+    """Return why a graphics processor cannot run it, in words; empty where it can."""
     if setting.system.has.pasts:
         return f"{setting.system.signals[setting.system.has.pasts[0]].name} is kept on processors only"
     if setting.system.reactions is not None:
@@ -103,7 +103,7 @@ def _unfit_for_integrators(setting: EnsembleSetup, wanted: str) -> str:
 
 
 def _sampled(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup) -> str:
-    """Why the processor is as quick: it has most of the work in any case."""
+    """Return why the processor is as quick: it has most of the work in any case."""
     if engine is FusedEngine:
         return ""
     kind = f"between={setting.between!r}" if engine is SampledEngine else "an implicit integrator"
@@ -111,7 +111,7 @@ def _sampled(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup) 
 
 
 def _too_small(setting: EnsembleSetup, values: int) -> str:
-    """Why the processor is quicker; empty where it is not."""
+    """Return why the processor is quicker; empty where it is not."""
     cores = setting.threads or processors()
     abreast = values * setting.count
     if abreast < MIN_REALIZATIONS_PER_CORE * cores:

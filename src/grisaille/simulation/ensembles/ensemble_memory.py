@@ -99,7 +99,7 @@ def _needs_rows(reduce: Any) -> bool:
 def _bytes_of_statistics(
     posed: ExperimentPoint, names: int, count: int, threads: int | None, needs_rows: bool
 ) -> float:
-    """Means and spreads of blocks under way, the result, states, and rows where quantiles need them."""
+    """Return means and spreads of blocks under way, the result, states, and rows where quantiles need them."""
     instant = names * (1 + len(posed.names))
     one = 2 * BYTES_PER_DOUBLE * posed.times.size * instant
     blocks = max(
@@ -111,7 +111,7 @@ def _bytes_of_statistics(
 
 
 def _bytes_of_samples(setting: EnsembleSetup) -> float:
-    """Bytes of sampled disturbances of a block of realizations."""
+    """Return bytes of sampled disturbances of a block of realizations."""
     cells, signals = setting.grid.cells, setting.system.nu * (1 + len(setting.dp) * bool(setting.disturbances.groups))
     return (
         BYTES_PER_DOUBLE

@@ -102,7 +102,7 @@ def export_ensembles(
 def _batches(
     points: Sequence[ExperimentPoint], options: EnsembleOptions
 ) -> tuple[FusedStep, list[BatchInput], list[str]]:
-    """One batch for each point, on the grid and with the steps of the first one."""
+    """Return one batch for each point, on the grid and with the steps of the first one."""
     points = [without_rough_signals(p) for p in points]
     disturbances = Disturbances(points[0].structure.model, points[0].structure.system)
     options = replace(options, device="cuda")

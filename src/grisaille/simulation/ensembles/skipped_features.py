@@ -135,7 +135,7 @@ class _FeatureSearch:
         return [p for p in found if p is not None]
 
     def _missed(self, met: _MetBends, rates: Floats, allowed: Floats) -> SkippedFeature | None:
-        """The bump between the bends of a cell, where it matters; rates : beside it, then between its bends."""
+        """Return the bump between the bends of a cell, where it matters; rates : beside it, then between its bends."""
         begin, end = self.setting.grid.points[met.cell : met.cell + 2].tolist()
         h, widths, line = end - begin, np.diff(met.shares), rates[:2]
         along = ((met.middles - met.beside[0]) / (met.beside[1] - met.beside[0]))[:, None]

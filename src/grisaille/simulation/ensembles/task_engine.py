@@ -110,7 +110,7 @@ class TaskEngine:
     def prepared(
         cls, setting: EnsembleSetup, posed: ExperimentPoint, rtol: float, among: Among, step: float | None = None
     ) -> EngineMaker:
-        """A maker of engines, with scheme and step (unless given) chosen on the first realization."""
+        """Return a maker of engines, with scheme and step (unless given) chosen on the first realization."""
         nominal = posed.initializer.nominal
         first = cls(setting, EngineSolver(among[-1], 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
         signals = first._signals(np.arange(1))
@@ -155,7 +155,7 @@ class TaskEngine:
                 yield join_answers(parts)
 
     def _blocks(self, slab: slice, skip: set[int]) -> Iterator[tuple[NDArray[np.int64], Made]]:
-        """Realizations that moments take up together, and what integrates one of them, named by its place."""
+        """Yield realizations that moments take up together, and what integrates one of them, named by its place."""
         for members in blocks_of(self.setting.count):
             signals = self._signals(members)
 
@@ -196,7 +196,9 @@ class TaskEngine:
         return EngineAnswer(y if rows else None, sy if rows else None, part, failed)
 
     def _signals(self, members: NDArray[np.int64]) -> Signals:
-        """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
+        """Return breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended
+        system.
+        """
         s, ns = self.setting, len(self.setting.dp)
         own, pieces = sample_pieces(s, members)
         table = self.table

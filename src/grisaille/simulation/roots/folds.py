@@ -51,7 +51,7 @@ class Curve:
         return float(np.max(np.abs(dz) / self.size))
 
     def step(self, z: Floats, sigma: float, stride: float, back: bool) -> tuple[Floats, float, float]:
-        """z, σ and the stride that could be taken, with the factors of z; ends just beyond the first switch."""
+        """Return z, σ and the stride that could be taken, with the factors of z; ends just beyond the first switch."""
         slope = lu_solve(self.newton.factors, self.lift)
         self.size = np.maximum(self.size, np.abs(z))
         norm, stride = self.norm(slope), min(2.0 * stride, LONGEST)

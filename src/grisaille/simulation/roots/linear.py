@@ -70,7 +70,7 @@ def lu(a: Floats) -> tuple[Floats, list[int]]:
 
 
 def lu_solve(factors: tuple[Floats, list[int]], b: Floats) -> Floats:
-    """The solution of ``A x = b``; ``b`` may hold several columns."""
+    """Return the solution of ``A x = b``; ``b`` may hold several columns."""
     a, pivots = factors
     x = np.array(b, dtype=float)
     for k, p in enumerate(pivots):

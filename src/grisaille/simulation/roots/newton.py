@@ -91,7 +91,7 @@ class Newton:
     def _continued(
         self, start: Anchor | None, t: float, x: Floats, u: Floats, z: Floats, f: Floats
     ) -> tuple[Floats, Floats]:
-        """The root ``z``; of one beyond a switch the walk over pieces tells whether it continues ``start``."""
+        """Return the root ``z``; of one beyond a switch the walk over pieces tells whether it continues ``start``."""
         if start is None or self.kernel.nm > 0 or self.kernel.sides == 0:
             return z, f
         way = Way(self, start, t, x, u)
@@ -154,18 +154,20 @@ class Newton:
         return lu_solve(self.factors, -f[self.kernel.nx :])
 
     def size(self, dz: Floats, z: Floats) -> float:
-        """The largest entry of a correction in units of its tolerance at ``z``."""
+        """Return the largest entry of a correction in units of its tolerance at ``z``."""
         nx, task = self.kernel.nx, self.task
         return float(np.max(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
 
     def _left_its_piece(self, t: float, x: Floats, z: Floats, u: Floats) -> bool:
-        """The factors belong to the other side of a switch: corrections with them say nothing about the error here."""
+        """Return the factors belong to the other side of a switch: corrections with them say nothing about the error
+        here.
+        """
         if self.kernel.sides == 0:
             return False
         return self.gaps is None or have_changed(self.gaps, self.kernel.S(t, x, z, u, self.task.p))
 
     def reach(self, t: float, x: Floats, z: Floats, u: Floats, dz: Floats) -> float:
-        """The share of ``dz`` that ends just beyond the first switch on its way."""
+        """Return the share of ``dz`` that ends just beyond the first switch on its way."""
         if self.kernel.sides == 0:
             return 1.0
 
