@@ -1,4 +1,4 @@
-"""Whether residuals of different outputs know of each other: noise that sensors share, a reference, a supply.
+"""Test whether residuals of different outputs are correlated: noise that sensors share, a reference, a supply.
 
 Standardized residuals of a right model, freed from the correlation C that it says they have at one instant
 (``joint_innovations``), are independent between outputs at all lags. Of each pair, at the instants where both were
@@ -160,7 +160,7 @@ def _moments(qa: np.ndarray, qb: np.ndarray) -> tuple[float, float]:
 
 
 def _p(z: float, samples: float) -> float:
-    """Two-sided, of z = ρ √ν."""
+    """Return the two-sided p value of z = ρ √ν."""
     from scipy.stats import t as student
 
     rho = min(abs(z) / np.sqrt(samples), 1 - 1e-12)

@@ -1,4 +1,4 @@
-"""An unknown curve as the data tell it: the values of a table with their band.
+"""An estimated curve: the values of a table with their confidence band.
 
 The table is y = f(x, θ); its standard error by the delta method, s² = gᵀ C g with g = ∂f/∂θ exact and C the covariance
 of the estimates. Where g meets an unknown that the data do not determine the band is infinite.
@@ -231,7 +231,7 @@ def _found(curves: list[CurveTable], wanted: str) -> CurveTable:
 
 
 def _data_shares(fit: Fitted, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Of each value, the share of the data in what is known of it, and whether any data depend on it."""
+    """Return, for each value, the share of the data in its information, and whether any data depend on it."""
     e = fit.estimate
     is_open = np.isinf(np.diag(e.covariance))
     lost = (np.abs(rows[:, is_open]) > 0).any(axis=1)

@@ -1,4 +1,4 @@
-"""``fit.diagnose()``: what the residuals say about the model, per experiment and output, in words.
+"""``fit.diagnose()``: tests of the residuals, per experiment and output, with a verdict in words.
 
 Residuals of a right model are white, normal, and have nothing to do with the inputs nor with those of other outputs.
 Each test has a verdict and, where it fails, a sentence on what that usually means. The tests themselves are in
@@ -379,7 +379,7 @@ class _TestedSeries:
         return self._verdict("normality", tests.normality(self.r), "they scatter like a normal distribution.", bad)
 
     def _law_itself(self, law: Law) -> ResidualVerdict:
-        """Of quantile residuals, which are normal if the law holds."""
+        """Test quantile residuals, which are normal if the law holds."""
         name, spread = name_of(law), (self.r - self.r.mean()) / self.r.std()
         bad = (
             f"heavier tails than the law {name} has: outliers, or another law: {heavier(law)}."
@@ -477,7 +477,7 @@ def _line(verdict: ResidualVerdict) -> str:
 
 
 def _mark(verdict: ResidualVerdict) -> str:
-    """What was not tested is neither good nor bad."""
+    """Return the mark of a verdict; what was not tested is neither good nor bad."""
     return "–" if np.isnan(verdict.p) and verdict.healthy else "✓" if verdict.healthy else "✗"
 
 

@@ -195,7 +195,7 @@ class _ProfileSide:
         return True
 
     def _adapt(self, before: float, now: float) -> None:
-        """The step to a deviance higher by ``aim``, if its root goes on as a straight line."""
+        """Choose the step to a deviance higher by ``aim``, if its root continues as a straight line."""
         a, b = np.sqrt(max(before, 0.0)), np.sqrt(max(now, 0.0))
         wanted = np.sqrt(max(now, 0.0) + self.aim) - b
         self.step *= float(np.clip(wanted / max(b - a, 1e-12), 0.25, 2.0))
@@ -228,7 +228,7 @@ class _ProfileSide:
         return np.asarray(np.clip(np.where(keeps_sign, guess, b.theta), lower, upper))
 
     def _cross(self, inside: ProfilePoint, outside: ProfilePoint) -> float:
-        """Where the root of the deviance, which is nearly a straight line, reaches the root of the limit."""
+        """Return where the root of the deviance, which is nearly a straight line, reaches the root of the limit."""
         from scipy.optimize import brentq
 
         ends = {float(p.theta[self.k]): p.deviance for p in (inside, outside)}

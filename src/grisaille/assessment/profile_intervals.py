@@ -131,7 +131,7 @@ class _WaldComparison:
             self.kinds[k] = "profile"
 
     def _around_kink(self, k: int, name: str) -> None:
-        """From the limits with the others held to those with the others following."""
+        """Step from the limits with the others held to those with the others following."""
         size, theta = self.limits.coordinates[k].size, self.fit.estimate.theta[k]
         threshold = self.deviances.reached(self.level, k)
         found = [self.limits.find(k, float(theta + side * size), threshold) for side in (-1, 1)]
@@ -152,7 +152,7 @@ class _WaldComparison:
         return any(not abs(end.value - at) <= far for end, at in zip(ends, wald, strict=True))
 
     def _one_sided(self, k: int) -> None:
-        """From the limit with the others held to the one with the others following."""
+        """Step from the limit with the others held to the one with the others following."""
         theta = self.fit.estimate.theta[k]
         other = theta + (1 if _is_lower(self.fit, k) else -1) * self.limits.coordinates[k].size
         if not np.isfinite(other) or other == theta:

@@ -44,7 +44,7 @@ LONGEST, HALVES = 2.0, 6
 
 @dataclass(frozen=True)
 class ProfileCoordinate:
-    """How one unknown is moved: by its logarithm, its square, or itself, in units of a size."""
+    """The coordinate in which one unknown is varied: its logarithm, its square, or itself, in units of a size."""
 
     kind: str
     size: float
@@ -140,7 +140,7 @@ class ProfileLimits:
             self.correction[part] = exact - here.curvature[part]
 
     def find(self, k: int, wald: float, threshold: float, enough: float = 0.0) -> ProfileLimit:
-        """The limit of unknown k on the side of Wald's.
+        """Return the limit of unknown k on one side, searched from Wald's limit.
 
         threshold : q², the deviance there
         enough : a distance; where the first evaluation foretells a limit so close to Wald's, that is the answer
@@ -278,7 +278,9 @@ class _LimitSearch:
         return xi, found
 
     def _step(self, xi: np.ndarray, found: LocalQuadratic) -> tuple[float, float, float]:
-        """To the limit as the model here has it; ζ here; and twice what the others could still lower f by."""
+        """Return the step to the limit in the model at this point, ζ here, and twice what the others could still lower
+        f by.
+        """
         k = self.k
         free = self._free(xi, found)
         H = self.limits.curved(found, free | self._other_unknowns, self.correction)
@@ -295,7 +297,7 @@ class _LimitSearch:
         return float(u), zeta, share
 
     def _moved(self, xi: np.ndarray, found: LocalQuadratic, target: float) -> np.ndarray:
-        """Another value of the unknown, the others following it."""
+        """Return the point at another value of the unknown, the others following it."""
         u = target - xi[self.k]
         free = self._free(xi, found)
         for _ in range(len(xi)):
@@ -359,7 +361,9 @@ class _LimitSearch:
         return float(max(xi, self.end) if self.side < 0 else min(xi, self.end))
 
     def _narrow(self, at: float, found: LocalQuadratic, zeta: float, share: float) -> None:
-        """What lies inside for certain, whatever the others do; outside only where they hardly move any more."""
+        """Narrow the bracket to what lies inside for certain, whatever the others do; outside only where they hardly
+        change.
+        """
         if 2 * found.value < self.q**2:
             self.inside = at if self.side * (at - self.inside) > 0 else self.inside
         elif zeta > self.q and share < 10 * CLOSE * self.q**2:

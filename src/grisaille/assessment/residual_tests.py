@@ -1,4 +1,4 @@
-"""Tests of standardized residuals that know what the fit has already taken from them.
+"""Tests of standardized residuals that account for what the fit has already removed from them.
 
 If the noise is white and of unit variance, the residuals of a fit are, to first order, r ~ N(0, I − QQᵀ),
 Q = J F^(−1/2), with the weighted Jacobian J and the information F of the unknowns. Of least squares F = JᵀJ, and Q is

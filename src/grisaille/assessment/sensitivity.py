@@ -1,4 +1,4 @@
-"""``gr.sensitivity``: how outputs move with parameters, before anything is fitted.
+"""``gr.sensitivity``: how outputs change with parameters, before anything is fitted.
 
     s_j(t) = ∂y(t) / ∂ log p_j = p_j ∂y/∂p_j                        in the unit of y, per 100 % of the parameter
     δ_j = √( mean over samples of (s_j / scale of y)² )              which parameters matter
@@ -261,7 +261,7 @@ def _output_scale(
     theta: np.ndarray,
     unknowns: Any,
 ) -> np.ndarray:
-    """Per row of the grid."""
+    """Return the scale of outputs for each row of the grid."""
     y = prediction.y[:, case.column(name)]
     if not level.known:
         spread = float(np.std(y))

@@ -1,4 +1,4 @@
-"""Intervals that no covariance and no profile calibrates: slow modes driven by noise, seen for too short a time.
+"""Slow modes driven by noise, observed for too short a time: neither covariance nor profile then gives valid intervals.
 
 For dx = a (μ − x) dt + noise, a T small, the law of â is not normal, nor is that of its likelihood ratio χ²: with μ
 estimated too, intervals of 95 % hold the truth in 70 to 91 % of all records. The same holds for every real eigenvalue λ
@@ -42,7 +42,7 @@ MIN_RELATIVE_ENTRY = 1e-6
 
 @dataclass(frozen=True)
 class SlowMode:
-    """One that is seen for too short a time."""
+    """A slow mode that is observed for too short a time."""
 
     constants: float
     """|λ| T"""

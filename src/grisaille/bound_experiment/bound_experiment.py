@@ -1,4 +1,4 @@
-"""One experiment of one model, with what moves in it."""
+"""One experiment of one model, with the unknowns that belong to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead times that move: which of them do, and what is refused where they do."""
+"""Dead times that depend on unknowns: which of them do, and what is refused then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How finely a trial is represented: a value that is chosen once and then passed in.
+"""The discretisation of an experiment: a value that is chosen once and then passed in.
 
     d = discretise(trial, θ)      answer = predict(θ, d)      d' = refined(d, what was seen)
 
@@ -47,7 +47,9 @@ class Discretisation:
 
     @staticmethod
     def of(data: Mapping[str, Plain]) -> Discretisation | None:
-        """From its content, as this version or an older one wrote it; None where there was none."""
+        """Return the discretisation with a content that this version or an older one wrote; None where there was
+        none.
+        """
         if KIND in data:
             name = str(data[KIND])
             if name not in Discretisation.known:

@@ -32,7 +32,7 @@ MAX_START_ITERATIONS = 50
 
 @dataclass(frozen=True, eq=False)
 class ExperimentPoint:
-    """Everything that a method must know of one experiment at one θ."""
+    """Everything that a method needs of one experiment at one θ."""
 
     trial: BoundExperiment
     theta: Floats
@@ -127,7 +127,7 @@ class ExperimentPoint:
         return found
 
     def _refuse_moved_start(self, found: ConsistentStart) -> None:
-        """A run begins with discrete variables at their starts; signals have them after the ticks of the start."""
+        """Refuse starts of discrete variables that the ticks of the start change before signals have them."""
         schedule, u = self.structure.system.schedule, np.array(self.u)
         assert schedule is not None
         kinds = [(s.name, s.kind) for s in self.structure.system.signals]

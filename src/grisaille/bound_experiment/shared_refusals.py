@@ -95,8 +95,9 @@ def refuse_moving_switches(trial: BoundExperiment, form: SystemForm, who: str) -
 
 
 def refuse_always(points: Sequence[ExperimentPoint]) -> None:
-    """What no estimator can do with the experiments: thresholds and jumps that move with an unknown, jumps that would
-    be differentiated, measured outputs of infinite variance."""
+    """Refuse, for every estimator, thresholds and jumps that depend on an unknown, jumps that would be differentiated,
+    and measured outputs of infinite variance.
+    """
     for point in points:
         structure, moves = point.structure, point.trial.moves
         if structure.jumps.of_inputs:

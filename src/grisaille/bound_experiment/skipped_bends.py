@@ -83,7 +83,7 @@ class SolutionPath:
 
 @dataclass(frozen=True)
 class SkippedBump:
-    """What a step passes without meeting it."""
+    """A bump that lies inside a step and that the step does not meet."""
 
     step: int
     text: str
@@ -102,7 +102,7 @@ class SkippedBump:
 
 @dataclass(frozen=True, eq=False)
 class BendSearch:
-    """Gaps that are zero where rates bend with states or algebraic unknowns, and the rates."""
+    """The gaps that are zero where rates have a kink in states or algebraic unknowns, and the rates."""
 
     gaps: ca.SX
     names: Mapping[int, str]
@@ -245,7 +245,7 @@ class BendSearch:
         return _Brackets.joined([left, right])
 
     def _solved(self, path: SolutionPath, q: Floats, b: _Brackets) -> tuple[Whole, Floats, Whole]:
-        """Where gaps are zero, by the Illinois rule."""
+        """Solve for the points at which gaps are zero, by the Illinois rule."""
         left, right, at_left, at_right = b.left.copy(), b.right.copy(), b.at_left.copy(), b.at_right.copy()
         share = _secant(left, right, at_left, at_right)
         for _ in range(MAX_SECANTS if len(b.steps) else 0):
@@ -326,7 +326,7 @@ def _secant(left: Floats, right: Floats, at_left: Floats, at_right: Floats) -> F
 
 
 def _vertex(at: list[Floats], v: list[Floats]) -> Floats:
-    """Where the parabola through three values turns; the middle where it does not between them."""
+    """Return where the parabola through three values has its extremum; the middle where that lies outside of them."""
     with np.errstate(all="ignore"):
         first, second = (v[1] - v[0]) / (at[1] - at[0]), (v[2] - v[1]) / (at[2] - at[1])
         turn = 0.5 * (at[0] + at[1]) - 0.5 * first * (at[2] - at[0]) / (second - first)

@@ -39,7 +39,7 @@ MAX_CORRECTED_GAIN = 0.1
 
 @dataclass
 class DescentTask:
-    """What is minimised: programs, which of the n unknowns move each, their scale and bounds, and priors."""
+    """A minimisation: programs, which of the n unknowns each depends on, their scale and bounds, and priors."""
 
     programs: Sequence[SplineProgram]
     moved: Sequence[Sequence[int]]
@@ -186,7 +186,7 @@ class ArrowQuadratic(ReducedCriterion):
 
 @dataclass(frozen=True)
 class ArrowStep:
-    """A proposed move and what the quadratic model says of it."""
+    """A proposed step and the gain that the quadratic model predicts of it."""
 
     xi: Floats
     betas: list[Floats]
@@ -199,7 +199,7 @@ class ArrowStep:
 
 
 class ArrowDescent(StepSource[ArrowQuadratic, ArrowStep]):
-    """Steps of a task; ``better`` is called with θ of every point that is gone on from."""
+    """Steps of a task; ``better`` is called with θ of every accepted point."""
 
     def __init__(
         self, task: DescentTask, wanted: Mask, progress: Callable[[int, float], None] | None, better: Better

@@ -1,4 +1,4 @@
-"""Compiled C of this room, which depends on no model and is built once per machine."""
+"""Compiled C functions of collocation, which depend on no model and are built once per machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compiled_function(file: str, name: str, count: int) -> Native:
 
 @lru_cache(maxsize=32)
 def _entry(file: str, name: str, count: int, compiler: str) -> Native:
-    """Asked again where another compiler is named."""
+    """Return the compiled function of a file; ``compiler`` is part of the key under which it is cached."""
     return taking_arrays(_library(file, compiler), name, count)
 
 

@@ -75,7 +75,9 @@ def _measured_courses(model: StochasticModel, wished: Mapping[str, Any], q: Floa
 
 
 def _refuse_outside(record: CollocationRecord, wished: Mapping[str, Any]) -> None:
-    """Values hold on beyond the first and the last time given, but not for all of a record."""
+    """Refuse trajectories whose times all lie outside a record; values are held beyond the first and the last time
+    given.
+    """
     first, last = record.times[0], record.times[-1]
     for name, value in wished.items():
         if np.ndim(value) and (value[0][-1] < first or value[0][0] > last):

@@ -1,4 +1,4 @@
-"""Disturbance intensities from known measurement noise: where the data misfit is as large as the noise says.
+"""Disturbance intensities from known measurement noise: the misfit of the data is as large as the noise predicts.
 
     σ̂_j²(Q)/σ_j² = (|residuals of output j|² + tr Φ_j H⁻¹ Φ_jᵀ)/n_j     (standardised residuals),     g_j = log of it
 
@@ -76,7 +76,8 @@ def first_root(
     stride: float = BRACKETING_STRIDE,
     highest: float = HIGHEST,
 ) -> tuple[float, bool]:
-    """Where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or > 0).
+    """Return where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or >
+    0).
 
     Where g stays above zero up to ``highest``, the place at which it was smallest. Strides grow: beyond its first root
     g stays below zero, so that a long one cannot miss it.

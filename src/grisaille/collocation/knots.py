@@ -107,13 +107,13 @@ def _filled(times: Floats, span: tuple[float, float]) -> Floats:
 
 
 def _graded(breaks: Floats) -> Floats:
-    """With the first interval halved again and again: a start that is free may lie off what the model makes of it."""
+    """Return knots with the first interval halved repeatedly: a free start may lie off what the model makes of it."""
     first = (breaks[1] - breaks[0]) * 0.5 ** np.arange(1, HALVINGS_AT_START + 1)
     return np.union1d(breaks, breaks[0] + first)
 
 
 def _closer(breaks: Floats, steps: Floats) -> Floats:
-    """With the intervals on both sides of every step halved."""
+    """Return knots with the intervals on both sides of every step halved."""
     at = np.searchsorted(breaks, steps)
     return np.unique(np.concatenate([breaks, (breaks[at] + breaks[at - 1]) / 2, (breaks[at] + breaks[at + 1]) / 2]))
 
@@ -128,7 +128,7 @@ def _base(record: CollocationRecord, knots: Any, span: tuple[float, float]) -> F
 
 
 def refuse_knots_outside(records: Sequence[CollocationRecord], knots: Any) -> None:
-    """Knots may lie outside one record, but not outside all."""
+    """Refuse knots that lie outside all records; they may lie outside one."""
     first, last = min(float(r.times[0]) for r in records), max(float(r.times[-1]) for r in records)
     reach = SAME_KNOT * (last - first)
     for label, value in knots.items() if isinstance(knots, Mapping) else [("", knots)]:

@@ -85,7 +85,7 @@ class Formulas:
         return self._formula("bend", what)(*arguments)[0]
 
     def covariance(self, what: str, *arguments: Any) -> Floats:
-        """Of what disturbs the ``"drift"``, W = B Bᵀ, or of noise that is ``"measured"``, R, (P, size, size)."""
+        """Return W = B Bᵀ of what disturbs the ``"drift"``, or R of noise that is ``"measured"``, (P, size, size)."""
         size = self.model.n if what == "drift" else len(self.model.outputs)
         return self._formula("covariance", what)(*arguments)[0].reshape(-1, size, size)
 

@@ -43,7 +43,7 @@ def make_quadrature(kind: str | int, bounds: Floats, order: int) -> Quadrature:
 
 
 def refuse_quadrature(kind: object) -> None:
-    """A name that is known, or a number of Gauss points."""
+    """Refuse a quadrature that is neither a known name nor a number of Gauss points."""
     whole = isinstance(kind, int) and not isinstance(kind, bool) and 1 <= kind <= MAX_QUADRATURE_POINTS
     if not (kind in QUADRATURE_KINDS if isinstance(kind, str) else whole):
         raise EstimationError(

@@ -30,7 +30,7 @@ from grisaille.experiment.record_cells import cut_into_cells
 
 @dataclass(frozen=True, eq=False)
 class ParameterQuadratic:
-    """The criterion at one point, its slope and curvature by θ at fixed β (starts that are held moving along)."""
+    """The criterion at one point with slope and curvature by θ at fixed β (known starts change with θ)."""
 
     objective: float
     slope: Floats
@@ -101,7 +101,7 @@ class SplineProgram:
         return low, high
 
     def frozen(self, beta: Floats) -> SplineProgram:
-        """With noise formulas on another trajectory."""
+        """Return the program with noise formulas evaluated on another trajectory."""
         if not self.record.noise_follows:
             return self
         return self._but(knots=SplineKnots.on(self.mesh, self.knots.quadrature, self.samples.local.values(beta)))
@@ -271,7 +271,7 @@ class SplineProgram:
         return band
 
     def cell_errors(self, lin: LinearisedProgram) -> Floats:
-        """For every cell, the share of the criterion that bends inside it.
+        """Return, for every cell, the share of the criterion that varies inside it.
 
         What is left of the model, w = ẋ − f, is smooth between observations at the exact minimum. On too few knots it
         bends inside the cells instead: the part of ½ ∫ |w|²/Q that a straight line through a cell's points does not

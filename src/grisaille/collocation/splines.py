@@ -101,7 +101,7 @@ def spline_of(knots: Floats) -> Spline:
 
 
 def refuse_order(order: object) -> None:
-    """Orders from 2 (straight lines) to 12."""
+    """Refuse orders outside 2 (straight lines) to 12."""
     if isinstance(order, bool) or not isinstance(order, int) or not 2 <= order <= MAX_SPLINE_ORDER:
         raise EstimationError(
             f"order is {order!r}; give a whole number from 2 (straight lines) to {MAX_SPLINE_ORDER}, such as 4 "

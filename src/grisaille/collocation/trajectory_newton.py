@@ -57,7 +57,7 @@ class SearchPoint(Protocol):
 
 
 class SearchStep(Protocol):
-    """A proposed move and what the quadratic model says of it."""
+    """A proposed step and the gain that the quadratic model predicts of it."""
 
     @property
     def predicted(self) -> float:
@@ -89,18 +89,20 @@ class StepSource(ABC, Generic[P, S]):
 
     @abstractmethod
     def propose(self, now: P, damping: float) -> S | None:
-        """None where the curvature is not positive definite; raises ``LinAlgError`` where no damping helps."""
+        """Propose a step; None where the curvature is not positive definite. Raises ``LinAlgError`` where no damping
+        helps.
+        """
 
     @abstractmethod
     def after_share_of_step(self, now: P, step: S, share: float, small: bool) -> P:
-        """After a part of a step; ``small``: it promises nothing any more."""
+        """Return the point after a part of a step; ``small``: no further gain is expected of it."""
 
     def gain_scale(self, now: P) -> float:
         """Return what gains are compared with."""
         return 1.0
 
     def note_accepted(self, now: P) -> None:
-        """A point that is gone on from."""
+        """Note a point from which the search continues."""
 
 
 @dataclass
@@ -127,7 +129,7 @@ class SearchEnd(Generic[P]):
 
 
 def descend(steps: StepSource[P, S], now: P, *, damping: float, tolerance: float, most: int) -> SearchEnd[P]:
-    """Steps from a place."""
+    """Take steps from a starting point until the search ends."""
     found, filter, before = SearchEnd(now, False, f"{most} iterations were used up", 0), AcceptanceFilter(), np.inf
     for k in range(most):
         found.at, found.iterations = now, k + 1

@@ -24,7 +24,7 @@ from grisaille.errors import EstimationError
 
 @dataclass(frozen=True, eq=False)
 class RecordValues:
-    """Numbers at one value of the p unknowns that move this experiment."""
+    """Numbers at one value of the p unknowns of this experiment."""
 
     q: Floats
     dq: Floats

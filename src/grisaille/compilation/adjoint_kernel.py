@@ -49,7 +49,7 @@ class AdjointKernel:
         return int(self.library.function("gr_adjoint_point")())
 
     def forward(self, task: Task, path: Floats) -> int:
-        """Runs the task to its end, or to ``Status.MORE`` where the path is full; answers how many points it has."""
+        """Run the task to its end, or to ``Status.MORE`` where the path is full; return how many points it has."""
         size = int(self.library.function("gr_forward_work")())
         if task.work.size < size:
             task.work = np.zeros(size)

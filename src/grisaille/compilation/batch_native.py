@@ -57,7 +57,7 @@ def run_native(
     threads: int | None,
     progress: Progress | None,
 ) -> BatchResult:
-    """Runs the batch with ``gr_frozen``; ``threads=None`` uses every processor."""
+    """Run the batch with ``gr_frozen``; ``threads=None`` uses every processor."""
     threads = threads or processors()
     entry = library.function("gr_frozen", ctypes.POINTER(BatchStructure))
     answer = empty_answer(fused, batch, rows)

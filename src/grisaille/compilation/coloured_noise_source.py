@@ -171,7 +171,9 @@ def _function(name: str, inputs: str, output: str, rows: Iterator[tuple[str, str
 
 
 def _mixing(layout: ColouredNoiseLayout) -> str:
-    """Chains from their values at both ends of a cell; other outputs are left as they are."""
+    """Return the C text that computes chains from their values at both ends of a cell; other outputs are left as they
+    are.
+    """
     lines, first = [], 0
     for chain in layout.chains:
         for k in chain:

@@ -41,7 +41,7 @@ COMPILER_REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set C
 
 @dataclass(frozen=True)
 class Compiler:
-    """A command that compiles C, and the words by which its results are told apart from another's."""
+    """A command that compiles C, and the text that distinguishes its results from another compiler's."""
 
     command: tuple[str, ...]
     identity: str

@@ -87,7 +87,7 @@ class FusedStep:
     def execute(
         self, batch: BatchInput, reduce: bool, rows: bool | None, threads: int | None, progress: Progress | None
     ) -> BatchResult:
-        """``run`` with the arrays of ``batch``."""
+        """Call ``run`` with the arrays of ``batch``."""
         rows = not reduce if rows is None else rows
         return run_native(self.library, self, batch, reduce, rows, threads, progress)
 

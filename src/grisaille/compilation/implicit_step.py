@@ -55,7 +55,7 @@ def formulate_implicit_step(system: System, effort: AlgebraicEffort) -> tuple[St
 
 
 def _slopes(step: StepFormula, carried: ImplicitAsStates) -> Slopes:
-    """Of x and z; ρ and ζ are looked at only."""
+    """Return the derivatives of x and z; ρ and ζ are monitored only."""
     s, (ua, _, ub) = carried.original, step.signals
     x, z, _, _ = carried.split(step.x)
     arguments = [s.t, s.x, s.z, s.u, s.p]

@@ -64,7 +64,7 @@ class Integrators:
         self._steps: dict[object, int] = {}
 
     def build(self, *schemes: Scheme) -> None:
-        """Those that are missing, at the same time."""
+        """Build those that are missing, at the same time."""
         missing = [scheme for scheme in _programs(schemes) if scheme.program not in self._built]
         if missing:
             with ThreadPoolExecutor(len(missing)) as threads:

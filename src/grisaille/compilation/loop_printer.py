@@ -87,7 +87,7 @@ class _Text:
         return f"{self._name}_{self._parts}"
 
     def cut(self, least: int = LINES_PER_FUNCTION) -> None:
-        """Ends a function that has become long."""
+        """End a function that has become long."""
         if len(self.body) < least:
             return
         head = f"GR_FN GR_ALONE void {self.part}({self._declaration}, double *w) {{"
@@ -142,7 +142,7 @@ def _read(function: ca.Function, inputs: Sequence[str]) -> tuple[list[_TreeNode]
 
 
 def _entries(function: ca.Function, sparse: bool) -> list[int | None]:
-    """For each number that is written, the entry of the function's output, None for zeros."""
+    """Return, for each number that is written, the entry of the function's output, None for zeros."""
     if sparse or function.sparsity_out(0).is_dense():
         return list(range(function.nnz_out(0)))
     entries: list[int | None] = [None] * function.numel_out(0)

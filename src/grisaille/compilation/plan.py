@@ -80,7 +80,7 @@ class Plan(Generic[Functions]):
         return replace(self, **changed)
 
     def without_derivatives(self) -> Plan[Functions]:
-        """Without derivatives, and without a list of events."""
+        """Return the plan without derivatives and without a list of events."""
         return replace(self, dp=None, sx=None, sz=None, most_events=0)
 
     def task(self) -> Task:
@@ -125,7 +125,7 @@ class Plan(Generic[Functions]):
 
 
 def _shared(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """As C reads it: not copied where it is so already."""
+    """Return an array as C reads it, not copied where it has that form already."""
     array = np.asarray(value, dtype=np.float64, order="C")
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}, expected {shape}.")

@@ -129,7 +129,7 @@ class _Statement:
 
 @dataclass(frozen=True)
 class _Result:
-    """One entry of an output and where its value stands."""
+    """One entry of an output and where its value is stored."""
 
     output: str
     position: int
@@ -180,7 +180,7 @@ def _statements(
 
 
 def dense_positions(pattern: ca.Sparsity) -> list[int]:
-    """Where each entry of a pattern is in the full matrix, column after column."""
+    """Return the position of each entry of a pattern in the full matrix, column after column."""
     rows, columns = pattern.get_triplet()
     height = pattern.size1()
     return [r + height * c for r, c in zip(rows, columns, strict=True)]
@@ -228,8 +228,9 @@ def _stores(results: list[_Result], slots: dict[str, int], zero: str) -> list[st
 
 
 def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results: list[_Result], zero: str) -> str:
-    """Cuts after every ``INSTRUCTIONS_PER_FUNCTION`` statements; a value needed in a later part travels in ``w``,
-    slots are reused."""
+    """Cut after every ``INSTRUCTIONS_PER_FUNCTION`` statements; a value needed in a later part travels in ``w``, slots
+    are reused.
+    """
     part_of = {s.target: k // INSTRUCTIONS_PER_FUNCTION for k, s in enumerate(lines)}
     n_parts = (len(lines) - 1) // INSTRUCTIONS_PER_FUNCTION + 1
     last_use = _last_uses(lines, part_of, results, n_parts)

@@ -33,7 +33,7 @@ class SampleMoments:
 
     @classmethod
     def of(cls, y: Floats, sy: Floats) -> SampleMoments:
-        """Of rows (count, n_kept, ny) and their sensitivities (count, n_kept, ns, ny)."""
+        """Return the moments of rows (count, n_kept, ny) and their sensitivities (count, n_kept, ns, ny)."""
         # realizations that became infinite are told apart elsewhere
         with np.errstate(over="ignore", invalid="ignore"):
             mean, smean = y.mean(axis=0), sy.mean(axis=0)

@@ -73,7 +73,7 @@ class SharedLibrary:
         return found  # type: ignore[no-any-return]
 
     def check_size(self, name: str, structure: type[ctypes.Structure] = TaskStructure) -> None:
-        """Compares the size a C structure has with the size Python gives it."""
+        """Compare the size a C structure has with the size Python gives it."""
         there, here = int(self.function(name)()), ctypes.sizeof(structure)
         if there != here:
             raise CompilationError(
@@ -203,7 +203,7 @@ def _linked(compiler: Compiler, parts: Sequence[CSource]) -> bytes:
 
 
 def _kept(source: CSource) -> Path | None:
-    """Where a debugger finds the source."""
+    """Return where a debugger finds the source."""
     return build_cache.sources_folder(_what([source])) if is_debugging() else None
 
 
@@ -229,8 +229,10 @@ def _kept_object(what: str, made_with: str) -> bytes | None:
 
 
 def _optimization(ours: str, often: bool) -> str:
-    """Ours, or what the environment asks for: ``GRISAILLE_OPTIMIZATION=-O0`` builds quickly what runs a few times;
-    ``quick`` does so for integrators alone, of which thousands of lines of ours are a part."""
+    """Return the optimisation flag: the package's own, or what the environment asks for. ``GRISAILLE_OPTIMIZATION=-O0``
+    builds quickly what runs a few times; ``quick`` does so for integrators alone, of which thousands of lines of the
+    package are a part.
+    """
     asked = os.environ.get("GRISAILLE_OPTIMIZATION", "").strip()
     if asked == "quick":
         return "-O1" if often else "-O0"

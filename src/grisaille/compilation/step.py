@@ -130,7 +130,7 @@ class Correction(NamedTuple):
 def correct(
     system: System, rows: list[int], columns: list[int], t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, nominal: ca.SX
 ) -> Correction:
-    """By what the states ``columns`` are to be moved back so that the constraints ``rows`` hold."""
+    """Return how far the states ``columns`` are to be moved back so that the constraints ``rows`` hold."""
     hidden = constraints_in(system, rows)
     slopes = ca.jacobian(hidden, ca.vertcat(*(system.x[j] for j in columns)))
     value, C = ca.Function("c", [system.t, system.x, system.u, system.p], [hidden, slopes])(t, x, u, p)

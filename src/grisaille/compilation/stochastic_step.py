@@ -193,7 +193,7 @@ _FUSED: Cache[tuple[StepFormula, ImplicitAsStates, Structure]] = Cache(16)
 
 
 class _Split:
-    """What is known of one structure, which is kept so that no other one gets its number."""
+    """Properties of one structure, kept with it so that no other one gets its identity."""
 
     def __init__(self, structure: Structure) -> None:
         self.structure, self.diffusion = structure, find_diffusion(structure)

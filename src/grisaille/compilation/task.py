@@ -49,7 +49,7 @@ class Status(IntEnum):
 
 
 class ModelDimensions(Protocol):
-    """Anything that knows the dimensions of a model; every ``Kernel`` does."""
+    """An object with the dimensions of a model; every ``Kernel`` is one."""
 
     @property
     def nx(self) -> int: ...
@@ -173,7 +173,7 @@ class Task:
         return replace(self, work=self.work.copy() if self.resumed else np.zeros_like(self.work), **changed)
 
     def take_over(self, other: Task) -> None:
-        """Becomes what ``other`` is."""
+        """Take over all fields of ``other``."""
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
 

@@ -40,7 +40,7 @@ WAYS_OUT = (
 
 @dataclass(frozen=True)
 class ApproximationCheck:
-    """How far another approximation of the likelihood would move the estimates.
+    """How far another approximation of the likelihood would change the estimates.
 
     first, other : what was fitted and what it was compared with, as in "the extended filter"
     distance : over all unknowns, in standard errors; infinite where the other one determines what the first leaves

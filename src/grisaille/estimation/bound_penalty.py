@@ -1,4 +1,4 @@
-"""A penalty that keeps unknowns away from their bounds, as CTSM has it.
+"""A penalty that keeps unknowns away from their bounds, as in CTSM.
 
     p(θ) = λ Σ_i ( |a_i| / (θ_i − a_i) + |b_i| / (b_i − θ_i) − 1 ),        a_i < θ_i < b_i
 
@@ -43,7 +43,7 @@ class BoundPenalty:
 
 
 def with_logit_search(unknowns: Sequence[Unknown]) -> list[Unknown]:
-    """Unknowns with two bounds are searched by their logit; guesses must lie inside."""
+    """Return the unknowns with those that have two bounds searched by their logit; guesses must lie inside."""
     found = []
     for u in unknowns:
         if _is_two_sided(u):

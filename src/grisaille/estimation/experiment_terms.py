@@ -1,4 +1,4 @@
-"""One experiment inside a problem: its runner, its samples, and which unknowns move it."""
+"""One experiment inside a problem: its runner, its samples, and the unknowns that it depends on."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ class ExperimentTerm(Generic[R]):
         return np.asarray(theta[list(self.unknowns)])
 
     def discretised(self, theta: np.ndarray) -> ExperimentTerm[R]:
-        """With a discretisation that suits values of all unknowns, unless it has one; as it is where none does."""
+        """Return the term with a discretisation that suits values of all unknowns, unless it has one; unchanged where
+        none does.
+        """
         if self.discretisation is not None or self.prepare is None:
             return self
         try:
@@ -129,7 +131,9 @@ class ExperimentTerm(Generic[R]):
     def refined(
         self: ExperimentTerm[SimulatedTrial], theta: np.ndarray, excess: float
     ) -> ExperimentTerm[SimulatedTrial]:
-        """With a finer discretisation at values of all unknowns, where an error estimate was so many tolerances."""
+        """Return the term with a finer discretisation at values of all unknowns, where an error estimate was so many
+        tolerances.
+        """
         if not self.discretisation:
             return self
         return replace(self, discretisation=self.runner.refined(self.own(theta), self.discretisation, excess))
@@ -179,7 +183,7 @@ def unknown_starts(experiment: Any) -> dict[str, Any]:
 def start_guesses(
     unknowns: Sequence[Unknown], trials: Iterable[tuple[BoundExperiment, tuple[int, ...]]]
 ) -> tuple[Unknown, ...]:
-    """Starts begin at the consistent start of their experiment at the guess.
+    """Return the unknowns with guesses of starts from the consistent start of their experiment at the guess.
 
     trials : with those of the unknowns that move them
     """

@@ -50,7 +50,7 @@ class FitRequest:
 
     @classmethod
     def of(cls, model: Model, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> FitRequest:
-        """With the model's own structure."""
+        """Return the request with the model's own structure."""
         return cls(model, structure_of(model), data, unknowns).with_starts()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A fitted model: its estimates and what estimation itself can say about them.
+"""A fitted model: its estimates and what can be computed from them.
 
 This is what assessments, studies and reports take. What they can do with it in turn is written out in ``Fit``
 (``results/fit.py``), where all of them are known.
@@ -134,7 +134,7 @@ class Fitted:
         return Value(value, error, unit, name, is_approximate=bool(self.estimate.caution))
 
     def _no(self, name: object) -> str:
-        """That there is no estimate of this name, and which ones there are."""
+        """Return the message that there is no estimate of this name, and which ones there are."""
         known = list(self)
         close = suggestion(name, known) if isinstance(name, str) and nearest(name, known) else ""
         listed = f"it has {', '.join(known)}"
@@ -464,7 +464,7 @@ class Fitted:
         inputs: Mapping[str, object] | None = None,
         **options: Unpack[SimulationOptions],
     ) -> xr.Dataset:
-        """``gr.simulate`` with the fitted model.
+        """Call ``gr.simulate`` with the fitted model.
 
         Parameters
         ----------
@@ -526,7 +526,7 @@ class Fitted:
 
 
 def quality_of(residuals: pd.DataFrame, score: Score | None = None) -> pd.DataFrame:
-    """Per output of a table of residuals: samples, RMS, R², and the fit percentage.
+    """Return, for each output of a table of residuals, the number of samples, RMS, R², and the fit percentage.
 
     score : of a robust loss, which counts outliers less
     """

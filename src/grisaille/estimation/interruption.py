@@ -1,4 +1,4 @@
-"""A search that was interrupted keeps what it reached.
+"""An interrupted search keeps the best point that it has reached.
 
 ``gr.fit`` gives the fit as far as it came, marked as not converged, from which ``guess=fit`` goes on; studies stop.
 """

@@ -42,7 +42,7 @@ MAX_RESIDUAL = 1e100
 
 
 class HasPredictions(Protocol):
-    """What a formula of σ may move with."""
+    """The values that a formula of σ may depend on."""
 
     @property
     def y(self) -> np.ndarray:
@@ -167,7 +167,7 @@ class EstimationProblem(Scaled):
         return other
 
     def of(self, kind: type[K]) -> K:
-        """Itself, as the kind of problem that a method poses."""
+        """Return the problem itself, as the kind of problem that a method poses."""
         if not isinstance(self, kind):
             raise TypeError(f"a {kind.__name__} is expected, not a {type(self).__name__}: another method has posed it")
         return self
@@ -285,7 +285,9 @@ class EstimationProblem(Scaled):
         return replace(here, jacobian=np.stack(columns, axis=1), cost=cost)
 
     def refined(self, evaluation: Evaluation) -> Self:
-        """With finer discretisations in every experiment where those of an evaluation are too coarse."""
+        """Return the problem with finer discretisations in every experiment where those of an evaluation are too
+        coarse.
+        """
         pairs = zip(self.discretised_problem.cases, evaluation.predictions, strict=True)
         theta = evaluation.theta
         finer = (c.refined(theta, p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs)
@@ -330,7 +332,9 @@ class EstimationProblem(Scaled):
         return level.at(case.trial.at(case.own(theta)).p, observed, case.grid[rows])
 
     def freeze(self, predictions: Mapping[str, HasPredictions], theta: np.ndarray) -> Self:
-        """With every formula of σ that is not frozen at θ, as far as it needs no other predictions, by case."""
+        """Return the problem with every formula of σ that is not frozen at θ, as far as it needs no other predictions,
+        by experiment term.
+        """
         frozen = dict(self.frozen)
         for case in self.cases:
             y = predictions[case.name].y if case.name in predictions else np.zeros((len(case.grid), len(case.outputs)))
@@ -355,7 +359,9 @@ class EstimationProblem(Scaled):
             return self
 
     def refrozen(self, predictions: Sequence[HasPredictions], theta: np.ndarray) -> tuple[Self, float]:
-        """With formulas of σ that move with predictions at those of a point; and the largest relative change of a σ."""
+        """Return the problem with formulas of σ that depend on predictions evaluated at those of a point, and the
+        largest relative change of a σ.
+        """
         frozen, changes = dict(self.frozen), [0.0]
         for case, prediction in zip(self.cases, predictions, strict=True):
             for s in case.samples:

@@ -31,7 +31,7 @@ SUM_ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class UncertainUnknowns:
-    """How p unknowns move what is seen, X by ``along`` (T, n, p) and q by ``dq`` (p, len(q)), and their covariance."""
+    """The derivatives of X by p unknowns, ``along`` (T, n, p), and of q, ``dq`` (p, len(q)), with their covariance."""
 
     along: np.ndarray
     dq: np.ndarray

@@ -109,7 +109,7 @@ def correlation_of(covariance: np.ndarray) -> np.ndarray:
 
 
 def half_width(standard_error: np.ndarray, level: float, degrees_of_freedom: float | np.ndarray) -> np.ndarray:
-    """Half the length of two-sided intervals: Student's t times the standard error."""
+    """Return half the length of two-sided intervals: Student's t times the standard error."""
     from scipy.stats import t
 
     return np.asarray(t.ppf(0.5 + level / 2, np.maximum(degrees_of_freedom, 1)) * standard_error)

@@ -169,7 +169,7 @@ def _free_states(structure: Structure, experiments: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Declared:
-    """What the model, the experiments and the call say about bounds, priors and first values."""
+    """Bounds, priors and first values as the model, the experiments and the call declare them."""
 
     structure: Structure
     experiments: Sequence[Any]
@@ -309,7 +309,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _refuse_constants(unknowns: Sequence[Unknown], experiments: Sequence[Any]) -> None:
-    """An experiment that knows a parameter does not let it be estimated."""
+    """Refuse to estimate a parameter whose value an experiment gives."""
     for unknown in unknowns:
         for e in experiments:
             if unknown.kind == "parameter" and unknown.applies_to(e.name) and unknown.target in e.constants:
@@ -327,7 +327,7 @@ OPEN_NOISE = (
 
 
 def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, Any] | None, what: str) -> None:
-    """Names that nothing is estimated by are mistakes."""
+    """Refuse names that belong to no unknown."""
     names = [u.name for u in unknowns]
     allowed = {*names, *(n.partition("@")[0] for n in names)}
     for name in given or {}:

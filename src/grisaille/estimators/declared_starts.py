@@ -226,7 +226,7 @@ class _Tested:
         return self.method.states is not None and self.method.states.follow_data
 
     def _inflations(self, problem: EstimationProblem, at: Evaluation, directions: np.ndarray) -> np.ndarray:
-        """Of each direction, after all of them together have been taken out of the residuals."""
+        """Return the inflation of each direction, after all of them together have been removed from the residuals."""
         if self._follows_data:
             return np.ones(directions.shape[1])
         r = at.residuals[: len(directions)]
@@ -235,11 +235,11 @@ class _Tested:
 
     @staticmethod
     def _at_levels(problem: EstimationProblem, found: Estimate) -> EstimationProblem:
-        """With the levels of noise that were found."""
+        """Return the problem with the levels of noise that were found."""
         return problem.replace(sigma=dict(found.noise)) if problem.sigma else problem
 
     def _strongest(self, scores: Sequence[_Score], level: float) -> list[Unknown]:
-        """Of each record the start that its data contradict most, where they do."""
+        """Return, for each record, the start that its data contradict most, where they do."""
         from scipy.stats import chi2
 
         each = level / (len(self.starts) + len(self.problem.cases))
@@ -271,8 +271,9 @@ class _Tested:
         return record.replace(outputs=outputs)
 
     def _fitted(self, found: Estimate, data: Sequence[Experiment], freed: Sequence[Unknown]) -> Estimate | None:
-        """The fit with some starts estimated: from the first guesses, which no wrong start has bent yet, and from the
-        estimates where that ends in something worse."""
+        """Fit with some starts estimated: from the first guesses, which no wrong start has biased yet, and from the
+        estimates where that ends in something worse.
+        """
         bent = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
         problem = self._at_levels(self.posed(data, [*bent, *freed]), found)
         before = problem.evaluate(np.array([u.guess for u in problem.unknowns]), sensitive=False).objective
@@ -349,7 +350,7 @@ def _squares_of(problem: EstimationProblem, at: Evaluation, name: str | None) ->
 
 
 def _inverse(information: np.ndarray) -> np.ndarray:
-    """Of a matrix with rows of different units, without directions that are lost to rounding."""
+    """Return the inverse of a matrix with rows of different units, without directions that are lost to rounding."""
     size = np.sqrt(np.clip(np.diag(information), 0.0, None))
     size = np.where(size > 0, size, 1.0)
     return np.asarray(
@@ -383,7 +384,9 @@ def _inflation(cases: Sequence[ExperimentTerm], r: np.ndarray, direction: np.nda
 
 
 def _studentized(z2: np.ndarray, found: Estimate) -> np.ndarray:
-    """Of a level of noise that came from residuals which hold the effect of the start."""
+    """Return scores studentized by a noise level that was estimated from residuals which hold the effect of the
+    start.
+    """
     if not found.noise:
         return z2
     freedom = max(found.degrees_of_freedom - 1, 1)
@@ -391,7 +394,7 @@ def _studentized(z2: np.ndarray, found: Estimate) -> np.ndarray:
 
 
 def _largest_move(found: Estimate, freed: Estimate) -> tuple[float, str]:
-    """By how many standard errors of the better fit an estimate moves, and which, in words."""
+    """Return by how many standard errors of the better fit an estimate moves at most, and which one, in words."""
     errors = np.sqrt(np.clip(np.diag(freed.covariance), 0.0, None))
     new = {u.name: (float(v), float(e)) for u, v, e in zip(freed.unknowns, freed.theta, errors, strict=True)}
     worst, words = 0.0, ""

@@ -379,7 +379,7 @@ def find_unknowns(
 def _with_unknown_starts(
     structure: Structure, data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
 ) -> tuple[Iterable[object] | None, Any]:
-    """Starts that an experiment declares unknown are estimated too, with the prior it gives.
+    """Add starts that an experiment declares unknown to the unknowns, with the prior it gives.
 
     Without ``estimate`` they stand beside the parameters that declare bounds or a prior, which may be none.
     """

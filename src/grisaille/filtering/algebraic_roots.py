@@ -55,7 +55,9 @@ class AlgebraicRoots:
         return (1 + np.flatnonzero((before != given.signals[1:][:, self.signals]).any(axis=1))).tolist()
 
     def is_solved(self, s: Floats) -> bool:
-        """Of what a filter carries at the end of a pass; a pass that ran into NaN is a failure of its own."""
+        """Return whether the algebraic unknowns at the end of a pass are solved; a pass that ran into NaN is a failure
+        of its own.
+        """
         return not bool((s[-self.nz :] > SOLVED_CORRECTION * self.sizes).any())
 
     def corrections(self, t: Floats, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats:
@@ -86,7 +88,7 @@ class AlgebraicRoots:
         return z
 
     def _newton(self, t: float, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats | None:
-        """Damped steps: each lowers the correction that the Jacobian of the last point asks for."""
+        """Take damped Newton steps: each lowers the correction that the Jacobian of the last point predicts."""
         g, J = self._at(t, x, z, u, q)
         for _ in range(MAX_ITERATIONS):
             try:

@@ -1,4 +1,4 @@
-"""Means and covariances kept on the hidden constraints.
+"""Projection of means and covariances onto the hidden constraints.
 
     x ← π(x),        P ← Π P Πᵀ,   Π = ∂π/∂x        after a step: π is one correction per level (``compilation.step``)
 

@@ -40,7 +40,7 @@ class DiffuseMoments:
 
 @dataclass(frozen=True, eq=False)
 class DiffusePass:
-    """A pass over the data for given δ, with the columns of A and what the data say about δ."""
+    """A pass over the data for given δ, with the columns of A and the information of the data on δ."""
 
     model: DiscreteModel
     base: FilterMoments

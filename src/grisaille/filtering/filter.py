@@ -67,7 +67,7 @@ class InnovationWeighting:
 
 @dataclass(frozen=True, eq=False)
 class FilterStates:
-    """What a filter says at every sample, from the data up to it and from all: means (N, n), covariances (N, n, n)."""
+    """Filtered and smoothed states at every sample: means (N, n), covariances (N, n, n)."""
 
     x_filt: Floats
     P_filt: Floats

@@ -54,7 +54,7 @@ class Stepping:
 
 
 def linearised_loops(model: StochasticModel, newton: int, stepping: Stepping, looks: int) -> FilterLoops:
-    """Those of the extended filter, which looks at a sample once, or of the iterated one."""
+    """Return the loops of the extended filter, which linearises once for each sample, or of the iterated one."""
     closed = AlgebraicModel(model, newton)
     f, A, W, z = closed.rates(*closed.symbols)
     rates = _dense("rates", closed.symbols, [f, A.T, lower_triangle(W), z])
@@ -72,7 +72,7 @@ def linearised_loops(model: StochasticModel, newton: int, stepping: Stepping, lo
 
 
 def unscented_loops(model: StochasticModel, newton: int, stepping: Stepping, sigma: SigmaPoints) -> FilterLoops:
-    """Those of the unscented filter of a model that does not jump with a state."""
+    """Return the loops of the unscented filter of a model that does not jump with a state."""
     closed = AlgebraicModel(model, newton)
     f, W, z = closed.flow(*closed.symbols)
     A = closed.rates(*closed.symbols)[1]
@@ -179,5 +179,5 @@ def _seen_symbols(closed: AlgebraicModel) -> tuple[UpdateSymbols, ca.SX, ca.SX]:
 
 
 def _dense(name: str, arguments: list[ca.SX], outputs: list[ca.SX]) -> ca.Function:
-    """With the entries of each output in one column."""
+    """Return the function with the entries of each output in one column."""
     return ca.Function(name, arguments, ca.cse([ca.densify(ca.vec(o)) for o in outputs]))

@@ -1,4 +1,4 @@
-"""One trial filtered again and again at other values of what moves.
+"""One experiment filtered repeatedly at other values of its unknowns.
 
 The start of the states is the consistent start of a simulation, with its derivatives; a filter that fails is an answer,
 not an exception: optimizers must survive it.

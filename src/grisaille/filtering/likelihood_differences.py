@@ -1,4 +1,4 @@
-"""Derivatives of a filter that has none: central differences of its log-likelihood, two passes for each unknown.
+"""Central differences of a log-likelihood, for filters without derivatives: two passes for each unknown.
 
     ∂log L/∂θ_k ≈ (log L(θ + h_k e_k) − log L(θ − h_k e_k)) / 2h_k,        h_k = 1e-5 |θ_k|
 

@@ -88,7 +88,7 @@ def settle_function(closed: AlgebraicModel, projection: ConstraintProjection) ->
 
 
 def linearized_update(closed: AlgebraicModel) -> Update:
-    """That of the extended filter."""
+    """Return the update of the extended filter."""
 
     def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> UpdateResult:
         h, H, R, z = masked_measurement(closed, a, x, z)

@@ -53,7 +53,7 @@ def _triangle(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lower_triangle(P: ca.SX) -> ca.SX:
-    """Column by column."""
+    """Return the lower triangle of a matrix, column by column."""
     n = P.size1()
     return ca.vertcat(*(ca.densify(P[j:, j]) for j in range(n))) if n else ca.SX(0, 1)
 

@@ -65,7 +65,7 @@ STAGE_TABLES = {
 
 
 def linearized_rates(closed: AlgebraicModel) -> Rates:
-    """Those of the extended filter: everything at the mean."""
+    """Return the rates of the extended filter: everything is evaluated at the mean."""
 
     def rates(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         f, A, W, z = closed.rates(t, x, z, u, q)

@@ -175,7 +175,7 @@ class Passes:
         return self.model.structure.system.moving is not None
 
     def cells(self, q: Floats) -> RecordCells:
-        """Made once, unless formulas of time switch at instants that depend on parameters."""
+        """Return the cells, made once unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.has.instants:
             self._cells = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
@@ -300,7 +300,7 @@ class Passes:
         return self.settled(t, u, q, dq, s) if self.model.constraints.numel() else s
 
     def require_uncertainty(self, s: Floats) -> None:
-        """Where the root of the covariance is moved, none may vanish at the start."""
+        """Require a positive definite start covariance where the root of the covariance is propagated."""
         if self.kind.propagation != "square-root":
             return
         at = first_singular(self.packing.split(s)[1])

@@ -1,4 +1,4 @@
-"""Mean and a square root of the covariance between samples: the unscented filter moved through its sigma points.
+"""Mean and a square root of the covariance between samples: the unscented filter propagated through its sigma points.
 
 With P = L Lᵀ, L lower triangular, and averages over the sigma points x ± √(n + λ) L_j,
 

@@ -30,7 +30,7 @@ STEP_SHARES = (1.0, 0.5, 0.25, 0.125)
 
 
 def polish(search: Search[E], evaluation: E, most: int = 12) -> E:
-    """Plain Gauss–Newton steps from a point that is nearly a minimum, as long as they bring it nearer.
+    """Take plain Gauss–Newton steps from a point that is nearly a minimum, as long as they bring it nearer.
 
     Near a minimum the objective no longer tells points apart: it is flat and its values scatter. The offset still does.
     """

@@ -41,7 +41,7 @@ class Edge(Generic[E]):
 
 @dataclass(frozen=True, eq=False)
 class _Metric:
-    """Standard errors of the unknowns that move, as a scale of ξ."""
+    """Standard errors of the unknowns that the criterion depends on, as a scale of ξ."""
 
     xi: np.ndarray
     free: np.ndarray

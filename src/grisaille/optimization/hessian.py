@@ -51,7 +51,7 @@ def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tupl
 
 
 def _differences(search: Search[E], evaluation: E, free: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
-    """By differences along each unknown and, where f is steep, once more along its main axes."""
+    """Return the Hessian by differences along each unknown and, where f is steep, once more along its main axes."""
     xi = search.where(evaluation)
     _, H = search.model(evaluation)
     if not free.any():

@@ -174,7 +174,7 @@ class Search(Scaled, Generic[E]):
         return evaluation
 
     def _what_next(self) -> str:
-        """Another guess is worth trying where the model can be simulated elsewhere, or fails in another way there."""
+        """Advise another guess where the model can be simulated elsewhere, or fails in another way there."""
         if any(u.is_reached for u in self.unknowns):
             return "Give bounds= that keep the search away from there, or begin elsewhere, guess=."
         failed = self.last.failure if self.last is not None else ""
@@ -190,7 +190,9 @@ class Search(Scaled, Generic[E]):
         return np.clip(np.where(guess != 0, factor * guess, np.log(factor) * sizes), *self.bounds)
 
     def learn_sizes(self, evaluation: E) -> None:
-        """A guess of zero, or near it, tells no magnitude: unknowns are at least as large as their standard errors."""
+        """Set the sizes of unknowns to at least their standard errors: a guess of zero, or near it, gives no
+        magnitude.
+        """
         bend = np.diag(evaluation.information)
         if len(bend) != len(self.unknowns):
             return

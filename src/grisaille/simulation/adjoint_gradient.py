@@ -46,7 +46,7 @@ class AdjointGradient:
 def gradient(
     plan: Plan[AdjointKernel], weigh: Callable[[Floats], Floats], room: int = MAX_NUMBERS_IN_MEMORY
 ) -> AdjointGradient:
-    """Of a run with frozen steps.
+    """Return the gradient of a run with frozen steps.
 
     weigh : rows (times, outputs) → their weights
     """
@@ -78,7 +78,7 @@ class _Back:
         self.last, self.taken, self._here = self.task, 0, -1
 
     def _points(self) -> int:
-        """At most as many as the run has steps, and one."""
+        """Return at most as many points as the run has steps, and one."""
         task = self.task
         kinks = int(np.count_nonzero(task.kink))
         return int((task.t1 - task.t0) / task.fixed_step) + task.n_times + kinks + 4

@@ -1,4 +1,4 @@
-"""Conditions that a model demands of its trajectories (Modelica's ``assert``), checked on the rows of a run.
+"""Conditions that a model requires of its trajectories (Modelica's ``assert``), checked on the rows of a run.
 
 Numbers are known to the tolerance of a run only, so a relation counts as broken where its sides differ by more than
 that, relative to the largest values they take; whole numbers that it tells apart are taken exactly.
@@ -99,7 +99,7 @@ class _Formulas:
         self._function = ca.Function("sides", [ca.vertcat(*symbols.values())], [ca.vertcat(*lowered)])
 
     def broken(self, result: xr.Dataset, known: Mapping[str, float], rtol: float) -> Bools:
-        """Where the condition certainly does not hold; nowhere if a name in it is not among what is observed."""
+        """Return where the condition certainly does not hold; nowhere if a name in it is not observed."""
         times = result["time"].values
         columns = []
         for name in self.names:

@@ -80,7 +80,7 @@ def _listed(system: System, plan: Plan[Kernel]) -> list[Crossing]:
 
 
 def refuse_crossings(crossings: Sequence[Crossing], names: Sequence[str]) -> None:
-    """Derivatives of a run that crosses a switch are refused."""
+    """Refuse derivatives of a run that crosses a switch."""
     if crossings:
         raise ModelError(
             f"The derivative by '{names[0]}' would be wrong: the trajectory crosses {crossings[0]}, where the "

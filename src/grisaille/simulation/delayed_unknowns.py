@@ -71,7 +71,7 @@ _POWERS = np.linalg.inv(np.vander(_AT, GAUSS_POINTS, increasing=True))
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """What a run must know of its delayed unknowns."""
+    """The past of the delayed unknowns of a run."""
 
     places: tuple[int, ...]
     """In u."""
@@ -165,7 +165,7 @@ Integrate = Callable[[Kernel, Task, Among], Scheme]
 
 
 def integrate_with_past(kernel: Kernel, task: Task, among: Among, integrate: Integrate) -> Scheme:
-    """Runs the task stretch by stretch; gives the scheme that finished it."""
+    """Run the task stretch by stretch; return the scheme that finished it."""
     past = task.plan.past
     assert isinstance(past, Past)
     return _DelayedRun(kernel, task, past, integrate).go(among)
@@ -212,7 +212,7 @@ class _DelayedRun:
         return self.used
 
     def _begin(self) -> None:
-        """The value at the start holds before it."""
+        """Set the past before the start to the value at the start."""
         first = np.zeros((len(self.past.sources), 1 + self.task.ns, GAUSS_POINTS))
         first[..., 0] = self.past.first[:, : 1 + self.task.ns]
         self.history.pieces.append(first)
@@ -220,7 +220,7 @@ class _DelayedRun:
         self.history.corners.append(0)
 
     def _end(self, t: float, shortest: float) -> float:
-        """Where a stretch ends: one shortest dead time later, at a return of the start if that is nearer."""
+        """Return where a stretch ends: one shortest dead time later, at a return of the start if that is nearer."""
         end = min(t + shortest, self.task.t1)
         return self.task.t1 if self.task.t1 - end < 1e-9 * shortest else end
 
@@ -398,7 +398,7 @@ class _DelayedRun:
         ).task()  # fmt: skip
 
     def _take(self, sub: Task, t: float, end: float) -> None:
-        """What a stretch has given becomes that of the whole run."""
+        """Add the results of a stretch to those of the whole run."""
         task = self.task
         done = task.times[task.written :]
         mine = done[done <= (end if sub.status == Status.DONE else sub.t)]

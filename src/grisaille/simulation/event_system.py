@@ -93,7 +93,7 @@ def plan_of(
 
 
 def _with_past(plan: Plan[Functions], point: ExperimentPoint, form: EventSystem, ns: int) -> Plan[Functions]:
-    """With what is to be filled in on the way."""
+    """Return the plan with the past that is filled in during the run."""
     past = past_of(point, form.plain, ns)
     past = past if form.events is None else replace(past, slopes=tuple(form.events.slopes))
     if not ns:
@@ -109,7 +109,9 @@ def _with_past(plan: Plan[Functions], point: ExperimentPoint, form: EventSystem,
 
 
 def leeway_parameters(plan: Plan[Functions], events: HeldEvents) -> Plan[Functions]:
-    """Of the system with modes, which integrators set themselves, and with shares of what slides, of the size one."""
+    """Return the plan with the leeways of a system with modes, which integrators set, and with shares of sliding
+    motions, of size one.
+    """
     more, place, count, table = events.system.np - events.before.np, events.place, events.count, _table(plan)
     if events.slopes:  # derivatives of signals that gaps contain
         moving = table.coef[:, list(events.slopes), :]
@@ -133,6 +135,6 @@ def _table(plan: Plan[Functions]) -> SignalTable:
 
 
 def _longer(values: Floats, place: int, count: int, value: float) -> Floats:
-    """Along the last axis."""
+    """Return an array extended along the last axis."""
     more = np.full((*values.shape[:-1], count), value)
     return np.concatenate([values[..., :place], more, values[..., place:]], axis=-1)

@@ -41,7 +41,7 @@ SHARPER_TOLERANCE = 0.1
 def choose_step(
     plan: Plan[Kernel], step: float | None, on_slice: Callable[[Task], None] | None = None
 ) -> IntegratorRun:
-    """Runs a plan with fixed steps, whose length ``task.fixed_step`` holds then.
+    """Run a plan with fixed steps, whose length ``task.fixed_step`` holds then.
 
     A run whose error is above the tolerance with the shortest steps that ``max_steps`` allows ends with
     ``Status.TOO_MANY_STEPS``; one that differs from the run under error control says by how much in ``task.differs``.
@@ -84,7 +84,9 @@ def _has_hidden(plan: Plan[Kernel]) -> bool:
 
 
 def _refuse_unless_accurate(task: Task, reference: _Reference) -> None:
-    """What is said of the shortest steps that may be taken."""
+    """Mark a run with the shortest allowed steps as failed where its error estimate is too large; compare others with
+    the reference.
+    """
     if task.status != Status.DONE:
         return
     if task.error_estimate > 1.0:
@@ -142,7 +144,7 @@ class _Reference:
         return (worst, float(share[worst])) if share[worst] > least else None
 
     def _integrated(self, share: float) -> Task:
-        """At a share of the tolerances."""
+        """Integrate at a share of the tolerances."""
         return run(self.plan.replace(rtol=share * self.plan.rtol, atol=share * np.asarray(self.plan.atol))).task
 
 

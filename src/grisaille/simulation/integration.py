@@ -48,13 +48,13 @@ class IntegratorRun:
 
 
 def run(plan: Plan[Kernel], on_slice: Callable[[Task], None] | None = None) -> IntegratorRun:
-    """Runs a plan to its end or failure."""
+    """Run a plan to its end or failure."""
     task = plan.task()
     return IntegratorRun(task, integrate(plan.kernel, task, plan.among, on_slice))
 
 
 def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task], None] | None = None) -> Scheme:
-    """Runs the task to its end or failure; gives the scheme that finished it."""
+    """Run the task to its end or failure; return the scheme that finished it."""
     if task.plan.past is not None:
         return integrate_with_past(kernel, task, among, partial(integrate, on_slice=on_slice))
     task.slice = SLICE
@@ -106,7 +106,9 @@ def first_choice(plan: Plan[Kernel]) -> Scheme:
 
 
 def build_for_frozen(plan: Plan[Kernel]) -> None:
-    """What a frozen discretisation is found with, at the same time: steps under error control, and frozen ones."""
+    """Build, at the same time, what is needed to find a frozen discretisation: steps under error control, and frozen
+    ones.
+    """
     if _stiffness(plan.kernel, plan.task()) <= PERHAPS_STIFF:
         plan.kernel.build(EXPLICIT, EXPLICIT.taking(1.0))
 

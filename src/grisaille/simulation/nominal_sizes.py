@@ -1,4 +1,4 @@
-"""Sizes that states take, where nothing declares them: absolute tolerances belong to them, not to units.
+"""Sizes of states where none is declared: absolute tolerances scale with them, not with units.
 
 A tolerance of 1e-3 · rtol · nominal with a nominal value of one says nothing to a state of 1e-9 (no step is made small
 for it) and asks for more digits than there are of one near zero among others of 1e9. Both are seen in the run itself:
@@ -67,7 +67,7 @@ class StalledRun(Exception):
 
 @dataclass(frozen=True, eq=False)
 class NominalSizes:
-    """Nominal sizes of (x, z), and which of them nobody declared."""
+    """Nominal sizes of (x, z), and which of them were not declared."""
 
     system: System
     nominal: Floats
@@ -81,7 +81,7 @@ class NominalSizes:
         return cls(initializer.system, initializer.nominal, ~has, np.zeros_like(has))
 
     def found(self, nominal: Floats) -> NominalSizes:
-        """With sizes from a run."""
+        """Return nominal sizes taken from a run."""
         return replace(self, nominal=nominal, is_found=nominal < self.nominal)
 
     def smaller(self, kernel: Kernel, task: Task) -> Floats | None:
@@ -133,7 +133,7 @@ class NominalSizes:
         return None if np.array_equal(nominal, self.nominal) else nominal
 
     def _largest(self, task: Task) -> Floats:
-        """Of the values of (x, z) at the instants asked for, and at the end."""
+        """Return the largest values of (x, z) at the requested instants and at the end."""
         names = {n: k for k, n in enumerate(self.system.observed_names)}
         ends = np.abs(np.concatenate([task.x[: self.system.nx], task.z[: self.system.nz]]))
         columns = [names.get(n, -1) for n in (*self.system.state_names, *self.system.implicit_names)]

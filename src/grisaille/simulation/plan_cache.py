@@ -39,7 +39,7 @@ def cached_runs(
 
 
 def _content(given: Any) -> Hashable | None:
-    """Equal for what is equal, bit by bit; None where that cannot be said."""
+    """Return a key that is equal for equal settings, bit by bit; None where there is no such key."""
     if given is None or isinstance(given, str | bool | int):
         return (type(given), given)
     if isinstance(given, float):

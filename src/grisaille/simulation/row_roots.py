@@ -78,7 +78,9 @@ class RowRoots:
         return np.repeat(self._started(0, p)[:, None], self.u.shape[1], axis=1)
 
     def _together(self, z: Floats, p: Floats) -> tuple[Floats, list[int]]:
-        """Newton on every row; the rows that did not converge to the root beside them keep their guess."""
+        """Apply Newton's method to every row; the rows that did not converge to the root beside them keep their
+        guess.
+        """
         n = self.u.shape[1]
         guess, before = z.copy(), np.full(n, np.inf)
         moving, doubtful = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -129,7 +131,7 @@ class RowRoots:
 
 
 class _RowEquations:
-    """The residual of one row as the integrators' Newton sees it."""
+    """The residual of one row in the form of the integrators' Newton method."""
 
     nx = nc = ny = 0
 

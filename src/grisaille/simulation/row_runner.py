@@ -64,11 +64,11 @@ class RowRunner:
         return True
 
     def event_listing(self, theta: np.ndarray, rows: StaticRows) -> EventListing:
-        """None: rows have no past."""
+        """Return None: rows have no past."""
         return EventListing()
 
     def crossings(self, theta: np.ndarray, rows: StaticRows | None = None) -> list[Crossing]:
-        """None: there is no trajectory."""
+        """Return no crossings: there is no trajectory."""
         return []
 
     def predict(self, theta: np.ndarray, rows: StaticRows, *, sensitive: bool) -> Prediction:

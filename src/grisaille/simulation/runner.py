@@ -1,4 +1,4 @@
-"""One trial simulated again and again at other values of what moves.
+"""One experiment simulated repeatedly at other values of its unknowns.
 
 Steps are frozen (``simulate`` explains why): the method and the step are chosen at one point, by the error estimate,
 and given to every run (``SimulationSteps``).
@@ -291,7 +291,7 @@ class Runner:
         return compared
 
     def _tolerance(self, steps: SimulationSteps) -> float:
-        """Of the integrator; tighter where the steps have been left adaptive."""
+        """Return the tolerance of the integrator; tighter where the steps have been left adaptive."""
         if steps.tolerance:
             return steps.tolerance if steps.step else max(ADAPTIVE_TOLERANCE_SHARE * steps.tolerance, MIN_TOLERANCE)
         return self.rtol if steps.step else max(ADAPTIVE_TOLERANCE_SHARE * self.rtol, 1e-12)

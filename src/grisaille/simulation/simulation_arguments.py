@@ -1,4 +1,4 @@
-"""The arguments of ``simulate`` as numbers: times, steps, tolerances and demanded starts, each checked by name."""
+"""The arguments of ``simulate`` as numbers: times, steps, tolerances and fixed starts, each checked by name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def as_positive(what: str, value: Any, wanted: str = "a positive number") -> flo
 
 
 def checked_times(times: Any) -> np.ndarray:
-    """Increasing finite numbers."""
+    """Return times, checked to be increasing finite numbers."""
     given = _plain_array(times)
     if given.dtype.kind in "Mm":
         raise DataError(
@@ -84,7 +84,7 @@ def _plain_array(times: Any) -> np.ndarray:
 
 
 def most_steps(wanted: Any) -> int:
-    """After how many steps a run gives up."""
+    """Return the number of steps after which a run stops."""
     if wanted is None:
         return MAX_STEPS
     number = as_positive("max_steps", wanted, "a whole number above zero")
@@ -101,7 +101,7 @@ def longest_step(at: np.ndarray, wanted: Any) -> float:
 
 
 def refuse_driven(structure: Structure, model: Model, given: Mapping[str, Any]) -> None:
-    """An input that a formula or a connection drives cannot be given as well."""
+    """Refuse a given input that a formula or a connection drives already."""
     for name in given:
         if model._content.kind(name) == "input" and name in structure.model.quantities:
             raise DataError(

@@ -96,7 +96,7 @@ class FinishedRun:
 
 
 def refuse_gradient(posed: ExperimentPoint, solver: IntegratorOptions) -> None:
-    """What gradients cannot be taken of."""
+    """Refuse runs of which no gradient can be computed."""
     name = posed.structure.model.name
     if not all(scheme.has_adjoint for scheme in solver.among):
         raise DataError(
@@ -164,7 +164,7 @@ class SimulationRuns:
         *,
         progress: bool = False,
     ) -> FinishedRun:
-        """To the end, or to where it stops."""
+        """Run to the end, or to where the integrator stops."""
         prepared = self.prepare(parameters, start)
         if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
             crossings = find_crossings(prepared.structure, prepared.plan.replace(among=AUTO))
@@ -292,7 +292,7 @@ class SimulationRuns:
         return self._labels[key]
 
     def demand(self, finished: FinishedRun, result: object = None) -> None:
-        """An error where a run stopped early."""
+        """Raise an error where a run stopped early."""
         if not finished.is_complete:
             name = finished.prepared.structure.model.name
             raise SimulationError(f"The simulation of {name} stopped: {finished.sentence}", result)

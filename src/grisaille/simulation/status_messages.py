@@ -96,7 +96,7 @@ def _coarse(task: Task, system: System) -> str:
 
 
 def _undefined(task: Task, system: System) -> str:
-    """Outputs and quantities may be undefined although the states are not."""
+    """Name the outputs and quantities that are undefined although the states are not; empty where there are none."""
     fine = np.isfinite(task.y[: task.written])
     if fine.all():
         return ""

@@ -1,4 +1,4 @@
-"""What the caller's keys stand for: texts, members of the model, whole vectors and ``*``, as full names of scalars.
+"""Keys of options (texts, members of the model, whole vectors and ``*``) as full names of scalars.
 
 ``{"T": 300.0}`` gives every element of the vector ``T`` its value, ``{"T": [300.0, 310.0]}`` each its own,
 ``{"legs[*].m": 2.0}`` all that match, ``{model.k: 5.0}`` the member itself. Names that no model has are handed on as
@@ -90,7 +90,9 @@ def name_of(model: Model, what: str, key: Any) -> str:
 
 
 def _as_written(content: Content, text: str) -> str:
-    """Python folds look-alike letters of identifiers (µ and μ); texts are folded where only that finds the name."""
+    """Return a text with look-alike letters folded (µ and μ), as Python does in identifiers, where only that finds the
+    name.
+    """
     return text if text.isascii() or content.kind(text) else unicodedata.normalize("NFKC", text)
 
 

@@ -130,7 +130,7 @@ class DirectProgram:
         return self.model.cached_value(("information", formula.key, count), lambda: _theta_function(formula, count))
 
     def _refuse(self, theta: Floats, bounds: tuple[Floats, Floats]) -> None:
-        """Unknowns without a finite value, and scales that would be estimated together with the path."""
+        """Refuse unknowns without a finite value, and scales that would be estimated together with the path."""
         for unknown, value in zip(self.unknowns, theta, strict=True):
             if not np.isfinite(value):
                 raise EstimationError(
@@ -168,7 +168,9 @@ class DirectProgram:
         return min(gaps)
 
     def reach(self, theta: Floats) -> Floats:
-        """By how much each entry of θ that moves dead times may move them by a sampling interval."""
+        """Return by how much each entry of θ that moves dead times may change so that they move by one sampling
+        interval.
+        """
         slopes = np.zeros(len(theta))
         for record, mine in zip(self.records, self._places, strict=True):
             if record.moving is not None:
@@ -241,7 +243,7 @@ class DirectProgram:
     def _minimise(
         self, start: PathPoint, bounds: tuple[Floats, Floats], bounded: bool, better: Better
     ) -> SearchEnd[PathPoint]:
-        """From one place."""
+        """Minimise from one starting point."""
         from grisaille.collocation.direct.ipopt import solve_ipopt
 
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))

@@ -120,7 +120,7 @@ class ElementFunctions:
         return self._evaluate(kind, *arguments)
 
     def _evaluate(self, kind: str, *arguments: Floats) -> list[Floats]:
-        """By CasADi's virtual machine; its columns are rows here."""
+        """Evaluate by CasADi's virtual machine; its columns are rows here."""
         E = len(arguments[0])
         mapped = self._maps.get((kind, E), lambda: flat_function(self.function(kind).map(E)))
         return [found.reshape(E, -1) for found in mapped(*arguments)]
@@ -149,7 +149,7 @@ class ElementFunctions:
 
 @dataclass(frozen=True, eq=False)
 class ElementLayout:
-    """Where things stand: the layout of an element's data, and of the slots."""
+    """The layout of an element's data and of the slots."""
 
     slots: ca.SX
     constants: ca.SX

@@ -48,7 +48,7 @@ class CondensedElements:
         return self.onto[:, 1 + self.sizes.slots :]
 
     def part(self, first: int, last: int) -> CondensedElements:
-        """Some of them."""
+        """Return some of the elements."""
         return CondensedElements(self.sizes, self.M[first:last], self.S[first:last], self.onto[first:last])
 
 

@@ -94,7 +94,7 @@ class DirectRecord(TrialReader):
         return cut_into_cells(self.times, SignalTable(breaks, none, np.zeros(len(breaks), dtype=np.uint8)))
 
     def cells(self) -> RecordCells:
-        """Between samples and breaks that stay, cut where signals that move ask for it."""
+        """Return the cells between samples and fixed breaks, cut where moving signals ask for it."""
         if self.moving is None:
             return self.standing
         return self.cells_between(CellPartition.of(self.standing, self.parts(1, np.inf)).bounds)

@@ -24,7 +24,7 @@ SOLVED, NEARLY = 1e-9, 1e-4
 
 
 def first_points(program: Transcription, simulated: TranscriptionPoint) -> list[TranscriptionPoint]:
-    """Where to begin at a guess: the simulation and, where that is far from the data, the data."""
+    """Return the points to begin with at a guess: the simulation and, where that is far from the data, the data."""
     count = sum(int(r.measured.sum()) for r in program.records)
     costs = program.evaluate(simulated)
     if costs.is_finite and costs.residuals < MAX_FOLLOWED_RESIDUAL * count:
@@ -66,7 +66,9 @@ def simulated_point(program: Transcription, theta: Floats, starts: list[Consiste
 
 
 def _march(program: Transcription, slots: Floats, now: Floats, inner: Floats) -> None:
-    """Fills inner, element by element and all records abreast; records that end early repeat their last element."""
+    """Fill the inner unknowns, element by element and all records abreast; records that end early repeat their last
+    element.
+    """
     n, s = program.model.n, RADAU_POINTS
     after = program.functions.after
     spans = np.array([program.span(r) for r in range(len(now))]).reshape(-1, 2)

@@ -99,7 +99,7 @@ def _slot_values(program: Transcription, theta: ca.MX) -> ca.MX:
 def _bounds(
     program: Transcription, point: TranscriptionPoint, bounds: tuple[Floats, Floats], limits: Limits | None
 ) -> tuple[Floats, Floats]:
-    """Of all unknowns; limits of (X, Z) hold at every point."""
+    """Return the bounds of all unknowns; limits of (X, Z) hold at every point."""
     free, after, n = np.full(program.model.n + program.model.nz, np.inf), program.functions.after, program.model.n
     sides = []
     for theta, wide, nothing in zip(bounds, limits or (-free, free), (-np.inf, np.inf), strict=True):

@@ -37,7 +37,7 @@ DIFFERENCE_STENCIL = ((-2.0, 1 / 12), (-1.0, -8 / 12), (1.0, 8 / 12), (2.0, -1 /
 
 @dataclass(frozen=True, eq=False)
 class LawCost:
-    """What one output adds; ``moving``: places among its arguments of those that states or slots move."""
+    """The cost of one output; ``moving``: positions of those of its arguments that states or slots change."""
 
     by: ArgumentsByLaw
     moving: tuple[int, ...]

@@ -30,7 +30,9 @@ from grisaille.collocation.laplace import Marginal, minus_log_likelihood
 
 
 def marginal(start: PathPoint, tolerance: float) -> Marginal | None:
-    """At θ of a place; None where no path was found or the curvature is not positive definite."""
+    """Return the marginal likelihood at θ of a point; None where no path was found or the curvature is not positive
+    definite.
+    """
     result = solve_newton(start, (start.theta, start.theta), tolerance=min(tolerance, 1e-10))
     model = exact_model(result.at) if result.converged else None
     return None if model is None else marginal_of(result.at, model)
@@ -47,7 +49,7 @@ def exact_model(at: PathPoint) -> LinearizedPath | None:
 
 
 def marginal_of(at: PathPoint, model: LinearizedPath) -> Marginal:
-    """At a path that is solved for."""
+    """Return the marginal likelihood at a path that has been solved for."""
     prior = float(np.log(at.program.noise_weights).sum())
     curvature = sum(s.log_determinant for s in model.swept)
     value = minus_log_likelihood(at.costs.objective, curvature, prior, at.costs.levels)
@@ -56,7 +58,9 @@ def marginal_of(at: PathPoint, model: LinearizedPath) -> Marginal:
 
 
 def marginals_of(at: PathPoint, model: LinearizedPath) -> list[Marginal]:
-    """Of every record, without what was known of θ: they add up to ``marginal_of`` without it."""
+    """Return the marginal likelihood of every record, without priors of θ: they add up to ``marginal_of`` without
+    them.
+    """
     program, found = at.program, []
     costs, moved, spread = program.costs_of_records(at.point), _determinant_gradients(at, model), _spread_slopes(at)
     for r, swept in enumerate(model.swept):

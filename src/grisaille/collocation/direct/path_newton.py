@@ -154,7 +154,7 @@ class PathStep:
 
 
 class ElementSteps(StepSource[PathPoint, PathStep]):
-    """Steps of a path and of θ between bounds; ``better`` is called with θ of every point that is gone on from.
+    """Steps of a path and of θ between bounds; ``better`` is called with θ of every accepted point.
 
     Unknowns that nothing moves with are held. Where something did before (a rate went to zero, and with it all that
     tells its constants), holding them may keep the rate at zero, far from a minimum that another way leads to: they are
@@ -171,7 +171,7 @@ class ElementSteps(StepSource[PathPoint, PathStep]):
         self.lost = np.zeros(len(bounds[0]), dtype=bool)
 
     def propose(self, now: PathPoint, damping: float) -> PathStep:
-        """With exact curvature where that has a minimum."""
+        """Propose a step with exact curvature where that has a minimum."""
         for exact in (True, False):
             try:
                 model = linearize(now, exact=exact, damping=damping)

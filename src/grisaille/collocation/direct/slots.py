@@ -1,4 +1,4 @@
-"""What is estimated, as slots: one per parameter, level or start that moves in any record.
+"""Estimated quantities as slots: one per parameter, level or start that is estimated in any record.
 
 A slot holds an entry of θ in the records that the unknown belongs to, and a known number in the others; so one set of
 functions serves all records, whatever is shared and whatever is local.

@@ -1,4 +1,4 @@
-"""What a solved program says: formulas along paths with bands, and the covariance of θ, both from its curvature.
+"""Statistics of a solved program: formulas along paths with bands, and the covariance of θ, both from its curvature.
 
 Cov(θ) = (reduced Hessian of the criterion in θ)⁻¹,    Cov(X) = Cov(X | θ) + (dX/dθ) Cov(θ) (dX/dθ)ᵀ
 """
@@ -63,7 +63,9 @@ def theta_covariance(at: PathPoint, inside: Mask) -> Floats:
 
 
 def output_slopes(at: PathPoint, model: LinearizedPath | None, r: int) -> tuple[Floats, Floats]:
-    """Of one record: ŷ, (E + 1, ny), and dŷ/dθ along the optimal path, (E + 1, ny, nθ); zero without a curvature."""
+    """Return, for one record, ŷ, (E + 1, ny), and dŷ/dθ along the optimal path, (E + 1, ny, nθ); zero without a
+    curvature.
+    """
     program = at.program
     y, by_w, by_slots = program.look("measured", at.point, r)
     total = np.zeros((*y.shape, len(at.theta)))
@@ -109,7 +111,7 @@ def quantities_along(
 
 
 def _covariances(program: Transcription, model: LinearizedPath, r: int) -> Floats:
-    """Of (X, Z) at fixed θ, (E + 1, n + nz, n + nz)."""
+    """Return the covariances of (X, Z) at fixed θ, (E + 1, n + nz, n + nz)."""
     swept, joint = model.swept[r], scatter(model.swept[r])[1]
     width, slots = program.model.n + program.model.nz, len(program.slots.names)
     sizes = program.functions.element.sizes

@@ -33,7 +33,7 @@ _BEGINNING = """\
 
 
 def one_text(text: str, kernels: str = STEP_KERNEL_SOURCE) -> str:
-    """From a C file and the header of the kernels that are added to it."""
+    """Return one text from a C file and the header of the kernels that are added to it."""
     text += kernels
     return _BEGINNING + _gathered(text, dict(headers_of(text)), set(), 0)
 

@@ -1,4 +1,4 @@
-"""Whether there is a graphics processor to use, and why not; nothing is imported before it is asked for."""
+"""Find a usable graphics processor, or the reason why there is none; nothing is imported before it is needed."""
 
 from __future__ import annotations
 

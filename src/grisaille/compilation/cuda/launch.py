@@ -90,7 +90,7 @@ class Machine(Protocol):
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
     def fetch(self, array: Any) -> np.ndarray: ...
     def move(self, held: Any, to: Any, at: slice, fetched: bool) -> None:
-        """Rows into their place in all rows, on the host or here."""
+        """Move rows to their place among all rows, on the host or here."""
 
     def address(self, array: Any) -> int: ...
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None: ...
@@ -148,8 +148,9 @@ _LOCKS: dict[tuple[str, ...], Any] = {}
 
 
 class Graphics:
-    """A device, through CuPy; ``source`` is one text with all headers in it (``fixed_branches`` says what may precede
-    it)."""
+    """A device, through CuPy; ``source`` is one text with all headers in it (see ``fixed_branches`` for what may
+    precede it).
+    """
 
     has_given = True
     """Whether kernels have a place of their own for what they are given."""
@@ -294,7 +295,7 @@ def run(
     fetched: bool = True,
     ends: bool = True,
 ) -> DeviceResult:
-    """Every realization at every parameter value through the whole grid.
+    """Run every realization at every parameter value through the whole grid.
 
     batch : the memory layout of ``gr_batch``
     fetched : False leaves rows on the machine
@@ -350,7 +351,7 @@ class _DeviceRun:
         self.fits = free is None or self._bytes() <= free
 
     def _bytes(self) -> int:
-        """Of everything that ``_put`` allocates."""
+        """Return the number of bytes of everything that ``_put`` allocates."""
         job = self.job
         V, M, ns, ny = job.values, job.count, job.ns, job.ny
         held, n = self.longest if self.moments or self.rows else 0, len(job.arrays["kept"])
@@ -432,7 +433,7 @@ class _DeviceRun:
             self.machine.launch("gr_cuda_join", job.values * window.rows * columns, given)
 
     def _step(self, given: Any, threads: int) -> None:
-        """Quick quotients, and plain ones for realizations where those do not do."""
+        """Step with quick quotients, and with plain ones for realizations where those do not suffice."""
         if self.plain is not None:
             given.again = None
             self.plain.launch("gr_cuda_run", threads, given)
@@ -517,7 +518,7 @@ def _some(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _not_empty(array: np.ndarray) -> np.ndarray:
-    """A pointer needs something to point to."""
+    """Return an array with at least one entry, because a pointer needs something to point to."""
     return array if array.size else np.zeros(1, dtype=array.dtype)
 
 

@@ -78,18 +78,18 @@ def machine_for_tasks(system: System, sensitive: bool) -> TaskMachine:
 
 
 def bytes_of(kernel: Kernel, task: Task, scheme: Scheme) -> int:
-    """Of device memory that a task takes, at most."""
+    """Return the most device memory that a task takes, in bytes."""
     arrays = sum(int(getattr(task, n).nbytes) for n in _ARRAYS if n != "work")
     return arrays + 8 * kernel.work_size(scheme.taking(task.fixed_step), task.ns) + ctypes.sizeof(TaskStructure)
 
 
 def _least_bytes(task: Task, size: int) -> int:
-    """Of device memory that a task takes at least: what it writes, and its work space."""
+    """Return the least device memory that a task takes, in bytes: what it writes, and its work space."""
     return sum(int(getattr(task, n).nbytes) for n in ARRAYS_WRITTEN) + 8 * size + ctypes.sizeof(TaskStructure)
 
 
 def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], scheme: Scheme) -> None:
-    """Every task to its end or failure; they hold the answers."""
+    """Run every task to its end or failure; the tasks hold the results."""
     if not tasks:
         return
     size = kernel.work_size(scheme.taking(tasks[0].fixed_step), tasks[0].ns)

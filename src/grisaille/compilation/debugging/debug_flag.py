@@ -1,4 +1,4 @@
-"""Whether generated code is to be looked at: ``GRISAILLE_DEBUG=1``."""
+"""The switch ``GRISAILLE_DEBUG=1``, which keeps generated code for debuggers."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ColouredNoiseStates:
         self._read()
 
     def advance(self, k: int) -> None:
-        """To the end of cell k."""
+        """Advance to the end of cell k."""
         which, w, dw = self.filters.which[k], np.empty_like(self.w), np.empty_like(self.dw)
         for i, group in enumerate(self.filters.groups):
             at = slice(self.edges[i], self.edges[i + 1])

@@ -24,7 +24,7 @@ from grisaille.compilation.tangent_printer import print_tangent
 
 @dataclass(frozen=True, eq=False)
 class PointFunction:
-    """A function by its C name; derivatives are taken along those of its inputs that are ``moving``."""
+    """A function by its C name; derivatives are taken by those of its inputs that are ``moving``."""
 
     name: str
     function: ca.Function

@@ -1,4 +1,4 @@
-"""All schemes, and what ``method=`` may say: one of them, or a choice among several that each model makes for itself.
+"""All schemes, and the values of ``method=``: a scheme, or a choice among several that is made for each model.
 
 A new explicit scheme is a tableau (``embedded_pair``) and ``add(explicit_scheme(name, tableau))``; a new implicit one
 is a header of ``kernels/`` and a line here.
@@ -62,7 +62,7 @@ def all_schemes() -> tuple[Scheme, ...]:
 
 
 def add(new: Scheme) -> Scheme:
-    """Makes a scheme known to this process: ``method=`` may name it from now on."""
+    """Add a scheme to those of this process: ``method=`` may name it from now on."""
     if new.name in _METHODS:
         raise CompilationError(f"There is a method {new.name!r} already: give the scheme another name.")
     _METHODS[new.name] = (new,)
@@ -70,7 +70,7 @@ def add(new: Scheme) -> Scheme:
 
 
 def remove(name: str) -> None:
-    """Forgets a scheme that was added."""
+    """Remove a scheme that was added."""
     if scheme(name) in (*AUTO, *FROZEN):
         raise CompilationError(f"{name!r} is the package's own and stays.")
     del _METHODS[name]

@@ -127,7 +127,7 @@ def embedded_pair(
 
 
 def _through_the_middle(pair: Tableau, middle: Floats) -> Tableau:
-    """With the level of the extension that gives these weights at s = 1/2."""
+    """Return the tableau with the level of the extension that gives these weights at s = 1/2."""
     if middle.shape != (pair.rows,):
         raise CompilationError(
             f"The middle of a step has {middle.size} weights; it must have {pair.rows}, that of f at the end of the "
@@ -146,7 +146,7 @@ def _through_the_middle(pair: Tableau, middle: Floats) -> Tableau:
 
 
 def _require_order(order: int, a: Floats, b: Floats) -> None:
-    """The conditions of quadrature up to the order, and those of all trees up to order four."""
+    """Require the conditions of quadrature up to the order, and those of all trees up to order four."""
     c = a.sum(axis=1)
     conditions = [(k, f"b·c^{k - 1}", b @ c ** (k - 1), 1 / k) for k in range(1, order + 1)]
     trees = [
@@ -175,7 +175,7 @@ def _neighbours(c: Floats, i: int) -> tuple[int, int]:
 
 
 def _end_of_stability(a: Floats, b: Floats) -> float:
-    """Where |R(−z)| first exceeds 1, R(z) = 1 + z bᵀ(I − zA)⁻¹1."""
+    """Return the z at which |R(−z)| first exceeds 1, R(z) = 1 + z bᵀ(I − zA)⁻¹1."""
     one = np.ones(len(b))
 
     def grows(z: float) -> bool:

@@ -34,7 +34,7 @@ def _numbers(tableau: Tableau) -> list[str]:
 
 
 def _structure(tableau: Tableau) -> str:
-    """Of the order, with the addresses of its numbers."""
+    """Return the C structure of the order, with the addresses of its numbers."""
     d = _name("d", tableau) if len(tableau.d) else "0"
     e3 = _name("e3", tableau) if tableau.e3 is not None else "0"
     fields = (

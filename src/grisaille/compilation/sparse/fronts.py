@@ -25,7 +25,9 @@ MAX_ZERO_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Fronts:
-    """Children come before their parents. Lists of all fronts stand one after the other, ``*_begin`` says where."""
+    """Fronts in an order with children before their parents. Lists of all fronts are concatenated, ``*_begin`` gives
+    where each begins.
+    """
 
     column_begin: Ints
     column: Ints
@@ -50,7 +52,7 @@ class Fronts:
 
 
 def fronts(slopes: SparsityPattern) -> Fronts:
-    """Of the pattern of Cx, constraints by states."""
+    """Return the fronts of the pattern of Cx, constraints by states."""
     order, parent, below = _tree(slopes)
     groups = _grouped(parent, below)
     order, below = _as_given(order, groups, below)

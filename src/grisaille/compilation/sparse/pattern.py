@@ -114,7 +114,7 @@ def eliminate(pattern: SparsityPattern) -> Elimination | None:
 
 
 def _match(pattern: SparsityPattern) -> Ints | None:
-    """For each column a row, its own wherever it has an entry there."""
+    """Match each column with a row, its own wherever it has an entry there."""
     n = pattern.shape[0]
     diagonal = pattern.row == pattern.column
     matched = np.full(n, -1, np.int64)

@@ -1,4 +1,4 @@
-"""What a method says about its fits, in words."""
+"""Messages of a method about its fits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Advice:
-    """Sentences that hold for any method; a method replaces those for which it knows better ones."""
+    """Sentences that hold for any method; a method overrides those for which it has better ones."""
 
     @property
     def against_outliers(self) -> str:

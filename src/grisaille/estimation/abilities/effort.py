@@ -19,7 +19,7 @@ USUAL_EVALUATIONS = 25
 
 
 class Effort:
-    """What any search by least squares takes; a method replaces what it knows better."""
+    """The effort of a search by least squares; a method overrides what is different for it."""
 
     def cost(self, problem: EstimationProblem) -> Cost:
         """Return how many evaluations a search usually takes, why they take long, and what would be faster."""

@@ -1,4 +1,4 @@
-"""A prior for the values of a table: how far a curve may bend.
+"""A prior of the curvature of a table's values.
 
 Under ``gr.Smoothness(scale)`` the curve f is a line plus twice integrated white noise, −log density = ½ ∫ f″² dx / σ²
 up to a constant, with σ² = 48 scale² / L³, L the range of the knots: the curve's middle lies off the chord between its

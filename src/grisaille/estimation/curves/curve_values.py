@@ -16,7 +16,7 @@ from grisaille.model.lowering.lowering import lower
 
 
 def unknowns_in(flat: FlatModel, curve: CurveTable, unknowns: Sequence[Unknown]) -> list[Unknown]:
-    """Those that the values depend on, directly or through formulas of parameters."""
+    """Return the unknowns that the values depend on, directly or through formulas of parameters."""
     reached = set(curve.parameters).union(*(_tied(flat, name) for name in curve.parameters))
     return [u for u in unknowns if u.kind == "parameter" and u.target in reached]
 

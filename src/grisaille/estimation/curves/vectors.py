@@ -1,4 +1,4 @@
-"""What is said of a vector by its name, dealt out to its elements: ``{"R": 0.05}``, ``{"R": [0.04, 0.05]}``."""
+"""Spread an option of a vector over its elements: ``{"R": 0.05}``, ``{"R": [0.04, 0.05]}``."""
 
 from __future__ import annotations
 

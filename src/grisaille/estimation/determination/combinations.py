@@ -1,4 +1,5 @@
-"""What the data do tell where two unknowns are seen together only: their product, quotient, sum or difference.
+"""Combinations that the data determine where two unknowns are not determined singly: product, quotient, sum,
+difference.
 
 Two columns of the Jacobian that are multiples of one another, J_i = c J_j, belong to a function f(θ_i, θ_j) that is all
 the outputs see, with f_i / f_j = c:

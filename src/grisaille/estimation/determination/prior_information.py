@@ -1,4 +1,4 @@
-"""What the data tell beside priors.
+"""The information of the data without that of priors.
 
 With the information H = D + Λ of data and priors, the variance of an unknown, (H⁻¹)_kk, has the share
 
@@ -40,7 +40,7 @@ class DataInformation:
     undetermined: np.ndarray
 
     def shares(self, rows: np.ndarray) -> np.ndarray:
-        """Of the data, in the variances of linear combinations of the unknowns."""
+        """Return the share of the data in the variances of linear combinations of the unknowns."""
         variance = np.einsum("ki,ij,kj->k", rows, self.inverse, rows)
         by_data = np.einsum("ki,ij,kj->k", rows, self.inverse @ self.data @ self.inverse, rows)
         share = np.divide(by_data, variance, out=np.ones(len(rows)), where=variance > 0)

@@ -31,7 +31,7 @@ class Cost:
 def usual_cost(
     problem: EstimationProblem, evaluations: int, causes: Sequence[str] = (), faster: Sequence[str] = ()
 ) -> Cost:
-    """With what every search depends on: how much there is to compare, and how many unknowns."""
+    """Return the cost with what every search depends on: the number of samples and the number of unknowns."""
     samples = [len(c.trial.times) for c in problem.cases]
     count, n = len(samples), len(problem.unknowns)
     first = f"{sum(samples)} samples" + (f" in {count} experiments" if count > 1 else "")

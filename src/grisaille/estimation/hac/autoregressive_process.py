@@ -205,7 +205,7 @@ class ResidualMoments:
         return process, bool(np.abs(step).max() < MOMENT_TOLERANCE * size)
 
     def _moved(self, gamma: Floats, step: Floats, order: int) -> AutoregressiveProcess | None:
-        """Along a step, shortened as often as needed to stay a process."""
+        """Return the process after a step, shortened until it is a process."""
         for share in (1.0, 0.5, 0.25, 0.125, 0.03):
             process, exists = yule_walker(gamma + share * step, order)
             if exists and process.root < np.exp(-1 / (MAX_TIME_CONSTANT * self.grid.shape[1])):

@@ -51,7 +51,9 @@ TOO_FEW = 8
 
 @dataclass(frozen=True)
 class RobustErrors:
-    """How well standard errors are known that hold under correlated residuals: what an estimate keeps of them."""
+    """Standard errors that hold under correlated residuals, and how accurate they are: the part that an estimate
+    stores.
+    """
 
     degrees_of_freedom: Mapping[str, float]
     """Of Student's t, by the name of the unknown."""
@@ -159,7 +161,8 @@ def _stretches(moments: ResidualMoments, gamma: Floats) -> tuple[float, int]:
 
 
 def _lasting(gamma: Floats) -> Floats:
-    """For how many samples values hang together, (…) of covariances (…, lags): Σρ, or 2 Σρ² − 1 where they swing.
+    """Return over how many samples values are correlated, (…) of covariances (…, lags): Σρ, or 2 Σρ² − 1 where they
+    oscillate.
 
     Both are 1 of white noise, and nearly the same where correlations fall off slowly without a change of sign.
     """
@@ -168,7 +171,7 @@ def _lasting(gamma: Floats) -> Floats:
 
 
 def _reach(output: str, moments: ResidualMoments, stretches: float, cases: Sequence[ExperimentTerm]) -> str:
-    """For how long residuals hang together, in words."""
+    """Describe in words over how long residuals are correlated."""
     count, unit = moments.grid.instants, cases[0].experiment.clock.unit
     span = count * moments.grid.interval
     if cases[0].experiment.is_static:
@@ -223,7 +226,7 @@ def _too_few(moments: ResidualMoments) -> str:
 def _quantiles(
     moments: ResidualMoments, process: AutoregressiveProcess, c: Floats, A: Floats, variance: Floats
 ) -> Floats:
-    """In units of √V: how far limits must be for their level, given how badly such records tell V."""
+    """Return, in units of √V, how wide limits must be for their level, given how uncertain V is from such records."""
     from scipy.optimize import brentq
     from scipy.stats import norm
 

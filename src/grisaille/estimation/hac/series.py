@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SampleGrid:
-    """Where every residual stands: experiment, instant and output of each, in the order of residuals."""
+    """The position of every residual: experiment, instant and output of each, in the order of residuals."""
 
     experiment: NDArray[np.int64]
     instant: NDArray[np.int64]
@@ -51,7 +51,7 @@ class SampleGrid:
         return found
 
     def gathered(self, values: Floats) -> Floats:
-        """Back again."""
+        """Return a grid of values as the vector that ``spread`` was made of."""
         return np.asarray(values[self.experiment, self.instant, self.output])
 
     def completed(self, values: Floats) -> Floats:

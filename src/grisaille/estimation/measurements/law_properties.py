@@ -1,4 +1,4 @@
-"""What the outputs of a fit declare of their scatter: a law, a level of noise, or nothing; and what is estimated.
+"""The declared scatter of the outputs of a fit: a law, a level of noise, or nothing; and which of it is estimated.
 
 Sentences on residuals speak of the law that was declared, and tests of their size ask whether anything was estimated
 that makes them as large as they are.

@@ -1,4 +1,6 @@
-"""What laws of measurements do not go with: methods that know normal noise alone, weights, impossible values."""
+"""Refuse what laws of measurements cannot be combined with: methods for normal noise alone, weights, impossible
+values.
+"""
 
 from __future__ import annotations
 

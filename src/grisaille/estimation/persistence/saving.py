@@ -135,7 +135,7 @@ def _unknown(unknown: Unknown) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of what computed the numbers."""
+    """Return the versions of what computed the numbers."""
     from importlib.metadata import version
 
     import grisaille

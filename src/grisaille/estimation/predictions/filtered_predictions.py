@@ -1,4 +1,4 @@
-"""``fit.states()`` and ``fit.predict(horizon=k)``: what the data say about every variable at every sample, with bands.
+"""``fit.states()`` and ``fit.predict(horizon=k)``: estimates of every variable at every sample, with bands.
 
 Filtered values know the data up to their instant, smoothed ones all data, predictions those up to k samples before.
 """
@@ -168,7 +168,7 @@ def _predicted(
 
 
 def _kept(horizon: Horizon) -> float | str:
-    """As an attribute: a number of samples, or a duration as text."""
+    """Return a horizon as an attribute: a number of samples, or a duration as text."""
     return float(horizon) if isinstance(horizon, int | float | np.integer) else str(horizon)
 
 
@@ -195,7 +195,7 @@ def _case(fit: Fitted, experiment: Experiment | str | None, case_of: CaseOf) -> 
 
 
 def _refuse_unknown_levels(fit: Fitted, case: ExperimentTerm) -> None:
-    """A new experiment can be followed only where its own outputs have a noise level."""
+    """Refuse a new experiment whose outputs have no noise level: it cannot be filtered."""
     from grisaille.structure.structure_cache import structure_of
 
     flat = structure_of(fit.initial_model).model

@@ -53,7 +53,7 @@ def _duration(horizon: object, clock: Clock) -> float:
 
 
 def horizon_text(horizon: object) -> str:
-    """``"1 day"``, ``"3 samples"``, ``"from the start alone"``: how far ahead, in words."""
+    """Return how far ahead predictions are, in words: ``"1 day"``, ``"3 samples"``, ``"from the start alone"``."""
     if isinstance(horizon, float) and np.isposinf(horizon):
         return "from the start alone"
     if isinstance(horizon, int | np.integer):

@@ -101,7 +101,7 @@ def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, pred
 
 
 def refuse_without_covariance(fit: Fitted) -> None:
-    """Bands need standard errors."""
+    """Refuse bands of a fit without standard errors."""
     free = fit.estimate.free
     if not np.isfinite(fit.estimate.covariance[np.ix_(free, free)]).all():
         raise EstimationError(

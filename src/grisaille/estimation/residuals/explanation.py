@@ -72,7 +72,9 @@ def _ways(method: Estimator, disturbed: bool) -> str:
 
 
 def _unexplained(estimate: Estimate, note: str) -> Estimate:
-    """With a first note, and a status that does not say that all is well."""
+    """Return the estimate with a first note and, where it converged, a status that says that the data are not
+    explained.
+    """
     status = estimate.status
     if estimate.converged:
         status = status.replace("converged:", "converged, but NOT to an explanation of the data:", 1)

@@ -1,4 +1,4 @@
-"""Where a record begins that a fit has not seen.
+"""The start of a record that was not part of the fit.
 
 A start that was estimated belongs to the record it was estimated from. Another one begins
 
@@ -44,7 +44,7 @@ Start = str | Mapping[str, float]
 
 @dataclass(frozen=True)
 class ContinuedRecord:
-    """How a filter follows a record: from where, and with what it knows there of all states."""
+    """A record as a filter continues it: where it begins, and the distribution of all states there."""
 
     experiment: Experiment
     method: Estimator
@@ -53,7 +53,7 @@ class ContinuedRecord:
 
 @dataclass(frozen=True)
 class RecordStart:
-    """A record whose start is known, how, and how many first samples of each output were used to know it."""
+    """A record with a known start, how it was found, and how many first samples of each output were used for it."""
 
     experiment: Experiment
     how: str
@@ -160,7 +160,7 @@ def _with_constants(fit: Fitted, own: Experiment, record: Experiment) -> Experim
 
 
 def _refuse_local(fit: Fitted, record: Experiment) -> None:
-    """Parameters that every record has for itself are not known for a new one."""
+    """Refuse parameters that every record has for itself: they are not known for a new one."""
     shared = {u.target for u in fit.estimate.unknowns if u.kind == "parameter" and u.experiment is None}
     for u in fit.estimate.unknowns:
         local = u.kind == "parameter" and u.experiment is not None and u.experiment != record.name
@@ -217,7 +217,7 @@ def _same_inputs(own: Experiment, record: Experiment, shift: float) -> bool:
 
 
 def _same_outputs(own: Experiment, record: Experiment, shift: float) -> bool:
-    """Equal where both were measured; and not side by side without a common instant, as two runs would be."""
+    """Return whether outputs are equal where both were measured; without a common instant they are not the same run."""
     for name, mine in own.outputs.items():
         if name not in record.outputs:
             continue
@@ -234,7 +234,7 @@ def _same_outputs(own: Experiment, record: Experiment, shift: float) -> bool:
 
 
 def _continues(own: Experiment, record: Experiment, shift: float) -> bool:
-    """Begins later, not after a pause, and contradicts nothing."""
+    """Return whether a record begins later, not after a pause, and contradicts nothing."""
     assert own.t0 is not None and record.t0 is not None
     times = own.output_times
     usual = float(np.median(np.diff(times))) if len(times) > 1 else 0.0

@@ -1,4 +1,4 @@
-"""What a fit knows beyond its estimates that another search may begin with: the courses of the states."""
+"""Trajectories of the states of a fit, from which another search may begin."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _record(case: ExperimentTerm, unknowns: Sequence[Unknown]) -> CollocationRec
 def _start_guesses(
     unknowns: Sequence[Unknown], cases: Sequence[ExperimentTerm], records: Sequence[CollocationRecord]
 ) -> list[Unknown]:
-    """Estimated starts begin at the first measurement of their state, or at the consistent start."""
+    """Return guesses of estimated starts: the first measurement of their state, or the consistent start."""
     done = list(unknowns)
     for case, record in zip(cases, records, strict=True):
         seen = measured_states(record)

@@ -46,7 +46,7 @@ JUMP_REMEDY = (
 
 
 def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
-    """Measurement noise must be declared where it is not estimated."""
+    """Refuse undeclared measurement noise where it is not estimated."""
     for e in data:
         for o in e.outputs:
             if structure.model.outputs[o].noise is None and not has_law(structure.model, o):
@@ -57,7 +57,7 @@ def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
 
 
 def refuse_levels(unknowns: Sequence[Unknown], inside: Iterable[str]) -> None:
-    """Neither measurement noise nor parameters ``inside`` formulas of noise and spectra."""
+    """Refuse measurement noise and parameters ``inside`` formulas of noise and spectra as unknowns."""
     names = set(inside)
     for u in unknowns:
         if u.kind == "noise" or (u.kind == "parameter" and u.target in names):
@@ -95,7 +95,7 @@ def parameters_behind(structure: Structure, unknowns: Sequence[Unknown], names: 
 
 
 def refuse_zero_noise(program: DirectProgram, points: Sequence[ExperimentPoint]) -> None:
-    """Noise levels that do not depend on states must be positive, at the guess."""
+    """Refuse noise levels that are not positive at the guess, where they do not depend on states."""
     model, slots = program.model, program.slots
     sigma = ca.densify(ca.diag(model.variance))
     if ca.depends_on(sigma, ca.vertcat(model.t, model.X, model.Z, model.u, model.v)):

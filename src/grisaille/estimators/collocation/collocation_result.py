@@ -1,4 +1,4 @@
-"""A minimum before it is dressed as an estimate, and how far a joint minimum (amle, ipda) leans there.
+"""A minimum before it becomes an estimate, and the bias of a joint minimum (amle, ipda) there.
 
 Its criterion J(β, θ) is minimised over trajectories where a likelihood integrates over them:
 

@@ -62,7 +62,7 @@ CONSTRAINT_DRIFT = 1e-3
 
 
 class Elements(TrajectoryBasis):
-    """All experiments as one program; ``reason``: why splines are not taken, ``last``: where a search goes on from."""
+    """All experiments as one program; ``reason``: why splines are not used, ``last``: where a search continues from."""
 
     is_exact: ClassVar[bool] = True
 
@@ -93,7 +93,9 @@ class Elements(TrajectoryBasis):
         return np.isin(np.arange(len(unknowns)), index[index >= 0])
 
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> ElementSolution | str:
-        """The marginal likelihood integrates over all paths, so that the best one may leave the bounds of states."""
+        """Follow the best path for given unknowns; it may leave the bounds of states, because the marginal likelihood
+        integrates over all paths.
+        """
         program, bounded = self.program.at(theta), problem.criterion != "laplace"
         for start in (self.last, None) if self.last is not None else (None,):
             try:
@@ -119,7 +121,7 @@ class Elements(TrajectoryBasis):
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
         near: bool = False,
     ) -> ElementSolution:  # fmt: skip
-        """From the last path where one is remembered."""
+        """Minimise from the last path where one is stored."""
         lower, upper = problem.bounds
         bounds, journal = (np.where(wanted, lower, theta), np.where(wanted, upper, theta)), SearchJournal.of(progress)
         solved = self._with_dead_times if self.program.dead_times.size else self._solved
@@ -141,7 +143,7 @@ class Elements(TrajectoryBasis):
     def _with_dead_times(
         self, program: DirectProgram, theta: np.ndarray, bounds: Bounds, journal: SearchJournal
     ) -> SearchEnd[PathPoint]:
-        """Solved again with the signals of the dead times it has found, until these stay.
+        """Solve again with the signals of the dead times that were found, until these do not change.
 
         Between, signals are linear in dead times, which therefore move by a sampling interval at most (``Strides``).
         """

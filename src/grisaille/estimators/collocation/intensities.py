@@ -1,4 +1,4 @@
-"""Scales of disturbances as roots: where the misfit of each one's output is as large as its noise says.
+"""Scales of disturbances as roots: the misfit of each one's output is as large as its noise predicts.
 
 Each is paired with the output that sees the disturbed state most directly or, where only trials tell, with the one
 whose misfit it moves most. See ``collocation.intensity`` for the conditions and for why they have to be roots.
@@ -56,7 +56,7 @@ class IntensityConditions:
         self.sizes = problem.guess[self.scales]
 
     def misfit(self, theta: np.ndarray) -> tuple[OutputMisfit, np.ndarray]:
-        """Of all outputs with the scales of θ, and θ with the other unknowns at their best."""
+        """Return the misfit of all outputs with the scales of θ, and θ with the other unknowns at their best."""
         problem = self.problem
         found = problem.trajectories.minimize(problem, theta, ~problem.levels, self.journal)
         if not found.converged and problem.trajectories.distances(problem, self.scales) is None:
@@ -77,7 +77,7 @@ class IntensityConditions:
         return -fall, np.abs(fall) < MIN_MISFIT_FALL
 
     def at(self, x: np.ndarray) -> OutputMisfit:
-        """With the scales of x."""
+        """Return the misfit with the scales of x."""
         trial = self.current.copy()
         trial[self.scales] = self.sizes * np.exp(x)
         found, self.current = self.misfit(trial)
@@ -99,7 +99,7 @@ class IntensityConditions:
 
 @dataclass(frozen=True)
 class Intensities:
-    """θ with scales at which every paired output's misfit is what its noise says."""
+    """θ with scales at which the misfit of every paired output is as large as its noise predicts."""
 
     theta: np.ndarray
     errors: dict[int, float]
@@ -107,7 +107,7 @@ class Intensities:
     notes: list[str]
 
     def store_errors(self, covariance: np.ndarray) -> None:
-        """Variances of scales, which no likelihood's may undercut, in place of those that are there."""
+        """Store the variances of scales in place of those that are there; those of a likelihood may not be smaller."""
         for k, error in self.errors.items():
             covariance[k, k] = max(covariance[k, k], error**2)
 
@@ -145,7 +145,7 @@ def find_intensities(problem: CollocationProblem, journal: SearchJournal) -> Int
 
 
 def _errors(g: IntensityConditions, x: np.ndarray, zero: np.ndarray) -> dict[int, float]:
-    """By differences of what data explain of their predictions; θ stays as it was found."""
+    """Return standard errors by differences of the explained variances of predictions; θ stays as it was found."""
     free, found = np.flatnonzero(~zero).tolist(), g.current.copy()
     here, moved = g.at(x), x.copy()
     slopes = np.zeros((len(here.count), len(free)))

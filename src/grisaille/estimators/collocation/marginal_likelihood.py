@@ -111,7 +111,7 @@ def maximize_likelihood(
 def remove_bias(
     problem: CollocationProblem, answer: CollocationResult, journal: SearchJournal, most: int
 ) -> CollocationResult:
-    """Where the marginal likelihood is largest at the same intensities, from the minimum of the criterion on."""
+    """Return the maximum of the marginal likelihood at the same intensities, from the minimum of the criterion on."""
     theta = answer.evaluation.theta
     search = Search(problem.holding(theta, problem.levels, "laplace"), journal, journal.evaluations + most)
     try:
@@ -137,7 +137,9 @@ def remove_bias(
 def _left_alone(
     problem: CollocationProblem, evaluation: CollocationEvaluation, dead: np.ndarray, asked: Sequence[Unknown]
 ) -> CollocationEvaluation:
-    """With unknowns that no output sees back at their guesses, from which rounding alone has moved them."""
+    """Return the evaluation with unknowns that affect no output back at their guesses, from which rounding alone has
+    moved them.
+    """
     if not dead.any():
         return evaluation
     back = problem.evaluate(np.where(dead, [u.guess for u in asked], evaluation.theta))

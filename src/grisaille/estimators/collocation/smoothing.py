@@ -19,7 +19,7 @@ from grisaille.optimization.search import Search, arrival_reason
 
 
 def minimize_misfit(problem: CollocationProblem, journal: SearchJournal, near: bool, most: int) -> CollocationResult:
-    """Splines only."""
+    """Minimise the misfit of smoothed trajectories; for splines only."""
     search = Search(problem, journal, journal.evaluations + most)
     outcome = trust_region.minimize(search, 1e-9)
     nearly = outcome.evaluation

@@ -1,4 +1,5 @@
-"""Trajectories as splines: solved for along the arrow of their curvature, and what they say of samples and states.
+"""Trajectories as splines: solved with the arrow structure of their curvature, with their predictions of samples and
+states.
 
 A joint descent first. With nearly no disturbance the minimum lies in a narrow curved valley, which such a descent
 follows in short steps: then trajectories are solved for at each step of a search over the unknowns alone.
@@ -198,7 +199,7 @@ class Splines(TrajectoryBasis):
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, found: SplineSolution,
         journal: SearchJournal,
     ) -> SplineSolution:  # fmt: skip
-        """From the guess, and from where the joint descent stopped; whatever is better."""
+        """Minimise from the guess and from where the joint descent stopped; return the better of the two."""
         best = found
         for start in (found.theta, theta):
             held = np.where(wanted, start, theta)
@@ -263,7 +264,7 @@ class Splines(TrajectoryBasis):
         return MeshJudgement(False, note, "estimates still move as knots are added" if counts else "")
 
     def finer(self, solution: SplineSolution) -> Splines:
-        """With more knots in the cells that hold most of what bends inside cells."""
+        """Return splines with more knots in the cells with the largest share of the criterion."""
         at, errors = solution.at, _errors_of(solution.at)
         every = np.sort(np.concatenate(errors))[::-1]
         least = every[int(np.searchsorted(np.cumsum(every), REFINED_SHARE * every.sum()))]
@@ -277,7 +278,7 @@ class Splines(TrajectoryBasis):
         return Splines(programs, betas, self.method)
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray:
-        """In integrations."""
+        """Return distances as numbers of integrations."""
         models = list({id(p.record.stochastic): p.record.stochastic for p in self.programs}.values())
         targets = [problem.unknowns[k].target for k in scales]
         found = [[min(_distance(m, t, o) for m in models) for o in problem.outputs] for t in targets]
@@ -316,7 +317,7 @@ def _left_over(q: ArrowQuadratic) -> float:
 
 
 def _older(program: SplineProgram, k: int, kept: Mapping[str, np.ndarray]) -> SplineKnots:
-    """Of experiment k in a file that kept knots as arrays."""
+    """Read the knots of experiment k from a file that stored them as arrays."""
     splines = tuple(spline_of(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines)))
     return SplineKnots.on(SplineMesh(splines), program.knots.quadrature, kept[f"noise_states_{k}"])
 

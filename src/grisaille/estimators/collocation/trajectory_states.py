@@ -1,4 +1,4 @@
-"""Trajectories at the estimates of a fit: ``fit.states()`` at the sample times with bands, and what a file keeps.
+"""Trajectories at the estimates of a fit: ``fit.states()`` at the sample times with bands, and what a file stores.
 
 They are its own, those of a loaded fit solved for again (a file keeps meshes and coefficients, or the path, so that a
 loaded fit has the trajectories it had), or those of a new experiment.
@@ -86,7 +86,7 @@ def states_along(
 
 
 def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structure) -> np.ndarray:
-    """Bands end at the bounds that a variable declares."""
+    """Return bands that end at the bounds that a variable declares."""
     for i, name in enumerate(chosen):
         variable = structure.model.variables.get(name)
         if variable is None or variable.bounds is None:
@@ -181,5 +181,7 @@ def _solved(
 
 
 def _guessed(unknown: Unknown, value: float) -> Unknown:
-    """Starting from the estimate; a level that came out as zero keeps its guess, from which ranks are decided."""
+    """Return the unknown with its estimate as guess; a level that came out as zero keeps its guess, from which ranks
+    are decided.
+    """
     return unknown if value == 0 and unknown.kind in ("scale", "noise") else unknown.starting_from(value)

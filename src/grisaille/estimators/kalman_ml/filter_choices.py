@@ -1,4 +1,4 @@
-"""What ``gr.KalmanML`` accepts, and what it says where it does not."""
+"""Check the options of ``gr.KalmanML``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def checked_filter(value: Any) -> Any:
 
 
 def refuse_beside_own(filter: FilterMethod, given: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
-    """Options that speak of the package's own filters do not go with another one."""
+    """Refuse options of the package's own filters beside another filter."""
     for name, value in plain.items():
         if given[name] != value:
             raise EstimationError(
@@ -72,7 +72,7 @@ def checked_positive(name: str, value: Any, zero: bool = False) -> None:
 
 
 def checked_steps(filter: Any, propagation: str, solver: str, substeps: Any, start: Any) -> None:
-    """What goes together between samples."""
+    """Check that the options for steps between samples are compatible."""
     checked_choice("propagation", propagation, PROPAGATION_CHOICES)
     checked_choice("solver", solver, SOLVER_CHOICES)
     if substeps != "auto":
@@ -139,7 +139,7 @@ def checked_covariance(kind: Any) -> Any:
 
 
 def checked_robust(robust: Any) -> Any:
-    """None, a threshold, or ``("smooth", threshold)``."""
+    """Return a checked ``robust``: None, a threshold, or ``("smooth", threshold)``."""
     if robust is None:
         return None
     if isinstance(robust, list | tuple) and len(robust) == 2 and robust[0] in ("smooth", "huber"):
@@ -150,7 +150,7 @@ def checked_robust(robust: Any) -> Any:
 
 
 def signed_threshold(robust: Any) -> float:
-    """As filters take it: c of Huber's loss, −c of the smooth one, infinite for none."""
+    """Return the threshold as filters read it: c of Huber's loss, −c of the smooth one, infinite for none."""
     if robust is None:
         return np.inf
     return -robust[1] if isinstance(robust, tuple) else float(robust)

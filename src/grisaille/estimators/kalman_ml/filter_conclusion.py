@@ -121,6 +121,6 @@ def _smaller_levels(robust: Any) -> str:
 
 
 def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
-    """Where the search had ended."""
+    """Return where the search had ended, in words."""
     found = ", ".join(f"{u.name} = {v:.4g}" for u, v in zip(unknowns, theta, strict=True))
     return f"(The search ended at {found}.)"

@@ -1,4 +1,4 @@
-"""States as a Kalman filter and its smoother know them."""
+"""States as a Kalman filter and its smoother estimate them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a likelihood fit says about itself: covariance, what the data determined, discretisation, how it ended."""
+"""The diagnosis of a likelihood fit: covariance, what the data determined, discretisation, how it ended."""
 
 from __future__ import annotations
 

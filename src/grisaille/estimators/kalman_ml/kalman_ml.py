@@ -232,7 +232,9 @@ class KalmanML(Estimator):
         return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Noise levels that the model leaves open are estimated too, and covariances of noise that it calls unknown."""
+        """Add noise levels that the model leaves open, and covariances of noise that it declares unknown, to the
+        unknowns.
+        """
         measured = dict.fromkeys(o for e in data for o in e.outputs)
         said = {name.partition("@")[0] for name in wanted}
         still = [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]

@@ -141,7 +141,7 @@ class LikelihoodSearch:
         return renewed if found.completed and (are_others or abs(found.objective - objective) > same) else None
 
     def stepped_at(self, problem: LikelihoodProblem, theta: np.ndarray) -> LikelihoodProblem:
-        """With steps that suit these values, where they are not given."""
+        """Return the problem with steps that suit these values, where steps are not given."""
         if self.method.substeps != "auto":
             return problem
         return problem.replace(cases=tuple(_rediscretised(c, theta) for c in problem.cases))
@@ -185,7 +185,7 @@ def _inside(guess: np.ndarray, evaluation: LikelihoodEvaluation, zero: np.ndarra
 def _polish(
     search: Likely, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray
 ) -> scoring.PolishedMinimum[LikelihoodEvaluation]:
-    """Newton's method in the unknowns that are left; those at zero stay, on a linear scale."""
+    """Apply Newton's method in the remaining unknowns; those at zero stay, on a linear scale."""
     search.unknowns = tuple(
         replace(u, logarithmic=False, logit=False) if z else u for u, z in zip(search.unknowns, zero, strict=True)
     )

@@ -51,7 +51,7 @@ def _not_below(found: np.ndarray, bread: np.ndarray) -> np.ndarray:
 
 
 def _scores(problem: LikelihoodProblem, theta: np.ndarray, parts: int) -> Iterator[tuple[np.ndarray, int]]:
-    """For each experiment, (parts, unknowns) and how many samples a part has."""
+    """Yield, for each experiment, scores (parts, unknowns) and how many samples a part has."""
     total = sum(len(c.grid) for c in problem.cases)
     for case in problem.discretised_problem.cases:
         length = -(-total // parts)

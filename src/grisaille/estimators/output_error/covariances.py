@@ -49,7 +49,7 @@ class FitResiduals:
 
 @dataclass(frozen=True, eq=False)
 class EstimatedCovariance:
-    """A covariance, what is to be said about it, and what else an estimate keeps of it."""
+    """A covariance, its notes, and what else an estimate stores of it."""
 
     covariance: np.ndarray
     notes: tuple[str, ...] = ()

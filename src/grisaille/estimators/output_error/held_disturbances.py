@@ -64,7 +64,9 @@ class _Shift:
 def _shift_of(
     problem: EstimationProblem, case: ExperimentTerm, name: str, h: float, evaluation: Evaluation
 ) -> _Shift | None:
-    """None where the disturbance has no variance, or the model no answer that far away."""
+    """Return the shift by a disturbance; None where it has no variance, or the model cannot be simulated that far
+    away.
+    """
     theta = case.own(evaluation.theta)
     deviation = _deviation(case, name, theta)
     if case.trial.is_static or deviation is None:
@@ -151,7 +153,7 @@ def _symbols(structure: Structure) -> dict[str, ca.SX]:
 
 
 def _deviation(case: ExperimentTerm, name: str, theta: np.ndarray) -> float | None:
-    """Of a stationary disturbance: C P Cᵀ with A P + P Aᵀ + B Bᵀ = 0."""
+    """Return the standard deviation of a stationary disturbance: C P Cᵀ with A P + P Aᵀ + B Bᵀ = 0."""
     import scipy.linalg
 
     flat = case.trial.flat

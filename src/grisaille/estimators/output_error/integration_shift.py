@@ -44,7 +44,7 @@ MIN_TRUSTED_ERROR = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class IntegrationShift:
-    """By how many standard errors the errors of integration move estimates."""
+    """By how many standard errors the errors of integration change estimates."""
 
     name: str
     """Of the unknown that is moved most."""

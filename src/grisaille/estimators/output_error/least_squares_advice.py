@@ -1,4 +1,4 @@
-"""What least squares says about its fits."""
+"""Messages of least squares about its fits."""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ COVARIANCE_TOLERANCE = 1e-4
 
 
 def levels_of(problem: EstimationProblem, evaluation: Evaluation, robust: bool = False) -> dict[str, float]:
-    """σ of each output while θ is sought: the mean square of its weighted errors, or the robust level of them."""
+    """Return σ of each output while θ is sought: the mean square of its weighted errors, or the robust level of
+    them.
+    """
     if robust:
         return criterion_at.robust_levels(problem, evaluation)
     return {n: float(np.sqrt(max(s / n_of, 1e-300))) for n, (s, n_of) in squares_of(problem, evaluation).items()}

@@ -163,7 +163,7 @@ class MultipleShooting:
         return [str(ca.simplify(rates[k])) for k in range(system.nx)]
 
     def _slopes_from_data(self, case: ExperimentTerm, piece: ShootingInterval, guess: np.ndarray) -> np.ndarray:
-        """A state that is the rate of a measured one gets its slope."""
+        """Return a node's guess with slopes of the data for states that are the rate of a measured one."""
         system, texts = piece.runner.structure.system, self._rates
         for s in case.samples:
             column = self._state_of(case, s.output)
@@ -192,7 +192,7 @@ class MultipleShooting:
         return found
 
     def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> ShootingResult:
-        """Every piece at one point."""
+        """Simulate every piece at one point."""
         shot = self._shoot(theta, nodes)
         self.journal.count(shot.evaluation)
         return shot
@@ -238,7 +238,7 @@ class MultipleShooting:
         return sizes
 
     def _columns(self, case: ExperimentTerm, piece: ShootingInterval) -> np.ndarray:
-        """Where the derivatives of a piece belong among (θ, nodes)."""
+        """Return the columns of the derivatives of a piece among (θ, nodes)."""
         n = len(self.problem.unknowns)
         if piece.nodes is None:
             return np.array(case.unknowns, dtype=int)
@@ -338,7 +338,7 @@ def _with_held(slopes: np.ndarray, held: np.ndarray) -> np.ndarray:
 
 
 def _constrained_step(shot: ShootingResult, scale: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also the multipliers of the gaps."""
+    """Solve min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also return the multipliers of the gaps."""
     J, C = shot.jacobian * scale, _with_held(shot.slopes * scale, held)
     gaps = np.concatenate([shot.gaps, np.zeros(int(held.sum()))])
     particular = np.linalg.lstsq(C, -gaps, rcond=1e-13)[0] if len(C) else np.zeros(J.shape[1])

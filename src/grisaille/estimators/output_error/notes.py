@@ -1,4 +1,4 @@
-"""What a least-squares fit says about its search and its noise."""
+"""Notes of a least-squares fit on its search and its noise."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _leverage(unknowns: Sequence[Unknown], case: ExperimentTerm, prediction: Pre
 
 
 def weighting_note(output: str) -> str:
-    """That weights follow the estimates, and what is not made use of."""
+    """Note that weights follow the estimates, and which information is not used."""
     return (
         f"noise of {output}: its formula follows the estimates, and weights were renewed until they stay (iteratively "
         f"reweighted least squares). What the size of the residuals tells of the unknowns is not used; gr.KalmanML() "

@@ -149,7 +149,9 @@ class OutputError(Estimator):
         return problem
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Levels of normal noise that are open beside laws or shared noise are unknowns, unknown correlations too."""
+        """Add levels of normal noise that are open beside laws or shared noise, and unknown correlations, to the
+        unknowns.
+        """
         outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
         if not needs_laws(self, structure, outputs, [name.partition("@")[0] for name in wanted]):
             return list(wanted)

@@ -1,4 +1,4 @@
-"""Robust losses: what they count, how far their estimates can be trusted, and a noise level that outliers do not move.
+"""Robust losses: their criterion, the errors of their estimates, and a noise level that outliers do not change.
 
     criterion   ½ Σ c² ρ(z),   z = (r / c)²,  r standardized, c where the loss sets in; priors count with their squares
     score       ψ = ρ'(z) r,   slope ψ' = ρ'(z) + 2 z ρ''(z)

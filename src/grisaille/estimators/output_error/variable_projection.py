@@ -25,7 +25,7 @@ from grisaille.structure.switching_pieces import is_affine
 
 
 def linear_unknowns(problem: EstimationProblem) -> np.ndarray:
-    """True for unbounded unknowns without a prior that enter every measured output linearly, jointly."""
+    """Return True for unbounded unknowns without a prior that enter every measured output linearly, jointly."""
     linear = np.array([_may_be_linear(u) for u in problem.unknowns])
     for case in problem.cases if linear.any() else ():
         linear &= _linear_in(case, problem.unknowns, linear)

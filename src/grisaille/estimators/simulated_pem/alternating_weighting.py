@@ -31,7 +31,7 @@ ROUND_GAIN = SETTLED_DISTANCE**2
 def alternate_weighting(
     search: MeanSearch, ending: MeanSearchEnd, minimize: Callable[[np.ndarray], MeanSearchEnd]
 ) -> MeanSearchEnd:
-    """Λ and noise formulas renewed, and the minimum found again, until the unknowns stay."""
+    """Renew Λ and noise formulas and minimise again, until the unknowns do not change."""
     criterion = search.criterion
     errors, free = np.zeros(0), np.zeros(0, dtype=bool)
     for _ in range(MAX_ROUNDS):

@@ -1,4 +1,4 @@
-"""Where a long search stands, in a small JSON file: written after every better point, read when the fit begins again.
+"""Checkpoints of a long search in a small JSON file: written after every better point, read when the fit begins again.
 
 The file holds the unknowns by name and a fingerprint of model, data and options; one that belongs to another fit is
 refused, never overwritten. It is replaced in one step, so that an interruption leaves the old or the new one, and is

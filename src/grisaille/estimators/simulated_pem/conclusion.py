@@ -53,7 +53,7 @@ class SearchFinding:
 
 
 def without_spent_levels(criterion: MeanCriterion, ending: MeanSearchEnd) -> tuple[MeanSearchEnd, np.ndarray]:
-    """Levels whose logarithm would run away are set to zero where nothing is lost by it."""
+    """Set levels whose logarithm would diverge to zero, where the criterion does not become worse."""
     zero = np.zeros(len(ending.value.theta), dtype=bool)
     value = ending.value
     for k, unknown in enumerate(criterion.problem.unknowns):
@@ -146,7 +146,7 @@ def conclude_interrupted(reached: BestPoint) -> Estimate:
 
 
 def _caution(criterion: MeanCriterion) -> str:
-    """Errors rest on differences where paths jump with their states, or at events."""
+    """Caution that standard errors rest on differences where paths jump with their states, or at events."""
     trials = [case.trial for case in criterion.problem.cases]
     jumps = [jump.text for trial in trials for jump in trial.structure.jumps.of_states]
     events = [when.clauses[0].text for trial in trials for when in trial.flat.whens]

@@ -32,7 +32,7 @@ MAX_CUTS = 8
 
 @dataclass(frozen=True)
 class EnsembleIntegrationShift:
-    """By how many standard errors the errors of integration move estimates."""
+    """By how many standard errors the errors of integration change estimates."""
 
     name: str
     """Of the unknown that is moved most."""

@@ -112,7 +112,7 @@ class EnsembleStages:
         return again
 
     def places(self, found: SearchFinding) -> list[str]:
-        """Where ensembles were simulated, if not on the processor as a matter of course."""
+        """Return on which devices ensembles were simulated, if not on the processor as a matter of course."""
         if self.method.device == "cpu":
             return []
         told = dict.fromkeys(p.device for p in found.ending.value.predictions)

@@ -86,7 +86,9 @@ def error_sizes(
 
 
 def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanValue:
-    """Where mean and variance together fit best, with levels as declared; the point itself where noise is open."""
+    """Return where mean and variance together fit best, with levels as declared; the point itself where noise is
+    open.
+    """
     if any(np.isnan(part.R).any() for part in value.parts):
         return value
     problem, both = criterion.problem, copy.copy(criterion)
@@ -107,7 +109,9 @@ def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanVa
 
 
 def _independent(experiments: Sequence[ErrorSizeRecord]) -> list[ErrorSizeRecord]:
-    """Realizations of one number share their random numbers over experiments; records do not."""
+    """Return records that are independent: realizations of one number share their random numbers over experiments,
+    records do not.
+    """
     fields = [
         independent_records(list(arrays))
         for arrays in zip(*((r.score, r.squares, r.cross) for r in experiments), strict=True)

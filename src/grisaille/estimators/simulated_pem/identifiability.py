@@ -1,4 +1,4 @@
-"""Whether the mean of the outputs moves with every unknown, decided before a search.
+"""Whether the mean of the outputs depends on every unknown, decided before a search.
 
 An unknown is suspected where its averaged sensitivity is hardly larger than its Monte Carlo error,
 

@@ -312,7 +312,9 @@ class MeanCriterion:
         )  # fmt: skip
 
     def update_levels(self, value: MeanValue) -> float:
-        """Λ from the errors at a point, with the covariances between outputs; gives the largest relative change."""
+        """Update Λ from the errors at a point, with the covariances between outputs; return the largest relative
+        change.
+        """
         moved = self._refreeze(value)
         if self.given is not None or self.with_variance:
             return moved

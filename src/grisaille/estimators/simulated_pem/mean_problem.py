@@ -72,7 +72,7 @@ class MeanProblem(EstimationProblem):
         )  # fmt: skip
 
     def _freeze_at_guess(self) -> Self:
-        """As it is: the criterion freezes formulas of σ at its first point."""
+        """Return the problem itself: the criterion freezes formulas of σ at its first point."""
         return self
 
     def noise_unknown(self, case: ExperimentTerm, output: str) -> int | None:
@@ -111,7 +111,7 @@ def pose_mean_problem(question: FitRequest, options: EnsembleOptions, matching: 
 
 
 def difference_across_jumps(problem: EstimationProblem, runners: Sequence[EnsembleRunner]) -> None:
-    """Derivatives by differences where equations jump with states, or states themselves at events.
+    """Take derivatives by differences where equations jump with states, or states themselves at events.
 
     The derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path.
     """

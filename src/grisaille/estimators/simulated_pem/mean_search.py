@@ -44,7 +44,7 @@ class MeanSearchEnd:
 
 @dataclass(frozen=True)
 class BestPoint:
-    """The best point so far, and the criterion that says so."""
+    """The best point so far, and its criterion."""
 
     criterion: MeanCriterion
     value: MeanValue
@@ -71,7 +71,7 @@ class MeanSearch(Search[MeanValue]):
         return self.criterion.at(theta, sensitive=sensitive)
 
     def accept(self, value: MeanValue) -> None:
-        """A point that the search goes on from."""
+        """Accept a point from which the search continues."""
         self.best = self.last = value
         if self.keep is not None:
             self.keep(value.theta)
@@ -117,7 +117,7 @@ class _Averaged(StepModel[MeanValue]):
 
 
 def gauss_newton(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> MeanSearchEnd:
-    """Damped Gauss–Newton steps until the predicted gain is nothing beside the statistical error."""
+    """Take damped Gauss–Newton steps until the predicted gain is negligible beside the statistical error."""
     search.begin(start)
     if search.is_spent:
         return MeanSearchEnd(search.lowest, False, LIMIT_STATUS)
@@ -145,7 +145,7 @@ def seen_unknowns(search: MeanSearch, value: MeanValue) -> np.ndarray:
 
 
 def free_unknowns(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
-    """False where a bound holds an unknown against the slope of the criterion."""
+    """Return False where a bound holds an unknown against the slope of the criterion."""
     lower, upper = criterion.problem.bounds
     near = 1e-9 * np.minimum(upper - lower, [u.size for u in criterion.unknowns])
     low = (value.theta <= lower + near) & (value.gradient >= 0)
@@ -175,7 +175,7 @@ def grid_search(search: MeanSearch, points: int) -> MeanSearchEnd:
 
 
 def nelder_mead(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> MeanSearchEnd:
-    """The simplex method on the same criterion: slow, but it needs no derivatives."""
+    """Minimise the same criterion by the simplex method: slow, but it needs no derivatives."""
     search.begin(start, sensitive=False)
     reason = simplex.shrink(search, flat=max(tolerance, 1e-8), narrow=1e-6)
     return MeanSearchEnd(search.criterion.at(search.lowest.theta), reason == simplex.SHRUNK_STATUS, reason)

@@ -1,4 +1,4 @@
-"""Another start where a search ended in a minimum that explains nothing: a cheap look at other places, then descents.
+"""Another start where a search ended in a minimum that explains nothing: a quick scan of other points, then descents.
 
 The criterion of a mean may have many minima: trajectories that switch, oscillate or overflow match a record piece by
 piece. Points that fill the space between the bounds are compared with few realizations and without derivatives, and
@@ -79,7 +79,7 @@ def _compared(criterion: MeanCriterion, theta: np.ndarray) -> float:
 
 
 def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: SearchJournal, left: int) -> np.ndarray:
-    """Where a rough descent from a point ends; the point itself where there is none."""
+    """Return where a rough descent from a point ends; the point itself where there is none."""
     if not np.isfinite(_compared(criterion, theta)):
         return theta
     try:

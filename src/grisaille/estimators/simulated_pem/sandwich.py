@@ -122,8 +122,9 @@ def _scaled(H: np.ndarray) -> np.ndarray:
 
 
 def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For realizations of one experiment, the score of each as a record without noise (M, n); its influence on the
-    gradient (M, n); and the energy of the deviations of sensitivities."""
+    """Return, for realizations of one experiment, the score of each as a record without noise (M, n); its influence on
+    the gradient (M, n); and the energy of the deviations of sensitivities.
+    """
     case = criterion.problem.cases[number]
     n, shape = len(value.theta), (len(case.grid), len(case.outputs))
     score, pull = np.zeros((*shape, n)), np.zeros((*shape, n))
@@ -198,7 +199,9 @@ def _noise_part(part: PatternTerm, value: MeanValue, criterion: MeanCriterion) -
 
 
 def _left_over(criterion: MeanCriterion, value: MeanValue, part: PatternTerm) -> np.ndarray:
-    """Of each output, what its errors hold beyond the spread of the ensemble: an estimate of open measurement noise."""
+    """Return, for each output, the part of its errors beyond the spread of the ensemble: an estimate of open
+    measurement noise.
+    """
     problem = criterion.problem
     found = []
     for output in part.pattern.outputs:

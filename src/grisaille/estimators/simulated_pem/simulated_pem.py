@@ -142,7 +142,7 @@ class SimulatedPEM(Estimator):
             )
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Noise levels that the model leaves open are unknown where variances are matched."""
+        """Add noise levels that the model leaves open to the unknowns, where variances are matched."""
         if self.match == "mean":
             return list(wanted)
         said = {name.partition("@")[0] for name in wanted}
@@ -183,7 +183,7 @@ class SimulatedPEM(Estimator):
 
     @classmethod
     def for_subject(cls, subject: ModelAndData) -> SimulatedPEM:
-        """Match variances too, where levels are asked for that no mean moves with."""
+        """Return the method with variances matched, where levels are estimated that no mean depends on."""
         told_by_variances = [n for n in subject.levels if n.startswith("noise(") or not subject.hidden]
         return cls(match="mean-variance") if told_by_variances else cls()
 

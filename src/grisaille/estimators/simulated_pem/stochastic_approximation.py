@@ -64,7 +64,7 @@ class _Frame:
 def stochastic_approximation(
     search: MeanSearch, start: np.ndarray, *, batch: int, tolerance: float
 ) -> AveragedIterates:
-    """Epochs of batches from ``start`` until the averaged gradient vanishes in units of the statistical error.
+    """Run epochs of batches from ``start`` until the averaged gradient vanishes in units of the statistical error.
 
     batch : realizations per step
     tolerance : half width of the confidence band of each unknown, in standard errors
@@ -143,7 +143,7 @@ class _Epoch:
         return np.asarray(np.mean(self.points[self._tail], axis=0))
 
     def covariance(self) -> np.ndarray:
-        """Of the averaged ξ: H⁻¹ cov(g) H⁻¹/n."""
+        """Return the covariance of the averaged ξ: H⁻¹ cov(g) H⁻¹/n."""
         g = np.array(self.gradients[self._tail])
         inverse = np.linalg.inv(self.frame.root.T @ self.frame.root)
         return np.asarray(inverse @ np.atleast_2d(np.cov(g, rowvar=False)) @ inverse / len(g))

@@ -71,7 +71,9 @@ class Formula:
         return self.is_polynomial and self.power == 1
 
     def degree(self, cells: RecordCells) -> int:
-        """Of the polynomial that stands for it on each cell; zero where it is constant there."""
+        """Return the degree of the polynomial that approximates a formula on each cell; zero where it is constant
+        there.
+        """
         moving = np.flatnonzero((cells.coefficients[:, self.signals, 1:] != 0).any(axis=(0, 1)))
         if not self.depends_on_time and not moving.size:
             return 0

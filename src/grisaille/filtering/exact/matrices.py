@@ -68,7 +68,7 @@ class Matrices:
         self._kept: tuple[RecordCells | None, dict[str, Any]] = (None, {})
 
     def cells(self, q: Floats) -> RecordCells:
-        """Made once, unless formulas of time switch at instants that depend on parameters."""
+        """Return the cells, made once unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.has.instants:
             whole = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))

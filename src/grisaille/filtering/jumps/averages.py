@@ -63,7 +63,7 @@ class JumpAverage:
 
 
 def average(closed: AlgebraicModel, v: ca.SX, M: ca.SX, sigma: SigmaPoints) -> JumpAverage | None:
-    """None where neither formula jumps: plain sigma points then serve."""
+    """Return the average across a jump; None where neither formula jumps: plain sigma points then serve."""
     model = closed.model
     if not model.jumps:
         return None

@@ -29,7 +29,7 @@ from grisaille.filtering.stepping.substeps import choose_substeps
 
 
 class ExtendedFilter(Passes, Filter):
-    """A filter of a nonlinear model; ``kind`` says whether it linearises, iterates or takes sigma points."""
+    """A filter of a nonlinear model; ``kind`` selects whether it linearises, iterates or takes sigma points."""
 
     derivatives: ClassVar[Derivatives] = "forward+reverse"
 

@@ -54,7 +54,7 @@ def transitions(filter: Passes, q: Floats, states: FilterMoments, z: Floats) -> 
 
 
 def projectors(filter: Passes, q: Floats, states: FilterMoments, z: Floats) -> list[Floats]:
-    """On the tangent of the constraints at every predicted mean."""
+    """Return the projectors on the tangent of the constraints at every predicted mean."""
     given, n, pack = filter.prepared(q).given, filter.model.n, filter.packing
     if not filter.model.constraints.numel():
         return [np.eye(n)] * len(given.bounds)

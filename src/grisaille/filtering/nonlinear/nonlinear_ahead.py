@@ -114,7 +114,7 @@ class _AheadWalk:
         return self.after[origin], int(self.at[origin])
 
     def _pass(self, begin: int, end: int, s: tuple[Floats, Floats], sample: int | None, robust: float = np.inf) -> Any:
-        """From one boundary to another; the sample at the end counts, if one is given."""
+        """Run from one boundary to another; the sample at the end counts, if one is given."""
         g = self.given
         which, rows = np.full(end - begin + 1, -1, dtype=np.int64), slice(0, 1)
         if sample is not None:

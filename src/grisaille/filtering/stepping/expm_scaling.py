@@ -1,4 +1,4 @@
-"""How often the matrix exponential of a linearised step is doubled: chosen along the record, then kept.
+"""The number of doublings of the matrix exponential of a linearised step: chosen along the record, then fixed.
 
 A series over 2⁻ˢ of a step h is accurate where ‖D⁻¹ A D‖ h ≤ 2ˢ⁻¹ in some units D of the states
 (``disturbance.discretization``). One D serves all Jacobians of a record: the one that balances the largest that each of

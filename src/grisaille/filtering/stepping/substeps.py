@@ -1,4 +1,4 @@
-"""How finely a nonlinear filter steps between samples: chosen at the guess, then kept.
+"""The number of substeps of a nonlinear filter between samples: chosen at the guess, then fixed.
 
 Steps per cell are doubled until log L stays. Runge–Kutta steps of the moments converge with the fourth power of their
 length, linearised ones with the second; the change by the last doubling, divided by 15 or 3, is what the finer
@@ -60,7 +60,7 @@ TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": 
 
 
 def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = None, values: str = "") -> None:
-    """Steps of every cell from which on halving them does not move log L, set on a filter of one's own.
+    """Choose steps for every cell from which on halving them does not change log L, and set them on the filter.
 
     values : of the unknowns, in words, for a refusal
     """
@@ -146,7 +146,7 @@ def _is_chance(passes: StepPasses, steps: Whole, value: float, before: float) ->
 
 
 def _refine(passes: StepPasses, steps: Whole, value: float, finer: float) -> float:
-    """Half the steps of the cells that need it; log L with the steps that are then taken."""
+    """Halve the steps of the cells that need it; return log L with the steps that are then taken."""
     filter = passes.filter
     if filter.has_moving_cells or not (np.isfinite(value) and np.isfinite(finer)):
         return finer

@@ -51,7 +51,9 @@ CPU = Device("cpu", "cpu")
 def choose_device(
     wanted: str, engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup, values: int = 1
 ) -> Device:
-    """Where an ensemble of ``values`` parameter values runs; raises where it cannot run where it is wanted."""
+    """Choose where an ensemble of ``values`` parameter values runs; raise where it cannot run on the requested
+    device.
+    """
     if wanted == "cpu":
         return CPU
     why = why_unfit(engine, setting, wanted)
@@ -129,7 +131,7 @@ def _too_small(setting: EnsembleSetup, values: int) -> str:
 
 
 def _instructions(setting: EnsembleSetup) -> int:
-    """Of a step with one direction, where there are any."""
+    """Return the instructions of a step with one direction, where there are any."""
     return device_step(setting, min(1, len(setting.dp))).instructions
 
 

@@ -64,7 +64,7 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class DisturbanceValues:
-    """Where the disturbances are evaluated: parameters, given scales, and how both move in each direction."""
+    """The values at which disturbances are evaluated: parameters, given scales, and the derivatives of both."""
 
     parameters: Mapping[str, float]
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -243,7 +243,7 @@ class Disturbances:
         return ca.Function("d", [q], [ca.densify(ca.jacobian(ca.vec(ca.densify(D)), q))])
 
     def _process(self, group: Sequence[FlatDisturbance], values: DisturbanceValues) -> Process:
-        """Made again only where a number that it contains has changed."""
+        """Return the process of a group, computed again only where a number that it contains has changed."""
         scales = [Name(f"scale({d.name})") if d.name in values.scales else _scale(d) for d in group]
         known = values.known()
         key = tuple(known[n] for n in self._inside(group, tuple(scales)))

@@ -267,7 +267,7 @@ def layout_of(s: EnsembleSetup) -> ColouredNoiseLayout:
 
 
 def layout_of_white(s: EnsembleSetup) -> ColouredNoiseLayout:
-    """Where filters are sampled beforehand."""
+    """Return the layout of white noise where filters are sampled beforehand."""
     return ColouredNoiseLayout(white=layout_of(s).white, paired=layout_of(s).paired)
 
 

@@ -211,7 +211,7 @@ def run_ensemble(
     progress: Progress | None = None,
     disturbances: Disturbances | None = None,
 ) -> Ensemble:
-    """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
+    """Run the pilot, then all realizations; ``disturbances`` of the same model save work in repeated calls."""
     _check(options)
     require_ensemble(posed, options)
     options = _for_device(posed, options) if options.device != "cpu" else options
@@ -225,7 +225,7 @@ def run_ensemble(
 
 
 def _for_device(posed: ExperimentPoint, options: EnsembleOptions) -> EnsembleOptions:
-    """A graphics processor solves implicit unknowns inside its steps."""
+    """Return the options for a graphics processor, which solves implicit unknowns inside its steps."""
     is_implicit = posed.structure.system.nz and not any(
         d.spectrum.is_white for d in posed.structure.model.disturbances.values()
     )
@@ -262,7 +262,7 @@ def run_ensembles(
     disturbances: Disturbances,
     seeds: Sequence[int] | None = None,
 ) -> list[Ensemble]:
-    """``run_ensemble`` of each point; all of them at once where a graphics processor makes them.
+    """Call ``run_ensemble`` for each point; all of them at once where a graphics processor makes them.
 
     points : of one model and record at several parameter values; the grid and its steps are fixed by the options
     seeds : one for each point; that of the options when not given
@@ -293,8 +293,8 @@ def prepare(
 def _together(
     points: Sequence[ExperimentPoint], each: Sequence[EnsembleOptions], disturbances: Disturbances
 ) -> list[Ensemble | None]:
-    """None where one has to be made by itself: on the processor, or again without realizations that failed, or with
-    more iterations for implicit unknowns.
+    """Return ensembles made in one run; None where one has to be made by itself: on the processor, or again without
+    realizations that failed, or with more iterations for implicit unknowns.
 
     each : options that differ in their seeds alone
     """
@@ -484,7 +484,7 @@ def _white(
 
 
 def _beginning(posed: ExperimentPoint, disturbances: Disturbances, values: DisturbanceValues) -> lamperti.ChartPoint:
-    """Where trajectories begin, with the gains of the white noises."""
+    """Return where trajectories begin, with the gains of the white noises."""
     n = len(disturbances.white_names)
     root = disturbances.white_gains(values).reshape(n, n, order="F")
     return lamperti.ChartPoint(float(posed.times[0]), posed.start.x, posed.u, posed.p, root)
@@ -708,7 +708,7 @@ def _say_white(found: WhitePilot, posed: ExperimentPoint, setting: EnsembleSetup
 
 
 def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid: EnsembleTimes) -> None:
-    """NaN from the instant on at which a realization failed."""
+    """Set values to NaN from the instant on at which a realization failed."""
     for m in np.flatnonzero(failed >= 0):
         for rows in (y, sy):
             if rows is not None:

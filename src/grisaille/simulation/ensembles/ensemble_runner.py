@@ -143,8 +143,8 @@ class EnsembleRunner:
         weights: np.ndarray | None = None,
         noise: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For each realization the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and with
-        ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities.
+        """Return, for each realization, the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and
+        with ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities.
 
         noise : standard deviations of the measurement noise (times, outputs) in forms of records
         """
@@ -201,7 +201,7 @@ class EnsembleRunner:
         return EnsembleGrid(o.step, o.substeps, o.inner_step, o.method, o.effort)
 
     def refined(self, theta: np.ndarray) -> EnsembleRunner:
-        """On the same grid with the steps that these values need, where they are more; itself where they are not.
+        """Return the same grid with the steps that these values need, where they are more; itself where they are not.
 
         Raises ``GrisailleError`` where no steps within the limit of work are short enough.
         """

@@ -111,8 +111,9 @@ def device_step(setting: EnsembleSetup, directions: int, layout: ColouredNoiseLa
 
 
 def run_together(engines: Sequence[GraphicsEngine], slab: slice, rows: bool = False) -> list[EngineAnswer] | None:
-    """Moments, or rows, of ensembles that differ in parameter values and seeds alone, in one run; None where they
-    differ in more."""
+    """Return moments, or rows, of ensembles that differ in parameter values and seeds alone, in one run; None where
+    they differ in more.
+    """
     batches = [e.batch(slab) for e in engines]
     first = engines[0]
     if any(e.step is not first.step for e in engines) or not are_alike(batches):

@@ -41,7 +41,9 @@ class EnsembleTimes:
 
 
 def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = False) -> EnsembleTimes:
-    """``times`` increase; kinks outside their span are ignored. Instants that differ by rounding are one."""
+    """Make the grid of increasing ``times``; kinks outside their span are ignored. Instants that differ by rounding are
+    one.
+    """
     rounding = SAME_TIME * np.ptp(times) + 4 * np.spacing(np.abs(times).max())
     cells = np.ptp(times) / step
     if not cells > 0.0:
@@ -111,7 +113,7 @@ def ticks_of(table: SignalTable, system: System) -> Floats:
 
 
 def on_grid(table: SignalTable, grid: EnsembleTimes) -> SignalTable:
-    """Breaks that differ by rounding from a point of the grid are there: steps end at one of the two only."""
+    """Move breaks that differ by rounding from a point of the grid onto it: steps end at one of the two only."""
     points = grid.points
     near = max(
         MERGE_TOLERANCE * np.diff(points).max(), SAME_TIME * np.ptp(points) + 4 * np.spacing(np.abs(points).max())

@@ -1,4 +1,4 @@
-"""How disturbances move with what is differentiated by, where they are sampled before a run."""
+"""Derivatives of disturbances that are sampled before a run."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class _DelayedEnsembleRun:
         return s.disturbances.last.get(("past", tau, order), key, lambda: delayed_weights(points, tau, order))
 
     def go(self) -> None:
-        """All stretches."""
+        """Run all stretches."""
         points, begin = self.engine.points, 0
         first = self._advance(0, 0)
         self.pieces[:, -1] = np.moveaxis(first[:, 0], (0, 1, 2), (2, 1, 0))[: len(self.engine.sources)]
@@ -178,7 +178,9 @@ class _DelayedEnsembleRun:
             begin = end
 
     def _advance(self, begin: int, end: int) -> Floats:
-        """Steps between two points; sources and rates with derivatives, (realizations, points, 1 + ns, …)."""
+        """Take steps between two points; return sources and rates with derivatives, (realizations, points, 1 + ns,
+        …).
+        """
         e, s = self.engine, self.engine.setting
         signals, hold = self._signals(begin, end)
         extended = np.eye(self.ns) if e.moving else np.zeros((self.ns, 0))
@@ -194,7 +196,7 @@ class _DelayedEnsembleRun:
         return np.concatenate([found.y[:, :, None], found.sy], axis=2)[..., self.ny :]
 
     def _keep(self, begin: int, rows: Floats) -> None:
-        """Pieces of the past from sources and their rates at the points of a stretch."""
+        """Store pieces of the past from sources and their rates at the points of a stretch."""
         n = len(self.engine.sources)
         rows = np.moveaxis(rows, (0, 1, 2, 3), (3, 1, 2, 0))  # what, point, direction, realization
         value, rate = rows[:n], rows[n:]

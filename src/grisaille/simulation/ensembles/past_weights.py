@@ -1,4 +1,4 @@
-"""Delayed values on the steps of an ensemble, as weighted sums of what was kept of the past.
+"""Delayed values on the steps of an ensemble, as weighted sums of stored past values.
 
 The past of f is kept on pieces of two steps each, from a over m to b, as the quartic that has the values f(a), f(m),
 f(b) and the slopes f'(a+), f'(m): at b the slope may jump. v(t) = f(t − tau) is replaced on every step by the parabola

@@ -1,4 +1,4 @@
-"""How finely the cells of an ensemble's grid must be cut: found once with two realizations, then kept for all.
+"""The number of steps in each cell of an ensemble's grid: found once with two realizations, then used for all.
 
 The error of n steps per cell is estimated by comparison with 2n; Runge–Kutta steps of fourth order make
 
@@ -191,6 +191,6 @@ def has_no_nominal(model: FlatModel, names: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def nominal_of(model: FlatModel, name: str) -> float:
-    """Of a variable; one for other quantities."""
+    """Return the nominal size of a variable; one for other quantities."""
     variable = model.variables.get(name)
     return float(variable.nominal) if variable is not None and variable.nominal else 1.0

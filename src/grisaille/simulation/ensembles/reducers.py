@@ -1,4 +1,4 @@
-"""Statistics over realizations, taken up block by block so that trajectories need not be kept.
+"""Statistics over realizations, accumulated block by block so that trajectories need not be stored.
 
 A reducer is given blocks of realizations in a fixed order and then asked for its result:
 

@@ -58,7 +58,7 @@ MAX_PILOT_STEPS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class EngineSolver:
-    """What was chosen with the first realization and is kept for all."""
+    """The solver that was chosen with the first realization and is used for all."""
 
     scheme: Scheme
     step: float
@@ -90,14 +90,15 @@ class TaskEngine:
         return str(self.solver.scheme)
 
     def _form(self) -> EventSystem:
-        """With events where a model has its own, or where derivatives cross relations that make it jump; else these are
-        stepped across."""
+        """Return the system with events where a model has its own, or where derivatives cross relations that make it
+        jump; else these are stepped across.
+        """
         s = self.setting
         moved = with_moving_signals(s.system, self.moving, len(s.dp), "disturbance")
         carriers = ca.vertcat(moved.u[s.system.nu :], moved.p[s.system.np :])
 
         def named(formula: ca.SX) -> str:
-            """In the user's names, without what carries directions."""
+            """Return the result in the user's names, without what carries directions."""
             return s.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
 
         events = hold_events(moved, named) if s.system.reactions is not None or s.crossed else None

@@ -185,7 +185,7 @@ def compare_tails(coarse: Floats, fine: Floats, scale: ComparisonScale) -> float
 def _if_parted(
     found: WhitePilot, error: Floats, strong: Floats, weak: Floats, d: Floats, unit: Floats, scale: ComparisonScale
 ) -> WhitePilot:
-    """Accepted where paths agree until they part, and statistics do not differ significantly afterwards."""
+    """Accept steps where paths agree until they part, and statistics do not differ significantly afterwards."""
     parted = (strong > PARTED_DISTANCE).any(axis=1)
     first = int(np.argmax(parted))
     # before they part, their distance grows through every tolerance

@@ -50,7 +50,7 @@ class StepFailure(Exception):
 
 
 def lu(a: Floats) -> tuple[Floats, list[int]]:
-    """``P A = L U`` with the row-scaled pivots of gr_linear.h; raises ``StepFailure`` on a singular matrix."""
+    """Return ``P A = L U`` with the row-scaled pivots of gr_linear.h; raises ``StepFailure`` on a singular matrix."""
     a = a.copy()
     n = len(a)
     rows = np.abs(a).max(axis=1, initial=0.0)

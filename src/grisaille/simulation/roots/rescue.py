@@ -35,7 +35,9 @@ ROUNDING = 1e-2
 
 
 def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """``(z, F)`` at the root that continues ``start``; raises ``StepFailure`` where its branch ends on the way."""
+    """Return ``(z, F)`` at the root that continues ``start``; raises ``StepFailure`` where its branch ends on the
+    way.
+    """
     way = Way(newton, start, t, x, u)
     with suppress(StepFailure):
         return _afresh(way, z)
@@ -61,14 +63,16 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
 
 
 def _count_jump(task: Task) -> None:
-    """To another solution; several stages of one step see it."""
+    """Count a jump to another solution once, although several stages of one step meet it."""
     if task.snaps == 0 or task.snapped_at != task.t:
         task.snaps += 1
     task.snapped_at = task.t
 
 
 def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """``(z, F)`` with pieces that agree with their solution: those that do not change, at once, then one at a time."""
+    """Return ``(z, F)`` with pieces that agree with their solution: those that do not change, at once, then one at a
+    time.
+    """
     nx, nm, z = newton.kernel.nx, newton.kernel.nm, z.copy()
     for trial in range(PIECE_TRIALS):
         z[-nm:] = np.floor(z[-nm:] + 0.5)
@@ -222,7 +226,7 @@ def _afresh(way: Way, z: Floats) -> tuple[Floats, Floats]:
 
 
 def across_bends(way: Way) -> tuple[Floats, Floats]:
-    """From the known root over pieces in all of which det dF/dz has the same sign."""
+    """Follow the known root over pieces in all of which det dF/dz has the same sign."""
     newton = way.newton
     if newton.kernel.sides > 0 and way.linearise(0.0, way.start.z):
         orientation = newton.orientation
@@ -233,7 +237,7 @@ def across_bends(way: Way) -> tuple[Floats, Floats]:
 
 
 def along(way: Way) -> tuple[Floats, Floats]:
-    """``(z, F)`` at the end of the way; raises ``StepFailure`` where the root ends before."""
+    """Return ``(z, F)`` at the end of the way; raises ``StepFailure`` where the root ends before."""
     z, share = _follow(way)
     if share < 1.0:
         raise _Ended(_moving(way, share, z), share, z)
@@ -284,7 +288,7 @@ def _moving(way: Way, share: float, z: Floats) -> int:
 
 
 def _damped(way: Way, z: Floats, ended: Floats) -> tuple[Floats, Floats]:
-    """Another root is taken only where two starts lead to it and none to a further one."""
+    """Search with damping; another root is taken only where two starts lead to it and none to a further one."""
     newton, found = way.newton, 0
     for start in (z, *(ended + beyond * (ended - way.start.z) for beyond in (0.0, 1.0, 4.0, 16.0))):
         try:
