@@ -61,7 +61,7 @@ class OutputCorrelations:
 
     @property
     def worst(self) -> CorrelatedPair:
-        """The pair that says most."""
+        """The pair with the largest correlation."""
         return min(self.pairs, key=lambda pair: pair.p)
 
 

@@ -65,7 +65,7 @@ class Curve:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per knot: the value, its standard error, the band, and the share of it that the data tell."""
+        """A row per knot: the value, its standard error, the band, and the share of the data in its information."""
         grids = [knots[:n] for knots, n in zip(self.source.knots, self.source.shape, strict=True)]
         mesh = [g.ravel() for g in np.meshgrid(*grids, indexing="ij")]
         columns = ["knot"] if len(grids) == 1 else ["first knot", "second knot"]
@@ -135,7 +135,7 @@ class Curve:
         return tuple(found)
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Return the curve with its band and its knots; of a surface the values as a picture.
+        """Plot the curve with its band and its knots; of a surface the values as a picture.
 
         ax : axes to draw on instead of a new figure
         """

@@ -122,7 +122,7 @@ class Diagnosis:
         return pd.DataFrame([vars(v) for v in self.verdicts])
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Return a row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
+        """Plot a row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
 
         ax : axes to draw on instead of a new figure, four per series
         """

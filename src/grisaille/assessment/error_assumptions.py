@@ -173,7 +173,7 @@ def _correlation_sentence(fit: Fitted, found: list[_Correlated], among: int) -> 
 
 
 def _shared(fit: Fitted) -> Iterator[str]:
-    """Yield outputs whose residuals know of each other."""
+    """Yield outputs whose residuals are correlated with each other."""
     if fit.estimate.student is not None:
         return
     compared = compared_outputs(fit)
@@ -194,7 +194,7 @@ def _shared(fit: Fitted) -> Iterator[str]:
 
 
 def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
-    """Yield samples that stick out, which a criterion without a robust loss follows."""
+    """Yield outlying samples, which bias a criterion without a robust loss."""
     if any(n.startswith(WRONG_START_NOTE) for n in fit.estimate.notes):
         return  # first samples stick out because of it
     way, by_law = fit.method.advice.against_outliers, bool(laws_of(fit.estimate))

@@ -60,7 +60,7 @@ class Profile:
     notes: tuple[str, ...]
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Return the deviance along the unknown, its threshold, and the parabola that the standard error stands for.
+        """Plot the deviance along the unknown, its threshold, and the parabola of the standard error.
 
         ax : axes to draw on instead of a new figure
         """

@@ -253,7 +253,7 @@ class _LimitSearch:
         return found
 
     def _learn(self, xi: np.ndarray, found: LocalQuadratic) -> None:
-        """Correct H so that it gives the change of the gradient that was seen (symmetric rank one)."""
+        """Correct H so that it gives the observed change of the gradient (symmetric rank-one update)."""
         if self.before is None:
             return
         s, y = xi - self.before[0], found.slope - self.before[1].slope
@@ -330,14 +330,14 @@ class _LimitSearch:
         return np.asarray(np.arange(len(self.others)) == self.k)
 
     def _free(self, xi: np.ndarray, found: LocalQuadratic) -> np.ndarray:
-        """Return others that no bound holds and something sees."""
+        """Return the other unknowns that no bound holds and that the criterion depends on."""
         near = 1e-9 * (1 + np.abs(xi))
         low, high = xi <= self.limits.lower + near, xi >= self.limits.upper - near
         held = (low & (found.slope > 0)) | (high & (found.slope < 0))
         return np.asarray(self.others & ~held & (np.diag(found.curvature) > 1e-14))
 
     def _tangent(self, value: float) -> np.ndarray:
-        """Return the others on the line that the covariance says they follow."""
+        """Return the others on the line along which the covariance correlates them with the unknown."""
         C, k, centre = self.limits.covariance, self.k, self.limits.centre
         u = value - centre[k]
         along = C[:, k] / C[k, k] if C[k, k] > 0 else np.zeros(len(C))
@@ -370,9 +370,7 @@ class _LimitSearch:
             self.outside = at if np.isnan(self.outside) or self.side * (self.outside - at) > 0 else self.outside
 
     def _bracketed(self, at: float, target: float) -> float:
-        """Return a target between what is known to lie inside and outside; others that crept on may have moved the
-        outside.
-        """
+        """Return a target inside the bracket, whose outer end may have moved with slowly changing other unknowns."""
         target = self._within(target)
         if self.side * (target - self.inside) <= 0:
             other = at if np.isnan(self.outside) else self.outside

@@ -81,7 +81,7 @@ def autocorrelation(r: np.ndarray, lags: int) -> np.ndarray:
 
 
 def ljung_box(r: np.ndarray, q: np.ndarray) -> ResidualTest:
-    """Return whether residuals can be predicted from earlier ones."""
+    """Test whether residuals can be predicted from earlier ones."""
     from scipy.stats import chi2, gamma
 
     n, lags = len(r), lag_count(len(r))
@@ -191,7 +191,7 @@ class Periodogram:
 
 
 def cumulated_periodogram(r: np.ndarray, q: np.ndarray, *, quick: bool = False) -> Periodogram:
-    """Return Bartlett's test of a flat spectrum; ``quick``: with the law of long records."""
+    """Apply Bartlett's test of a flat spectrum; ``quick``: with the law of long records."""
     from scipy.stats import kstwo
 
     frequency, power = _ordinates(r, q)
@@ -246,7 +246,7 @@ def regressors(u: np.ndarray, n: int, *, is_static: bool) -> np.ndarray:
 
 
 def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray, *, known: bool) -> ResidualTest:
-    """Return whether the residuals still contain the columns of ``u``, beyond what the unknowns can move.
+    """Test whether the residuals still contain the columns of ``u``, beyond what the unknowns can fit.
 
     With ``known`` noise the statistic is χ²; otherwise r was scaled by itself, and its share of Σr² is a beta variable.
     """
@@ -273,7 +273,7 @@ def cross_correlation(r: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def normality(r: np.ndarray) -> ResidualTest:
-    """Return whether the values scatter like a normal distribution."""
+    """Test whether the values are normally distributed."""
     from scipy.stats import jarque_bera, shapiro
 
     if np.ptp(r) == 0:
@@ -283,9 +283,7 @@ def normality(r: np.ndarray) -> ResidualTest:
 
 
 def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float) -> tuple[ResidualTest, np.ndarray]:
-    """Return the largest externally studentized residual with Bonferroni's p value, and the indices of all that stick
-    out.
-    """
+    """Return the test of the largest externally studentized residual (Bonferroni), and the indices of all outliers."""
     from scipy.stats import t as student
 
     nu = max(degrees_of_freedom - 1, 1)
@@ -315,7 +313,7 @@ def middle_size(r: np.ndarray, q: np.ndarray) -> tuple[ResidualTest, float]:
 
 
 def sticking_out(r: np.ndarray, level: float) -> tuple[float, np.ndarray]:
-    """Return the largest residual in units of the middle of them, and the indices of those that stick out of it."""
+    """Return the largest residual in units of the scatter of the middle ones, and the indices of outliers by that."""
     from scipy.stats import norm
 
     size = np.abs(r) / max(middle_level(r), 1e-300)
@@ -323,7 +321,7 @@ def sticking_out(r: np.ndarray, level: float) -> tuple[float, np.ndarray]:
 
 
 def size(r: np.ndarray, q: np.ndarray) -> ResidualTest:
-    """Return whether residuals are as large as known noise makes them; two-sided."""
+    """Test whether residuals are as large as the known noise makes them; two-sided."""
     from scipy.stats import chi2
 
     dof = len(r) - float(np.sum(q**2))

@@ -67,7 +67,7 @@ class Sensitivity:
         return tuple(map(str, self.table.index))
 
     def plot(self, parameters: Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
-        """Return a panel per output with a line per parameter, the most influential first.
+        """Plot a panel per output with a line per parameter, the most influential first.
 
         parameters : which, all by default
         ax : axes to draw on instead of a new figure, one per output
@@ -223,7 +223,7 @@ class LocationScale(NoiseLevel):
 
 
 def _in_scatter(model: FlatModel, outputs: Sequence[str]) -> set[str]:
-    """Return the parameters that stand in laws of outputs and in formulas of their noise."""
+    """Return the parameters that laws of outputs and formulas of their noise contain."""
     formulas = [f for law in output_laws(model, outputs).values() for f in law.formulas.values()]
     return {name for formula in formulas for name in formula.parameters}
 

@@ -188,7 +188,9 @@ def _is_driven(A: np.ndarray, B: np.ndarray, rate: float) -> bool:
 
 
 def _is_mean(change: np.ndarray, here: tuple[float, np.ndarray, np.ndarray]) -> bool:
-    """Return whether the mean of an output that sees the mode moves, more by a constant than by what varies in time."""
+    """Return whether the mean of an output that depends on the mode changes more by a constant than by what varies in
+    time.
+    """
     size = np.abs(here[2]).max(initial=0.0) + np.abs(change).max(initial=0.0) / DIFFERENCE_STEP
     seen = here[1] != 0
     middle, spread = np.abs(change.mean(axis=0))[seen], change.std(axis=0)[seen]

@@ -55,7 +55,7 @@ class CostSurface:
     """(points, 2), of the linearised model."""
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Return contours of √deviance, the confidence region, and the ellipse of the linearised model.
+        """Plot contours of √deviance, the confidence region, and the ellipse of the linearised model.
 
         ax : axes to draw on instead of a new figure
         """

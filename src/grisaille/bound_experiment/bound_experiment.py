@@ -102,7 +102,7 @@ class BoundExperiment:
         )  # fmt: skip
 
     def moving(self, moves: EstimatedQuantities) -> BoundExperiment:
-        """Return the same experiment where other things move."""
+        """Return the same experiment with other estimated quantities."""
         given = (moves, *self.constants, "and", *self.demands)
         if given not in self._moved:
             other = self._moved[given] = self._changed(moves=moves)
@@ -113,7 +113,7 @@ class BoundExperiment:
     def with_values_of(
         self, constants: Mapping[str, float], scales: Mapping[str, float], demands: Mapping[str, float]
     ) -> BoundExperiment:
-        """Return the same experiment with other numbers for the same constants and demands; what is made once is
+        """Return the same experiment with other numbers for the same constants and fixed starts; what is made once is
         shared.
         """
         other = copy.copy(self)
@@ -126,7 +126,7 @@ class BoundExperiment:
     def _sorted(
         self, constants: Mapping[str, float], demands: Mapping[str, float]
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Return constants and demands; a discrete variable is at the start what it is set to."""
+        """Return constants and fixed starts; the start of a discrete variable is a constant."""
         discrete = {n: v for n, v in demands.items() if n in self.flat.discretes}
         return {**constants, **discrete}, {n: v for n, v in demands.items() if n not in discrete}
 
@@ -248,7 +248,7 @@ class BoundExperiment:
 
     @property
     def reach(self) -> NDArray[np.bool_]:
-        """Which entries of q each entry of θ moves, through formulas too: (len(θ), len(q))."""
+        """Which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
         return self.encoding.reach
 
     @cached_property

@@ -67,7 +67,7 @@ class Discretisation:
 
     @classmethod
     def _read_older(cls, data: Mapping[str, Plain]) -> Self | None:
-        """Return what a file without kinds says, where it is of this one."""
+        """Read the content of a file without kinds, if it is of this one."""
         return None
 
 

@@ -40,7 +40,7 @@ class EstimatedQuantities:
         return found
 
     def targets(self, kind: Kind) -> tuple[str, ...]:
-        """Return what is moved of one kind."""
+        """Return the names of the estimated quantities of one kind."""
         return self._by_kind[kind][0]
 
     def places(self, kind: Kind) -> list[int]:

@@ -61,7 +61,7 @@ class ExperimentPoint:
 
     @cached_property
     def scales(self) -> dict[str, float]:
-        """Disturbance → scale, where it is given or moves."""
+        """Disturbance → scale, where it is given or estimated."""
         moves = self.trial.moves
         given = zip(moves.targets("scale"), self.theta[moves.places("scale")].tolist(), strict=True)
         return {**self.trial.scales, **dict(given)}
@@ -73,7 +73,7 @@ class ExperimentPoint:
 
     @cached_property
     def ddemands(self) -> dict[str, Floats]:
-        """Variable → derivative of its start, where it moves."""
+        """Variable → derivative of its fixed start, where that depends on θ."""
         return self._unit_rows("start")
 
     def _unit_rows(self, kind: Any) -> dict[str, Floats]:
@@ -165,12 +165,12 @@ class ExperimentPoint:
 
     @property
     def has_moving_jumps(self) -> bool:
-        """Whether anything jumps at an instant that may move with θ."""
+        """Whether anything jumps at an instant that may depend on θ."""
         structure = self.structure
         return bool(len(self.dq) and (structure.system.has.switches or structure.jumps.conditions_of_inputs))
 
     def refuse_moving_jumps(self) -> None:
-        """Refuse derivatives by what moves the instant of a jump."""
+        """Refuse derivatives by unknowns on which the instant of a jump depends."""
         refuse_held_conditions(self.structure, self.table, self.dp, self.names)
         if self.signals.switches and len(self.dq):
             w = np.concatenate([self.start.x, self.start.z])
@@ -183,7 +183,7 @@ class ExperimentPoint:
         return self._changed(names=(), dq=self.dq[:0], dp=self.dp[:0], _drop=("dstart", "ddemands", "dscales"))
 
     def holding(self, values: Mapping[str, float]) -> ExperimentPoint:
-        """Return the same where disturbances are held at given values; its start is looked for again."""
+        """Return the same where disturbances are held at given values; its start is solved again."""
         table = replace(self.table, coef=self.table.coef.copy())
         for k, signal in enumerate(self.structure.system.signals):
             if signal.kind == "disturbance" and signal.order == 0 and signal.name in values:
@@ -234,7 +234,7 @@ class ExperimentPoint:
             )
 
     def on_standing_steps(self) -> ExperimentPoint:
-        """Return the same for steps that do not follow breaks that move; its table must be projected on them."""
+        """Return the same for steps that do not follow moving breaks; its table must be projected on them."""
         form = self.form.standing
         if form is self.form:
             return self

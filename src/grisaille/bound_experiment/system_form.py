@@ -52,7 +52,9 @@ class SystemForm:
         return other
 
     def start_parameters(self, demanded: Collection[str], steady: bool) -> NDArray[np.int64]:
-        """Return places of the parameters that a consistent start depends on, where these names are demanded."""
+        """Return the indices of the parameters that a consistent start depends on, where these names have fixed
+        starts.
+        """
 
         def find() -> NDArray[np.int64]:
             return self.initializer.parameters_of_starts({*self.initializer.declared.names, *demanded}, steady=steady)
@@ -70,7 +72,7 @@ class SystemForm:
 
     @cached_property
     def standing(self) -> SystemForm:
-        """The form for steps that do not follow breaks that move; itself where none do."""
+        """The form for steps that do not follow moving breaks; itself where there are none."""
         moving = self.structure.system.moving
         if moving is None or not moving.follows:
             return self

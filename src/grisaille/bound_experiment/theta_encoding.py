@@ -55,7 +55,7 @@ class Encoding:
 
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
-        """Which entries of q each entry of θ moves, through formulas too: (len(θ), len(q))."""
+        """Which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
         return np.array(ca.DM(ca.jacobian_sparsity(self.q, self.symbols.theta)).full(), dtype=bool).T
 
     def reader(self, initializer: Initializer) -> ExplicitStart | None:

@@ -104,7 +104,7 @@ class ReducedCriterion:
         return self.cost
 
     def free(self, wanted: Mask) -> Mask:
-        """Return unknowns that may move: those wanted which no bound holds."""
+        """Return the wanted unknowns that no bound holds."""
         t = self.task
         out = ((self.xi <= t.lower) & (self.slope > 0)) | ((self.xi >= t.upper) & (self.slope < 0))
         # what moves nothing has no curvature and stays

@@ -37,7 +37,8 @@ def starting_coefficients(
     simulated: Callable[[], Floats],
     wished: Mapping[str, Any] | None = None,
 ) -> Floats:
-    """Return β of the starting trajectories; ``wished`` names states or disturbances with a number or (times, values).
+    """Return β of the starting trajectories; ``wished``: states or disturbances by name with a number or (times,
+    values).
 
     simulated : gives the states of the plant at the sample times, (times, nx); called where something is not measured
     """
@@ -59,7 +60,7 @@ def starting_coefficients(
 
 
 def _measured_courses(model: StochasticModel, wished: Mapping[str, Any], q: Floats) -> dict[int, Any]:
-    """Return what is said of each state; a disturbance w has the least filter state x_w with C x_w = w."""
+    """Return the given course of each state; a disturbance w has the least filter state x_w with C x_w = w."""
     told: dict[int, Any] = {}
     for name in sorted(wished, key=lambda n: n in model.names):
         places, value = states_named(model, name, "trajectories"), wished[name]

@@ -80,7 +80,7 @@ def _nearest(breaks: Floats, times: Floats) -> Integers:
 
 
 def merge_knots(first: Floats, second: Floats, span: tuple[float, float]) -> Floats:
-    """Return all knots of the first, and those of the second that stand apart from them."""
+    """Return all knots of the first, and those of the second that are not close to one of them."""
     first = np.unique(first)
     if not len(first):
         return np.unique(second)

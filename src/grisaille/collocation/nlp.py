@@ -85,7 +85,7 @@ class _Watch(ca.Callback):  # type: ignore[misc]  # CasADi has no types
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Note an interruption; only the main thread is told of any."""
+        """Watch for an interruption; only the main thread receives it."""
         self.is_interrupted = False
         if threading.current_thread() is not threading.main_thread():
             yield

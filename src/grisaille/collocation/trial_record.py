@@ -109,7 +109,7 @@ class CollocationRecord(TrialReader):
 
     @property
     def moved(self) -> tuple[int, ...]:
-        """Entries of q that some unknown moves, through formulas too."""
+        """Entries of q that depend on some unknown, through formulas too."""
         return tuple(map(int, np.flatnonzero(self.trial.reach.any(axis=0))))
 
     def at(self, theta: Floats, free_starts: bool = False) -> RecordValues:

@@ -57,7 +57,7 @@ class AdjointKernel:
         return with_factor_memory(self.library, task, lambda: self._run("gr_adjoint_forward", task, path, 0, *nothing))
 
     def back(self, task: Task, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats) -> None:
-        """Adds to ``gradient`` and moves ``by_state`` from the end of the task to its start."""
+        """Add to ``gradient`` and propagate ``by_state`` from the end of the task to its start."""
 
         def run() -> tuple[Floats, Floats]:
             state, slopes = by_state.copy(), gradient.copy()

@@ -70,7 +70,7 @@ class ImplicitAsStates:
 
     @cached_property
     def system(self) -> System:
-        """The same quantities seen from the states X, without implicit unknowns."""
+        """The reduced system with the states X, without implicit unknowns."""
         s = self.original
         z, _ = self.begin(s.t, s.x, s.z, s.u, s.p)
         observed = ca.Function("o", [s.t, s.x, s.z, s.u, s.p], [s.observed])(s.t, s.x, z, s.u, s.p)
@@ -143,12 +143,12 @@ class ImplicitAsStates:
         return np.concatenate([x, z, np.zeros((*z.shape[:-1], 2 * self.original.nz))], axis=-1)
 
     def lost(self, X: Floats) -> int:
-        """Return how many of the paths that ended in X (M, …) came over a fold."""
+        """Return how many of the paths that ended in X (M, …) passed a fold."""
         nx, nz = self.original.nx, self.original.nz
         return int((X[:, nx + nz : nx + 2 * nz] >= UNSOLVED_VALUE).any(axis=1).sum())
 
     def fold(self, X: Floats) -> str:
-        """Return what is to be said about these."""
+        """Describe the paths that passed a fold."""
         return (
             f"the equations of {', '.join(self.original.implicit_names)} come to a fold in {self.lost(X)} of {len(X)} "
             f"realizations: two solutions meet there, and none lies beyond"

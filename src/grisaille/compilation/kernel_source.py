@@ -133,8 +133,8 @@ def dense_kind(has: Mapping[str, int]) -> str:
 
 
 def can_be_linked(system: System) -> bool:
-    """Return whether integrators of dense equations, which serve models of all sizes, do for this one: not beyond the
-    room that they have where relations are held.
+    """Return whether integrators of dense equations for models of all sizes can be linked with this one, within their
+    capacity where relations are held.
     """
     if not system.modes:
         return True

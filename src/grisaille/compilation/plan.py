@@ -33,7 +33,7 @@ class SignalArrays(Protocol):
     def coef(self) -> NDArray[Any]: ...
     @property
     def kink(self) -> NDArray[Any]:
-        """Per break: 1 where a step must end, 2 where that instant moves with a parameter."""
+        """Per break: 1 where a step must end, 2 where that instant depends on a parameter."""
 
 
 def _nothing() -> Floats:

@@ -100,7 +100,7 @@ def build_linked(parts: Sequence[CSource]) -> SharedLibrary:
 
 
 def source_folders_for_debuggers(parts: Sequence[CSource]) -> list[Path]:
-    """Return the folders in which sources are kept for debuggers, made where they are missing; says where."""
+    """Return the folders in which sources are kept for debuggers, made where they are missing; print where."""
     folders = [build_cache.keep_sources(_what([part]), part.files) for part in parts]
     shown = ", ".join(map(str, folders))
     warnings.warn(f"GRISAILLE_DEBUG: generated C is kept in {shown}", UserWarning, stacklevel=2)
@@ -118,7 +118,9 @@ def is_built(parts: Sequence[CSource]) -> bool:
 
 
 def build_shared_object(part: CSource) -> bool:
-    """Builds the object of a part that many models are linked to, unless it is in the cache; says whether it did."""
+    """Build the object of a part that many models are linked to, unless it is in the cache; return whether it was
+    built.
+    """
     compiler = find_compiler()
     if compiler is None:
         raise no_compiler()

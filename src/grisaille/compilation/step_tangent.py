@@ -75,7 +75,7 @@ def project_moved(
 
 
 def moved_function(formula: ca.SX, arguments: list[ca.SX], directions: int) -> ca.Function:
-    """Return the formula and its derivatives; time, the first of the arguments, does not move."""
+    """Return the formula and its derivatives; time, the first of the arguments, is constant."""
     by = ca.vertcat(*arguments[1:])
     moving = ca.SX.sym("d", by.numel(), directions)
     return ca.Function("moved", [*arguments, moving], [formula, ca.jtimes(formula, by, moving)])

@@ -87,7 +87,7 @@ class ApproximationCheck:
         )
 
     def notes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the sentence that is said without a mark, if there is one."""
+        """Return the sentence that is printed without a mark, if there is one."""
         if self.obstacle:
             return (f"approximation: it was not checked how far {self.first} approximates: {self.obstacle}",)
         if not self.is_noted or self.is_doubted:

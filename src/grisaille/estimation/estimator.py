@@ -119,7 +119,7 @@ class Estimator(metaclass=EstimatorType):
 
     @classmethod
     def verdict(cls, subject: ModelAndData) -> Verdict:
-        """Return what ``method="auto"`` is told about this estimator."""
+        """Return whether and why ``method="auto"`` may choose this estimator."""
         return Verdict(False, "not taken unasked")
 
     @classmethod
@@ -197,7 +197,7 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def advice(self) -> Advice:
-        """What it says about its fits, in words."""
+        """The messages of the estimator about its fits."""
         return Advice()
 
     @property
@@ -212,7 +212,7 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def tests_starts(self) -> bool:
-        """Whether its criterion tells if a record does not begin where it was declared to."""
+        """Whether its criterion shows that a record does not begin at its declared start."""
         return False
 
     def interrupted(self, problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:

@@ -154,7 +154,7 @@ def build_experiment_term(
     noise: dict[str, NoiseLevel],
     rtol: float,
 ) -> ExperimentTerm[Runner | RowRunner]:
-    """Return the case of one experiment, which unknowns ``mine`` move."""
+    """Return the term of one experiment, which depends on the unknowns ``mine``."""
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
     if trial.is_static:
@@ -167,7 +167,7 @@ def build_experiment_term(
 def trial_of(
     model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = UNKNOWN_KINDS
 ) -> tuple[BoundExperiment, tuple[int, ...]]:
-    """Return an experiment with those of the unknowns that move it, and which these are."""
+    """Return an experiment bound to the unknowns that it depends on, and which these are."""
     mine = tuple(k for k, u in enumerate(unknowns) if u.applies_to(experiment.name) and u.kind in kinds)
     starts = [unknowns[k].name for k in mine if unknowns[k].kind == "start"]
     if experiment.is_static and starts:

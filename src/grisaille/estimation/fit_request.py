@@ -60,7 +60,7 @@ class FitRequest:
 
     @cached_property
     def trials(self) -> Trials:
-        """Every experiment with those of the unknowns that move it, and which these are."""
+        """Every experiment bound to the unknowns that it depends on, and which these are."""
         return self.given_trials or tuple(trial_of(self.model, e, self.unknowns) for e in self.data)
 
     def with_unknowns(self, unknowns: Sequence[Unknown]) -> FitRequest:

@@ -260,7 +260,7 @@ class Fitted:
         return self.known_intervals[level, method]
 
     def _find_intervals(self, level: float, method: str) -> Intervals:
-        """Return what the covariance tells, whatever is asked for; ``Fit`` knows the other methods."""
+        """Return the intervals of the covariance, for any method; ``Fit`` has the other methods."""
         return covariance_intervals(self, level)
 
     @property
@@ -275,7 +275,7 @@ class Fitted:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The diagnosis in words: first what speaks against the estimates, then what does against their errors."""
+        """The diagnosis in words: first doubts about the estimates, then doubts about their errors."""
         e = self.estimate
         caution = (e.caution,) if e.caution else ()
         first = tuple(n for words in (WRONG_START_NOTE, UNEXPLAINED_NOTES) for n in e.notes if n.startswith(words))
@@ -290,8 +290,9 @@ class Fitted:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against the standard errors: a start that is wrong, an approximation that does not hold; ``Fit``
-        tests residuals too."""
+        """Doubts about the standard errors: a start that is wrong, an approximation that does not hold; ``Fit`` tests
+        residuals too.
+        """
         e, check = self.estimate, self.estimate.approximation
         begun = tuple(n for n in e.notes if n.startswith(WRONG_START_NOTE)) if e.moved_by_start > 1 else ()
         return (*begun, *(() if check is None else check.doubts(self.names)))
@@ -401,7 +402,7 @@ class Fitted:
         start: str | Mapping[str, float] = "auto",
         bands: Literal["noise", "all"] | None = None,
     ) -> xr.Dataset:
-        """Return what the fitted model says about an experiment.
+        """Return the prediction of an experiment by the fitted model.
 
         experiment, horizon, start, bands : as in ``Fit.predict``
         """

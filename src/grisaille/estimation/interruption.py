@@ -13,7 +13,7 @@ from grisaille.optimization.journal import SearchJournal
 
 
 def interrupted_estimate(problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
-    """Return the best point so far, with the errors that the curvature of the criterion tells there; None without
+    """Return the best point so far, with standard errors from the curvature of the criterion there; None without
     one.
     """
     if journal.reached is None:
@@ -40,7 +40,7 @@ def interrupted_status(journal: SearchJournal) -> str:
 
 
 def _covariance(information: np.ndarray) -> np.ndarray:
-    """Return the inverse of an information that need not have one: infinite for what is not seen."""
+    """Return the inverse of an information matrix that may be singular: infinite for undetermined unknowns."""
     size = np.sqrt(np.diag(information))
     seen = size > 0
     covariance = np.diag(np.where(seen, 0.0, np.inf))

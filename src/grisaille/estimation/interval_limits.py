@@ -43,7 +43,7 @@ def interval_limits(estimate: Estimate, half: np.ndarray, level: float) -> tuple
 
 
 def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
-    """Return the bound and the limit on its other side, NaN where nothing tells it."""
+    """Return the bound and the limit on its other side, NaN where nothing determines it."""
     from scipy.stats import norm
 
     u, value = estimate.unknowns[k], float(estimate.theta[k])
@@ -59,7 +59,7 @@ def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
 
 
 def _around_kink(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
-    """Return limits on both sides, NaN where nothing tells them."""
+    """Return limits on both sides, NaN where nothing determines them."""
     from scipy.stats import norm
 
     u, value, at = estimate.unknowns[k], float(estimate.theta[k]), float(estimate.evaluation.theta[k])

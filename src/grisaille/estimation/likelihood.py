@@ -132,7 +132,9 @@ class LikelihoodProblem(EstimationProblem):
         return -total + prior.value + fence, slope + prior.gradient + fence_slope
 
     def filtered(self, case: Filtered, theta: np.ndarray, kind: RecentKind) -> FilteredOnce:
-        """Return what a filter finds; with several experiments most do not move when an unknown of one of them does."""
+        """Return the result of a filter; with several experiments most do not change when an unknown of one of them
+        does.
+        """
         own, steps = own_theta_and_steps(case, theta)
         if len(self.cases) > 1:
             return case.runner.recalled(own, steps, kind)

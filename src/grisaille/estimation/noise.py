@@ -77,7 +77,7 @@ def moving_levels(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown])
 
 
 def refuse_noise_alone(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown], structure: Structure) -> None:
-    """Refuse unknowns that stand in a formula of noise and nowhere else.
+    """Refuse unknowns that appear in a formula of noise and nowhere else.
 
     Least squares renews the formulas until they stay and cannot estimate what moves no prediction.
     """
@@ -93,7 +93,7 @@ def refuse_noise_alone(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unkn
 def noise_alone(
     levels: Mapping[str, NoiseLevel], parameters: Sequence[str], structure: Structure
 ) -> list[tuple[str, str]]:
-    """Return those of some parameters that stand in the noise of an output, with it, and in nothing predicted."""
+    """Return those of some parameters that appear in the noise of an output, with it, and in nothing predicted."""
     inside = [(p, next((n for n, level in levels.items() if p in level.parameters), "")) for p in parameters]
     return [(p, output) for p, output in inside if output and not _is_felt(structure, p)]
 

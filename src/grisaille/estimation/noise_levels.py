@@ -85,7 +85,7 @@ def _scatter(data: Sequence[Any], output: str) -> float:
 def scan_levels(
     search: Search[LikelihoodEvaluation], cases: Sequence[ExperimentTerm], open_levels: Sequence[int]
 ) -> np.ndarray:
-    """Return θ with the levels that had no guess moved, kind by kind, to the best order of magnitude.
+    """Return θ with the levels that had no guess set, kind by kind, to the best order of magnitude.
 
     Measurement noise is tried from what neighbouring samples allow at most, down to a tenth of it: further down its
     likelihood is flat, and a search would take it for zero.
@@ -200,7 +200,7 @@ def find_zeros(
 def _is_dead(
     search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float, unknown: Unknown
 ) -> bool:
-    """Return whether the likelihood does not move with an unknown at all: it is then anything, not zero.
+    """Return whether the likelihood does not depend on an unknown at all: it is then arbitrary, not zero.
 
     Asked at its guess and, since that may be next to nothing, where its derivative at zero says that it is seen.
     """

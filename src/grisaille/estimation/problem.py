@@ -85,7 +85,7 @@ class Evaluation:
 
     @property
     def information(self) -> np.ndarray:
-        """What stands for the Hessian of the objective; empty where derivatives were not asked for."""
+        """The approximation of the Hessian of the objective; empty where derivatives were not requested."""
         if not len(self.jacobian):
             return np.zeros((0, 0))
         information = np.asarray(self.curved.T @ self.curved)

@@ -156,9 +156,7 @@ def _listed(wanted: Any) -> list[Any]:
 
 
 def estimated_names(structure: Structure) -> list[str]:
-    """Return every name with a course that the data tell: not inputs, which are known, nor formulas of parameters
-    alone.
-    """
+    """Return every name whose course is estimated: not inputs, which are known, nor formulas of parameters alone."""
     system, constant = structure.system, {s.element_hash() for s in ca.symvar(structure.system.p)}
     rows = zip(system.observed_names, ca.vertsplit(system.observed), strict=True)
     moving = (n for n, row in rows if any(s.element_hash() not in constant for s in ca.symvar(row)))
@@ -166,13 +164,13 @@ def estimated_names(structure: Structure) -> list[str]:
 
 
 def left_out(structure: Structure, wanted: Any, labels: Iterable[str]) -> dict[str, str]:
-    """Return an attribute that says which names have no values, and why; none where nothing is missing."""
+    """Return an attribute that lists names without values, and why; empty where nothing is missing."""
     missing = [] if wanted is not None else [n for n in estimated_names(structure) if n not in set(labels)]
     return {"left_out": f"{', '.join(missing)}: white noise has no value at an instant"} if missing else {}
 
 
 def unit_and_description(structure: Structure, wanted: Any, label: str) -> dict[str, str]:
-    """Return unit and description of what a label stands for; an expression has none, unless it is a member."""
+    """Return unit and description of the quantity of a label; an expression has none, unless it is a member."""
     what = wanted[label] if isinstance(wanted, Mapping) else label
     named = _full_name(what) if isinstance(what, Expression) else None
     return described(structure, what if isinstance(what, str) else named.leaf_text() if named is not None else "")

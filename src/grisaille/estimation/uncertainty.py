@@ -41,7 +41,7 @@ def sandwich_product(bread: np.ndarray, scored: np.ndarray, beliefs: np.ndarray,
 
 
 def without_undetermined(covariance: np.ndarray, undetermined: np.ndarray) -> np.ndarray:
-    """Return the covariance with infinite variances for unknowns that a direction without information moves."""
+    """Return the covariance with infinite variances for unknowns in a direction without information."""
     covariance = np.array(covariance)
     covariance[undetermined], covariance[:, undetermined] = 0.0, 0.0
     covariance[undetermined, undetermined] = np.inf
@@ -116,7 +116,9 @@ def half_width(standard_error: np.ndarray, level: float, degrees_of_freedom: flo
 
 
 def level_limits(sigma: float, level: float, degrees_of_freedom: float) -> tuple[float, float]:
-    """Return the interval of a standard deviation that so many degrees of freedom tell: ν s²/σ² is χ²(ν)."""
+    """Return the interval of a standard deviation that was estimated with so many degrees of freedom: ν s²/σ² is
+    χ²(ν).
+    """
     from scipy.stats import chi2
 
     nu = max(degrees_of_freedom, 1e-3)

@@ -167,7 +167,7 @@ class _Tested:
         )
 
     def contradicted(self, found: Estimate) -> tuple[list[ContradictedStart], Estimate | None]:
-        """Return the starts that the data contradict, and the fit that says so."""
+        """Return the starts that the data contradict, and the fit that shows it."""
         data = [c.experiment for c in self.problem.cases]
         scores = self._scores(found, data, self.starts)
         suspects = self._strongest(scores, SUSPICIOUS)
@@ -326,8 +326,8 @@ class _Tested:
         )[0]
 
     def _errors(self, again: Estimate) -> tuple[np.ndarray, np.ndarray]:
-        """Return standard errors and their degrees of freedom; of least squares those that know of correlated
-        residuals, where they are larger.
+        """Return standard errors and their degrees of freedom; for least squares those for correlated residuals, where
+        they are larger.
         """
         plain = np.sqrt(np.clip(np.diag(again.covariance), 0.0, None))
         freedom = np.full(len(plain), float(max(again.degrees_of_freedom, 1)) if again.noise else np.inf)

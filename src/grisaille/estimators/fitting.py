@@ -130,7 +130,7 @@ def fit_problem(
 
 
 def _remarks(model: Model, data: Sequence[Experiment]) -> list[str]:
-    """Return what the data are remarked on, alone and beside the model; what holds for all experiments is said once."""
+    """Return remarks on the data, alone and beside the model; what holds for all experiments appears once."""
     said: dict[str, list[str]] = {}
     for experiment in data:
         for note in dict.fromkeys((*experiment._remarks_beside(model), *experiment.check(model))):
@@ -141,7 +141,7 @@ def _remarks(model: Model, data: Sequence[Experiment]) -> list[str]:
 def _reviewed(
     method: Estimator, problem: EstimationProblem, found: Estimate, journal: SearchJournal, may_change: bool
 ) -> ReviewedEstimate:
-    """Return what a method's check of itself says; an estimate that is there is not lost by an interruption."""
+    """Return the result of a method's check of its own fit; an interruption does not lose the estimate."""
     try:
         return method.review(problem, found, journal, may_change=may_change)
     except (KeyboardInterrupt, *STAGE_FAILURES) as error:
@@ -171,7 +171,7 @@ def evaluate(
     parameters: Mapping[str, float] | Fitted | pd.DataFrame | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
-    """Return the criterion at given values, its gradient, residuals and states; nothing moves.
+    """Return the criterion at given values, its gradient, residuals and states; nothing is estimated.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def pose(
 
 
 def _refuse_too_few(problem: EstimationProblem) -> None:
-    """Refuse fewer measurements, with what priors tell, than unknowns; as many, where the size of noise is open too.
+    """Refuse fewer measurements and priors than unknowns; as many, where the size of noise is open too.
 
     With open noise, measurements that the unknowns can follow exactly make σ = 0 the most likely, whatever priors say.
     """

@@ -40,7 +40,7 @@ class AlgebraicModel:
 
     @property
     def restarting(self) -> AlgebraicModel:
-        """For states that have moved far."""
+        """The Newton method for states that have changed much."""
         return replace(self, steps=max(RESTART_NEWTON_STEPS, self.steps))
 
     @cached_property

@@ -127,7 +127,7 @@ class Filter(ABC):
 
     @property
     def rival(self) -> str:
-        """The filter beside which its approximation is looked at; empty where there is nothing to compare."""
+        """The filter with which its approximation is compared; empty where there is nothing to compare."""
         return ""
 
     @property

@@ -112,7 +112,7 @@ class FilterRunner:
 
     @property
     def lacks_derivatives(self) -> bool:
-        """Whether differences stand for derivatives of the filter."""
+        """Whether differences replace derivatives of the filter."""
         return self.filter is not None and self.filter.derivatives is None
 
     def passed(self, theta: Floats, steps: Discretisation) -> list[SkippedBump]:
@@ -131,7 +131,7 @@ class FilterRunner:
         return made
 
     def likelihood(self, theta: Floats, steps: Discretisation, *, sensitive: bool) -> FilterResult:
-        """Return log L at values of everything that moves."""
+        """Return log L at values of all estimated quantities."""
         return self._likelihood(theta, steps, sensitive, lambda filter, at: filter.log_likelihood(at))
 
     def gradient(self, theta: Floats, steps: Discretisation) -> FilterResult:

@@ -130,5 +130,5 @@ class FilterSteps(FilterDiscretisation, saved_as="FilterSteps"):
 
 
 def steps_of(found: Discretisation | None) -> FilterDiscretisation:
-    """Return the discretisation of a filtered case, where it has one; ``NoSteps`` stands for none."""
+    """Return the discretisation of a filtered experiment, where it has one; ``NoSteps`` otherwise."""
     return NoSteps() if found is None else cast(FilterDiscretisation, found)

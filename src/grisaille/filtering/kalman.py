@@ -173,8 +173,8 @@ def likelihood_of_sums(sums: LikelihoodSums) -> Likelihood:
 
 
 def with_centred_start(model: DiscreteModel, sums: LikelihoodSums) -> DiscreteModel:
-    """Return the same with x₀ moved along X₀ to where the data want it: log L stays, innovations are those of the best
-    δ.
+    """Return the same with x₀ moved along X₀ to its best value for the data: log L stays, innovations are those of the
+    best δ.
     """
     M, s = sums.G[0, 1:, 1:], sums.G[0, 1:, 0]
     x0 = model.x0.copy()

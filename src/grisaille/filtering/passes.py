@@ -171,7 +171,9 @@ class Passes:
 
     @property
     def has_moving_cells(self) -> bool:
-        """Whether cells end where parameters tell: they then have steps in common, as their order may change."""
+        """Whether cells end at instants that depend on parameters: they then have steps in common, as their order may
+        change.
+        """
         return self.model.structure.system.moving is not None
 
     def cells(self, q: Floats) -> RecordCells:

@@ -56,7 +56,7 @@ class SigmaPoints:
 
 
 def square_root(P: ca.SX, singular: float = 0.0) -> ca.SX:
-    """Return L with L Lᵀ = P, lower triangular; where P is singular the columns are zero, or as told."""
+    """Return L with L Lᵀ = P, lower triangular; where P is singular the columns are zero, or as given."""
     n = P.size1()
     L = ca.SX(n, n)
     for j in range(n):

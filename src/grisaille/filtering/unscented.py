@@ -85,7 +85,7 @@ def unscented_update(closed: AlgebraicModel, sigma: SigmaPoints) -> Update:
 
 
 def _jumping_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates | None:
-    """Return the same where drift or intensity jump with a state; A = ∂E f/∂x then sees the jump."""
+    """Return the same where drift or intensity jump with a state; A = ∂E f/∂x then includes the jump."""
     m = closed.model
     averaged = average(closed, m.drift, ca.mtimes(m.noise, m.noise.T), sigma)
     if averaged is None:

@@ -59,7 +59,7 @@ class GrowingSearch(Generic[E]):
 
 
 def moving_unknowns(search: Search[E], xi: np.ndarray) -> np.ndarray:
-    """Return unknowns that some residual moves with at ξ; all of them where there are no derivatives."""
+    """Return unknowns that some residual depends on at ξ; all of them where there are no derivatives."""
     found = search.at(xi)
     if not found.completed or not found.jacobian.size:
         return np.ones(len(xi), dtype=bool)

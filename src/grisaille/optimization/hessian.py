@@ -41,7 +41,7 @@ def hessian_at(search: Search[E], evaluation: E, free: np.ndarray) -> CurvatureA
 
 
 def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, bool, np.ndarray]:
-    """Return pseudo-inverse over the directions that are seen, whether none of them bends the wrong way, and what is
+    """Return the pseudo-inverse over the determined directions, whether it is positive definite there, and what is
     open.
 
     expected : the expected information in ξ, which tells what no output sees (``flat_directions``)

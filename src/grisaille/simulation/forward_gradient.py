@@ -45,7 +45,7 @@ class ForwardGradient:
     require_end: Callable[[Task], None]
 
     def agrees(self, slopes: Floats) -> bool:
-        """Return whether slopes by the unknowns are what a run along one direction says."""
+        """Return whether slopes by the unknowns agree with a run along one direction."""
         n, largest = len(slopes), float(np.abs(slopes).max(initial=0.0))
         if not largest > 0.0:
             return bool(self.along(np.ones((1, n)))[0] == 0.0)

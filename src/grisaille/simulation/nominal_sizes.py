@@ -154,7 +154,7 @@ class NominalSizes:
         return driving
 
     def _felt(self, kernel: Kernel, task: Task, largest: Floats) -> NDArray[np.bool_]:
-        """Return which states move others by more than the tolerance of these while they are within their own."""
+        """Return which states change others by more than the tolerance of these while they are within their own."""
         from scipy.sparse import csc_array
 
         slopes, nx = self._slopes(kernel, task), self.system.nx
@@ -164,7 +164,7 @@ class NominalSizes:
         return np.asarray(np.nan_to_num(effect.max(axis=0).toarray()).ravel() * task.atol[:nx] > MAX_MOVED_TOLERANCES)
 
     def _slopes(self, kernel: Kernel, task: Task) -> csc_array:
-        """Return sizes of the derivatives of rates and residuals by (x, z), where a run stands."""
+        """Return sizes of the derivatives of rates and residuals by (x, z) at the present point of a run."""
         from scipy.sparse import csc_array
 
         u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if task.n_breaks else np.zeros(0)

@@ -121,7 +121,7 @@ def pose(
 def split_scales(
     label: str, disturbances: Mapping[str, object], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return parameters and scales of disturbances, told apart by their names."""
+    """Return parameters and scales of disturbances, distinguished by their names."""
     named = {n: n[6:-1] for n in given if n.startswith("scale(") and n.endswith(")")}
     for name, inner in named.items():
         if inner not in disturbances:
@@ -155,7 +155,7 @@ def unmet_starts(point: ExperimentPoint) -> str:
 
 
 def warn_of_missed_starts(point: ExperimentPoint) -> None:
-    """Warn where declared starts are not met; the status says the others."""
+    """Warn where declared starts are not met; other starts are in the status."""
     unmet = unmet_starts(point)
     if unmet:
         warnings.warn(f"{point.structure.model.name}: {unmet}", UserWarning, stacklevel=5)

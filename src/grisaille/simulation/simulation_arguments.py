@@ -111,7 +111,7 @@ def refuse_driven(structure: Structure, model: Model, given: Mapping[str, Any]) 
 
 
 def fixed_starts_of(structure: Structure, model: Model, start: Any) -> tuple[dict[str, float], bool]:
-    """Return demanded values by variable, and whether a steady state is asked for."""
+    """Return fixed starts by variable, and whether a steady state is requested."""
     if isinstance(start, str):
         if start != "steady":
             raise DataError(f"start is {start!r}; give a dict of variables, or 'steady'.")

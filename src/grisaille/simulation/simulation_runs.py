@@ -176,9 +176,7 @@ class SimulationRuns:
         return FinishedRun(prepared, task, scheme, f"{sentence}; {missed}" if missed else sentence)
 
     def _integrate_in_own_sizes(self, prepared: PreparedRun, progress: bool) -> tuple[Task, Scheme | None]:
-        """Return the run, with tolerances for the sizes that its states turn out to have where nothing is said about
-        them.
-        """
+        """Return the run, with tolerances for the sizes that its states reach where none are declared."""
         solver, point = self.solver, prepared.point
         step = self._given_step()
         if prepared.structure.system.nx == 0 and prepared.plan.past is None:

@@ -79,7 +79,7 @@ def _elements(model: Model, what: str, item: Any) -> list[str]:
 
 
 def name_of(model: Model, what: str, key: Any) -> str:
-    """Return the full name that a text or a member stands for."""
+    """Return the full name of a text or a member."""
     if isinstance(key, str):
         return _as_written(model._content, key)
     if isinstance(key, Expression):

@@ -181,7 +181,7 @@ class DirectProgram:
         return 1 / np.maximum(slopes[self.dead_times], 1e-300)
 
     def at(self, theta: Floats) -> DirectProgram:
-        """Return the program whose signals are those of θ; itself where no dead time moves.
+        """Return the program with the signals of θ; itself where no dead time is estimated.
 
         Signals of a program are linear in the dead times around those that they were made at.
         """

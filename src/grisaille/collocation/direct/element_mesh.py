@@ -85,7 +85,7 @@ class DirectRecord(TrialReader):
 
     @cached_property
     def standing(self) -> RecordCells:
-        """Between samples and breaks that stay; without signals where others move."""
+        """The cells between samples and fixed breaks; without signals where others move."""
         table = self.signals
         if self.moving is None:
             return cut_into_cells(self.times, table)

@@ -58,7 +58,7 @@ class LawCost:
 
     @property
     def parts(self) -> tuple[slice, ...]:
-        """Where 1 if there is a sample, η₀, L, g, information, H and T stand."""
+        """The positions of 1 if there is a sample, η₀, L, g, information, H and T."""
         m = len(self.moving)
         ends = np.cumsum([0, 1, m, 1, m, m * m, m * m, m**3])
         return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))

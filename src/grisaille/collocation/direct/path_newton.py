@@ -182,7 +182,7 @@ class ElementSteps(StepSource[PathPoint, PathStep]):
         raise np.linalg.LinAlgError("the equations of an element became singular")
 
     def _void(self, model: LinearizedPath) -> Mask:
-        """Return unknowns that nothing moves with here."""
+        """Return unknowns that affect nothing here."""
         bend = np.abs(np.diag(model.curvature))
         self.most = np.maximum(self.most, bend)
         void = bend <= MIN_RELATIVE_CURVATURE * self.most
@@ -202,7 +202,7 @@ def solve_newton(
     now: PathPoint, bounds: tuple[Floats, Floats], *, tolerance: float = 1e-9, max_iterations: int = 100,
     better: Better = None,
 ) -> SearchEnd[PathPoint]:  # fmt: skip
-    """Minimise from a place; bounds that are equal hold θ. ``lost``: unknowns that nothing moved with on the way."""
+    """Minimise from a starting point; equal bounds hold θ. ``lost``: unknowns that affected nothing on the way."""
     if not now.costs.is_finite:
         return SearchEnd(now, False, "the criterion is not finite at the start", 0)
     steps = ElementSteps(bounds, better)

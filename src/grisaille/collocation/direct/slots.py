@@ -87,7 +87,7 @@ def make_slots(points: Sequence[ExperimentPoint], unknowns: Sequence[Unknown]) -
 
 
 def _known(point: ExperimentPoint, slot: str) -> float:
-    """Return the value of a slot where nothing moves it."""
+    """Return the value of a slot that is not estimated."""
     if slot in point.known:
         return point.known[slot]
     kind, _, target = slot.removesuffix(")").partition("(")

@@ -40,7 +40,9 @@ def curvature_at(
 
 
 def determined_unknowns(curvature: Floats, theta: Floats, sizes: Floats) -> Mask:
-    """Return entries of θ whose change by their own size moves the criterion; by any change where no size is known."""
+    """Return entries of θ whose change by their own size changes the criterion; by any change where no size is
+    known.
+    """
     size, bend = np.maximum(np.abs(theta), sizes), np.abs(np.diag(curvature))
     return np.asarray(np.where(size > 0, bend * size**2 > MIN_CRITERION_CHANGE, bend > 0))
 
@@ -77,7 +79,7 @@ def output_slopes(at: PathPoint, model: LinearizedPath | None, r: int) -> tuple[
 
 
 def point_slopes(program: Transcription, model: LinearizedPath, r: int) -> tuple[Floats, np.ndarray]:
-    """Return d(X, Z)/d(slot) at the first instant and all ends, for the slots that θ moves; and which these are."""
+    """Return d(X, Z)/d(slot) at the first instant and all ends, for the slots that depend on θ; and which these are."""
     index = program.slots.index[r]
     own = np.flatnonzero(index >= 0)
     head = np.zeros((1 + len(index), len(own)))

@@ -22,7 +22,7 @@ class Availability:
 
 @cache
 def find_device() -> Availability:
-    """Return what CuPy says about devices here."""
+    """Return the devices that CuPy finds here, or why there are none."""
     if importlib.util.find_spec("cupy") is None:
         return Availability(
             "", f"CuPy is not installed: {DEVICE_REMEDY} installs it, on a machine with an NVIDIA driver"

@@ -235,7 +235,7 @@ class Graphics:
 
 
 def fixed_branches(job: DeviceJob) -> str:
-    """Return what compilers are told of a job: branches that always go one way need not be taken."""
+    """Return the macros of a job for compilers: branches that always go one way are left out."""
     lines = [f"#define GR_FIXED_HELD {', '.join(str(int(h)) for h in job.arrays['held'])}"] if len(job.signals) else []
     lines += ["#define GR_FIXED_SUBSTEPS 1"] if job.substeps == 1 else []
     lines += ["#define GR_ONE_FILTER"] if not job.arrays["which"].any() else []
@@ -523,7 +523,7 @@ def _not_empty(array: np.ndarray) -> np.ndarray:
 
 
 def load(folder: str) -> tuple[DeviceJob, dict[str, Any]]:
-    """Return the job of an exported folder, and what is said about it."""
+    """Return the job of an exported folder, and its description."""
     import json
     import os
 

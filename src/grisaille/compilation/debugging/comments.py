@@ -17,7 +17,7 @@ def c_comment(text: str) -> str:
 
 
 def escape_comment(text: str) -> str:
-    """Return what may stand inside a comment of one line."""
+    """Return a text that is safe inside a comment of one line."""
     shown = "".join(_shown(c) for c in " ".join(text.split()))
     # until nothing is found: three question marks are two pairs
     for ending in ("??", "*/", "/*"):

@@ -107,7 +107,9 @@ class FilterLoops:
 
     @property
     def _there(self) -> list[str]:
-        """``gr_there``: which coefficients of a linearised step may move; all entries of G, which follow those of A."""
+        """``gr_there``: which coefficients of a linearised step may be nonzero; all entries of G, which follow those of
+        A.
+        """
         if "LINEARIZED" not in self.sizes:
             return []
         is_turned = "CONSTRAINED" in self.sizes

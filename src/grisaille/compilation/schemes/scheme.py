@@ -45,7 +45,7 @@ class Scheme:
         return self.header, self.tableaux
 
     def taking(self, fixed_step: float) -> Scheme:
-        """Return the scheme for steps of this length: itself, or where steps are fixed what stands for it."""
+        """Return the scheme for steps of this length: itself, or its counterpart for fixed steps."""
         if not self.is_adaptive or not fixed_step > 0.0:
             return self
         if self.frozen is None:

@@ -84,7 +84,7 @@ def embedded_pair(
     order: int, a: Sequence[Sequence[float]], b: Sequence[float], other: Sequence[float],
     middle: Sequence[float] | None = None, *, beta: float = 0.04, grow: float = 10.0, shrink: float = 0.2,
 ) -> Tableau:  # fmt: skip
-    """Return a published pair from its Butcher matrix, the weights that go on, and those they are compared with.
+    """Return a published pair from its Butcher matrix, the weights of the solution, and those of the error estimate.
 
     a : rows 1, 2, … of the strict lower triangle
     middle : weights of the value in the middle of a step, that of f at its end last; values inside a step are those

@@ -8,7 +8,7 @@ from grisaille.compilation.schemes.tableau import Tableau
 
 
 def tableau_source(tableaux: Sequence[Tableau]) -> str:
-    """Return what stands before ``gr_explicit.h``."""
+    """Return the C text that precedes ``gr_explicit.h``."""
     if not tableaux:
         return ""
     rows = max(tableau.rows for tableau in tableaux)

@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 def with_factor_memory(library: SharedLibrary, task: Task, run: Callable[[], Answer]) -> Answer:
-    """Return what ``run`` answers with enough ``task.factors``; where they outgrow their room, it runs again from the
+    """Return the result of ``run`` with enough ``task.factors``; where they outgrow their memory, run again from the
     start of the task.
     """
     while True:

@@ -25,7 +25,7 @@ class Advice:
         )
 
     def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:
-        """Say what residuals of two outputs that hang together do to standard errors, and what to do."""
+        """Describe the effect of correlated residuals of two outputs on standard errors, and what to do."""
         return self.about_correlation(estimate)
 
     def remarks(self, flat: FlatModel) -> list[str]:

@@ -30,5 +30,5 @@ class Effort:
         return bytes_of_least_squares(question)
 
     def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
-        """Return what is said before anything is computed, where the size of the model makes a fit long; else empty."""
+        """Return a message before anything is computed, where the size of the model makes a fit long; else empty."""
         return ""

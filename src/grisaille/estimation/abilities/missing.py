@@ -43,7 +43,7 @@ def missing_ability_error(method: Estimator, name: str) -> EstimationError:
 
 
 def _public() -> dict[str, type[Estimator]]:
-    """Return the estimators among the public names, also those whose modules nobody has imported yet."""
+    """Return the estimators among the public names, also those whose modules are not imported yet."""
     import grisaille
 
     found = {n: getattr(grisaille, n) for n in sorted(grisaille.__all__) if n[0].isupper()}

@@ -40,7 +40,7 @@ class Combination:
 def find_combinations(
     names: Sequence[str], theta: np.ndarray, jacobian: np.ndarray, alive: np.ndarray, same: Same | None = None
 ) -> list[Combination]:
-    """Return one for each pair of unknowns that are seen together only.
+    """Return a combination for each pair of unknowns that are not determined singly.
 
     jacobian : of weighted residuals, or a root of the information
     same : whether the criterion at other values is that of the estimate; decides between formulas with one derivative

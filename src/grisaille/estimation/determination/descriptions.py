@@ -116,7 +116,9 @@ def _not_told(covariance: np.ndarray, names: list[str], free: np.ndarray, notes:
 def _trade_offs(
     covariance: np.ndarray, names: list[str], alive: np.ndarray, together: Sequence[set[str]] = ()
 ) -> list[str]:
-    """Return pairs that move together, as a table where they are many; those of one flat direction are said by it."""
+    """Describe pairs of correlated unknowns, as a table where they are many; those of one flat direction are described
+    by it.
+    """
     correlation = correlation_of(covariance)
     found = [
         (j, i) for i in range(len(names)) for j in range(i)

@@ -189,7 +189,9 @@ def _no_process(reach: str) -> str:
 
 
 def _may_wander(moments: ResidualMoments, c: Floats, order: int, output: int) -> bool:
-    """Return whether a good part of the records of a random walk would leave residuals that hang together no longer."""
+    """Return whether a considerable part of the records of a random walk would leave residuals that are no longer
+    correlated.
+    """
     walks = np.zeros((*moments.grid.shape, RANDOM_WALKS))
     steps = np.random.default_rng(1).standard_normal((*moments.grid.shape[:2], RANDOM_WALKS))
     walks[:, :, output] = np.cumsum(steps, axis=1)

@@ -110,7 +110,7 @@ def fit_record(fit: Fitted) -> dict[str, Any]:
 
 
 def seals(fit: Fitted) -> dict[str, Any]:
-    """Return what a file says about its parts, so that those that do not belong together are noticed."""
+    """Return checksums of a file's parts, so that parts that do not belong together are detected."""
     return {
         "model_fingerprint": fit.initial_model.fingerprint,
         "structure_key": fit.initial_model.structure_key,

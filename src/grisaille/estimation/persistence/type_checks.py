@@ -50,7 +50,7 @@ def check_fields(value: Any, *but: str) -> None:
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a kind as annotations write it; True where it cannot be told."""
+    """Return whether a value is of a kind as annotations write it; True where that cannot be decided."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(is_of_type(value, one) for one in inner)

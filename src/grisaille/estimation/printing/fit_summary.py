@@ -104,7 +104,7 @@ def kinds_of_intervals(fit: Fitted) -> str:
 
 
 def _doubtful(fit: Fitted, heading: str) -> str:
-    """Return a heading with the mark of what speaks against it."""
+    """Return a heading with the mark of a doubt about it."""
     return f"{heading}{'*' if fit.estimate.caution else ''}{'!' if fit.doubts else ''}"
 
 

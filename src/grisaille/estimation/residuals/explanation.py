@@ -133,8 +133,8 @@ def _sizes_among_simulated(estimate: Estimate) -> dict[str, float]:
 
 
 def residual_sizes(estimate: Estimate, *, is_robust: bool = False) -> dict[str, float]:
-    """Return root mean square of the standardized residuals of each output whose noise was declared; of robust fits
-    what the middle of them says it is.
+    """Return root mean square of the standardized residuals of each output whose noise was declared; for robust fits
+    from the middle of them.
     """
     if estimate.ensemble is not None:
         return {}

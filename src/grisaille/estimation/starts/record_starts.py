@@ -103,7 +103,7 @@ def start_of_record(
 def _told_by_so_many(
     fit: Fitted, experiment: Experiment, start: Start, given: dict[str, float], samples: int
 ) -> RecordStart:
-    """Return the record with starts of all states that nobody gives, told by a number of first samples."""
+    """Return the record with starts of all states that are not given, estimated from a number of first samples."""
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
         raise EstimationError(f"start_samples is {samples!r}; give how many first samples tell the start, 1 or more.")
     if start == "declared":
@@ -173,7 +173,7 @@ def _refuse_local(fit: Fitted, record: Experiment) -> None:
 
 
 def _wanted(fit: Fitted, record: Experiment) -> list[str]:
-    """Return starts that nobody knows: those the record leaves open, and those that had to be estimated elsewhere."""
+    """Return unknown starts: those the record leaves open, and those that were estimated for other records."""
     known = {n for n, v in record.start.items() if _is_number(v)}
     open_ones = [n for n, v in record.start.items() if not _is_number(v)]
     estimated = [u.target for u in fit.estimate.unknowns if u.kind == "start"]
@@ -265,7 +265,9 @@ def _continued(fit: Fitted, own: Experiment, record: Experiment, shift: float) -
 
 
 def _carried_on(fit: Fitted, own: Experiment, record: Experiment, shift: float) -> ContinuedRecord | None:
-    """Return a part of the same run that was measured later: a filter begins it with what the fitted part tells."""
+    """Continue with a part of the same run that was measured later: a filter begins with the state at the end of the
+    fitted part.
+    """
     first = float(record.output_times[0])
     if fit.method.ahead is None or first + shift <= float(own.output_times[-1]):
         return None
@@ -297,7 +299,7 @@ def _targets(fit: Fitted, record: Experiment, names: Sequence[str]) -> list[str]
 
 
 def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samples: int | None = None) -> RecordStart:
-    """Return starts estimated from the first samples, everything else as fitted."""
+    """Return the record with starts estimated from its first samples, everything else as fitted."""
     names = list(dict.fromkeys(_targets(fit, record, wanted)))
     asked = ", ".join(f"start({n})" for n in names)
     times = record.output_times

@@ -93,7 +93,7 @@ def _simulated(record: CollocationRecord, given: RecordValues) -> np.ndarray:
 
 
 def _cases(question: FitRequest) -> list[ExperimentTerm]:
-    """Return experiments with those of the unknowns that move them."""
+    """Return experiments bound to the unknowns that they depend on."""
     for trial, _ in question.trials:
         refuse_static(trial, "collocation")
         refuse_few_instants(trial, "a trajectory")
@@ -132,7 +132,7 @@ def _start_guesses(
 
 
 def direct_options(method: Any, reason: str) -> DirectOptions:
-    """Return what the options of ``gr.Collocation`` mean here; ``reason`` says why splines are not taken."""
+    """Return the options of ``gr.Collocation`` for elements; ``reason``: why splines are not used."""
     why = f"{reason[0].upper()}{reason[1:]}" if reason else "Direct collocation was asked for"
     if method.criterion not in ("amle", "laplace"):
         raise EstimationError(
@@ -151,7 +151,7 @@ def direct_options(method: Any, reason: str) -> DirectOptions:
 def pose_elements(
     question: FitRequest, options: DirectOptions, criterion: str = "amle", reason: str = ""
 ) -> CollocationProblem:
-    """Return the problem of a model and its data; ``reason`` says why splines are not taken."""
+    """Return the problem of a model and its data; ``reason``: why splines are not used."""
     structure, data, unknowns = question.structure, question.data, question.unknowns
     bounds = {n: v.bounds for n, v in structure.model.variables.items() if v.bounds is not None}
     limits = {n: (-np.inf if a is None else a, np.inf if b is None else b) for n, (a, b) in bounds.items()}

@@ -98,7 +98,7 @@ class CollocationProblem(EstimationProblem):
         )  # fmt: skip
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective and its gradient only: samples are not looked at."""
+        """Return the objective and its gradient only, without values at samples."""
         if self.criterion != "laplace":
             return super().gradient(theta)
         found = self.follow_at(theta)

@@ -87,7 +87,7 @@ def level_parameters(structure: Structure, unknowns: Sequence[Unknown], outputs:
 
 
 def parameters_behind(structure: Structure, unknowns: Sequence[Unknown], names: Iterable[str]) -> set[str]:
-    """Return estimated parameters that move some parameters, themselves or through formulas."""
+    """Return estimated parameters on which some parameters depend, directly or through formulas."""
     own = {u.target: u.guess for u in unknowns if u.kind == "parameter"}
     tied = formulas_of(structure.model, own).differentiate(own)
     rows = [tied.names.index(n) for n in names if n in tied.names]
@@ -186,7 +186,7 @@ def dead_time_obstacle(question: FitRequest) -> str:
 def _unknown_gain(
     structure: Structure, model: StochasticModel, data: Sequence[Any], unknowns: Sequence[Unknown]
 ) -> str:
-    """Return whether a parameter that is no level of noise stands between a disturbance and a state: C in C ẋ = f + w.
+    """Return whether a parameter that is no level of noise lies between a disturbance and a state: C in C ẋ = f + w.
 
     The penalty |ẋ − f/C|²/(Q/C²) would be made small by a small C; direct collocation weighs w itself.
     """

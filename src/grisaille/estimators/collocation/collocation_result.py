@@ -47,7 +47,7 @@ class CollocationResult:
 
 
 def answer_of(problem: CollocationProblem, found: Solution, free: np.ndarray | None = None) -> CollocationResult:
-    """Return what a joint minimum says; ``free``, where another criterion decides which unknowns a bound holds."""
+    """Return the result at a joint minimum; ``free``, where another criterion decides which unknowns a bound holds."""
     evaluation = problem.at(found)
     free = (found.free() if free is None else free) | problem.levels
     covariance, lost = inverse_information(evaluation.curvature, free & ~problem.levels)

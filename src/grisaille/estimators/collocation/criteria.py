@@ -32,7 +32,7 @@ from grisaille.optimization.journal import Progress, SearchJournal
 
 
 def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -> Estimate:
-    """Return the estimate of a posed problem, on a mesh that is refined as the method says."""
+    """Return the estimate of a posed problem, on a mesh that is refined as the method requires."""
     journal, guessed, rounds = SearchJournal.of(progress), problem.unknowns, 0
     most = problem.trajectories.rounds(method.refine)
     if most:

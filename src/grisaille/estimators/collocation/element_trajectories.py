@@ -191,7 +191,9 @@ class Elements(TrajectoryBasis):
         return MeshJudgement(False, note, f"elements are too long: {said}")
 
     def _meeting_bumps(self, solution: ElementSolution, most: int) -> MeshJudgement:
-        """Return whether elements meet the bumps on their way, or could not: those are told in ``notes``."""
+        """Return whether elements meet the bumps on their way; those that they could not meet are listed in
+        ``notes``.
+        """
         found = self._passed(solution) if most else []
         is_enough = not any(b.more <= 2**most for _, b in found)
         return MeshJudgement(is_enough, "" if is_enough else self._passed_notes(found)[0])

@@ -113,7 +113,7 @@ class Intensities:
 
 
 def find_intensities(problem: CollocationProblem, journal: SearchJournal) -> Intensities:
-    """Return the roots, with how well the misfit tells them."""
+    """Return the roots, with the accuracy to which the misfit determines them."""
     g = IntensityConditions(problem, journal)
     x, zero = np.zeros(len(g.scales)), np.zeros(len(g.scales), dtype=bool)
     for sweep in range(MAX_SWEEPS):

@@ -150,7 +150,7 @@ def _level_notes(
     problem: CollocationProblem, evaluation: CollocationEvaluation, covariance: np.ndarray, unseen: np.ndarray,
     gone: np.ndarray,
 ) -> list[str]:  # fmt: skip
-    """Return unknowns that no output sees, and levels that are as good as zero."""
+    """Return unknowns that no output depends on, and levels that are as good as zero."""
     notes, errors = [], np.sqrt(np.diag(covariance))
     for k in map(int, np.flatnonzero(problem.levels | unseen)):
         name = problem.unknowns[k].name

@@ -70,7 +70,7 @@ def features_skipped_by_cells(solution: SplineSolution) -> list[tuple[int, Skipp
 
 
 def describe_skipped_features(found: Sequence[tuple[str, SkippedBump]], parts: str, remedy: str) -> list[str]:
-    """Say what is passed, in one note."""
+    """Describe the skipped features in one note."""
     if not found:
         return []
     name, bump = max(found, key=lambda f: f[1].more)

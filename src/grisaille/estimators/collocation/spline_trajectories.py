@@ -92,7 +92,7 @@ class Splines(TrajectoryBasis):
         return np.array([u.kind == "parameter" and u.target in inside for u in unknowns], dtype=bool)
 
     def task(self, problem: CollocationProblem) -> DescentTask:
-        """Return unknowns and trajectories as the descent sees them."""
+        """Return unknowns and trajectories as a task of the descent."""
         lower, upper = problem.inner_bounds()
         limits = [p.limits for p in self.programs]
         limits = limits if np.isfinite(np.concatenate([b for pair in limits for b in pair])).any() else []
@@ -124,7 +124,7 @@ class Splines(TrajectoryBasis):
         self.betas, self._last, self.solved_before = solution.at.betas, None, solved
 
     def _predicted(self, problem: CollocationProblem, theta: np.ndarray) -> list[np.ndarray]:
-        """Return the last trajectories, moved along with the unknowns."""
+        """Return the last trajectories, extrapolated with the change of the unknowns."""
         last = self._last
         if (
             last is None

@@ -226,7 +226,7 @@ class TrajectoryBasis(ABC):
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray | None:
         """Return how far each scale's disturbance is from each output, ``UNSEEN_DISTANCE`` at most; None where only
-        trials tell.
+        trials show it.
         """
         return None
 

@@ -99,8 +99,8 @@ def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structur
 
 
 def _followed(fit: Fitted, experiment: Any) -> tuple[CollocationEvaluation, int, np.ndarray]:
-    """Return the trajectories, the place of the experiment among them, and the covariance of the estimates that move
-    them.
+    """Return the trajectories, the index of the experiment among them, and the covariance of the estimates that they
+    depend on.
     """
     own = _without_undetermined(fit.estimate)
     names = [c.name for c in fit.estimate.cases]
@@ -144,8 +144,8 @@ def solved_again(fit: Fitted) -> CollocationEvaluation:
 
 
 def of_new_experiment(fit: Fitted, experiment: Any) -> tuple[CollocationEvaluation, np.ndarray]:
-    """Return the trajectories of another experiment at the estimates, and the covariance of the unknowns that move
-    it.
+    """Return the trajectories of another experiment at the estimates, and the covariance of the unknowns that it
+    depends on.
     """
     named = experiment if experiment.name else experiment.replace(name="new experiment")
     named.check(fit.initial_model)

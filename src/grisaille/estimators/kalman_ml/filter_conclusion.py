@@ -85,7 +85,7 @@ def conclude(method: KalmanML, found: LikelihoodOptimum, guessed: Sequence[Unkno
 
 
 def _conventions(method: KalmanML, problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
-    """Return what makes the criterion something other than a likelihood, and what differences stand for."""
+    """Return what makes the criterion something other than a likelihood, and what is computed by differences."""
     notes = []
     if problem.cases[0].runner.lacks_derivatives:
         notes.append(

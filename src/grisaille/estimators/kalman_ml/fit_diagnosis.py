@@ -109,7 +109,7 @@ def _halved(case: ExperimentTerm) -> ExperimentTerm:
 
 
 def off_a_maximum(problem: LikelihoodProblem, notes: Sequence[str]) -> list[str]:
-    """Return what is to be said where a search ended and the likelihood has no maximum: no curvature tells what is
+    """Return the notes of a search that ended where the likelihood has no maximum: no curvature shows what is
     determined.
 
     Where straight lines meet, the slope that a filter follows jumps, and the best point may lie on such an edge.

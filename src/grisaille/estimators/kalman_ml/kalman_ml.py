@@ -289,5 +289,7 @@ class KalmanML(Estimator):
         *,
         may_change: bool = True,
     ) -> ReviewedEstimate:
-        """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
+        """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where results differ
+        noticeably.
+        """
         return compare_with_other_filter(self, problem.of(LikelihoodProblem), estimate, progress, may_change=may_change)

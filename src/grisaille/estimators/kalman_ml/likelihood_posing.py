@@ -51,7 +51,7 @@ def pose_likelihood(method: KalmanML, question: FitRequest) -> LikelihoodProblem
 def case_of(
     method: KalmanML, model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = UNKNOWN_KINDS
 ) -> ExperimentTerm:
-    """Return one experiment with its filter; ``kinds`` of unknowns move it."""
+    """Return the term of one experiment with its filter; ``kinds`` of unknowns belong to it."""
     return filter_case(method, experiment, *trial_of(model, experiment, unknowns, kinds))
 
 

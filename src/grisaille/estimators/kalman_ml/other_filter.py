@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def compare_with_other_filter(
     method: KalmanML, problem: LikelihoodProblem, estimate: Estimate, progress: Progress | None, *, may_change: bool
 ) -> ReviewedEstimate:
-    """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
+    """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where results differ
+    noticeably.
+    """
     check = None if estimate.explained_exactly else check_filter(problem, estimate)
     if check is None:
         return ReviewedEstimate(method, estimate)

@@ -21,7 +21,7 @@ PARTS, FEWER = 100, 24
 
 
 def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.ndarray, horizon: int = 1) -> np.ndarray:
-    """Return the covariance at θ; ``inverse``: H⁻¹ in the unknowns, zero or infinite where it tells nothing."""
+    """Return the covariance at θ; ``inverse``: H⁻¹ in the unknowns, zero or infinite where they are not determined."""
     known = np.isfinite(np.diag(inverse))
     bread = np.where(np.outer(known, known), inverse, 0.0)
     meat, parts, count = np.zeros_like(bread), 0, 0
@@ -38,7 +38,7 @@ def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.nd
 
 
 def _not_below(found: np.ndarray, bread: np.ndarray) -> np.ndarray:
-    """Return the sandwich with no error below half of the curvature's, which then stands in its place.
+    """Return the sandwich with no error below half of the curvature's, which then replaces it.
 
     What few samples tell, a start say, has its score in one part, and scores that add up to zero leave nothing of it.
     """

@@ -87,7 +87,7 @@ def unconfirmed_steps(found: LeastSquaresMinimum, rtol: float, reason: str) -> s
 
 
 def go_back(search: Squares, found: LeastSquaresMinimum) -> None:
-    """Let a search stand where a solution was found."""
+    """Reset a search to the point where a solution was found."""
     search.restart(found.evaluation.theta, found.problem)
     search.best = search.last = found.evaluation
     search.journal.kept = found.problem

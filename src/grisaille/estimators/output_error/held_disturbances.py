@@ -34,7 +34,7 @@ MIN_SHIFT_TOLD = 0.3
 
 
 def shifted_means(problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
-    """Return notes on disturbances that move the mean of the outputs so far that estimates follow."""
+    """Return notes on disturbances that shift the mean of the outputs so far that estimates are biased."""
     notes = []
     structure, outputs = problem.cases[0].trial.structure, problem.outputs
     for name, h in structure.cached_value(

@@ -55,7 +55,7 @@ class IntegrationShift:
     """Largest error, of the largest value of its output."""
 
     def note(self, rtol: float) -> str:
-        """Return what a fit says that could not be made more accurate."""
+        """Return the note on a fit that could not be made more accurate."""
         other = max(rtol * WANTED / self.worst, 1e-13)
         remedy = (
             f"use a smaller tolerance, gr.OutputError(rtol={other:.0e})"
@@ -155,7 +155,7 @@ def notes_of_pieces(problem: EstimationProblem, at: Evaluation, told: np.ndarray
 def with_smaller_tolerance(
     problem: EstimationProblem, at: Evaluation, shift: IntegrationShift
 ) -> EstimationProblem | None:
-    """Return the problem with steps that are short enough where errors are felt; None where none can be shorter."""
+    """Return the problem with steps that are short enough where errors matter; None where none can be shorter."""
     share = 0.5 * WANTED / shift.worst
     cases = []
     for case, length in zip(problem.cases, shift.cases, strict=True):
@@ -169,7 +169,7 @@ def with_smaller_tolerance(
 
 
 def _may_be_felt(problem: EstimationProblem, at: Evaluation, accumulated: float = ACCUMULATION_FACTOR) -> bool:
-    """Return whether errors as large as the tolerance allows, so many times, would be noticed."""
+    """Return whether errors as large as the tolerance allows, so many times, would change the estimates noticeably."""
     total = 0.0
     for case, prediction in zip(problem.cases, at.predictions, strict=True):
         steps, runner = case.discretisation, case.runner

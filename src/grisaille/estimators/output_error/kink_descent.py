@@ -63,7 +63,8 @@ def search_beside_kinks(
 def find_lower_beside_kinks(
     search: Squares, at: Evaluation, free: np.ndarray, left: Sequence[np.ndarray] = ()
 ) -> np.ndarray | None:
-    """Return the lowest point where the criterion rises less than its parabola says; None where there is none.
+    """Return the lowest point where the criterion rises less than its quadratic model predicts; None where there is
+    none.
 
     left : minima that were higher; points nearer to them are not looked at
     """

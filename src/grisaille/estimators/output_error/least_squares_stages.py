@@ -32,7 +32,7 @@ class LeastSquaresStages(LeastSquaresSolver):
     """A search with everything that is checked and sought again where it ends."""
 
     def run(self, problem: EstimationProblem, search: Squares) -> tuple[LeastSquaresMinimum, list[str]]:
-        """Return the minimum, and what is to be said about the way to it."""
+        """Return the minimum, and notes on the search."""
         guess, is_plain = search.guess, not self.is_multiple and not self.is_robust
         found, moved = self.begin(problem, search)
         found, unconfirmed = self.on_finer_steps(found, search)

@@ -313,7 +313,7 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
 
 
 def _seen(shot: ShootingResult, sizes: np.ndarray) -> np.ndarray:
-    """Return how clearly residuals move with each unknown, the nodes following."""
+    """Return how strongly residuals depend on each unknown, the nodes following."""
     J = _along_pieces(shot, len(sizes), np.ones(len(sizes), dtype=bool))
     return SquaresQuadratic(J * sizes, shot.residuals, sizes).seen
 
@@ -333,7 +333,7 @@ def _bounded_step(
 
 
 def _with_held(slopes: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Return continuity, and one further constraint for each held unknown: it does not move."""
+    """Return continuity, and one further constraint for each held unknown: it does not change."""
     return np.vstack([slopes, np.eye(len(held))[held]]) if held.any() else slopes
 
 

@@ -27,7 +27,7 @@ SWINGING, FEWEST = 0.7, 20
 
 
 def nothing_moves_note(search: Squares, seen: np.ndarray) -> str:
-    """Return what is said where no unknown moves anything that was measured: there was nothing to search."""
+    """Return the note where no unknown affects anything that was measured: there was nothing to search."""
     if seen.any() or not len(seen):
         return ""
     names = [u.name for u in search.unknowns]

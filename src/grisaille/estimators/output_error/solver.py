@@ -50,7 +50,7 @@ class LeastSquaresSolver:
         return self.method.shooting == "multiple"
 
     def begin(self, problem: EstimationProblem, search: Squares) -> tuple[LeastSquaresMinimum, list[str]]:
-        """Return the first minimum; a guess at which the order of events matters is left, and that is said."""
+        """Return the first minimum; leave a guess at which the order of events matters, and note it."""
         known = len(search.journal.failures)
         try:
             return self.solve(problem, search), []

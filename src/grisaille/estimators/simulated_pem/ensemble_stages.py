@@ -46,7 +46,7 @@ class EnsembleStages:
     method: SimulatedPEM
 
     def run(self, search: MeanSearch, start: np.ndarray) -> SearchFinding:
-        """Return the minimum from a start, with its errors and what is to be said about the way to it."""
+        """Return the minimum from a start, with its errors and notes on the search."""
         criterion = search.criterion
         notes, search_as = self.accept(criterion, start)
         notes += refuse_unmoved_means(criterion, start)
@@ -119,7 +119,7 @@ class EnsembleStages:
         return [f"ensembles were simulated on {place}." for place in told if place]
 
     def accept(self, criterion: MeanCriterion, start: np.ndarray) -> tuple[list[str], str]:
-        """Return whether there are derivatives at the guess; how to search, and what is to be said about it."""
+        """Return whether there are derivatives at the guess; how to search, and notes on it."""
         difference_across_jumps(criterion.problem, criterion.runners)
         first = criterion.at(start)
         if first.completed:

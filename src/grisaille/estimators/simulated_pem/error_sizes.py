@@ -120,7 +120,7 @@ def _independent(experiments: Sequence[ErrorSizeRecord]) -> list[ErrorSizeRecord
 
 
 def independent_records(experiments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Shift what belongs to realizations (M, …) so that those with common random numbers do not meet."""
+    """Shift arrays of realizations (M, …) so that those with common random numbers are not combined."""
     count = min(map(len, experiments))
     # an even shift keeps antithetic pairs side by side
     shifts = [2 * (k * count // len(experiments) // 2) for k in range(len(experiments))]

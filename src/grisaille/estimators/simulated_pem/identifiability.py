@@ -41,7 +41,7 @@ MAX_COLLINEARITY = 0.99
 
 
 def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[str]:
-    """Return notes on unknowns that hardly move the mean; ``EstimationError`` naming those that do not move it."""
+    """Return notes on unknowns that hardly affect the mean; ``EstimationError`` naming those that do not affect it."""
     if criterion.with_variance or any(r.differences is not None for r in criterion.runners):
         return []
     M = criterion.realizations
@@ -138,7 +138,7 @@ def _form(direction: MeanValue, number: int, case: ExperimentTerm, k: int) -> Pr
 def collinear_notes(
     flat: FlatModel, unknowns: Sequence[Unknown], covariance: np.ndarray, value: MeanValue, free: np.ndarray
 ) -> list[str]:
-    """Return pairs with a parameter of a disturbance that the mean hardly tells apart."""
+    """Return pairs with a parameter of a disturbance that the mean hardly distinguishes."""
     inside = disturbance_parameters(flat)
     correlation = correlation_of(covariance)
     notes = []

@@ -140,7 +140,7 @@ def step_to_minimum(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndar
 
 
 def seen_unknowns(search: MeanSearch, value: MeanValue) -> np.ndarray:
-    """Return unknowns that the criterion moves with."""
+    """Return unknowns that the criterion depends on."""
     return search.alive(_Averaged(search).first(search, value).seen)
 
 

@@ -108,7 +108,7 @@ class Matrices:
         return cut_cells(whole, self._pieces)
 
     def _curved(self, cells: RecordCells) -> list[Formula]:
-        """Return formulas for which polynomials only stand."""
+        """Return the formulas that polynomials only approximate."""
         return [f for f in (self.A, self.b, self.W) if f.power > 2 and f.degree(cells)]
 
     def _rough(self, cells: RecordCells, coefficients: Sequence[Floats]) -> NDArray[np.bool_]:

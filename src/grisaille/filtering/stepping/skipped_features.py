@@ -54,7 +54,7 @@ def bends_of_model(model: StochasticModel) -> BendSearch | None:
 
 
 def cut_to_meet(passes: StepPasses, most: float) -> bool:
-    """Shorten the steps of a filter of one's own so that they meet the bumps they pass; False where there are none.
+    """Shorten the steps of a filter so that they meet the bumps that they skip; False where there are none.
 
     most : operations of a pass that are never too many; bumps that would ask for more are left
     """

@@ -83,7 +83,7 @@ def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = N
 
 
 def _meet_bumps(passes: StepPasses, value: float, change: float, values: str) -> tuple[float, float]:
-    """Shorten steps that pass bumps, where log L feels them: what no step meets does not show in it."""
+    """Shorten steps that skip bumps, where log L depends on them: a bump that no step meets does not show in log L."""
     filter = passes.filter
     for _ in range(MAX_BUMP_SEARCHES):
         before = filter.substeps, filter.finer

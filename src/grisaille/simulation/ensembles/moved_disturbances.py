@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def moved_disturbances(s: EnsembleSetup, members: NDArray[np.int64]) -> Iterator[Floats]:
-    """Yield how each driven signal moves in each direction: polynomials (realizations, cells, degree + 1)."""
+    """Yield the derivative of each driven signal in each direction: polynomials (realizations, cells, degree + 1)."""
     layout = layout_of(s)
     states = ColouredNoiseStates(s.disturbances.filters(s.values, s.grid.points, s.draw), layout, members, len(s.dp))
     rows = [states.dsignals]

@@ -71,7 +71,7 @@ def choose_substeps(
 
 
 def say_passed(passed: SkippedFeature, substeps: int, setting: EnsembleSetup, model: FlatModel) -> str:
-    """Warn of a bump that steps pass, and return what is said of it."""
+    """Warn of a bump that steps skip, and return the note on it."""
     h = float(np.diff(setting.grid.points).max()) / substeps
     sentence = (
         f"steps of {h:.3g} pass what changes with the states for {passed.width:.2g} only, near t = {passed.time:.5g}, "
@@ -162,7 +162,7 @@ def _rows(engine: Callable[[EnsembleSetup], Engine], s: EnsembleSetup, substeps:
 
 
 def _error(coarse: Floats, fine: Floats, floor: Floats, rtol: float, is_trusted: bool) -> float:
-    """Return the largest scaled change; infinite where it cannot be told."""
+    """Return the largest scaled change; infinite where it is not finite."""
     counted = np.ones(fine.shape[:2], dtype=bool)
     for m in range(len(fine)):
         ends = [_first_bad(y[m]) for y in (coarse, fine)]

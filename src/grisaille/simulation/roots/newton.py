@@ -93,7 +93,7 @@ class Newton:
     def _continued(
         self, start: Anchor | None, t: float, x: Floats, u: Floats, z: Floats, f: Floats
     ) -> tuple[Floats, Floats]:
-        """Return the root ``z``; of one beyond a switch the walk over pieces tells whether it continues ``start``."""
+        """Return the root ``z``; of one beyond a switch the walk over pieces decides whether it continues ``start``."""
         if start is None or self.kernel.nm > 0 or self.kernel.sides == 0:
             return z, f
         way = Way(self, start, t, x, u)

@@ -277,7 +277,7 @@ def _follow(way: Way) -> tuple[Floats, float]:
 
 
 def _moving(way: Way, share: float, z: Floats) -> int:
-    """Return the entry of z that would have to move most beyond the end."""
+    """Return the index of the entry of z that would change most beyond the end."""
     if way.newton.factors is None:
         return 0
     dz = way.correction(min(1.0, share + 1e-6), z)

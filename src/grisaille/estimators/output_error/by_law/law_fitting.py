@@ -96,7 +96,7 @@ def _conclude(
     free: np.ndarray,
     seconds: float,
 ) -> Estimate:
-    """Return the estimate; ``near``: the evaluation whose slope says how far from a maximum it is."""
+    """Return the estimate; ``near``: the evaluation whose slope gives the distance from a maximum."""
     evaluation, journal = outcome.evaluation, search.journal
     prior = evaluation.prior
     information = evaluation.curvature
