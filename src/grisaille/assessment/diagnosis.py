@@ -8,7 +8,7 @@ only their size is compared, with that of the realizations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +115,29 @@ class Diagnosis:
         return all(v.healthy for v in self.verdicts)
 
     @property
+    def tested(self) -> tuple[ResidualVerdict, ...]:
+        """The verdicts that have a p value."""
+        return tuple(v for v in self.verdicts if np.isfinite(v.p))
+
+    @property
+    def unhealthy_together(self) -> tuple[ResidualVerdict, ...]:
+        """The tests that are unhealthy at ``level`` for all tests together (Bonferroni), as ``print(fit)`` counts."""
+        return _unhealthy_together(self.tested, self.level)
+
+    @property
+    def together(self) -> str:
+        """How many tests are unhealthy at ``level`` for all tests together, in words."""
+        bad, made = len(self.unhealthy_together), len(self.tested)
+        if not made:
+            return "nothing was tested"
+        at = f"at the level {self.level:g} for all tests together"
+        if made == 1:
+            return f"the one test is {'unhealthy' if bad else 'healthy'} at the level {self.level:g}"
+        if not bad:
+            return f"all {made} tests are healthy {at}"
+        return f"{bad} of {made} tests {'is' if bad == 1 else 'are'} unhealthy {at}"
+
+    @property
     def table(self) -> pd.DataFrame:
         """One row per test."""
         import pandas as pd
@@ -146,7 +169,8 @@ class Diagnosis:
             return "\n".join([*lines, "Nothing was tested."])
         every = "The one test is" if len(self.verdicts) == 1 else f"All {len(self.verdicts)} tests are"
         lines.append(
-            f"{bad} of {len(self.verdicts)} tests are unhealthy at the level {self.level:g}."
+            f"{bad} of {len(self.verdicts)} tests are unhealthy at the level {self.level:g}, "
+            f"{len(self.unhealthy_together)} of them at {self.level:g} for all tests together."
             if bad
             else f"{every} healthy at the level {self.level:g}."
         )
@@ -175,7 +199,13 @@ def screened_verdicts(fit: Fitted, level: float) -> tuple[ResidualVerdict, ...]:
     """
     found = [v for part in _parts(fit, level) for v in part.verdicts(screened=SCREENING_FACTOR * level)]
     found = [v for v in (*found, *_between(fit, level)) if np.isfinite(v.p)]
-    return tuple(replace(v, healthy=not v.p * len(found) < level) for v in found)
+    bad = {id(v) for v in _unhealthy_together(found, level)}
+    return tuple(replace(v, healthy=id(v) not in bad) for v in found)
+
+
+def _unhealthy_together(tested: Sequence[ResidualVerdict], level: float) -> tuple[ResidualVerdict, ...]:
+    """Return the tests whose p value, times the number of tests, is below the level (Bonferroni)."""
+    return tuple(v for v in tested if v.p * len(tested) < level)
 
 
 def _parts(fit: Fitted, level: float) -> Iterator[_TestedSeries]:
@@ -208,7 +238,7 @@ def _between(fit: Fitted, level: float) -> Iterator[ResidualVerdict]:
         others = f" (and {alike - 1} of {len(found.pairs) - 1} other pairs)" if alike > 1 else ""
         yield ResidualVerdict(
             found.case.name, listed, BETWEEN_OUTPUTS, abs(worst.correlation), np.nan, found.p, healthy,
-            "no output knows of another." if healthy else f"{worst.words}{others}: noise that sensors share, or a "
+            "outputs are not correlated." if healthy else f"{worst.words}{others}: noise that sensors share, or a "
             f"disturbance that is missing; standard errors are too small.",
         )  # fmt: skip
 

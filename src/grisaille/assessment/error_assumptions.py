@@ -187,7 +187,7 @@ def _shared(fit: Fitted) -> Iterator[str]:
     what = "residuals" if leaves_residuals(fit.estimate) else "innovations"
     p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
     yield (
-        f"{what} of different outputs hang together: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
+        f"{what} of different outputs are correlated: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
         f"reference or supply that sensors share. Standard errors, intervals, AIC and BIC take outputs as independent. "
         f"{fit.method.advice.about_shared_noise(fit.estimate, worst.worst.first, worst.worst.second)}"
     )

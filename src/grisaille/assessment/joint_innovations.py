@@ -1,4 +1,4 @@
-"""How the residuals of several outputs at one instant hang together if the model is right.
+"""How the residuals of several outputs at one instant are correlated if the model is right.
 
     filters            C_ij = S_ij / √(S_ii S_jj),   S = H P Hᵀ + R  of the innovations, P given all samples before
     least squares      C_ij = R_ij / √(R_ii R_jj),   R the declared covariance of the measurement noise

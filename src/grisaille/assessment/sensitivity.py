@@ -110,13 +110,13 @@ class Sensitivity:
         dead = [n for n in self.parameters if n not in alive]
         notes = []
         if self.scatter:
-            notes.append(f"• scatter of outputs alone: {', '.join(self.scatter)}; predictions do not move with it.")
+            notes.append(f"• scatter of outputs alone: {', '.join(self.scatter)}; predictions do not depend on it.")
         if unfelt := [n for n in dead if n not in self.scatter]:
-            notes.append(f"• no output moves with {', '.join(unfelt)}.")
+            notes.append(f"• no output depends on {', '.join(unfelt)}.")
         if len(alive) > 1:
             gamma = self.collinearity()
             poor = (
-                f"; above {COLLINEARITY_THRESHOLD:g}: they cannot all be told apart"
+                f"; above {COLLINEARITY_THRESHOLD:g}: they cannot all be distinguished"
                 if gamma > COLLINEARITY_THRESHOLD
                 else ""
             )

@@ -93,7 +93,8 @@ class ApproximationCheck:
         if not self.is_noted or self.is_doubted:
             return ()
         return (
-            f"approximation: {self.described(names)}: the choice between them is felt, and standard errors do not "
+            f"approximation: {self.described(names)}: the choice between them changes the estimates, and "
+            f"standard errors do not "
             f"contain it.",
         )
 

@@ -34,7 +34,7 @@ def interrupted_estimate(problem: EstimationProblem, journal: SearchJournal) -> 
 def interrupted_status(journal: SearchJournal) -> str:
     """Return the one sentence."""
     return (
-        f"INTERRUPTED after {journal.evaluations} evaluations; gr.fit(…, guess=fit) goes on from here, and what the "
+        f"INTERRUPTED after {journal.evaluations} evaluations; gr.fit(…, guess=fit) continues from here, and what the "
         f"data determine comes with the end of the search"
     )
 

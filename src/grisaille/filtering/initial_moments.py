@@ -156,7 +156,7 @@ def _is_covariance(content: bytes, n: int) -> bool:
 def _flat_directions(model: StochasticModel, C: Floats) -> Floats:
     if np.any(C[1:]):
         raise EstimationError(
-            "initial_covariance='diffuse' needs constraints that do not move with the estimated parameters; use "
+            "initial_covariance='diffuse' needs constraints that do not depend on the estimated parameters; use "
             "'first-sample'."
         )
     X0 = np.zeros((model.n, model.nx))

@@ -84,7 +84,7 @@ def refuse_crossings(crossings: Sequence[Crossing], names: Sequence[str]) -> Non
     if crossings:
         raise ModelError(
             f"The derivative by '{names[0]}' would be wrong: the trajectory crosses {crossings[0]}, where the "
-            f"equations jump, and the instant moves with it. Replace the relation by a smooth formula "
+            f"equations jump, and the instant depends on it. Replace the relation by a smooth formula "
             f"(gr.smooth_sign, or a ramp with gr.minimum and gr.maximum), or take differences of simulations."
         )
 

@@ -177,6 +177,6 @@ def _statistics(structure: Structure, task: Task, start: ConsistentStart, solver
         "frozen_step": task.fixed_step,
         "error_estimate": task.error_estimate,
         "start_residual": start.residual,
-        "adjusted_starts": "; ".join(f"{n}: wished {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items()),
+        "adjusted_starts": "; ".join(f"{n}: declared {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items()),
         "start_note": start.note,
     }

@@ -150,7 +150,7 @@ def unmet_starts(point: ExperimentPoint) -> str:
         return ""
     return (
         f"{missed}. The equations do not allow all of them at once: declare fewer, with values that fit together; "
-        f"fixed=True makes a start a demand, which is met or refused."
+        f"with fixed=True a start is met or refused."
     )
 
 

@@ -81,7 +81,7 @@ def _coarse(task: Task, system: System) -> str:
     """Return equal steps that are known to be too long."""
     if task.fixed_step > 0.0 and not np.isfinite(task.error_estimate):
         return (
-            ", but some of its steps pass more knots or switches than were looked at, or could not be compared with "
+            ", but some of its steps pass more knots or switches than were examined, or could not be compared with "
             "shorter ones: the error is not known. Give a shorter step="
         )
     if task.fixed_step > 0.0 and task.error_estimate > 1.0:

@@ -21,7 +21,7 @@ class Advice:
         """Say what correlated residuals do to standard errors, and what to do."""
         return (
             "Where they are not, errors are usually too small: dynamics or a disturbance are missing from the model "
-            "(fit.diagnose() tells which)."
+            "(fit.diagnose() shows which)."
         )
 
     def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:

@@ -32,7 +32,8 @@ def why_missing(method: Estimator, name: str) -> str:
     options = " with these options" if own in able else ""
     listed, one = " or ".join(f"gr.{n}()" for n in able), "it" if len(able) == 1 else "one of them"
     return (
-        f"{ability.words} come with {listed}, not with {own}{options}: fit by {one} (guess=fit goes on from here), or "
+        f"{ability.words} come with {listed}, not with {own}{options}: fit by {one} (guess=fit continues "
+        f"from here), or "
         f"{ability.instead}."
     )
 

@@ -103,7 +103,7 @@ def _curve_of(unknown: Unknown, curves: Sequence[CurveTable]) -> CurveTable:
     if len(found) > 1:
         raise EstimationError(
             f"The prior of '{unknown.name}' is {unknown.prior}, but it stands in {len(found)} different tables: "
-            f"{'; '.join(c.text for c in found[:3])}. Which of them is smooth cannot be told: give them values of "
+            f"{'; '.join(c.text for c in found[:3])}. Which of them is smooth cannot be decided: give them values of "
             f"their own, or use the same knots, kind and values."
         )
     if max(len(knots) for knots in found[0].knots) < 3:

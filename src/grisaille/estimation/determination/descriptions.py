@@ -63,7 +63,9 @@ def describe_determination(
     for c in find_combinations(names, theta, jacobian, alive, same):
         if not np.isfinite(covariance[c.unknowns[0], c.unknowns[0]]):
             told = " and ".join(names[k] for k in c.unknowns)
-            notes.append(f"determined: {c.text} = {c.value:.6g} ± {c.std_error:.2g}, all that the data tell of {told}.")
+            notes.append(
+                f"determined: {c.text} = {c.value:.6g} ± {c.std_error:.2g}, all that the data determine of {told}."
+            )
     notes += _not_told(covariance, names, alive, notes)
     notes += _trade_offs(covariance, names, alive, together)
     notes += _not_pinned(unknowns, covariance, alive)
@@ -73,8 +75,8 @@ def describe_determination(
 def _dead(names: list[str]) -> list[str]:
     if len(names) > MAX_SEPARATE_SENTENCES:
         listed = ", ".join(names)
-        return [f"dead: no output moves with {listed}; fix them, or measure something that depends on them."]
-    return [f"dead: no output moves with {n}; fix it, or measure something that depends on it." for n in names]
+        return [f"dead: no output depends on {listed}; fix them, or measure something that depends on them."]
+    return [f"dead: no output depends on {n}; fix it, or measure something that depends on it." for n in names]
 
 
 def _flat_directions(scaled: np.ndarray, names: list[str]) -> tuple[list[str], list[set[str]]]:

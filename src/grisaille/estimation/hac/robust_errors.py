@@ -9,8 +9,8 @@ of
 Student's t that has this quantile, one number for each unknown. Where squared innovations are larger where an unknown
 is told than elsewhere (by more than chance), its variance is larger by as much.
 
-Nothing can be right where the residuals hang together longer than the record: errors are then infinite; few independent
-stretches are said. References: W. K. Newey, K. D. West, Econometrica 55 (1987) 703;
+Nothing can be right where the residuals are correlated over more than the record: errors are then infinite; too few
+independent stretches are noted. References: W. K. Newey, K. D. West, Econometrica 55 (1987) 703;
 H. White, Econometrica 48 (1980) 817; N. M. Kiefer, T. J. Vogelsang, Econometric Theory 21 (2005) 1130, for quantiles
 that know how badly a variance is known.
 """
@@ -60,7 +60,7 @@ class RobustErrors:
     independent: Mapping[str, float]
     """For how many samples those of each output count, where their mean square is asked for."""
     stretch: float
-    """Samples that residuals hang together for; 1 of white ones, infinite where no process is."""
+    """Samples that residuals are correlated for; 1 of white ones, infinite where no process is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class RobustCovariance:
     independent: dict[str, float]
     """For how many samples those of each output count, where their mean square is asked for."""
     stretch: float
-    """Samples that residuals hang together for; 1 of white ones, infinite where no process is."""
+    """Samples that residuals are correlated for; 1 of white ones, infinite where no process is."""
     notes: tuple[str, ...]
 
     def known(self, names: Sequence[str]) -> RobustErrors:
@@ -136,10 +136,12 @@ def robust_errors(
         found[lost], found[:, lost] = 0.0, 0.0
         found[lost, lost] = np.inf
         which = ", ".join(name for name, is_lost in zip(names, lost, strict=True) if is_lost)
-        notes.append(f"robust errors: the record is too short to tell how far {which} may be off; {reach}.")
+        notes.append(f"robust errors: the record is too short to show how far {which} may be off; {reach}.")
     if (larger > 1).any():
         which = ", ".join(f"{name} ({np.sqrt(f):.2g})" for name, f in zip(names, larger, strict=True) if f > 1)
-        notes.append(f"robust errors: residuals are larger where they tell {which}; errors are larger by this factor.")
+        notes.append(
+            f"robust errors: residuals are larger where they determine {which}; errors are larger by this factor."
+        )
     return RobustCovariance(found, _degrees(quantile), independent, grid.instants / stretches, tuple(notes))
 
 
@@ -178,7 +180,7 @@ def _reach(output: str, moments: ResidualMoments, stretches: float, cases: Seque
         what = f"over {count / stretches:.3g} rows of {count}"
     else:
         what = f"over about {span / stretches:.3g} {unit} of the {span:.4g} {unit} recorded"
-    return f"residuals of {output} hang together {what}".replace("  ", " ")
+    return f"residuals of {output} are correlated {what}".replace("  ", " ")
 
 
 def _no_process(reach: str) -> str:
@@ -220,7 +222,8 @@ def _told(reach: str, stretches: float, order: int, is_clear: bool) -> list[str]
 def _too_few(moments: ResidualMoments) -> str:
     n, m = moments.grid.instants, moments.grid.shape[2]
     return (
-        f"robust errors: NONE, {n} instants of {m} output{'' if m == 1 else 's'} are too few to tell the correlation "
+        f"robust errors: NONE, {n} instants of {m} output{'' if m == 1 else 's'} are too few to estimate the "
+        f"correlation "
         f"of residuals; at least {TOO_FEW * m} are needed."
     )
 

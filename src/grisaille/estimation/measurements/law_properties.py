@@ -85,7 +85,8 @@ def scatter_beside(law: Law, ratio: float) -> str:
     said = f"over-dispersed: the scatter is {ratio:.2g} times that of the law {name}"
     if isinstance(innermost(law), Binomial):
         return (
-            f"{said}: shares vary from sample to sample; gr.OutputError(covariance='sandwich') has errors that know it"
+            f"{said}: shares vary from sample to sample; gr.OutputError(covariance='sandwich') has errors "
+            f"that account for it"
         )
     if law.is_discrete and not isinstance(law, NegativeBinomial):
         return f"{said}: gr.laws.NegativeBinomial(size=…) has a size of its own"

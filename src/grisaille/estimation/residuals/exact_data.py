@@ -6,7 +6,7 @@ end. It is ended where residuals are far below the digits of the data while the 
 
     rms(e) ≤ c max|y|,     ∂f/∂log σ > STEEP
 
-A level whose maximum is at zero is no such level: there f does not move with σ any more.
+A level whose maximum is at zero is no such level: there f does not depend on σ any more.
 """
 
 from __future__ import annotations

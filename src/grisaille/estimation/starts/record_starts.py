@@ -105,10 +105,13 @@ def _told_by_so_many(
 ) -> RecordStart:
     """Return the record with starts of all states that are not given, estimated from a number of first samples."""
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
-        raise EstimationError(f"start_samples is {samples!r}; give how many first samples tell the start, 1 or more.")
+        raise EstimationError(
+            f"start_samples is {samples!r}; give how many first samples determine the start, 1 or more."
+        )
     if start == "declared":
         raise EstimationError(
-            f"start_samples={samples} says that samples tell the start, and start='declared' that nothing does. Leave "
+            f"start_samples={samples} says that samples determine the start, and start='declared' that "
+            f"nothing does. Leave "
             f"one of them out; experiment.replace(skip={samples}) leaves samples out of the score."
         )
     if experiment.is_static:
@@ -118,7 +121,7 @@ def _told_by_so_many(
     known = {n for n, v in record.start.items() if _is_number(v)} if given else set()
     wanted = [n for n in _targets(fit, record, [ALL_STATES]) if n not in known]
     if not wanted:
-        raise EstimationError(f"start_samples={samples} is given, but start= knows every state. Leave one of them out.")
+        raise EstimationError(f"start_samples={samples} is given, but start= gives every state. Leave one of them out.")
     rest = {n: v for n, v in record.start.items() if n in given}
     return _told_by_itself(fit, record.replace(start=rest), wanted, int(samples))
 
@@ -307,9 +310,9 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samp
     count = usual if samples is None else samples
     remedy = f"Give start={{'{names[0]}': …}}, or start='declared'."
     who = f"Experiment '{record.name}'" if record.name else "The experiment"
-    where = f"{who} begins in a state that the fit does not know ({asked})"
+    where = f"{who} begins in an unknown state ({asked})"
     if len(times) <= count:
-        raise EstimationError(f"{where}, and {len(times)} samples are too few to tell it and to test. {remedy}")
+        raise EstimationError(f"{where}, and {len(times)} samples are too few to estimate it and to test. {remedy}")
     end = float(times[count - 1])
     outputs = {n: (y.times[y.times <= end], y.values[y.times <= end]) for n, y in record.outputs.items()}
     outputs = {n: (t, y) for n, (t, y) in outputs.items() if np.isfinite(y).any()}
@@ -322,7 +325,9 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samp
     except INDEPENDENT_OF_VALUES:
         raise  # no other values of the unknowns would help
     except GrisailleError as error:
-        raise EstimationError(f"{where}, and its first {count} samples do not tell it: {error} {remedy}") from error
+        raise EstimationError(
+            f"{where}, and its first {count} samples do not determine it: {error} {remedy}"
+        ) from error
     lost = [n for n, (_, error) in found.items() if not np.isfinite(error)]
     if lost:
         raise EstimationError(f"{where}, and its first {count} samples say nothing about start({lost[0]}). {remedy}")

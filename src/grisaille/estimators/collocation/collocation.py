@@ -166,8 +166,8 @@ class Collocation(Estimator):
             raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0, or 'auto'.")
         if self.debias and self.criterion != "amle":
             raise EstimationError(
-                f"debias=True takes off the lean of criterion='amle', not of {self.criterion!r}"
-                + (", which does not lean: leave it out." if self.criterion == "laplace" else ".")
+                f"debias=True removes the bias of criterion='amle', not of {self.criterion!r}"
+                + (", which has no such bias: leave it out." if self.criterion == "laplace" else ".")
             )
         if self.optimizer == "ipopt" and self.criterion in ("ipda", "smoothing"):
             raise EstimationError(

@@ -78,9 +78,9 @@ def describe_lean(
         return []
     much = ", ".join(f"{unknowns[k].name} by {share[k]:+.2g}" for k in told).replace("-", "−")
     if not criterion:
-        return [f"bias: the criterion leans, {much} standard errors; this was taken off."]
+        return [f"bias: this criterion is biased, {much} standard errors; this was subtracted."]
     remedy = "debias=True takes it off" if criterion == "amle" else "criterion='amle' with debias=True takes it off"
     return [
-        f"bias: the criterion leans, {much} standard errors to first order; criterion='laplace' (the "
+        f"bias: this criterion is biased, {much} standard errors to first order; criterion='laplace' (the "
         f"default) does not, {remedy}."
     ]

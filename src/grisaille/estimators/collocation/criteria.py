@@ -118,7 +118,7 @@ def _dressed(
     )
     known = np.isfinite(np.diag(answer.covariance))
     dead = tuple(
-        f"dead: no output moves with {u.name};"
+        f"dead: no output depends on {u.name};"
         for u, k in zip(problem.unknowns, known, strict=True)
         if u.kind in ("scale", "start") or (u.kind == "noise" and k)
     )
@@ -142,7 +142,7 @@ def about_held_states(names: Sequence[str]) -> str:
     """Say what declared bounds that hold trajectories do to the marginal likelihood."""
     which = ", ".join(names)
     return (
-        f"bounds: declared bounds hold {which}, which the model itself does not know: the criterion is no likelihood "
+        f"bounds: declared bounds hold {which}, which are not part of the model: the criterion is no likelihood "
         f"of the model (no log-likelihood, AIC, test or profile), and standard errors are approximate. Without "
         f"bounds= of {which} it is one; gr.KalmanML() leaves bounds aside"
     )

@@ -155,7 +155,7 @@ def _level_notes(
     for k in map(int, np.flatnonzero(problem.levels | unseen)):
         name = problem.unknowns[k].name
         if unseen[k] and not gone[k]:
-            notes.append(f"dead: no output moves with {name}; fix it, or measure something that depends on it.")
+            notes.append(f"dead: no output depends on {name}; fix it, or measure something that depends on it.")
         elif gone[k] or 0 < evaluation.theta[k] < VANISHED_LEVEL * errors[k]:
             rate = _rate(problem, evaluation, k, float(errors[k]) if errors[k] > 0 else problem.unknowns[k].size)
             limit = f"; one-sided 95 % limit about {np.sqrt(ONE_SIDED / rate):.3g}" if rate > 0 else ""

@@ -78,7 +78,7 @@ def describe_skipped_features(found: Sequence[tuple[str, SkippedBump]], parts: s
     return [
         f"{parts}: near t = {bump.time:.6g} of '{name}' the trajectory passes a bump or a short condition, which "
         f"begins or ends where {bump.text} is zero, in {bump.width:.2g}{more}. The points at which the model holds do "
-        f"not see it and estimates know nothing of it: {remedy}."
+        f"not meet it, and estimates ignore it: {remedy}."
     ]
 
 

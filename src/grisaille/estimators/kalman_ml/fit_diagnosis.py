@@ -51,7 +51,7 @@ def describe(
     notes = describe_determination(
         search.unknowns, evaluation.theta, root, covariance, seen, _same_as(search, evaluation)
     )
-    known = tuple(f"dead: no output moves with {name};" for name in names)
+    known = tuple(f"dead: no output depends on {name};" for name in names)
     kept = [n for n in notes if not n.startswith(known)] if known else notes
     return zeros.sentences(search.unknowns) + kept
 
@@ -100,7 +100,7 @@ def _passed_notes(problem: LikelihoodProblem, theta: np.ndarray, most: int) -> l
     return [
         f"discretisation: near t = {bump.time:.6g} of '{case.name}' the mean passes a bump or a short condition, which "
         f"begins or ends where {bump.text} is zero, in {bump.width:.2g}, {bump.share:.2g} of a step{more}. The filter "
-        f"does not see it and estimates know nothing of it: {remedy}."
+        f"does not meet it, and estimates ignore it: {remedy}."
     ]
 
 

@@ -4,7 +4,7 @@
 
 s_j is what a part of the record adds to the gradient: the gradient with all data up to its end less that up to its
 beginning, so that every filter, any number of outputs and exact derivatives are served alike. Robust losses make H the
-variance of nothing (it is that of squares); predictions over several samples have scores that hang together, which the
+variance of nothing (it is that of squares); predictions over several samples have scores that are correlated, which the
 products with L earlier ones contain. Reference: W. K. Newey, K. D. West, Econometrica 55 (1987) 703.
 """
 

@@ -4,7 +4,7 @@
     open noise      −log L(θ, σ̂(θ)),   σ̂_k² = Σ (w e)² / N_k           gradient Jᵀr with r = w e / σ̂
     robust losses   ½ C² Σ ρ((r/C)²), open noise at its robust level  gradient Jᵀ(ρ' r), levels held
 
-each with half the squares of the priors' residuals. At σ̂ the likelihood does not move with σ, so that the gradient
+each with half the squares of the priors' residuals. At σ̂ the likelihood does not depend on σ, so that the gradient
 with levels held is that of the profile. Where the trajectory crosses a switch at which its equations jump, derivatives
 are the differences that a fit takes there. Noise that follows the predictions by a formula is held in gradients: fits
 renew it until it stays, and minimise nothing else.

@@ -60,7 +60,7 @@ class IntegrationShift:
         remedy = (
             f"use a smaller tolerance, gr.OutputError(rtol={other:.0e})"
             if other < 0.9 * rtol
-            else "the noise is smaller than what simulations can tell: declare a larger one"
+            else "the noise is smaller than what simulations can resolve: declare a larger one"
         )
         return (
             f"integration: errors of the simulation move {self.name} by about {self.worst:.2g} standard errors, which "
@@ -146,8 +146,8 @@ def notes_of_pieces(problem: EstimationProblem, at: Evaluation, told: np.ndarray
     if not _may_be_felt(problem, at, 1.0):
         return []
     return [
-        f"integration: it is not known what errors of the simulation, whose tolerance of {rtol:.0e} is felt beside "
-        f"this noise, do to the estimates, because small errors run away along the record; compare with a smaller "
+        f"integration: it is not known what errors of the simulation, whose tolerance of {rtol:.0e} matters beside "
+        f"this noise, do to the estimates, because small errors grow along the record; compare with a smaller "
         f"tolerance, gr.OutputError(rtol={max(rtol / 100, 1e-13):.0e})."
     ]
 

@@ -54,7 +54,7 @@ def growth_note(problem: EstimationProblem, search: Squares, evaluation: Evaluat
             ):
                 notes.append(
                     f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
-                    f"so small errors run away; use gr.OutputError(shooting='multiple')."
+                    f"so small errors grow; use gr.OutputError(shooting='multiple')."
                 )
     return notes
 

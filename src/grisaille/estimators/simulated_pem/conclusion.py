@@ -86,7 +86,7 @@ def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estima
     told = describe_determination(
         problem.unknowns, value.theta, root, found.covariance, found.free | found.zero, None, found.unseen
     )
-    notes += [n for n in told if not any(n.startswith(f"dead: no output moves with {name};") for name in named)]
+    notes += [n for n in told if not any(n.startswith(f"dead: no output depends on {name};") for name in named)]
     if not criterion.with_variance:
         flat = criterion.problem.cases[0].trial.flat
         notes += collinear_notes(flat, problem.unknowns, found.covariance, value, found.free)
@@ -154,7 +154,7 @@ def _caution(criterion: MeanCriterion) -> str:
     if jumps:
         why = f"jumps: the equations jump with '{jumps[0]}', and paths that cross it have no derivative there"
     elif events:
-        why = f"jumps: paths change at events, gr.when({events[0]}), whose number moves with the unknowns"
+        why = f"jumps: paths change at events, gr.when({events[0]}), whose number depends on the unknowns"
         several = (
             ", and speak of this minimum alone; there may be one for each number: gr.multistart(…) looks for others"
         )

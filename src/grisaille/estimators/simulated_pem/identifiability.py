@@ -58,7 +58,7 @@ def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[st
     if unmoved:
         _refuse(unmoved, 2 * half)
     return [
-        f"the mean hardly moves with {names[k]} at the guess: the Monte Carlo error of its sensitivity is "
+        f"the mean hardly depends on {names[k]} at the guess: the Monte Carlo error of its sensitivity is "
         f"{100 * share:.0f} % with {M} realizations; give more of them."
         for k, share in suspects.items()
     ]
@@ -68,7 +68,7 @@ def _refuse(unmoved: Sequence[str], realizations: int) -> None:
     names = ", ".join(f"'{n}'" for n in unmoved)
     several = len(unmoved) > 1
     raise EstimationError(
-        f"The mean of the outputs does not move with {names} beyond its Monte Carlo error ({realizations} "
+        f"The mean of the outputs does not depend on {names} beyond its Monte Carlo error ({realizations} "
         f"realizations), although single realizations do: {'they are' if several else 'it is'} not identifiable from "
         f"the mean. Use gr.SimulatedPEM(match='mean-variance'), which compares variances too; leave "
         f"{'them' if several else 'it'} out of estimate=; or, for an effect that is small but there, give more "
@@ -148,6 +148,7 @@ def collinear_notes(
             if belongs and free[i] and free[j] and abs(correlation[i, j]) > MAX_COLLINEARITY:
                 notes.append(
                     f"NEARLY UNIDENTIFIABLE from the mean: {other.name} and {u.name} are correlated by "
-                    f"{correlation[i, j]:+.4f}; fix one of them, or use match='mean-variance', which tells them apart."
+                    f"{correlation[i, j]:+.4f}; fix one of them, or use match='mean-variance', which "
+                    f"distinguishes them."
                 )
     return notes

@@ -1,7 +1,7 @@
 """The problem of simulated prediction errors: experiments predicted by ensembles, and what is unknown about them.
 
 Scales of disturbances are unknowns beside parameters and starts; levels of measurement noise only where variances are
-matched too, since a mean does not move with them.
+matched too, since a mean does not depend on them.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _refuse_noise(unknowns: Sequence[Unknown], matching: OutputMatching) -> None
     levels = [u.name for u in unknowns if u.kind == "noise"]
     if levels and not matching.with_variance:
         raise EstimationError(
-            f"The mean of the outputs does not move with '{levels[0]}': use gr.SimulatedPEM(match='mean-variance'), "
+            f"The mean of the outputs does not depend on '{levels[0]}': use gr.SimulatedPEM(match='mean-variance'), "
             f"which compares variances too."
         )
 

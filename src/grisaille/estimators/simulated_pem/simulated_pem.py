@@ -154,7 +154,7 @@ class SimulatedPEM(Estimator):
             f"Profiles and confidence regions need a likelihood, and the criterion of {type(self).__name__} is not "
             "one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
         )
-        levels = Levels() if self.match == "mean-variance" else Levels("where the mean moves with it", "no")
+        levels = Levels() if self.match == "mean-variance" else Levels("where the mean depends on it", "no")
         return NoLikelihood(no_profiles=refused, levels=levels)
 
     @property
