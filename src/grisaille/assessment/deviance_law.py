@@ -46,7 +46,7 @@ class DevianceLaw:
         return float(self.freedom * np.expm1(min(self.factor * deviance / self.freedom, MAX_EXPONENT)))
 
     def deviance(self, statistic: float) -> float:
-        """Return the deviance that has a statistic."""
+        """Return the deviance at which the statistic has this value."""
         if not self.bends:
             return float(statistic)
         return float(self.freedom / self.factor * np.log1p(statistic / self.freedom))

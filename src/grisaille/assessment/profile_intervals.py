@@ -61,7 +61,7 @@ def profile_intervals(fit: Fitted, level: float) -> Intervals:
 
 
 def _walked(fit: Fitted, level: float) -> Intervals:
-    """Return profiles followed point by point, where only the estimator itself can fit again."""
+    """Return profiles computed point by point, where only the estimator itself can fit again."""
     wald = wald_intervals(fit, level)
     lower, upper, kinds = wald.lower.copy(), wald.upper.copy(), list(wald.kinds)
     for k, name in enumerate(fit.names):

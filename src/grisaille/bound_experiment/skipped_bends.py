@@ -68,7 +68,7 @@ class SolutionPath:
         return joined.reshape(-1, joined.shape[2])
 
     def at(self, steps: Whole, shares: Floats) -> Floats:
-        """Return the same at shares of steps."""
+        """Return the path at shares of steps."""
         parts = self.times.shape[1] - 1
         j = np.clip((shares * parts).astype(np.int64), 0, parts - 1)
         along, first = (shares * parts - j)[:, None], steps * (parts + 1) + j
@@ -114,7 +114,7 @@ class BendSearch:
     def of(
         cls, arguments: Sequence[ca.SX], rates: ca.SX, residual: ca.SX, names: Mapping[int, str]
     ) -> BendSearch | None:
-        """Return what bends with states; None for formulas that are smooth in them.
+        """Return the search for bends with states; None for formulas that are smooth in them.
 
         arguments : t, x, z, u, q of the formulas
         names : the user's name of every symbol, by its hash

@@ -23,7 +23,7 @@ from grisaille.simulation.runner import Prediction, Runner
 
 
 class PreparedTrial(Protocol):
-    """What an estimator makes of a trial: a simulation, a filter, an ensemble."""
+    """The form in which an estimator evaluates an experiment: a simulation, a filter, an ensemble."""
 
     def discretise(self, theta: np.ndarray) -> Discretisation: ...
 

@@ -78,7 +78,7 @@ def _snaps(task: Task) -> str:
 
 
 def _coarse(task: Task, system: System) -> str:
-    """Return equal steps that are known to be too long."""
+    """Describe equal steps that are known to be too long."""
     if task.fixed_step > 0.0 and not np.isfinite(task.error_estimate):
         return (
             ", but some of its steps pass more knots or switches than were examined, or could not be compared with "

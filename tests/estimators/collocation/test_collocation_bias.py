@@ -144,5 +144,5 @@ def test_bounds_are_decided_by_the_likelihood(data: gr.Experiment, transcription
 
 
 def test_other_criteria_have_nothing_to_take_off() -> None:
-    with pytest.raises(EstimationError, match="the lean of criterion='amle', not of 'laplace', which does not lean"):
+    with pytest.raises(EstimationError, match="the bias of criterion='amle', not of 'laplace', which has no such bias"):
         gr.Collocation(criterion="laplace", debias=True)

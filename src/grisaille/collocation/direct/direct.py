@@ -83,7 +83,7 @@ class ThetaTerm(Protocol):
 
 
 class DirectProgram:
-    """A model with records: solved again and again.
+    """The nonlinear program of a model and its records, solved repeatedly.
 
     points : trials at the guess, where ranks, units and starts are decided; unknowns : what θ holds
     information : further −log p(θ) as a formula of θ (priors, measurements that depend on θ alone)
@@ -154,8 +154,8 @@ class DirectProgram:
         return other
 
     def _longest(self, number: int) -> float:
-        """Return elements in which what jumps jumps once only, at all dead times: which jumps a record has depends on
-        them.
+        """Return the longest element in which each jump occurs once only, at all dead times: the jumps of a record
+        depend on them.
         """
         record = self.records[number]
         if record.moving is None:

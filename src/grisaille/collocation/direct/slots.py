@@ -44,7 +44,7 @@ class Slots:
         return tuple(n for n in self.names if n not in self.formulas.names)
 
     def values(self, theta: Floats) -> Floats:
-        """Return (R, slots)"""
+        """Return the values of all slots in all records, (R, slots)."""
         padded = np.append(theta, 0.0)
         return np.asarray(np.where(self.index >= 0, padded[self.index], self.known))
 

@@ -79,7 +79,7 @@ class FilterLoops:
 
     @property
     def text_length(self) -> int:
-        """Instructions that are written out."""
+        """Return the number of instructions that are written out."""
         return sum(int(f.function.n_instructions()) for f in self.functions)
 
     @cached_property

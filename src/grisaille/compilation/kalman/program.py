@@ -98,7 +98,7 @@ class Formulation:
 
     @cached_property
     def looped(self) -> FilterLoops | None:
-        """Step and update as loops."""
+        """The formulas of step and update as loops."""
         return self.loop() if self.loop else None
 
     @property

@@ -31,7 +31,7 @@ class SampleGrid:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Experiments, most instants, outputs."""
+        """The number of experiments, of instants at most, and of outputs."""
         return len(self.times), max(len(t) for t in self.times), len(self.outputs)
 
     @property

@@ -27,7 +27,7 @@ def laws_of(estimate: Estimate) -> dict[str, Law]:
 
 
 def leaves_residuals(estimate: Estimate) -> bool:
-    """Return whether what a fit leaves are residuals of predictions: squares, and laws; filters leave innovations."""
+    """Return whether a fit has residuals of predictions, as squares and laws do; filters have innovations."""
     return estimate.evaluation.is_least_squares or bool(laws_of(estimate))
 
 
@@ -51,7 +51,7 @@ def name_of(law: Law) -> str:
 
 
 def heavier(law: Law | None) -> str:
-    """Return laws with heavier tails than one has, as calls.
+    """Return laws with heavier tails than a given one, written as calls.
 
     law : None for normal noise
     """

@@ -78,7 +78,7 @@ def _information(problem: LikelihoodProblem, theta: np.ndarray, is_likelihood: b
 
 
 def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
-    """Return the same for one experiment at given values of all unknowns."""
+    """Return the filtered and smoothed states of one experiment at given values of all unknowns."""
     labels, block = _states(case, *own_theta_and_steps(case, theta), names, _width(level))
     return _as_dataset(case, labels, block, names, level, "noise")
 
@@ -181,7 +181,7 @@ def _width(level: float) -> float:
 
 
 def _case(fit: Fitted, experiment: Experiment | str | None, case_of: CaseOf) -> ExperimentTerm:
-    """Return one of the fit's own, by name or content; of a new experiment a new one."""
+    """Return the term of one of the fit's own experiments, by name or content; of a new experiment a new one."""
     if experiment is None:
         return fit.estimate.cases[0]
     found = fit.find_experiment(experiment)

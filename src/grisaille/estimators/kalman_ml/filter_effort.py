@@ -1,4 +1,4 @@
-"""What a search by filters costs."""
+"""The cost of a search by filters."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ REFINED_STEP_TOLERANCE = 2e-3
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodOptimum:
-    """Where a search ended, with the steps that it had there."""
+    """The end of a search, with the steps that it had there."""
 
     problem: LikelihoodProblem
     search: Likely

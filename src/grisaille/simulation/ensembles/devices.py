@@ -35,7 +35,7 @@ MAX_DEVICE_UNKNOWNS = 32
 
 @dataclass(frozen=True)
 class Device:
-    """Where, and why in words."""
+    """The device of a run, and the reason for it."""
 
     name: str
     why: str

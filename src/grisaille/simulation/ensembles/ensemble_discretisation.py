@@ -12,7 +12,7 @@ SAME_STEP_RATIO = 0.75
 
 @dataclass(frozen=True)
 class EnsembleGrid(Discretisation, saved_as="EnsembleGrid"):
-    """The same for every realization; ``ensemble.discretise`` chooses one."""
+    """The discretisation of an ensemble, the same for every realization; ``ensemble.discretise`` chooses one."""
 
     step: float | None
     """The longest cell; None where there are none."""

@@ -178,7 +178,7 @@ class _DelayedEnsembleRun:
             begin = end
 
     def _advance(self, begin: int, end: int) -> Floats:
-        """Take steps between two points; return sources and rates with derivatives, (realizations, points, 1 + ns,
+        """Return sources and rates with derivatives after steps between two points, (realizations, points, 1 + ns,
         …).
         """
         e, s = self.engine, self.engine.setting

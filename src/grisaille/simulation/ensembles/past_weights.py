@@ -42,7 +42,7 @@ _BASIS = np.linalg.inv(np.array([_row(0.0, 0), _row(0.0, 1), _row(0.5, 0), _row(
 
 
 def delayed_weights(points: Floats, tau: float, order: int) -> csr_array:
-    """Return weights (3 · steps, 5 · pieces + 1) of the derivative ``order`` of what lies tau back; the last column
+    """Return weights (3 · steps, 5 · pieces + 1) of the derivative ``order`` of a delayed value; the last column
     belongs to the value at the start, which holds before.
 
     points : ends of the steps, two for each piece

@@ -162,7 +162,7 @@ def _rows(engine: Callable[[EnsembleSetup], Engine], s: EnsembleSetup, substeps:
 
 
 def _error(coarse: Floats, fine: Floats, floor: Floats, rtol: float, is_trusted: bool) -> float:
-    """Return the largest scaled change; infinite where it is not finite."""
+    """Return the largest scaled change; infinite where it has no value."""
     counted = np.ones(fine.shape[:2], dtype=bool)
     for m in range(len(fine)):
         ends = [_first_bad(y[m]) for y in (coarse, fine)]

@@ -38,7 +38,7 @@ _OF_POINTS: Cache[FlatEvaluation] = Cache(16)
 
 @dataclass(frozen=True)
 class SkippedFeature:
-    """The narrowest bump."""
+    """The narrowest bump that steps of an ensemble skip."""
 
     text: str
     """A gap that is zero at one of its bends, in the user's names."""

@@ -163,8 +163,8 @@ class Newton:
         return float(np.max(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
 
     def _left_its_piece(self, t: float, x: Floats, z: Floats, u: Floats) -> bool:
-        """Return the factors belong to the other side of a switch: corrections with them say nothing about the error
-        here.
+        """Return whether the factors belong to the other side of a switch: corrections with them then say nothing about
+        the error.
         """
         if self.kernel.sides == 0:
             return False

@@ -157,7 +157,9 @@ def _decrement(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.
 
 
 def _beside_kinks(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.ndarray) -> float:
-    """Return the same where kinks are rounded: slopes change within a rounding, so the step counts, not the slope."""
+    """Return the length of Newton's step in standard errors where kinks are rounded: slopes change within a rounding
+    there.
+    """
     known = told & np.isfinite(np.diag(covariance))
     if not known.any():
         return 0.0
