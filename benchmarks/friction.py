@@ -2,7 +2,7 @@
 
     python benchmarks/friction.py [records]
 
-Three runs of 2 001 samples of an encoder make one record. J, b, K and c hang together by 0.999 there (the loop sees
+Three runs of 2 001 samples of an encoder make one record. J, b, K and c are correlated by 0.999 there (the loop sees
 J/K, c/K and b/K + K; only the current's time constant of 10 ms tells them apart), along a valley that bends: how many
 evaluations a fit needs is decided by how far along it noise has moved the minimum. So several records are fitted, the
 same ones by both versions, and times are compared in sum.

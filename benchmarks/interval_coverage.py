@@ -3,7 +3,7 @@
     python benchmarks/interval_coverage.py [study …] [--sets 1000] [--store FILE]
 
 Each set is drawn with its own seed, fitted, and asked for ``fit.intervals()`` as the table prints them. Counts are kept
-in a small JSON file after every 20 sets, and the same command goes on from there. Allowed are counts that an exact
+in a small JSON file after every 20 sets, and the same command continues from there. Allowed are counts that an exact
 binomial test at 0.1 % does not refuse: 926 … 971 of 1 000.
 
 ``slow`` is a process about an estimated mean, five time constants long: there the table's intervals must fail and say

@@ -6,8 +6,8 @@ A tank with a slow unknown leak, its outflow linear in the level (``leak``, an e
 an extended one); outflow coefficient and scale of the leak are estimated. Each set is drawn by Euler's method with ten
 steps between samples, fitted, and the true leak compared with its 95 % bands. Counted are sets that hold it at four
 instants; allowed are counts that an exact binomial test at 0.1 % does not refuse, 364 … 393 of 400. The share over the
-whole record, whose instants hang together, is printed beside them. Counts are kept after every ten sets, and the same
-command goes on from there.
+whole record, whose instants are correlated, is printed beside them. Counts are kept after every ten sets, and the same
+command continues from there.
 """
 
 from __future__ import annotations

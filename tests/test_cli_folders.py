@@ -193,7 +193,7 @@ def test_interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capt
 
     def stop(*_: object, **__: object) -> None:
         error = KeyboardInterrupt()
-        error.add_note("2 of 3 runs are in 'study.db'; the same call goes on from there.")
+        error.add_note("2 of 3 runs are in 'study.db'; the same call continues from there.")
         raise error
 
     monkeypatch.setattr(module.Problem, "study", stop)

@@ -179,10 +179,14 @@ def start_with_a_root():
 PENDULUM = {"inputs": {"u": 0.0}}
 STARTS = [
     (squared, {"start": {"z": 0.0}}, "'start of z = 0' keeps a residual of 1"),
-    (squared, {"start": {"z": 2.0, "x": 3.0}}, "demanded starts .* contradict each other.*Drop one of the demands"),
-    (lambda: tied(fixed=True), {}, "demanded starts .* contradict each other"),
-    (led_by_input, {"start": {"z": 5.0}}, "start of z = 5 is demanded, but nothing can move it: .* and is 1"),
-    (lambda: single(lambda x: x == 5, 2.0), {"start": {"x": 2.0}}, "nothing can move it.* and is 5"),
+    (
+        squared,
+        {"start": {"z": 2.0, "x": 3.0}},
+        "fixed starts .* contradict each other.*Drop one of the fixed starts",
+    ),
+    (lambda: tied(fixed=True), {}, "fixed starts .* contradict each other"),
+    (led_by_input, {"start": {"z": 5.0}}, "start of z = 5 is fixed, but nothing can change it: .* and is 1"),
+    (lambda: single(lambda x: x == 5, 2.0), {"start": {"x": 2.0}}, "nothing can change it.* and is 5"),
     (Pendulum, {**PENDULUM, "start": {"y": -6.25, "vy": 1.0}}, r"contradict .*d/dt \[x\*\*2 \+ y\*\*2 == L\*\*2\]"),
     (lambda: single(lambda x: der(x) == 1, 1.0), {"start": "steady"}, r"No steady state was found.*der\(x\) == 0"),
     (no_root, {}, r"No consistent start.*'z\*\*2 \+ x\*\*2 \+ 1 == 0' keeps a residual of 1"),

@@ -44,7 +44,7 @@ def run_studies(
     runs: int | Mapping[str, int], *, guess: Mapping[str, float], size: Size, name: str, folder: Path | None,
     executor: Any, step: float,
 ) -> dict[str, Any]:  # fmt: skip
-    """One study per method, all of the same data sets; in a folder each is kept, and goes on where it stopped."""
+    """One study per method, all of the same data sets; in a folder each is kept, and continues where it stopped."""
     where = "serial" if executor is None and size == "small" else executor
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

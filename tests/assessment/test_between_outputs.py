@@ -78,7 +78,7 @@ def test_noise_that_outputs_share_is_found_and_said() -> None:
         fit.diagnose()
     )
     (said,) = fit.doubts
-    assert "hang together: y1 and y2: correlation +0.5" in said and "fit.with_errors('robust')" in said
+    assert "are correlated: y1 and y2: correlation +0.5" in said and "fit.with_errors('robust')" in said
     assert 'def noise_covariance(self): return "full"' in said
     assert f"! {said}" in str(fit) and "std. error!" in str(fit)
     assert "1 of 16 tests is unhealthy: correlation between y1, y2 and y3; fit.diagnose()" in fit.residual_verdict
@@ -90,7 +90,7 @@ def test_noise_that_outputs_share_is_found_and_said() -> None:
 def test_a_filter_offers_what_it_can_use() -> None:
     fit = gr.fit(Disturbed(), record(0.8, 0.1), ["k", "scale(w)"], gr.KalmanML())
     assert between(fit) == [False]
-    assert any("hang together: y1 and y2" in d and '{("y1", "y2"): "full"}' in d for d in fit.doubts)
+    assert any("are correlated: y1 and y2" in d and '{("y1", "y2"): "full"}' in d for d in fit.doubts)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from assessment.lines import METHOD, KnownLine, Line, line_experiment, line_fit
 
 import grisaille as gr
 from grisaille.assessment.diagnosis import _times
+from grisaille.cli.fit_command import describe_residuals
 from grisaille.errors import EstimationError
+from grisaille.reporting.report_residuals import verdict
 
 X = np.linspace(-1, 1, 80)
 
@@ -27,6 +29,23 @@ def test_a_right_model_is_healthy() -> None:
     assert found
     assert "All 5 tests are healthy" in str(found)
     assert set(found.table["test"]) == {"autocorrelation", "periodogram", "input x", "normality", "outliers"}
+
+
+def test_one_level_for_all_tests_together_is_used_wherever_a_fit_is_judged() -> None:
+    """A p value that is small alone, and not among so many tests, is no verdict against the fit."""
+    data = gr.Experiment(inputs={"x": X}, outputs={"y": 1 + X + noise() + 0.45 * (np.arange(80) == 30)}, name="A")
+    fit = gr.fit(Line(), data, ["p", "q"], METHOD)
+    least = min(v.p for v in fit.diagnose().tested)
+    alone = fit.diagnose(level=2 * least)
+    assert not alone and alone.unhealthy_together == ()
+    assert f"1 of 5 tests are unhealthy at the level {2 * least:g}, 0 of them" in str(alone)
+    for words in (describe_residuals(alone), verdict(alone)):
+        assert "all 5 tests are healthy" in words.lower() and "unhealthy" not in words
+    assert fit.residual_verdict == "all 5 tests are healthy" == fit.diagnose().together.partition(" at")[0]
+    strict = fit.diagnose(level=6 * least)
+    assert len(strict.unhealthy_together) == 1
+    for words in (describe_residuals(strict), verdict(strict)):
+        assert "1 of 5 tests is unhealthy" in words
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_ranking_scales_outputs_by_their_noise_or_spread() -> None:
     size = np.sqrt(np.mean(np.concatenate([(-0.7 * T * x / spread) ** 2, (-1.4 * T * x / 0.1) ** 2])))
     assert found.table.loc["a", "size"] == pytest.approx(size, rel=1e-4)
     assert found.parameters[-1] == "spare"
-    assert "no output moves with spare" in str(found)
+    assert "no output depends on spare" in str(found)
 
 
 def test_collinearity() -> None:

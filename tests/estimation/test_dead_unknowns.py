@@ -1,4 +1,4 @@
-"""Unknowns that no output moves with are held and named; they are not zero, and cost no search."""
+"""Unknowns that no output depends on are held and named; they are not zero, and cost no search."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ METHODS = [
 def test_a_dead_unknown_is_held_and_named(data: gr.Experiment, method) -> None:
     fit = gr.fit(Battery(), data, ["r0", "r2", "r3", "R", "C"], method)
     assert fit.converged and fit.estimate.evaluations < 60
-    assert any(note.startswith("dead: no output moves with r0") for note in fit.notes)
+    assert any(note.startswith("dead: no output depends on r0") for note in fit.notes)
     assert not any(note.startswith("zero: r0") for note in fit.notes)
     assert float(fit["r0"]) == pytest.approx(0.04) and not np.isfinite(fit.parameters["std_error"]["r0"])
     for name, truth in TRUTH.items():

@@ -171,7 +171,7 @@ def test_robust_loss_ignores_outliers() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: type("M", (Line,), {"z": gr.Parameter(1.0)}), "dead: no output moves with z"),
+        (lambda: type("M", (Line,), {"z": gr.Parameter(1.0)}), "dead: no output depends on z"),
         (lambda: type("M", (Line,), {"y": gr.Output(Line.p + Line.q + 0 * Line.x)}), "flat direction"),
     ],
 )

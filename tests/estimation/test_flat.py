@@ -117,4 +117,4 @@ def test_a_dead_unknown_has_no_error_either() -> None:
     data = gr.Experiment(T, {}, {"y": record(Sum).outputs["y"].values})
     fit = gr.fit(Dead(), data, ["k", "idle"], gr.KalmanML())
     assert np.isinf(fit["idle"].std_error) and np.isfinite(fit["k"].std_error)
-    assert any(n.startswith("dead: no output moves with idle") for n in fit.notes)
+    assert any(n.startswith("dead: no output depends on idle") for n in fit.notes)

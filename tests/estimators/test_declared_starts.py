@@ -138,7 +138,7 @@ class TestOutputError:
         assert said(gr.fit(Spring(), runs, ["k", "c", "start(v)@b"])) == []
 
     def test_states_of_a_pendulum_on_a_rod(self) -> None:
-        """Index 3: positions and speeds hang together, and the freely chosen ones are tested."""
+        """Index 3: positions and speeds depend on each other, and the freely chosen ones are tested."""
 
         class Pendulum(gr.Model):
             L = gr.Parameter(0.9, bounds=(0.3, 3.0))

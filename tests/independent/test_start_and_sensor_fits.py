@@ -112,4 +112,4 @@ def test_four_sensors_with_a_common_reference() -> None:
     assert np.sqrt(meat / information) > 1.8
     verdict = next(v for v in fit.diagnose().verdicts if v.test == "between outputs")
     assert verdict.statistic == pytest.approx(np.abs(np.corrcoef(errors) - np.eye(4)).max(), abs=0.01)
-    assert not verdict.healthy and "hang together" in fit.notes[0]
+    assert not verdict.healthy and "are correlated" in fit.notes[0]

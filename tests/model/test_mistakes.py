@@ -345,7 +345,7 @@ MISTAKES = [
     (lambda: body(k=gr.Parameter(1.0, prior=3.0)), r"prior must be a law such as gr.Normal\(mean, std\)"),
     (lambda: body(k=gr.Parameter(1.0, transform="ln")), "transform must be 'auto', 'log' or None"),
     (lambda: body(k=gr.Parameter(1.0, transform="log", bounds=(-1, 2))), "lower bound is -1"),
-    (lambda: body(x=gr.Variable(fixed=True)), "Plant.x: fixed=True demands a start value"),
+    (lambda: body(x=gr.Variable(fixed=True)), "Plant.x: fixed=True needs a start value"),
     (lambda: body(x=gr.Variable(1.0, nominal=-1.0)), "nominal must be a positive number"),
     (lambda: body(y=gr.Output("V")), "Plant.y: the definition of an output is a formula; write unit='V'"),
     (lambda: body(y=gr.Output(gr.Variable(), noise=-0.1)), "cannot be negative"),

@@ -128,7 +128,7 @@ def test_the_outermost_start_counts() -> None:
 def test_a_demanded_start_and_an_initial_equation_must_not_contradict_each_other(initial: str) -> None:
     body = f"parameter Real a = 1; Real x(start = 1, fixed = true); initial equation {initial};"
     model = gr.read_modelica(texts.model(f"{body} equation der(x) = -x;"))
-    with pytest.raises(StructureError, match=r"The demanded starts x contradict .* Drop one of the demands"):
+    with pytest.raises(StructureError, match=r"The fixed starts x contradict .* Drop one of the fixed starts"):
         gr.simulate(model, [0.0, 1.0])
 
 

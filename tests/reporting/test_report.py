@@ -41,7 +41,7 @@ def test_curves_and_the_verdict_stand_above_the_table() -> None:
     places = [first.index(words) for words in order]
     assert places == sorted(places)
     found = tank_fit().diagnose()
-    bad = [v for v in found.verdicts if not v.healthy]
+    bad = found.unhealthy_together
     assert ("✗ unhealthy" if bad else "✓ healthy") in first
     assert all(f"{v.test} of {v.output}" in unescape(first) for v in bad)
 

@@ -92,7 +92,7 @@ def test_sloppy_start_is_moved_onto_the_constraint_and_says_so() -> None:
     with pytest.warns(UserWarning, match="declared starts? (is|are) not met: .* begins at .* instead of"):
         run = gr.simulate(Pendulum(start={"x": 1.0}), [0, 0.1], inputs={"u": 0.0})
     assert float(run.x[0] ** 2 + run.y[0] ** 2) == pytest.approx(6.25**2, abs=1e-9)
-    assert "wished" in run.attrs["adjusted_starts"] and "not met" in run.attrs["status"]
+    assert "declared" in run.attrs["adjusted_starts"] and "not met" in run.attrs["status"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a start that is met to the digits it is written with is told in the status
         run = gr.simulate(Pendulum(start={"x": 3.0, "y": -5.48}), [0, 0.1], inputs={"u": 0.0})

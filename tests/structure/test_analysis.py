@@ -103,7 +103,7 @@ class Warmed(Fed):
 
 def test_inputs_without_a_default_are_named_where_the_start_depends_on_them() -> None:
     note = gr.analyze(Fed()).start_note
-    assert note.startswith("with T_in at zero for want of a default") and "rho wished 1.2, is 400" in note
+    assert note.startswith("with T_in at zero for want of a default") and "rho declared 1.2, is 400" in note
     assert "flow" not in note and "all declared starts are met" not in note
     assert gr.analyze(Warmed()).start_note == "all declared starts are met"
 

@@ -85,7 +85,7 @@ def test_a_declared_algebraic_start_does_not_move_an_undeclared_state() -> None:
     values, _ = start_of(Diode())
     assert values["v"] == 0.0 and values["i"] + 0.1 * values["i"] ** 3 == pytest.approx(1.0, abs=1e-10)
     note = gr.analyze(Diode()).start_note
-    assert "v begins at zero" in note and "i wished 3" in note and "all declared starts are met" not in note
+    assert "v begins at zero" in note and "i declared 3" in note and "all declared starts are met" not in note
 
 
 def test_declared_states_win_over_undeclared_ones() -> None:
@@ -113,7 +113,7 @@ def test_what_the_user_differentiates_wins_over_what_index_reduction_differentia
     values, found = start_of(Shared())
     assert (values["x"], values["w"]) == pytest.approx((0.5, 0.25), abs=1e-12)
     assert found.guesses_missed == {"y": pytest.approx((2.0 * size, 0.75 * size))}
-    assert "y wished" in gr.analyze(Shared()).start_note
+    assert "y declared" in gr.analyze(Shared()).start_note
 
 
 def test_what_index_reduction_differentiates_decides_where_the_user_declared_nothing_else() -> None:

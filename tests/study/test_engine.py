@@ -95,7 +95,7 @@ def test_a_study_that_was_stopped_goes_on_bit_for_bit(how: signal.Signals, tmp_p
     assert process.returncode != 0
     assert wait_for(lambda: not any(map(is_there, workers)), 10.0), "workers outlived the study"
     if how == signal.SIGINT:
-        assert "runs are in" in said and "the same call goes on from there" in said
+        assert "runs are in" in said and "the same call continues from there" in said
         assert said.count("Traceback") == 1
     done = finished(store)
     assert done >= 10

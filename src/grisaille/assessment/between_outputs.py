@@ -1,4 +1,4 @@
-"""Whether residuals of different outputs know of each other: noise that sensors share, a reference, a supply.
+"""Test whether residuals of different outputs are correlated: noise that sensors share, a reference, a supply.
 
 Standardized residuals of a right model, freed from the correlation C that it says they have at one instant
 (``joint_innovations``), are independent between outputs at all lags. Of each pair, at the instants where both were
@@ -61,7 +61,7 @@ class OutputCorrelations:
 
     @property
     def worst(self) -> CorrelatedPair:
-        """The pair that says most."""
+        """The pair with the largest correlation."""
         return min(self.pairs, key=lambda pair: pair.p)
 
 
@@ -83,7 +83,7 @@ def between_outputs(fit: Fitted, taken: np.ndarray) -> Iterator[OutputCorrelatio
 
 
 def _common(case: ExperimentTerm, first: str, second: str) -> int:
-    """Instants where both were measured."""
+    """Return instants where both were measured."""
     rows = {s.output: s.rows for s in case.samples}
     return len(np.intersect1d(rows[first], rows[second], assume_unique=True))
 
@@ -115,7 +115,7 @@ def _compared(
 
 
 def _freed(values: np.ndarray, basis: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """C^(−1/2) of what was measured at each instant."""
+    """Return C^(−1/2) of what was measured at each instant."""
     values, basis, seen = values.copy(), basis.copy(), np.isfinite(values)
     patterns, of = np.unique(seen, axis=0, return_inverse=True)
     for k, pattern in enumerate(patterns):
@@ -131,7 +131,7 @@ def _freed(values: np.ndarray, basis: np.ndarray, C: np.ndarray) -> tuple[np.nda
 
 
 def _pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> Iterator[CorrelatedPair]:
-    """One for each lag."""
+    """Yield one for each lag."""
     both = np.isfinite(values).all(axis=1)
     (a, b), (qa, qb) = values[both].T, basis[both].transpose(1, 0, 2)
     n = len(a)
@@ -154,13 +154,13 @@ def _pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> It
 
 
 def _moments(qa: np.ndarray, qb: np.ndarray) -> tuple[float, float]:
-    """Mean and variance of c = Σ a_t b_t = (a, b)ᵀ A (a, b) for residuals ~ N(0, I − QQᵀ)."""
+    """Return mean and variance of c = Σ a_t b_t = (a, b)ᵀ A (a, b) for residuals ~ N(0, I − QQᵀ)."""
     inner = (qa.T @ qb + qb.T @ qa) / 2
     return -float(np.sum(qa * qb)), float(len(qa) - np.sum(qa**2) - np.sum(qb**2) + 2 * np.sum(inner**2))
 
 
 def _p(z: float, samples: float) -> float:
-    """Two-sided, of z = ρ √ν."""
+    """Return the two-sided p value of z = ρ √ν."""
     from scipy.stats import t as student
 
     rho = min(abs(z) / np.sqrt(samples), 1 - 1e-12)

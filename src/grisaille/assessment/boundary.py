@@ -26,12 +26,12 @@ SMALL_LEVEL = 1e-3
 
 
 def mixture_p(ratio: float, ordinary: int, weights: Sequence[float] | np.ndarray, law: DevianceLaw) -> float:
-    """The probability of a larger ratio; ``law``: of ratios away from the boundary."""
+    """Return the probability of a larger ratio; ``law``: of ratios away from the boundary."""
     return float(np.dot(weights, [law.p(ratio, ordinary + j) for j in range(len(weights))]))
 
 
 def mixture_weights(V: np.ndarray) -> np.ndarray:
-    """w_0 … w_m for the covariance V of m unconstrained estimates of variances."""
+    """Return w_0 … w_m for the covariance V of m unconstrained estimates of variances."""
     m = len(V)
     if m == 0:
         return np.ones(1)
@@ -57,7 +57,7 @@ def _drawn(rho: np.ndarray) -> np.ndarray:
 
 
 def variance_covariance(criterion: ProfileCriterion, theta: np.ndarray, levels: Sequence[int]) -> np.ndarray:
-    """V of the variances σ² of some levels at θ, where they are zero; other unknowns follow."""
+    """Return V of the variances σ² of some levels at θ, where they are zero; other unknowns follow."""
     near = theta.copy()
     sizes = np.array([criterion.unknowns[k].size for k in levels])
     near[list(levels)] = np.maximum(SMALL_LEVEL * sizes, near[list(levels)])

@@ -76,7 +76,7 @@ class ComparedFits:
 
 
 def compare_fits(fits: Mapping[str, Fitted], nested: Iterable[tuple[str, str]] = ()) -> ComparedFits:
-    """The tables of ``gr.compare``."""
+    """Return the tables of ``gr.compare``."""
     import pandas as pd
 
     if not isinstance(fits, Mapping) or not fits:
@@ -148,19 +148,19 @@ def _ratio(fits: Mapping[str, Fitted], small: str, large: str) -> tuple[float, i
 
 
 def _added(small: Fitted, large: Fitted, more: int) -> list[int] | None:
-    """Unknowns that the larger fit has beside the smaller's; None where their number is not that of the test."""
+    """Return unknowns that the larger fit has beside the smaller's; None where their number is not that of the test."""
     names = set(small.names)
     found = [k for k, (n, f) in enumerate(zip(large.names, large.estimate.free, strict=True)) if f and n not in names]
     return found if len(found) == more else None
 
 
 def _criterion_remark(method: Estimator) -> str:
-    """The option because of which a criterion is not a likelihood."""
+    """Return the option because of which a criterion is not a likelihood."""
     return method.density.because
 
 
 def levels_at_zero(small: Fitted, large: Fitted) -> list[str]:
-    """Levels that the larger fit estimates and the smaller model has at zero, or not at all."""
+    """Return levels that the larger fit estimates and the smaller model has at zero, or not at all."""
     if not large.method.density.has_levels:
         return []
     return [
@@ -171,7 +171,7 @@ def levels_at_zero(small: Fitted, large: Fitted) -> list[str]:
 
 
 def _value(fit: Fitted, unknown: Unknown) -> float:
-    """What a model that does not estimate it has for a level or parameter; zero for what it does not have."""
+    """Return what a model that does not estimate it has for a level or parameter; zero for what it does not have."""
     flat = structure_of(fit.initial_model).model
     if unknown.kind == "parameter":
         return float(evaluate_parameters(flat)[unknown.target]) if unknown.target in flat.parameters else 0.0
@@ -186,7 +186,7 @@ def _value(fit: Fitted, unknown: Unknown) -> float:
 
 
 def _variances(small: Fitted, large: Fitted, levels: list[str]) -> np.ndarray:
-    """Covariance of the variances at the smaller fit; needed from two levels on."""
+    """Return covariance of the variances at the smaller fit; needed from two levels on."""
     if len(levels) < 2:
         return np.eye(len(levels))
     known = dict(zip(small.names, small.estimate.theta.tolist(), strict=True))
@@ -218,7 +218,7 @@ def _notes(fits: Mapping[str, Fitted], same: bool) -> Iterator[str]:
 
 
 def _measures(fits: Mapping[str, Fitted]) -> set[tuple[tuple[str, bool], ...]]:
-    """Which outputs are discrete, in each of the fits."""
+    """Return which outputs are discrete, in each of the fits."""
     laws = [(f, laws_of(f.estimate)) for f in fits.values()]
     return {tuple(sorted((str(o), o in of and of[o].is_discrete) for o in f.quality.index)) for f, of in laws}
 
@@ -228,7 +228,7 @@ def _has_priors(fit: Fitted) -> bool:
 
 
 def _data_key(fit: Fitted) -> str:
-    """SHA-256 of what was compared with the model: outputs, times, values and weights."""
+    """Return SHA-256 of what was compared with the model: outputs, times, values and weights."""
     parts = []
     for case in fit.estimate.cases:
         for s in case.samples:

@@ -1,4 +1,4 @@
-"""An unknown curve as the data tell it: the values of a table with their band.
+"""An estimated curve: the values of a table with their confidence band.
 
 The table is y = f(x, θ); its standard error by the delta method, s² = gᵀ C g with g = ∂f/∂θ exact and C the covariance
 of the estimates. Where g meets an unknown that the data do not determine the band is infinite.
@@ -65,7 +65,7 @@ class Curve:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per knot: the value, its standard error, the band, and the share of it that the data tell."""
+        """A row per knot: the value, its standard error, the band, and the share of the data in its information."""
         grids = [knots[:n] for knots, n in zip(self.source.knots, self.source.shape, strict=True)]
         mesh = [g.ravel() for g in np.meshgrid(*grids, indexing="ij")]
         columns = ["knot"] if len(grids) == 1 else ["first knot", "second knot"]
@@ -74,7 +74,7 @@ class Curve:
         return table
 
     def at(self, *x: Any, level: float | None = None) -> pd.DataFrame:
-        """The curve and its band at any arguments.
+        """Return the curve and its band at any arguments.
 
         x : a number or an array; of a surface two of them, of one shape
         level : confidence of the band; that of the curve otherwise
@@ -135,7 +135,7 @@ class Curve:
         return tuple(found)
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """The curve with its band and its knots; of a surface the values as a picture.
+        """Plot the curve with its band and its knots; of a surface the values as a picture.
 
         ax : axes to draw on instead of a new figure
         """
@@ -144,7 +144,7 @@ class Curve:
         return draw_curve(self, ax)
 
     def drawn(self) -> pd.DataFrame:
-        """Points close enough to be drawn as a line, knots among them."""
+        """Return points close enough to be drawn as a line, knots among them."""
         knots = np.array(self.source.knots[0])
         return self.at(np.union1d(knots, np.linspace(knots[0], knots[-1], DRAWN_POINTS)))
 
@@ -158,7 +158,7 @@ class Curve:
 
 
 def curve(fit: Fitted, name: str | Expression, level: float, experiment: str | None) -> Curve:
-    """The table that has these values; arguments as in ``Fit.curve``."""
+    """Return the table that has these values; arguments as in ``Fit.curve``."""
     check_level(level)
     structure = structure_of(fit.initial_model)
     flat = structure.model
@@ -195,7 +195,7 @@ def curve(fit: Fitted, name: str | Expression, level: float, experiment: str | N
 
 
 def estimated_curves(fit: Fitted) -> list[tuple[str, str | None]]:
-    """(name, experiment) of every curve that a fit has estimated, for reports."""
+    """Return (name, experiment) of every curve that a fit has estimated, for reports."""
     flat = structure_of(fit.initial_model).model
     found: list[tuple[str, str | None]] = []
     for source in find_curves(flat):
@@ -208,7 +208,7 @@ def estimated_curves(fit: Fitted) -> list[tuple[str, str | None]]:
 
 
 def standard_errors(slopes: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """√(g C gᵀ) of each row g; infinite where g has a part along what is not determined."""
+    """Return √(g C gᵀ) of each row g; infinite where g has a part along what is not determined."""
     is_open = np.isinf(np.diag(covariance))
     finite = np.where(is_open[:, None] | is_open[None, :], 0.0, covariance)
     error = np.sqrt(np.clip(np.einsum("ki,ij,kj->k", slopes, finite, slopes), 0.0, None))
@@ -231,7 +231,7 @@ def _found(curves: list[CurveTable], wanted: str) -> CurveTable:
 
 
 def _data_shares(fit: Fitted, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Of each value, the share of the data in what is known of it, and whether any data depend on it."""
+    """Return, for each value, the share of the data in its information, and whether any data depend on it."""
     e = fit.estimate
     is_open = np.isinf(np.diag(e.covariance))
     lost = (np.abs(rows[:, is_open]) > 0).any(axis=1)

@@ -46,7 +46,7 @@ class DevianceLaw:
         return float(self.freedom * np.expm1(min(self.factor * deviance / self.freedom, MAX_EXPONENT)))
 
     def deviance(self, statistic: float) -> float:
-        """The deviance that has a statistic."""
+        """Return the deviance at which the statistic has this value."""
         if not self.bends:
             return float(statistic)
         return float(self.freedom / self.factor * np.log1p(statistic / self.freedom))
@@ -60,11 +60,11 @@ class DevianceLaw:
         return float(dimension * f.ppf(level, dimension, self.freedom))
 
     def threshold(self, level: float, dimension: int = 1) -> float:
-        """The deviance at the end of a region of the given confidence."""
+        """Return the deviance at the end of a region of the given confidence."""
         return self.deviance(self.quantile(level, dimension))
 
     def p(self, deviance: float, dimension: int) -> float:
-        """The probability of a larger deviance where the hypothesis holds."""
+        """Return the probability of a larger deviance where the hypothesis holds."""
         from scipy.stats import chi2, f
 
         if dimension == 0:
@@ -81,7 +81,7 @@ class DevianceLaw:
 
 
 def law_of(fit: Fitted, k: Sequence[int] | None = None) -> DevianceLaw:
-    """The law of a fit's deviances with the unknowns of some indices held; of all of them by default."""
+    """Return the law of a fit's deviances with the unknowns of some indices held; of all of them by default."""
     e = fit.estimate
     if not (e.noise and e.evaluation.is_least_squares):
         nu = float(np.min(fit.student))

@@ -47,7 +47,7 @@ class Deviances:
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
-        """Return the unknowns of the fit, in the coordinates in which they are moved from the estimates."""
+        """Return the unknowns of the fit, in the coordinates in which profiles vary them from the estimates."""
         return self.criterion.unknowns
 
     @property

@@ -1,4 +1,4 @@
-"""``fit.diagnose()``: what the residuals say about the model, per experiment and output, in words.
+"""``fit.diagnose()``: tests of the residuals, per experiment and output, with a verdict in words.
 
 Residuals of a right model are white, normal, and have nothing to do with the inputs nor with those of other outputs.
 Each test has a verdict and, where it fails, a sentence on what that usually means. The tests themselves are in
@@ -8,7 +8,7 @@ only their size is compared, with that of the realizations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +115,29 @@ class Diagnosis:
         return all(v.healthy for v in self.verdicts)
 
     @property
+    def tested(self) -> tuple[ResidualVerdict, ...]:
+        """The verdicts that have a p value."""
+        return tuple(v for v in self.verdicts if np.isfinite(v.p))
+
+    @property
+    def unhealthy_together(self) -> tuple[ResidualVerdict, ...]:
+        """The tests that are unhealthy at ``level`` for all tests together (Bonferroni), as ``print(fit)`` counts."""
+        return _unhealthy_together(self.tested, self.level)
+
+    @property
+    def together(self) -> str:
+        """How many tests are unhealthy at ``level`` for all tests together, in words."""
+        bad, made = len(self.unhealthy_together), len(self.tested)
+        if not made:
+            return "nothing was tested"
+        at = f"at the level {self.level:g} for all tests together"
+        if made == 1:
+            return f"the one test is {'unhealthy' if bad else 'healthy'} at the level {self.level:g}"
+        if not bad:
+            return f"all {made} tests are healthy {at}"
+        return f"{bad} of {made} tests {'is' if bad == 1 else 'are'} unhealthy {at}"
+
+    @property
     def table(self) -> pd.DataFrame:
         """One row per test."""
         import pandas as pd
@@ -122,7 +145,7 @@ class Diagnosis:
         return pd.DataFrame([vars(v) for v in self.verdicts])
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
+        """Plot a row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
 
         ax : axes to draw on instead of a new figure, four per series
         """
@@ -146,7 +169,8 @@ class Diagnosis:
             return "\n".join([*lines, "Nothing was tested."])
         every = "The one test is" if len(self.verdicts) == 1 else f"All {len(self.verdicts)} tests are"
         lines.append(
-            f"{bad} of {len(self.verdicts)} tests are unhealthy at the level {self.level:g}."
+            f"{bad} of {len(self.verdicts)} tests are unhealthy at the level {self.level:g}, "
+            f"{len(self.unhealthy_together)} of them at {self.level:g} for all tests together."
             if bad
             else f"{every} healthy at the level {self.level:g}."
         )
@@ -169,13 +193,19 @@ def diagnose(fit: Fitted, level: float = 0.01, seed: int = 0) -> Diagnosis:
 
 
 def screened_verdicts(fit: Fitted, level: float) -> tuple[ResidualVerdict, ...]:
-    """The same verdicts at one level for all tests together (Bonferroni).
+    """Return the same verdicts at one level for all tests together (Bonferroni).
 
     What takes long, laws of short records by drawing, is computed for suspicious series only.
     """
     found = [v for part in _parts(fit, level) for v in part.verdicts(screened=SCREENING_FACTOR * level)]
     found = [v for v in (*found, *_between(fit, level)) if np.isfinite(v.p)]
-    return tuple(replace(v, healthy=not v.p * len(found) < level) for v in found)
+    bad = {id(v) for v in _unhealthy_together(found, level)}
+    return tuple(replace(v, healthy=id(v) not in bad) for v in found)
+
+
+def _unhealthy_together(tested: Sequence[ResidualVerdict], level: float) -> tuple[ResidualVerdict, ...]:
+    """Return the tests whose p value, times the number of tests, is below the level (Bonferroni)."""
+    return tuple(v for v in tested if v.p * len(tested) < level)
 
 
 def _parts(fit: Fitted, level: float) -> Iterator[_TestedSeries]:
@@ -198,7 +228,7 @@ def _parts(fit: Fitted, level: float) -> Iterator[_TestedSeries]:
 
 
 def _between(fit: Fitted, level: float) -> Iterator[ResidualVerdict]:
-    """One for each experiment with several outputs that were measured at the same instants."""
+    """Yield one for each experiment with several outputs that were measured at the same instants."""
     for found in compared_outputs(fit):
         healthy, worst = not found.p < level, found.worst
         paired = {name for pair in found.pairs for name in (pair.first, pair.second)}
@@ -208,13 +238,15 @@ def _between(fit: Fitted, level: float) -> Iterator[ResidualVerdict]:
         others = f" (and {alike - 1} of {len(found.pairs) - 1} other pairs)" if alike > 1 else ""
         yield ResidualVerdict(
             found.case.name, listed, BETWEEN_OUTPUTS, abs(worst.correlation), np.nan, found.p, healthy,
-            "no output knows of another." if healthy else f"{worst.words}{others}: noise that sensors share, or a "
+            "outputs are not correlated." if healthy else f"{worst.words}{others}: noise that sensors share, or a "
             f"disturbance that is missing; standard errors are too small.",
         )  # fmt: skip
 
 
 def compared_outputs(fit: Fitted) -> list[OutputCorrelations]:
-    """The outputs of each experiment against each other, compared once; none where residuals need not be white."""
+    """Return the outputs of each experiment against each other, compared once; none where residuals need not be
+    white.
+    """
     known: list[OutputCorrelations] | None = vars(fit).get("_compared_outputs")
     if known is None:
         known = vars(fit)["_compared_outputs"] = _compared_outputs(fit)
@@ -281,7 +313,7 @@ class _TestedSeries:
         self.scaled = r if known else self.own
 
     def verdicts(self, screened: float = 1.0) -> Iterator[ResidualVerdict]:
-        """One for each test; p values above ``screened`` need not be those of short records."""
+        """Yield one for each test; p values above ``screened`` need not be those of short records."""
         self.screened = screened
         if self.disturbed is not None:
             yield self._spread(self.disturbed)
@@ -377,7 +409,7 @@ class _TestedSeries:
         return self._verdict("normality", tests.normality(self.r), "they scatter like a normal distribution.", bad)
 
     def _law_itself(self, law: Law) -> ResidualVerdict:
-        """Of quantile residuals, which are normal if the law holds."""
+        """Test quantile residuals, which are normal if the law holds."""
         name, spread = name_of(law), (self.r - self.r.mean()) / self.r.std()
         bad = (
             f"heavier tails than the law {name} has: outliers, or another law: {heavier(law)}."
@@ -417,13 +449,13 @@ class _TestedSeries:
         return tests.ResidualTest(largest, np.nan), where
 
     def _unrecorded(self, times: np.ndarray) -> str:
-        """Inputs that nobody recorded for long just before one of these times."""
+        """Return inputs that nobody recorded for long just before one of these times."""
         gaps = unrecorded_inputs(self.case.experiment)
         first = {name: [self.times[self.times >= end][:1] for _, end in found] for name, found in gaps.items()}
         return ", ".join(name for name, after in first.items() if np.isin(np.concatenate(after), times).any())
 
     def _spread(self, found: tests.ResidualTest) -> ResidualVerdict:
-        """Errors of a mean against the realizations it is the mean of."""
+        """Return errors of a mean against the realizations it is the mean of."""
         known = "they hold the disturbances, so they need be neither white nor normal"
         if np.isnan(found.p):
             return self._verdict(
@@ -460,7 +492,7 @@ class _TestedSeries:
 
 
 def size_of(r: np.ndarray, q: np.ndarray, is_robust: bool) -> tuple[tests.ResidualTest, float]:
-    """Whether residuals are as large as the declared noise, and how large they are in units of it.
+    """Return whether residuals are as large as the declared noise, and how large they are in units of it.
 
     is_robust : whether a robust loss counts those less that stick out, so that the middle of the others is what counts
     """
@@ -475,7 +507,7 @@ def _line(verdict: ResidualVerdict) -> str:
 
 
 def _mark(verdict: ResidualVerdict) -> str:
-    """What was not tested is neither good nor bad."""
+    """Return the mark of a verdict; what was not tested is neither good nor bad."""
     return "–" if np.isnan(verdict.p) and verdict.healthy else "✓" if verdict.healthy else "✗"
 
 
@@ -484,5 +516,5 @@ def _p(p: float) -> str:
 
 
 def _times(ratio: float) -> str:
-    """Two digits; whole numbers in full up to a million."""
+    """Return two digits; whole numbers in full up to a million."""
     return f"{ratio:.2g}" if ratio < 99.5 or ratio >= 1e6 else f"{ratio:.0f}"

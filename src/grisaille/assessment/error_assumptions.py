@@ -93,7 +93,7 @@ class _Correlated:
 
 
 def refuted_assumptions(fit: Fitted) -> tuple[str, ...]:
-    """Sentences for the head of a fit's notes."""
+    """Return sentences for the head of a fit's notes."""
     if fit.method.residual_tests == "none" or not fit.estimate.cases or not len(fit.names):
         return ()
     said_before = [n for n in fit.estimate.notes if n.startswith(UNEXPLAINED_NOTES)]
@@ -173,7 +173,7 @@ def _correlation_sentence(fit: Fitted, found: list[_Correlated], among: int) -> 
 
 
 def _shared(fit: Fitted) -> Iterator[str]:
-    """Outputs whose residuals know of each other."""
+    """Yield outputs whose residuals are correlated with each other."""
     if fit.estimate.student is not None:
         return
     compared = compared_outputs(fit)
@@ -187,14 +187,14 @@ def _shared(fit: Fitted) -> Iterator[str]:
     what = "residuals" if leaves_residuals(fit.estimate) else "innovations"
     p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
     yield (
-        f"{what} of different outputs hang together: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
+        f"{what} of different outputs are correlated: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
         f"reference or supply that sensors share. Standard errors, intervals, AIC and BIC take outputs as independent. "
         f"{fit.method.advice.about_shared_noise(fit.estimate, worst.worst.first, worst.worst.second)}"
     )
 
 
 def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
-    """Samples that stick out, which a criterion without a robust loss follows."""
+    """Yield outlying samples, which bias a criterion without a robust loss."""
     if any(n.startswith(WRONG_START_NOTE) for n in fit.estimate.notes):
         return  # first samples stick out because of it
     way, by_law = fit.method.advice.against_outliers, bool(laws_of(fit.estimate))
@@ -216,7 +216,7 @@ def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
 
 
 def _unlike_declared(series: list[_Series]) -> Iterator[str]:
-    """Declared noise that is not the one found."""
+    """Yield declared noise that is not the one found."""
     known = [s for s in series if s.known]
     for s in known:
         found, ratio = size_of(s.r if s.robust is None else s.robust, s.q, s.robust is not None)
@@ -240,7 +240,7 @@ def _law_sentence(series: _Series, law: Law, ratio: float) -> str:
 
 
 def _unlike_simulated(fit: Fitted) -> Iterator[str]:
-    """Errors of a predicted mean that are not as large as those of simulated records."""
+    """Yield errors of a predicted mean that are not as large as those of simulated records."""
     ensemble = fit.estimate.ensemble
     places = [(s.output, c.name) for c in fit.estimate.cases for s in c.samples]
     for output, name in places:

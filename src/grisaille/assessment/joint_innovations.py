@@ -1,4 +1,4 @@
-"""How the residuals of several outputs at one instant hang together if the model is right.
+"""How the residuals of several outputs at one instant are correlated if the model is right.
 
     filters            C_ij = S_ij / √(S_ii S_jj),   S = H P Hᵀ + R  of the innovations, P given all samples before
     least squares      C_ij = R_ij / √(R_ii R_jj),   R the declared covariance of the measurement noise
@@ -47,7 +47,7 @@ def _of_innovations(fit: Fitted, case: ExperimentTerm) -> np.ndarray | None:
 
 
 def _declared(fit: Fitted, case: ExperimentTerm) -> np.ndarray | None:
-    """R of a model that declares covariances between measured outputs; None where it declares none."""
+    """Return R of a model that declares covariances between measured outputs; None where it declares none."""
     flat, outputs = case.trial.flat, case.trial.data.outputs
     levels = _levels(fit, case)
     pairs = covariance_formulas(flat, outputs, levels)

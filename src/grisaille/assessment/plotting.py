@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def draw_profile(profile: Profile, ax: Canvas | None) -> Figure:
-    """The deviance along the unknown, its threshold, and the parabola that the standard error stands for."""
+    """Draw the deviance along the unknown, its threshold, and the parabola of the standard error."""
     figure, ((axes,),) = panels(ax, 1, size=(6, 4))
     table = profile.table
     v = np.linspace(float(table["value"].min()), float(table["value"].max()), 300)
@@ -47,7 +47,7 @@ def draw_profile(profile: Profile, ax: Canvas | None) -> Figure:
 
 
 def draw_curve(curve: Curve, ax: Canvas | None) -> Figure:
-    """A curve with its band, knots as dots; a surface as colours."""
+    """Draw a curve with its band, knots as dots; a surface as colours."""
     figure, ((axes,),) = panels(ax, 1, size=(6, 4))
     axes.set_xlabel(labelled(curve.arguments[0], curve.units[0]))
     if len(curve.arguments) == 2:
@@ -70,7 +70,7 @@ def draw_curve(curve: Curve, ax: Canvas | None) -> Figure:
 
 
 def draw_surface(surface: CostSurface, ax: Canvas | None) -> Figure:
-    """Contours of √deviance, the confidence region, and the ellipse of the linearised model."""
+    """Draw contours of √deviance, the confidence region, and the ellipse of the linearised model."""
     figure, ((axes,),) = panels(ax, 1, size=(6.4, 5))
     a, b = surface.names
     x, y, deviance = surface.data[a].values, surface.data[b].values, surface.data["deviance"].values
@@ -92,7 +92,7 @@ def draw_surface(surface: CostSurface, ax: Canvas | None) -> Figure:
 
 
 def draw_diagnosis(diagnosis: Diagnosis, ax: Canvas | None) -> Figure:
-    """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles."""
+    """Draw a row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles."""
     rows = len(diagnosis.series)
     figure, grid = panels(ax, rows, 4, size=(14, 2.6 * rows + 0.6))
     for axes, series in zip(grid, diagnosis.series, strict=True):
@@ -153,7 +153,7 @@ def _draw_quantiles(axes: Any, series: ResidualSeries) -> None:
 
 
 def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None, ax: Canvas | None) -> Figure:
-    """A panel per output with a line per parameter, the most influential first."""
+    """Draw a panel per output with a line per parameter, the most influential first."""
     names = list(sensitivity.parameters if parameters is None else parameters)
     for name in names:
         if name not in sensitivity.parameters:

@@ -60,7 +60,7 @@ class Profile:
     notes: tuple[str, ...]
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """The deviance along the unknown, its threshold, and the parabola that the standard error stands for.
+        """Plot the deviance along the unknown, its threshold, and the parabola of the standard error.
 
         ax : axes to draw on instead of a new figure
         """
@@ -86,7 +86,7 @@ class Profile:
 
 
 def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
-    """The profile likelihood of one unknown; arguments as in ``Fit.profile``."""
+    """Return the profile likelihood of one unknown; arguments as in ``Fit.profile``."""
     check_level(level)
     k = index_of(fit, name)
     if points < 2:
@@ -183,7 +183,9 @@ class _ProfileSide:
             self.jump = self.crossing, rejected.deviance - last.deviance
 
     def _ends_at_bound(self) -> bool:
-        """Whether the deviance has not reached the limit at the lower bound; the point there is the last then."""
+        """Return whether the deviance has not reached the limit at the lower bound; the point there is the last
+        then.
+        """
         start = [ProfilePoint(self.deviances.theta, 0.0), *self.points][-1].theta
         point = self.deviances.minimize({self.k: self.unknown.lower}, start)
         if point.failure or not point.deviance < self.limit:
@@ -193,13 +195,13 @@ class _ProfileSide:
         return True
 
     def _adapt(self, before: float, now: float) -> None:
-        """The step to a deviance higher by ``aim``, if its root goes on as a straight line."""
+        """Choose the step to a deviance higher by ``aim``, if its root continues as a straight line."""
         a, b = np.sqrt(max(before, 0.0)), np.sqrt(max(now, 0.0))
         wanted = np.sqrt(max(now, 0.0) + self.aim) - b
         self.step *= float(np.clip(wanted / max(b - a, 1e-12), 0.25, 2.0))
 
     def held_by_bounds(self) -> list[str]:
-        """Unknowns that sit on a bound at the end of the walk and did not at the estimate."""
+        """Return unknowns that sit on a bound at the end of the walk and did not at the estimate."""
         if not self.points:
             return []
         end = self.points[-1].theta
@@ -214,7 +216,7 @@ class _ProfileSide:
         return (bound, True) if self.side * (value - bound) >= 0 else (value, False)
 
     def _start(self, value: float) -> np.ndarray:
-        """The others on a line through the last two points."""
+        """Return the others on a line through the last two points."""
         before = [ProfilePoint(self.deviances.theta, 0.0), *self.points][-2:]
         if len(before) < 2:
             return before[-1].theta
@@ -226,7 +228,7 @@ class _ProfileSide:
         return np.asarray(np.clip(np.where(keeps_sign, guess, b.theta), lower, upper))
 
     def _cross(self, inside: ProfilePoint, outside: ProfilePoint) -> float:
-        """Where the root of the deviance, which is nearly a straight line, reaches the root of the limit."""
+        """Return where the root of the deviance, which is nearly a straight line, reaches the root of the limit."""
         from scipy.optimize import brentq
 
         ends = {float(p.theta[self.k]): p.deviance for p in (inside, outside)}

@@ -37,7 +37,7 @@ fit itself passes over one."""
 
 
 def auto_intervals(fit: Fitted, level: float) -> Intervals:
-    """Wald's, and profiles where these disagree by more than a tenth of the width."""
+    """Return Wald's, and profiles where these disagree by more than a tenth of the width."""
     found = _compared(fit, level)
     return replace(found, notes=(*(mode.sentence for mode in slow_modes(fit)), *found.notes))
 
@@ -54,14 +54,14 @@ def _compared(fit: Fitted, level: float) -> Intervals:
 
 
 def profile_intervals(fit: Fitted, level: float) -> Intervals:
-    """Profiles of all unknowns; the bound or infinity on a side that the data leave open."""
+    """Return profiles of all unknowns; the bound or infinity on a side that the data leave open."""
     if fit.method.density.refits:
         return _walked(fit, level)
     return _WaldComparison(fit, level, wald_intervals(fit, level)).compared(always=True)
 
 
 def _walked(fit: Fitted, level: float) -> Intervals:
-    """Profiles followed point by point, where only the estimator itself can fit again."""
+    """Return profiles computed point by point, where only the estimator itself can fit again."""
     wald = wald_intervals(fit, level)
     lower, upper, kinds = wald.lower.copy(), wald.upper.copy(), list(wald.kinds)
     for k, name in enumerate(fit.names):
@@ -131,7 +131,7 @@ class _WaldComparison:
             self.kinds[k] = "profile"
 
     def _around_kink(self, k: int, name: str) -> None:
-        """From the limits with the others held to those with the others following."""
+        """Step from the limits with the others held to those with the others following."""
         size, theta = self.limits.coordinates[k].size, self.fit.estimate.theta[k]
         threshold = self.deviances.reached(self.level, k)
         found = [self.limits.find(k, float(theta + side * size), threshold) for side in (-1, 1)]
@@ -147,12 +147,12 @@ class _WaldComparison:
         self.kinds[k] = "profile"
 
     def _is_suspect(self, k: int, ends: list[ProfileLimit], far: float) -> bool:
-        """Whether one of the limits is further than this from Wald's inside of the bounds; or unknown."""
+        """Return whether one of the limits is further than this from Wald's inside of the bounds; or unknown."""
         wald = self.lower[k], self.upper[k]
         return any(not abs(end.value - at) <= far for end, at in zip(ends, wald, strict=True))
 
     def _one_sided(self, k: int) -> None:
-        """From the limit with the others held to the one with the others following."""
+        """Step from the limit with the others held to the one with the others following."""
         theta = self.fit.estimate.theta[k]
         other = theta + (1 if _is_lower(self.fit, k) else -1) * self.limits.coordinates[k].size
         if not np.isfinite(other) or other == theta:
@@ -173,13 +173,13 @@ def _many_local(fit: Fitted) -> list[int]:
 
 
 def _is_lower(fit: Fitted, k: int) -> bool:
-    """Whether it is the lower bound that holds an unknown."""
+    """Return whether it is the lower bound that holds an unknown."""
     u, value = fit.estimate.unknowns[k], float(fit.estimate.theta[k])
     return abs(value - u.lower) <= abs(value - u.upper)
 
 
 def _reach(fit: Fitted, wald: Intervals, k: int) -> float:
-    """How far the limit of an unknown may be from the bound that holds it; NaN of others."""
+    """Return how far the limit of an unknown may be from the bound that holds it; NaN of others."""
     if fit.estimate.free[k]:
         return np.nan
     u, value = fit.estimate.unknowns[k], float(fit.estimate.theta[k])
@@ -189,7 +189,7 @@ def _reach(fit: Fitted, wald: Intervals, k: int) -> float:
 
 
 def _why_wald(fit: Fitted) -> str:
-    """Why profiles are not asked for, in words; empty where they are."""
+    """Return why profiles are not asked for, in words; empty where they are."""
     e = fit.estimate
     if not e.is_likelihood:
         errors = "with sandwich errors: " if fit.method.has_sandwich else ""
@@ -215,5 +215,5 @@ def _why_wald(fit: Fitted) -> str:
 
 
 def _first(text: str) -> str:
-    """The first sentence."""
+    """Return the first sentence."""
     return text.split(". ")[0].rstrip(".")

@@ -44,7 +44,7 @@ LONGEST, HALVES = 2.0, 6
 
 @dataclass(frozen=True)
 class ProfileCoordinate:
-    """How one unknown is moved: by its logarithm, its square, or itself, in units of a size."""
+    """The coordinate in which one unknown is varied: its logarithm, its square, or itself, in units of a size."""
 
     kind: str
     size: float
@@ -86,7 +86,7 @@ class ProfileCoordinate:
         return float(np.clip(value, *self.bounds))
 
     def slope(self, value: float) -> float:
-        """dθ/dξ."""
+        """Return dθ/dξ."""
         if self.kind == "square":
             return self.size**2 / (2 * value)
         return value if self.kind == "log" else self.size
@@ -140,7 +140,7 @@ class ProfileLimits:
             self.correction[part] = exact - here.curvature[part]
 
     def find(self, k: int, wald: float, threshold: float, enough: float = 0.0) -> ProfileLimit:
-        """The limit of unknown k on the side of Wald's.
+        """Return the limit of unknown k on one side, searched from Wald's limit.
 
         threshold : q², the deviance there
         enough : a distance; where the first evaluation foretells a limit so close to Wald's, that is the answer
@@ -155,7 +155,7 @@ class ProfileLimits:
         return moved
 
     def curved(self, local: LocalQuadratic, free: np.ndarray, correction: np.ndarray) -> np.ndarray:
-        """H of the free unknowns: corrected, where that bends upwards."""
+        """Return H of the free unknowns: corrected, where that bends upwards."""
         part = np.ix_(free, free)
         for H in (local.curvature + correction, local.curvature + self.correction, local.curvature):
             size = np.sqrt(np.maximum(np.diag(H)[free], 1e-300))
@@ -253,7 +253,7 @@ class _LimitSearch:
         return found
 
     def _learn(self, xi: np.ndarray, found: LocalQuadratic) -> None:
-        """Correct H so that it gives the change of the gradient that was seen (symmetric rank one)."""
+        """Correct H so that it gives the observed change of the gradient (symmetric rank-one update)."""
         if self.before is None:
             return
         s, y = xi - self.before[0], found.slope - self.before[1].slope
@@ -264,7 +264,7 @@ class _LimitSearch:
             self.correction = self.correction + np.outer(rest, rest) / size
 
     def _settled(self, xi: np.ndarray, found: LocalQuadratic) -> tuple[np.ndarray, LocalQuadratic]:
-        """The others a step nearer to their best with the unknown held, shortened until f is lower."""
+        """Return the others a step nearer to their best with the unknown held, shortened until f is lower."""
         whole = self._moved(xi, found, float(xi[self.k])) - xi
         longest = float(np.abs(whole).max())
         share = min(1.0, LONGEST / longest) if longest > 0 else 0.0
@@ -278,7 +278,9 @@ class _LimitSearch:
         return xi, found
 
     def _step(self, xi: np.ndarray, found: LocalQuadratic) -> tuple[float, float, float]:
-        """To the limit as the model here has it; ζ here; and twice what the others could still lower f by."""
+        """Return the step to the limit in the model at this point, ζ here, and twice what the others could still lower
+        f by.
+        """
         k = self.k
         free = self._free(xi, found)
         H = self.limits.curved(found, free | self._other_unknowns, self.correction)
@@ -295,7 +297,7 @@ class _LimitSearch:
         return float(u), zeta, share
 
     def _moved(self, xi: np.ndarray, found: LocalQuadratic, target: float) -> np.ndarray:
-        """Another value of the unknown, the others following it."""
+        """Return the point at another value of the unknown, the others following it."""
         u = target - xi[self.k]
         free = self._free(xi, found)
         for _ in range(len(xi)):
@@ -313,7 +315,7 @@ class _LimitSearch:
         return np.asarray(moved)
 
     def _eliminated(self, H: np.ndarray, found: LocalQuadratic, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """H_oo⁻¹ g_o and H_oo⁻¹ H_ok, with steps of others that hardly bend f no longer than ``LONGEST``."""
+        """Return H_oo⁻¹ g_o and H_oo⁻¹ H_ok, with steps of others that hardly bend f no longer than ``LONGEST``."""
         if not free.any():
             return np.zeros(0), np.zeros(0)
         inner = H[np.ix_(free, free)] + np.diag(np.abs(found.slope[free]) / LONGEST)
@@ -328,14 +330,14 @@ class _LimitSearch:
         return np.asarray(np.arange(len(self.others)) == self.k)
 
     def _free(self, xi: np.ndarray, found: LocalQuadratic) -> np.ndarray:
-        """Others that no bound holds and something sees."""
+        """Return the other unknowns that no bound holds and that the criterion depends on."""
         near = 1e-9 * (1 + np.abs(xi))
         low, high = xi <= self.limits.lower + near, xi >= self.limits.upper - near
         held = (low & (found.slope > 0)) | (high & (found.slope < 0))
         return np.asarray(self.others & ~held & (np.diag(found.curvature) > 1e-14))
 
     def _tangent(self, value: float) -> np.ndarray:
-        """The others on the line that the covariance says they follow."""
+        """Return the others on the line along which the covariance correlates them with the unknown."""
         C, k, centre = self.limits.covariance, self.k, self.limits.centre
         u = value - centre[k]
         along = C[:, k] / C[k, k] if C[k, k] > 0 else np.zeros(len(C))
@@ -349,7 +351,7 @@ class _LimitSearch:
         return np.asarray(xi)
 
     def _inner_of(self, value: float) -> float:
-        """Wald's limit in the coordinate; where it lies outside of the range, half way to the end."""
+        """Return Wald's limit in the coordinate; where it lies outside of the range, half way to the end."""
         c = self.coordinate
         if c.kind == "log" and value <= 0:
             return max(-LOG_REACH, -1.0 if not np.isfinite(c.lower) else c.lower)
@@ -359,14 +361,16 @@ class _LimitSearch:
         return float(max(xi, self.end) if self.side < 0 else min(xi, self.end))
 
     def _narrow(self, at: float, found: LocalQuadratic, zeta: float, share: float) -> None:
-        """What lies inside for certain, whatever the others do; outside only where they hardly move any more."""
+        """Narrow the bracket to what lies inside for certain, whatever the others do; outside only where they hardly
+        change.
+        """
         if 2 * found.value < self.q**2:
             self.inside = at if self.side * (at - self.inside) > 0 else self.inside
         elif zeta > self.q and share < 10 * CLOSE * self.q**2:
             self.outside = at if np.isnan(self.outside) or self.side * (self.outside - at) > 0 else self.outside
 
     def _bracketed(self, at: float, target: float) -> float:
-        """A target between what is known to lie inside and outside; others that crept on may have moved the outside."""
+        """Return a target inside the bracket, whose outer end may have moved with slowly changing other unknowns."""
         target = self._within(target)
         if self.side * (target - self.inside) <= 0:
             other = at if np.isnan(self.outside) else self.outside
@@ -379,5 +383,5 @@ class _LimitSearch:
         return target
 
     def _open(self) -> float:
-        """The declared bound, infinite without one: the deviance does not reach the threshold before it."""
+        """Return the declared bound, infinite without one: the deviance does not reach the threshold before it."""
         return self.coordinate.bounds[0 if self.side < 0 else 1]

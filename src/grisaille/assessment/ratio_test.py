@@ -51,7 +51,7 @@ class RatioTest:
 
 
 def ratio_test(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
-    """Likelihood-ratio test that some unknowns have given values; a name alone stands for zero."""
+    """Test by the likelihood ratio whether some unknowns have given values; a name alone means zero."""
     held = _values(fit, hypothesis)
     refused = why_no_ratio(fit.method)
     if refused:

@@ -1,4 +1,4 @@
-"""Tests of standardized residuals that know what the fit has already taken from them.
+"""Tests of standardized residuals that account for what the fit has already removed from them.
 
 If the noise is white and of unit variance, the residuals of a fit are, to first order, r ~ N(0, I − QQᵀ),
 Q = J F^(−1/2), with the weighted Jacobian J and the information F of the unknowns. Of least squares F = JᵀJ, and Q is
@@ -50,7 +50,7 @@ class ResidualTest:
 
 
 def orthonormal(jacobian: np.ndarray) -> np.ndarray:
-    """Q of J = QR, without directions the data do not see."""
+    """Return Q of J = QR, without directions the data do not see."""
     if not jacobian.shape[1]:
         return np.zeros((len(jacobian), 0))
     norms = np.linalg.norm(jacobian, axis=0)
@@ -59,7 +59,7 @@ def orthonormal(jacobian: np.ndarray) -> np.ndarray:
 
 
 def taken_directions(jacobian: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """J F^(−1/2): what unknowns with the information F take from residuals with the Jacobian J."""
+    """Return J F^(−1/2): what unknowns with the information F take from residuals with the Jacobian J."""
     size = np.sqrt(np.abs(np.diag(information)))
     size = np.where(size > 0, size, 1.0)
     values, vectors = np.linalg.eigh(information / np.outer(size, size))
@@ -75,13 +75,13 @@ def lag_count(n: int) -> int:
 
 
 def autocorrelation(r: np.ndarray, lags: int) -> np.ndarray:
-    """ρ_1 … ρ_lags."""
+    """Return ρ_1 … ρ_lags."""
     total = float(r @ r)
     return np.array([float(r[:-k] @ r[k:]) / total if total > 0 else 0.0 for k in range(1, lags + 1)])
 
 
 def ljung_box(r: np.ndarray, q: np.ndarray) -> ResidualTest:
-    """Whether residuals can be predicted from earlier ones."""
+    """Test whether residuals can be predicted from earlier ones."""
     from scipy.stats import chi2, gamma
 
     n, lags = len(r), lag_count(len(r))
@@ -99,7 +99,7 @@ def ljung_box(r: np.ndarray, q: np.ndarray) -> ResidualTest:
 
 
 def quick_ljung_box(r: np.ndarray, q: np.ndarray) -> ResidualTest:
-    """The same with the law of long records."""
+    """Return the same with the law of long records."""
     from scipy.stats import chi2
 
     n, lags = len(r), lag_count(len(r))
@@ -110,7 +110,7 @@ def quick_ljung_box(r: np.ndarray, q: np.ndarray) -> ResidualTest:
 
 
 def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
-    """Mean and variance of c_k = Σ r_t r_{t+k} = rᵀAr for r ~ N(0, I − QQᵀ)."""
+    """Return mean and variance of c_k = Σ r_t r_{t+k} = rᵀAr for r ~ N(0, I − QQᵀ)."""
     aq = np.zeros_like(q)
     aq[:-k] += q[k:] / 2
     aq[k:] += q[:-k] / 2
@@ -151,7 +151,7 @@ def _drawn_law(taken: bytes, n: int) -> SimulatedLaw:
 
 
 def _drawn(q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(draws, n) white noise and, made of it, residuals r ~ N(0, I − QQᵀ); always the same ones."""
+    """Return (draws, n) white noise and, made of it, residuals r ~ N(0, I − QQᵀ); always the same ones."""
     draws = int(np.clip(DRAWN // n, 500, 2000))
     white = np.random.default_rng(0).standard_normal((draws, n))
     u, s, _ = np.linalg.svd(q, full_matrices=False)
@@ -159,7 +159,7 @@ def _drawn(q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _correlations(r: np.ndarray, lags: int) -> np.ndarray:
-    """(draws, lags) autocorrelations of each row."""
+    """Return (draws, lags) autocorrelations of each row."""
     size = 1 << int(np.ceil(np.log2(r.shape[1] + lags)))
     power = np.abs(np.fft.rfft(r, size, axis=1)) ** 2
     products = np.fft.irfft(power, size, axis=1)[:, : lags + 1]
@@ -191,7 +191,7 @@ class Periodogram:
 
 
 def cumulated_periodogram(r: np.ndarray, q: np.ndarray, *, quick: bool = False) -> Periodogram:
-    """Bartlett's test of a flat spectrum; ``quick``: with the law of long records."""
+    """Apply Bartlett's test of a flat spectrum; ``quick``: with the law of long records."""
     from scipy.stats import kstwo
 
     frequency, power = _ordinates(r, q)
@@ -208,7 +208,7 @@ def cumulated_periodogram(r: np.ndarray, q: np.ndarray, *, quick: bool = False) 
 
 
 def _ordinates(r: np.ndarray, q: np.ndarray, is_white: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies, and the power there over its expectation, of one series or of columns.
+    """Return frequencies, and the power there over its expectation, of one series or of columns.
 
     is_white : nothing was taken from r; frequencies are those of residuals all the same
     """
@@ -222,7 +222,7 @@ def _ordinates(r: np.ndarray, q: np.ndarray, is_white: bool = False) -> tuple[np
 
 
 def _distances(power: np.ndarray) -> np.ndarray:
-    """Kolmogorov's, of each row of ordinates."""
+    """Return Kolmogorov's, of each row of ordinates."""
     cumulated = np.cumsum(power, axis=1)
     m = power.shape[1] - 1
     cumulated = cumulated[:, :-1] / cumulated[:, -1:]
@@ -231,7 +231,7 @@ def _distances(power: np.ndarray) -> np.ndarray:
 
 
 def regressors(u: np.ndarray, n: int, *, is_static: bool) -> np.ndarray:
-    """The input and its past, or its first three powers; constant columns are left out."""
+    """Return the input and its past, or its first three powers; constant columns are left out."""
     centred = u - u.mean()
     scale = float(np.sqrt(np.mean(centred**2)))
     if not scale > 1e-12 * (1 + np.abs(u).max(initial=0.0)):
@@ -246,7 +246,7 @@ def regressors(u: np.ndarray, n: int, *, is_static: bool) -> np.ndarray:
 
 
 def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray, *, known: bool) -> ResidualTest:
-    """Whether the residuals still contain the columns of ``u``, beyond what the unknowns can move.
+    """Test whether the residuals still contain the columns of ``u``, beyond what the unknowns can fit.
 
     With ``known`` noise the statistic is χ²; otherwise r was scaled by itself, and its share of Σr² is a beta variable.
     """
@@ -273,7 +273,7 @@ def cross_correlation(r: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def normality(r: np.ndarray) -> ResidualTest:
-    """Whether the values scatter like a normal distribution."""
+    """Test whether the values are normally distributed."""
     from scipy.stats import jarque_bera, shapiro
 
     if np.ptp(r) == 0:
@@ -283,7 +283,7 @@ def normality(r: np.ndarray) -> ResidualTest:
 
 
 def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float) -> tuple[ResidualTest, np.ndarray]:
-    """The largest externally studentized residual with Bonferroni's p value, and the indices of all that stick out."""
+    """Return the test of the largest externally studentized residual (Bonferroni), and the indices of all outliers."""
     from scipy.stats import t as student
 
     nu = max(degrees_of_freedom - 1, 1)
@@ -296,7 +296,8 @@ def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float
 
 
 def middle_size(r: np.ndarray, q: np.ndarray) -> tuple[ResidualTest, float]:
-    """Whether the middle of the residuals is as wide as known noise makes it, outliers left out; and how wide it is.
+    """Return whether the middle of the residuals is as wide as known noise makes it, outliers left out; and how wide it
+    is.
 
     The standard deviation of the level from the median of n normal values is 1.167/√n of it (Huber, Ronchetti 2009,
     section 5.1); values beyond ``OUTLYING`` levels are left out.
@@ -312,7 +313,7 @@ def middle_size(r: np.ndarray, q: np.ndarray) -> tuple[ResidualTest, float]:
 
 
 def sticking_out(r: np.ndarray, level: float) -> tuple[float, np.ndarray]:
-    """Return the largest residual in units of the middle of them, and the indices of those that stick out of it."""
+    """Return the largest residual in units of the scatter of the middle ones, and the indices of outliers by that."""
     from scipy.stats import norm
 
     size = np.abs(r) / max(middle_level(r), 1e-300)
@@ -320,7 +321,7 @@ def sticking_out(r: np.ndarray, level: float) -> tuple[float, np.ndarray]:
 
 
 def size(r: np.ndarray, q: np.ndarray) -> ResidualTest:
-    """Whether residuals are as large as known noise makes them; two-sided."""
+    """Test whether residuals are as large as the known noise makes them; two-sided."""
     from scipy.stats import chi2
 
     dof = len(r) - float(np.sum(q**2))

@@ -1,4 +1,4 @@
-"""``gr.sensitivity``: how outputs move with parameters, before anything is fitted.
+"""``gr.sensitivity``: how outputs change with parameters, before anything is fitted.
 
     s_j(t) = ∂y(t) / ∂ log p_j = p_j ∂y/∂p_j                        in the unit of y, per 100 % of the parameter
     δ_j = √( mean over samples of (s_j / scale of y)² )              which parameters matter
@@ -67,7 +67,7 @@ class Sensitivity:
         return tuple(map(str, self.table.index))
 
     def plot(self, parameters: Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
-        """A panel per output with a line per parameter, the most influential first.
+        """Plot a panel per output with a line per parameter, the most influential first.
 
         parameters : which, all by default
         ax : axes to draw on instead of a new figure, one per output
@@ -77,7 +77,7 @@ class Sensitivity:
         return draw_sensitivity(self, parameters, ax)
 
     def collinearity(self, parameters: Iterable[str] | None = None) -> float:
-        """The index γ of some parameters; 1 is orthogonal, above 10 poor.
+        """Return the index γ of some parameters; 1 is orthogonal, above 10 poor.
 
         parameters : which; all that move an output by default
         """
@@ -110,13 +110,13 @@ class Sensitivity:
         dead = [n for n in self.parameters if n not in alive]
         notes = []
         if self.scatter:
-            notes.append(f"• scatter of outputs alone: {', '.join(self.scatter)}; predictions do not move with it.")
+            notes.append(f"• scatter of outputs alone: {', '.join(self.scatter)}; predictions do not depend on it.")
         if unfelt := [n for n in dead if n not in self.scatter]:
-            notes.append(f"• no output moves with {', '.join(unfelt)}.")
+            notes.append(f"• no output depends on {', '.join(unfelt)}.")
         if len(alive) > 1:
             gamma = self.collinearity()
             poor = (
-                f"; above {COLLINEARITY_THRESHOLD:g}: they cannot all be told apart"
+                f"; above {COLLINEARITY_THRESHOLD:g}: they cannot all be distinguished"
                 if gamma > COLLINEARITY_THRESHOLD
                 else ""
             )
@@ -140,7 +140,7 @@ def sensitivity(
     rtol: float = 1e-7,
     compiled: bool | None = None,
 ) -> Sensitivity:
-    """Scaled sensitivities of the outputs of an experiment, at the values of the model.
+    """Return scaled sensitivities of the outputs of an experiment, at the values of the model.
 
     A parameter whose value is zero is scaled by one instead.
 
@@ -223,7 +223,7 @@ class LocationScale(NoiseLevel):
 
 
 def _in_scatter(model: FlatModel, outputs: Sequence[str]) -> set[str]:
-    """Return the parameters that stand in laws of outputs and in formulas of their noise."""
+    """Return the parameters that laws of outputs and formulas of their noise contain."""
     formulas = [f for law in output_laws(model, outputs).values() for f in law.formulas.values()]
     return {name for formula in formulas for name in formula.parameters}
 
@@ -246,7 +246,7 @@ def _numbers(structure: Structure, experiment: Any) -> list[str]:
 
 
 def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: ExperimentTerm) -> tuple[Unknown, ...]:
-    """Unknowns at the values of the model and of the consistent start."""
+    """Return unknowns at the values of the model and of the consistent start."""
     values = evaluate_parameters(structure.model, case.experiment.constants)
     known = [replace(u, guess=values[u.target]) if u.kind == "parameter" else u for u in unknowns]
     return start_guesses(known, [(case.trial, case.unknowns)])
@@ -261,7 +261,7 @@ def _output_scale(
     theta: np.ndarray,
     unknowns: Any,
 ) -> np.ndarray:
-    """Per row of the grid."""
+    """Return the scale of outputs for each row of the grid."""
     y = prediction.y[:, case.column(name)]
     if not level.known:
         spread = float(np.std(y))

@@ -1,4 +1,4 @@
-"""Intervals that no covariance and no profile calibrates: slow modes driven by noise, seen for too short a time.
+"""Slow modes driven by noise, observed for too short a time: neither covariance nor profile then gives valid intervals.
 
 For dx = a (μ − x) dt + noise, a T small, the law of â is not normal, nor is that of its likelihood ratio χ²: with μ
 estimated too, intervals of 95 % hold the truth in 70 to 91 % of all records. The same holds for every real eigenvalue λ
@@ -42,7 +42,7 @@ MIN_RELATIVE_ENTRY = 1e-6
 
 @dataclass(frozen=True)
 class SlowMode:
-    """One that is seen for too short a time."""
+    """A slow mode that is observed for too short a time."""
 
     constants: float
     """|λ| T"""
@@ -69,7 +69,7 @@ class SlowMode:
 
 
 def slow_modes(fit: Fitted) -> list[SlowMode]:
-    """All of them, the slowest of each set of unknowns; none where the model cannot be followed again."""
+    """Return all of them, the slowest of each set of unknowns; none where the model cannot be followed again."""
     e = fit.estimate
     if not (fit.method.ahead is not None and e.is_likelihood and e.free.any()):
         return []
@@ -113,7 +113,7 @@ class _Linearised:
         )
 
     def matrices(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Means over the path of A, H, B, and c, d at its instants; algebraic unknowns eliminated."""
+        """Return means over the path of A, H, B, and c, d at its instants; algebraic unknowns eliminated."""
         found = []
         for t, X, z, u in self.points:
             f, h, g, B, fX, fz, hX, hz, gX, gz = (np.array(v, dtype=float) for v in self.formulas(t, X, z, u, q))
@@ -128,7 +128,7 @@ class _Linearised:
         return A.mean(axis=0), H.mean(axis=0), np.abs(B).max(axis=0), c, d
 
     def slow(self, T: float, names: list[str], covariance: np.ndarray) -> Iterator[SlowMode]:
-        """Modes that the record of length T is too short for."""
+        """Yield modes that the record of length T is too short for."""
         A, H, B, c, d = self.matrices(self.q)
         if not all(np.isfinite(v).all() for v in (A, H, B, c, d)) or not len(A):
             return
@@ -165,7 +165,7 @@ class _Linearised:
 def _mode(
     A: np.ndarray, H: np.ndarray, c: np.ndarray, d: np.ndarray, rate: float, T: float
 ) -> tuple[float, np.ndarray, np.ndarray] | None:
-    """The real eigenvalue nearest to a rate, H r, and the mean of the outputs under it at every instant."""
+    """Return the real eigenvalue nearest to a rate, H r, and the mean of the outputs under it at every instant."""
     values, right = np.linalg.eig(A)
     k = int(np.argmin(np.abs(values - rate)))
     r = right[:, k].real
@@ -188,7 +188,9 @@ def _is_driven(A: np.ndarray, B: np.ndarray, rate: float) -> bool:
 
 
 def _is_mean(change: np.ndarray, here: tuple[float, np.ndarray, np.ndarray]) -> bool:
-    """Whether the mean of an output that sees the mode moves, more by a constant than by what varies in time."""
+    """Return whether the mean of an output that depends on the mode changes more by a constant than by what varies in
+    time.
+    """
     size = np.abs(here[2]).max(initial=0.0) + np.abs(change).max(initial=0.0) / DIFFERENCE_STEP
     seen = here[1] != 0
     middle, spread = np.abs(change.mean(axis=0))[seen], change.std(axis=0)[seen]

@@ -55,7 +55,7 @@ class CostSurface:
     """(points, 2), of the linearised model."""
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Contours of √deviance, the confidence region, and the ellipse of the linearised model.
+        """Plot contours of √deviance, the confidence region, and the ellipse of the linearised model.
 
         ax : axes to draw on instead of a new figure
         """
@@ -85,7 +85,7 @@ def surface(
     level: float = 0.95,
     others: Literal["held", "profiled"] = "held",
 ) -> CostSurface:
-    """The cost surface over two unknowns; arguments as in ``Fit.surface``."""
+    """Return the cost surface over two unknowns; arguments as in ``Fit.surface``."""
     check_level(level)
     if first == second:
         raise EstimationError(f"A surface needs two different unknowns, not '{first}' twice.")

@@ -1,4 +1,4 @@
-"""One experiment of one model, with what moves in it."""
+"""One experiment of one model, with the unknowns that belong to it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class BoundExperiment:
         experiment: Experiment,
         moves: EstimatedQuantities = EstimatedQuantities(),  # noqa: B008
     ) -> BoundExperiment:
-        """An experiment as it was measured."""
+        """Return an experiment as it was measured."""
         grid, data = measured_samples(experiment)
         signals, hold = experiment.input_signals()
         return cls(
@@ -102,7 +102,7 @@ class BoundExperiment:
         )  # fmt: skip
 
     def moving(self, moves: EstimatedQuantities) -> BoundExperiment:
-        """The same experiment where other things move."""
+        """Return the same experiment with other estimated quantities."""
         given = (moves, *self.constants, "and", *self.demands)
         if given not in self._moved:
             other = self._moved[given] = self._changed(moves=moves)
@@ -113,7 +113,9 @@ class BoundExperiment:
     def with_values_of(
         self, constants: Mapping[str, float], scales: Mapping[str, float], demands: Mapping[str, float]
     ) -> BoundExperiment:
-        """The same experiment with other numbers for the same constants and demands; what is made once is shared."""
+        """Return the same experiment with other numbers for the same constants and fixed starts; what is made once is
+        shared.
+        """
         other = copy.copy(self)
         for name in ("conditions", "_constant_quantities", "given"):
             other.__dict__.pop(name, None)
@@ -124,24 +126,26 @@ class BoundExperiment:
     def _sorted(
         self, constants: Mapping[str, float], demands: Mapping[str, float]
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Constants and demands; a discrete variable is at the start what it is set to."""
+        """Return constants and fixed starts; the start of a discrete variable is a constant."""
         discrete = {n: v for n, v in demands.items() if n in self.flat.discretes}
         return {**constants, **discrete}, {n: v for n, v in demands.items() if n not in discrete}
 
     def scheduled(self) -> BoundExperiment:
-        """The same experiment, where discrete variables are signals; not checked: that they are known before a run."""
+        """Return the same experiment, where discrete variables are signals; not checked: that they are known before a
+        run.
+        """
         return self if self.is_scheduled or not self.flat.whens else self._changed(is_scheduled=True)
 
     def part(
         self, first: int, last: int, moves: EstimatedQuantities, *, demands: Mapping[str, float]
     ) -> BoundExperiment:
-        """A stretch of the record between two of its instants, with its own starts and without measurements."""
+        """Return a stretch of the record between two of its instants, with its own starts and without measurements."""
         return self._changed(
             times=self.times[first : last + 1], moves=moves, demands=demands, data=None, origin=self.origin
         )  # fmt: skip
 
     def with_data(self, data: DataMatrix) -> BoundExperiment:
-        """The same instants with other measurements; everything else is shared."""
+        """Return the same instants with other measurements; everything else is shared."""
         other = copy.copy(self)
         other.data = data
         return other
@@ -156,7 +160,7 @@ class BoundExperiment:
         return BoundExperiment(self.model, **{**kept, **changes})
 
     def at(self, theta: Iterable[float] | Floats = (), form: SystemForm | None = None) -> ExperimentPoint:
-        """The point of θ; raises ``ModelError`` where a formula of parameters has no value.
+        """Return the point of θ; raises ``ModelError`` where a formula of parameters has no value.
 
         form : the equations that something was prepared for, which then must hold here
         """
@@ -175,11 +179,11 @@ class BoundExperiment:
         )  # fmt: skip
 
     def named(self, values: Mapping[str, float]) -> Floats:
-        """θ from its entries by name: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
+        """Return θ from its entries by name: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
         return np.array([values[n] for n in self.moves.names], dtype=float)
 
     def form(self, p: Floats | None = None) -> SystemForm:
-        """The equations, such that they divide by nothing that vanishes at these parameter values."""
+        """Return the equations, such that they divide by nothing that vanishes at these parameter values."""
         for known in self._forms:
             if p is None or not known.structure.system.has.divisors or known.holds(p):
                 return known
@@ -193,7 +197,7 @@ class BoundExperiment:
         return self._forms[-1]
 
     def is_held(self, name: str) -> bool:
-        """Whether an input is constant between its samples."""
+        """Return whether an input is constant between its samples."""
         return self._smoothness(name) == 0
 
     def _smoothness(self, name: str) -> int:
@@ -206,7 +210,7 @@ class BoundExperiment:
         return self.form().structure
 
     def signals(self, form: SystemForm, p: Floats) -> FormSignals:
-        """The table of u; made once, unless formulas of time switch at instants that depend on parameters."""
+        """Return the table of u; made once, unless formulas of time switch at instants that depend on parameters."""
         system = form.structure.system
         key = p[list(system.has.timing)].tobytes()
         if form.kept is None or form.kept[0] != key:
@@ -244,7 +248,7 @@ class BoundExperiment:
 
     @property
     def reach(self) -> NDArray[np.bool_]:
-        """Which entries of q each entry of θ moves, through formulas too: (len(θ), len(q))."""
+        """Which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
         return self.encoding.reach
 
     @cached_property
@@ -270,10 +274,10 @@ class BoundExperiment:
 
 
 def known_starts(experiment: Experiment) -> dict[str, float]:
-    """Starts that an experiment gives as numbers."""
+    """Return starts that an experiment gives as numbers."""
     return {n: float(v) for n, v in experiment.start.items() if isinstance(v, int | float | np.number)}
 
 
 def estimated_quantities_of(unknowns: Sequence[Unknown]) -> EstimatedQuantities:
-    """The movement of unknowns, in their order."""
+    """Return the movement of unknowns, in their order."""
     return EstimatedQuantities(tuple((u.kind, u.target) for u in unknowns))

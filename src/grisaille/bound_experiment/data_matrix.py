@@ -44,7 +44,7 @@ class DataMatrix:
 
     @classmethod
     def of(cls, experiment: Experiment, grid: Floats) -> DataMatrix:
-        """The samples of an experiment on its grid."""
+        """Return the samples of an experiment on its grid."""
         from grisaille.experiment.censored_cells import compared_marks
 
         found = []
@@ -64,12 +64,12 @@ class DataMatrix:
         return cls(outputs, samples, y, weights)
 
     def with_values(self, values: Iterator[Floats] | Sequence[Floats]) -> DataMatrix:
-        """The same instants with other values: one array for each of ``samples``, taken in order."""
+        """Return the same instants with other values: one array for each of ``samples``, taken in order."""
         given = iter(values)
         return self._filled(self.outputs, tuple(replace(s, values=next(given)) for s in self.samples), len(self.y))
 
     def columns(self, outputs: Sequence[str]) -> tuple[Floats, Floats]:
-        """``y`` and ``weights`` with a column for each of ``outputs``; NaN for those that were not measured."""
+        """Return ``y`` and ``weights`` with a column for each of ``outputs``; NaN for those that were not measured."""
         y, weights = np.full((len(self.y), len(outputs)), np.nan), np.ones((len(self.y), len(outputs)))
         for k, name in enumerate(outputs):
             if name in self.outputs:
@@ -78,8 +78,9 @@ class DataMatrix:
         return y, weights
 
     def compared(self, outputs: Sequence[str]) -> NDArray[np.bool_]:
-        """Which predictions of ``outputs`` are needed, (times, outputs): where they were measured, and those of which
-        there are no measurements (noise depends on them) wherever anything was."""
+        """Return which predictions of ``outputs`` are needed, (times, outputs): where they were measured, and those of
+        which there are no measurements (noise depends on them) wherever anything was.
+        """
         there = np.isfinite(self.columns(outputs)[0])
         others = [name not in self.outputs for name in outputs]
         there[:, others] = np.isfinite(self.y).any(axis=1, keepdims=True)
@@ -93,7 +94,7 @@ def _limits(values: Floats, marks: NDArray[np.int8]) -> tuple[Floats | None, Flo
 
 
 def measured_samples(experiment: Experiment) -> tuple[Floats, DataMatrix]:
-    """The grid of an experiment and its samples on it, made once; they cannot be written to."""
+    """Return the grid of an experiment and its samples on it, made once; they cannot be written to."""
     known: tuple[Floats, DataMatrix] | None = vars(experiment).get("_measured")
     if known is None:
         grid = experiment.grid()

@@ -1,4 +1,4 @@
-"""Dead times that move: which of them do, and what is refused where they do."""
+"""Dead times that depend on unknowns: which of them do, and what is refused then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def dead_times_at(trial: BoundExperiment, system: System) -> dict[str, str]:
-    """Texts of the dead times that what moves changes, each with the name of the first that does."""
+    """Return the dead times that depend on unknowns as texts, each with the name of the first such unknown."""
     found: dict[str, str] = {}
     if not system.delays:
         return found
@@ -30,13 +30,15 @@ def dead_times_at(trial: BoundExperiment, system: System) -> dict[str, str]:
 
 
 def moving_dead_times(trial: BoundExperiment) -> list[int]:
-    """Entries of θ that move a dead time."""
+    """Return entries of θ that a dead time depends on."""
     inside = [trial.formulas.names.index(n) for n in trial.structure.system.has.dead_times]
     return [k for k in trial.moves.places("parameter") if trial.reach[k, inside].any()]
 
 
 def refuse_dead_times(point: ExperimentPoint) -> None:
-    """Refuse moved dead times by which outputs have no derivative, or whose signals index reduction differentiates."""
+    """Refuse estimated dead times by which outputs have no derivative, or whose signals index reduction
+    differentiates.
+    """
     moving = point.structure.system.moving
     if moving is None:
         return
@@ -92,7 +94,7 @@ def _is_continuous(point: ExperimentPoint, name: str, kind: str) -> bool:
 
 
 def _jumps(point: ExperimentPoint, source: str) -> bool:
-    """Whether an input or a switch jumps."""
+    """Return whether an input or a switch jumps."""
     trial = point.trial
     if source in point.signals.switches:
         return bool(len(point.signals.switches[source].kinks))
@@ -100,7 +102,7 @@ def _jumps(point: ExperimentPoint, source: str) -> bool:
 
 
 def _feels(system: System, formula: ca.SX, signal: ca.SX) -> bool:
-    """Whether a formula moves with a signal at an instant: by itself, or through implicit unknowns."""
+    """Return whether a formula depends on a signal at an instant: directly, or through implicit unknowns."""
     if ca.depends_on(formula, signal):
         return True
     if not system.nz or not ca.depends_on(formula, system.z):

@@ -1,4 +1,4 @@
-"""How finely a trial is represented: a value that is chosen once and then passed in.
+"""The discretisation of an experiment: a value that is chosen once and then passed in.
 
     d = discretise(trial, θ)      answer = predict(θ, d)      d' = refined(d, what was seen)
 
@@ -35,7 +35,9 @@ class Discretisation:
         Discretisation.known[cls.saved_as] = cls
 
     def refined(self, excess: float) -> Self:
-        """A finer one, where the error estimate was so many tolerances; itself where there is nothing to refine."""
+        """Return a finer one, where the error estimate was so many tolerances; itself where there is nothing to
+        refine.
+        """
         return self
 
     @property
@@ -45,7 +47,9 @@ class Discretisation:
 
     @staticmethod
     def of(data: Mapping[str, Plain]) -> Discretisation | None:
-        """From its content, as this version or an older one wrote it; None where there was none."""
+        """Return the discretisation with a content that this version or an older one wrote; None where there was
+        none.
+        """
         if KIND in data:
             name = str(data[KIND])
             if name not in Discretisation.known:
@@ -63,7 +67,7 @@ class Discretisation:
 
     @classmethod
     def _read_older(cls, data: Mapping[str, Plain]) -> Self | None:
-        """What a file without kinds says, where it is of this one."""
+        """Read the content of a file without kinds, if it is of this one."""
         return None
 
 

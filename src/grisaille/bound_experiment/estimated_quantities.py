@@ -1,4 +1,4 @@
-"""What moves: parameters, levels and starts whose values come with every call, in the order of θ."""
+"""The quantities that θ stands for: parameters, levels and starts whose values come with every call, in its order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EstimatedQuantities:
 
     @classmethod
     def named(cls, names: Iterable[str]) -> EstimatedQuantities:
-        """From ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
+        """Return the quantities named by ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
         return cls(tuple(_entry(n) for n in names))
 
     def __len__(self) -> int:
@@ -40,11 +40,11 @@ class EstimatedQuantities:
         return found
 
     def targets(self, kind: Kind) -> tuple[str, ...]:
-        """What is moved of one kind."""
+        """Return the names of the estimated quantities of one kind."""
         return self._by_kind[kind][0]
 
     def places(self, kind: Kind) -> list[int]:
-        """Where in θ those are."""
+        """Return the indices in θ of the quantities of one kind."""
         return self._by_kind[kind][1]
 
 

@@ -24,7 +24,7 @@ def conditions_of(
     hold: Mapping[str, str] | str | None,
     starts: Mapping[str, float],
 ) -> list[PointConditions]:
-    """The record's start state under its inputs at several instants; derivatives of inputs are zero."""
+    """Return the record's start state under its inputs at several instants; derivatives of inputs are zero."""
     signals = [s for s in structure.system.signals if s.kind == "input" and s.order == 0]
     defaults = {n: i.default for n, i in structure.model.inputs.items()}
     table = make_table(signals, inputs, hold, times, defaults)

@@ -32,7 +32,7 @@ MAX_START_ITERATIONS = 50
 
 @dataclass(frozen=True, eq=False)
 class ExperimentPoint:
-    """Everything that a method must know of one experiment at one θ."""
+    """Everything that a method needs of one experiment at one θ."""
 
     trial: BoundExperiment
     theta: Floats
@@ -61,7 +61,7 @@ class ExperimentPoint:
 
     @cached_property
     def scales(self) -> dict[str, float]:
-        """Disturbance → scale, where it is given or moves."""
+        """Disturbance → scale, where it is given or estimated."""
         moves = self.trial.moves
         given = zip(moves.targets("scale"), self.theta[moves.places("scale")].tolist(), strict=True)
         return {**self.trial.scales, **dict(given)}
@@ -73,7 +73,7 @@ class ExperimentPoint:
 
     @cached_property
     def ddemands(self) -> dict[str, Floats]:
-        """Variable → derivative of its start, where it moves."""
+        """Variable → derivative of its fixed start, where that depends on θ."""
         return self._unit_rows("start")
 
     def _unit_rows(self, kind: Any) -> dict[str, Floats]:
@@ -127,7 +127,7 @@ class ExperimentPoint:
         return found
 
     def _refuse_moved_start(self, found: ConsistentStart) -> None:
-        """A run begins with discrete variables at their starts; signals have them after the ticks of the start."""
+        """Refuse starts of discrete variables that the ticks of the start change before signals have them."""
         schedule, u = self.structure.system.schedule, np.array(self.u)
         assert schedule is not None
         kinds = [(s.name, s.kind) for s in self.structure.system.signals]
@@ -160,17 +160,17 @@ class ExperimentPoint:
         )
 
     def observed(self) -> dict[str, float]:
-        """Every name the user knows, at the start."""
+        """Return every name the user knows, at the start."""
         return self.initializer.observe(self.t0, self.start, self.u, self.p)
 
     @property
     def has_moving_jumps(self) -> bool:
-        """Whether anything jumps at an instant that may move with θ."""
+        """Whether anything jumps at an instant that may depend on θ."""
         structure = self.structure
         return bool(len(self.dq) and (structure.system.has.switches or structure.jumps.conditions_of_inputs))
 
     def refuse_moving_jumps(self) -> None:
-        """Refuse derivatives by what moves the instant of a jump."""
+        """Refuse derivatives by unknowns on which the instant of a jump depends."""
         refuse_held_conditions(self.structure, self.table, self.dp, self.names)
         if self.signals.switches and len(self.dq):
             w = np.concatenate([self.start.x, self.start.z])
@@ -179,11 +179,11 @@ class ExperimentPoint:
             )  # fmt: skip
 
     def without_derivatives(self) -> ExperimentPoint:
-        """The same without derivatives."""
+        """Return the same without derivatives."""
         return self._changed(names=(), dq=self.dq[:0], dp=self.dp[:0], _drop=("dstart", "ddemands", "dscales"))
 
     def holding(self, values: Mapping[str, float]) -> ExperimentPoint:
-        """The same where disturbances are held at given values; its start is looked for again."""
+        """Return the same where disturbances are held at given values; its start is solved again."""
         table = replace(self.table, coef=self.table.coef.copy())
         for k, signal in enumerate(self.structure.system.signals):
             if signal.kind == "disturbance" and signal.order == 0 and signal.name in values:
@@ -191,11 +191,15 @@ class ExperimentPoint:
         return self._changed(signals=replace(self.signals, table=table), _drop=("u", "start", "dstart"))
 
     def as_at(self, other: ExperimentPoint) -> ExperimentPoint:
-        """The same with the start of another trial's point that it equals, and with scales given only where there."""
+        """Return the same with the start of another trial's point that it equals, and with scales given only where
+        there.
+        """
         return self._changed(start=other.start, scales=other.scales)
 
     def with_past(self) -> ExperimentPoint:
-        """The same where delayed unknowns begin with their values at the start, which may depend on them in turn."""
+        """Return the same where delayed unknowns begin with their values at the start, which may depend on them in
+        turn.
+        """
         system = self.structure.system
         delays = {d.name: d.source for d in system.delays if d.kind == "unknown"}
         if delays and len(self.dq):
@@ -230,21 +234,21 @@ class ExperimentPoint:
             )
 
     def on_standing_steps(self) -> ExperimentPoint:
-        """The same for steps that do not follow breaks that move; its table must be projected on them."""
+        """Return the same for steps that do not follow moving breaks; its table must be projected on them."""
         form = self.form.standing
         if form is self.form:
             return self
         return self._changed(structure=form.structure, form=form, initializer=form.initializer)
 
     def with_structure(self, structure: Structure, initializer: Initializer | None = None) -> ExperimentPoint:
-        """The same point of other equations with the same states and signals."""
+        """Return the same point of other equations with the same states and signals."""
         form = self.form
         if initializer is not None:
             form = form.with_structure(structure, initializer)
         return self._changed(structure=structure, form=form, initializer=form.initializer)
 
     def _changed(self, _drop: tuple[str, ...] = (), **changes: Any) -> ExperimentPoint:
-        """A copy that keeps what was solved."""
+        """Return a copy that keeps what was solved."""
         other = copy.copy(self)
         for name in _drop:
             other.__dict__.pop(name, None)

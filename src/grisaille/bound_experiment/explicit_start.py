@@ -45,13 +45,13 @@ class ExplicitStart:
         self._function = flat_function(ca.Function("start", [symbols.theta, symbols.given], [x, slopes]))
 
     def at(self, theta: Floats, given: Floats) -> tuple[Floats, Floats]:
-        """(nx,) and (ns, nx)."""
+        """Return (nx,) and (ns, nx)."""
         x, slopes = self._function(theta, given)
         return x, slopes.reshape(self.count, len(x))
 
 
 def start_is_explicit(initializer: Initializer, demanded: frozenset[str]) -> bool:
-    """Whether nothing ties the states, and nothing but a state has a start that competes with theirs."""
+    """Return whether nothing ties the states, and nothing but a state has a start that competes with theirs."""
     system, declared = initializer.system, initializer.declared
     states = set(system.state_names)
     fixed = {n for n, f in zip(declared.names, declared.fixed, strict=True) if f}
@@ -61,7 +61,9 @@ def start_is_explicit(initializer: Initializer, demanded: frozenset[str]) -> boo
 
 
 def _others_are_algebraic(initializer: Initializer, states: set[str]) -> bool:
-    """Whether no declared start besides those of the states competes with them (``v == der(x)``, merged names)."""
+    """Return whether no declared start besides those of the states competes with them (``v == der(x)``, merged
+    names).
+    """
     structure = initializer.structure
     equations = structure.equations
     for name in set(initializer.declared.names) - states:

@@ -33,8 +33,9 @@ def refuse_static(trial: BoundExperiment, who: str) -> None:
 
 
 def scheduled_trial(trial: BoundExperiment, who: str) -> BoundExperiment:
-    """The trial with discrete variables as signals; refused where events of its own are not known before a run, because
-    ``who`` knows equations and signals only."""
+    """Return the trial with discrete variables as signals; refused where events of its own are not known before a run,
+    because ``who`` knows equations and signals only.
+    """
     why = why_not_scheduled(trial.structure) if trial.flat.whens else ""
     if why:
         raise EstimationError(
@@ -94,8 +95,9 @@ def refuse_moving_switches(trial: BoundExperiment, form: SystemForm, who: str) -
 
 
 def refuse_always(points: Sequence[ExperimentPoint]) -> None:
-    """What no estimator can do with the experiments: thresholds and jumps that move with an unknown, jumps that would
-    be differentiated, measured outputs of infinite variance."""
+    """Refuse, for every estimator, thresholds and jumps that depend on an unknown, jumps that would be differentiated,
+    and measured outputs of infinite variance.
+    """
     for point in points:
         structure, moves = point.structure, point.trial.moves
         if structure.jumps.of_inputs:
@@ -127,7 +129,7 @@ def refuse_infinite_variance(point: ExperimentPoint) -> None:
 
 
 def _counted_finite(structure: Structure, key: str) -> frozenset[str]:
-    """Outputs whose variance is finite by the number of derivatives on the way to them."""
+    """Return outputs whose variance is finite by the number of derivatives on the way to them."""
     excess = {n: d.spectrum.pole_excess for n, d in structure.model.disturbances.items()}
     entry = (key, structure.system.pivot_texts, tuple(excess.values()))
     count = _counted.get(entry, lambda: count_differentiations(structure, excess))
@@ -135,7 +137,7 @@ def _counted_finite(structure: Structure, key: str) -> frozenset[str]:
 
 
 def _has_rates(point: ExperimentPoint) -> bool:
-    """Whether x' is finite at the start: the equations divide by nothing that vanishes."""
+    """Return whether x' is finite at the start: the equations divide by nothing that vanishes."""
     if point.trial.is_static:
         return True
     try:

@@ -68,7 +68,7 @@ class SolutionPath:
         return joined.reshape(-1, joined.shape[2])
 
     def at(self, steps: Whole, shares: Floats) -> Floats:
-        """The same at shares of steps."""
+        """Return the path at shares of steps."""
         parts = self.times.shape[1] - 1
         j = np.clip((shares * parts).astype(np.int64), 0, parts - 1)
         along, first = (shares * parts - j)[:, None], steps * (parts + 1) + j
@@ -76,14 +76,14 @@ class SolutionPath:
         return np.asarray(left + along * (self.rows[first + 1] - left))
 
     def columns(self, rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Times, states, algebraic unknowns and signals of such rows."""
+        """Return times, states, algebraic unknowns and signals of such rows."""
         a, b = 1 + self.states.shape[2], 1 + self.states.shape[2] + self.algebraic.shape[2]
         return rows[:, 0], rows[:, 1:a], rows[:, a:b], rows[:, b:]
 
 
 @dataclass(frozen=True)
 class SkippedBump:
-    """What a step passes without meeting it."""
+    """A bump that lies inside a step and that the step does not meet."""
 
     step: int
     text: str
@@ -102,7 +102,7 @@ class SkippedBump:
 
 @dataclass(frozen=True, eq=False)
 class BendSearch:
-    """Gaps that are zero where rates bend with states or algebraic unknowns, and the rates."""
+    """The gaps that are zero where rates have a kink in states or algebraic unknowns, and the rates."""
 
     gaps: ca.SX
     names: Mapping[int, str]
@@ -114,7 +114,7 @@ class BendSearch:
     def of(
         cls, arguments: Sequence[ca.SX], rates: ca.SX, residual: ca.SX, names: Mapping[int, str]
     ) -> BendSearch | None:
-        """Return what bends with states; None for formulas that are smooth in them.
+        """Return the search for bends with states; None for formulas that are smooth in them.
 
         arguments : t, x, z, u, q of the formulas
         names : the user's name of every symbol, by its hash
@@ -183,7 +183,7 @@ class BendSearch:
         return text if len(text) < 80 else f"{text[:77]}…"
 
     def _roots(self, path: SolutionPath, q: Floats) -> tuple[Whole, Floats, Whole]:
-        """Steps, shares of them and entries of all bends."""
+        """Return steps, shares of them and entries of all bends."""
         count, points = path.times.shape
         grid = np.linspace(0.0, 1.0, points)
         at_nodes = np.nan_to_num(self._evaluated(self.values, *path.columns(path.rows), q)).reshape(count, points, -1)
@@ -204,7 +204,7 @@ class BendSearch:
         return steps[once], shares[once], of[once]
 
     def _turns(self, path: SolutionPath, q: Floats, values: Floats, grid: Floats) -> _Brackets:
-        """Brackets where gaps come to zero and go back between neighbouring points."""
+        """Return brackets where gaps come to zero and go back between neighbouring points."""
         size = np.abs(values)
         low = (size[:, 1:-1] <= size[:, :-2]) & (size[:, 1:-1] <= size[:, 2:])
         same = ((values[:, 1:-1] < 0) == (values[:, :-2] < 0)) & ((values[:, 1:-1] < 0) == (values[:, 2:] < 0))
@@ -230,7 +230,7 @@ class BendSearch:
     def _hidden(
         self, path: SolutionPath, q: Floats, values: Floats, grid: Floats, steps: Whole, shares: Floats, of: Whole
     ) -> _Brackets:
-        """Brackets of gaps that have another sign at a bend than on both sides of it."""
+        """Return brackets of gaps that have another sign at a bend than on both sides of it."""
         if not len(steps):
             return _Brackets.none()
         j = np.clip((shares * (len(grid) - 1)).astype(np.int64), 0, len(grid) - 2)
@@ -245,7 +245,7 @@ class BendSearch:
         return _Brackets.joined([left, right])
 
     def _solved(self, path: SolutionPath, q: Floats, b: _Brackets) -> tuple[Whole, Floats, Whole]:
-        """Where gaps are zero, by the Illinois rule."""
+        """Solve for the points at which gaps are zero, by the Illinois rule."""
         left, right, at_left, at_right = b.left.copy(), b.right.copy(), b.at_left.copy(), b.at_right.copy()
         share = _secant(left, right, at_left, at_right)
         for _ in range(MAX_SECANTS if len(b.steps) else 0):
@@ -287,7 +287,7 @@ class BendSearch:
             return self._many(function, points)(t, x, z, u, q)[0].reshape(points, -1)[:count]
 
     def _many(self, function: ca.Function, points: int) -> FlatEvaluation:
-        """A function of all points in one call."""
+        """Return a function of all points in one call."""
         make = partial(flat_over_points, function, points, (4,))
         return make() if points > MAX_KEPT else self._kept.get((function.name(), points), make)
 
@@ -326,7 +326,7 @@ def _secant(left: Floats, right: Floats, at_left: Floats, at_right: Floats) -> F
 
 
 def _vertex(at: list[Floats], v: list[Floats]) -> Floats:
-    """Where the parabola through three values turns; the middle where it does not between them."""
+    """Return where the parabola through three values has its extremum; the middle where that lies outside of them."""
     with np.errstate(all="ignore"):
         first, second = (v[1] - v[0]) / (at[1] - at[0]), (v[2] - v[1]) / (at[2] - at[1])
         turn = 0.5 * (at[0] + at[1]) - 0.5 * first * (at[2] - at[0]) / (second - first)
@@ -334,7 +334,7 @@ def _vertex(at: list[Floats], v: list[Floats]) -> Floats:
 
 
 def _solve(A: Floats, b: Floats) -> Floats:
-    """A⁻¹ b of every point; no step where A is singular."""
+    """Return A⁻¹ b of every point; no step where A is singular."""
     try:
         return np.asarray(np.linalg.solve(A, b[:, :, None])[:, :, 0])
     except np.linalg.LinAlgError:

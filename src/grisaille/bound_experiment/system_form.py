@@ -44,7 +44,7 @@ class SystemForm:
         """Signals, and the parameters they were made at (empty where they do not depend on them)."""
 
     def with_structure(self, structure: Structure, initializer: Initializer) -> SystemForm:
-        """The same signals with other equations."""
+        """Return the same signals with other equations."""
         other = copy.copy(self)
         other.structure, other.initializer = structure, initializer
         other.start, other.start_slopes, other._needed = Cache(1), Cache(1), Cache(1)
@@ -52,7 +52,9 @@ class SystemForm:
         return other
 
     def start_parameters(self, demanded: Collection[str], steady: bool) -> NDArray[np.int64]:
-        """Places of the parameters that a consistent start depends on, where these names are demanded."""
+        """Return the indices of the parameters that a consistent start depends on, where these names have fixed
+        starts.
+        """
 
         def find() -> NDArray[np.int64]:
             return self.initializer.parameters_of_starts({*self.initializer.declared.names, *demanded}, steady=steady)
@@ -64,13 +66,13 @@ class SystemForm:
         return numpy_vector(self.structure.system.pivot_function)
 
     def holds(self, p: Floats) -> bool:
-        """Whether no divisor vanishes at these parameter values; not asked where there are none."""
+        """Return whether no divisor vanishes at these parameter values; not asked where there are none."""
         values = self._pivots(p)
         return bool(np.isfinite(values).all() and values.all())
 
     @cached_property
     def standing(self) -> SystemForm:
-        """The form for steps that do not follow breaks that move; itself where none do."""
+        """The form for steps that do not follow moving breaks; itself where there are none."""
         moving = self.structure.system.moving
         if moving is None or not moving.follows:
             return self

@@ -1,4 +1,4 @@
-"""θ → q: all parameters, then the moved scales, then the moved noises, with exact derivatives.
+"""θ → q: all parameters, then the estimated scales, then the estimated noise levels, with exact derivatives.
 
 It follows from what moves and from the names of what is given, so trials of one model share it.
 """
@@ -23,7 +23,7 @@ KEPT_READERS = 16
 
 
 class Encoding:
-    """Formulas of θ and of the numbers that are given: constants, then demanded starts."""
+    """Formulas of θ and of the given numbers: constants, then fixed starts."""
 
     def __init__(
         self, model: FlatModel, moves: EstimatedQuantities, constants: tuple[str, ...], demands: tuple[str, ...]
@@ -55,11 +55,11 @@ class Encoding:
 
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
-        """Which entries of q each entry of θ moves, through formulas too: (len(θ), len(q))."""
+        """Which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
         return np.array(ca.DM(ca.jacobian_sparsity(self.q, self.symbols.theta)).full(), dtype=bool).T
 
     def reader(self, initializer: Initializer) -> ExplicitStart | None:
-        """The quick way to a start, where there is one."""
+        """Return the explicit formulas of a consistent start, where there are any."""
         system = initializer.system
         known = self._readers.get(id(system))
         if known is None:
@@ -77,5 +77,5 @@ class Encoding:
 def encoding_of(
     model: FlatModel, moves: EstimatedQuantities, constants: tuple[str, ...], demands: tuple[str, ...]
 ) -> Encoding:
-    """Made once for each model."""
+    """Return the encoding of a model, made once for each model."""
     return model.cached_value((moves, constants, "and", demands), lambda: Encoding(model, moves, constants, demands))

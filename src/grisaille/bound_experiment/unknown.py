@@ -58,19 +58,19 @@ class Unknown:
         return span / 4 if np.isfinite(span) and span > 0 else 1.0
 
     def inner(self, value: float) -> float:
-        """ξ of a value."""
+        """Return ξ of a value."""
         if self.logit:
             return float(np.log((value - self.lower) / (self.upper - value)))
         return float(np.log(value)) if self.logarithmic else value / self.size
 
     def outer(self, xi: float) -> float:
-        """The value of ξ."""
+        """Return the value of ξ."""
         if self.logit:
             return self.lower + (self.upper - self.lower) * (0.5 + 0.5 * float(np.tanh(xi / 2)))
         return float(np.exp(xi)) if self.logarithmic else xi * self.size
 
     def slope(self, value: float) -> float:
-        """d value / dξ."""
+        """Return d value / dξ."""
         if self.logit:
             return (value - self.lower) * (self.upper - value) / (self.upper - self.lower)
         return value if self.logarithmic else self.size

@@ -15,6 +15,7 @@ from grisaille.cli.reading import given_of, reading_options
 from grisaille.errors import GrisailleError
 
 if TYPE_CHECKING:
+    from grisaille.assessment.diagnosis import Diagnosis
     from grisaille.problem.folder import Problem
     from grisaille.results.fit import Fit
 
@@ -56,9 +57,10 @@ def command(
     fit = problem.fit(**changes, progress=output.progress)
     if output.progress:
         sys.stderr.write("\r\033[K")
-    verdicts = _verdicts(fit)
+    found = _diagnosis(fit)
+    verdicts = list(found.verdicts) if found else []
     output.say(fit)
-    output.say(_residuals(verdicts))
+    output.say(describe_residuals(found))
     files = _write(fit, target or problem.folder, problem.title, not no_report, output)
     output.answer({**content(fit), "residual_tests": [asdict(v) for v in verdicts], "files": [str(f) for f in files]})
     return 0 if fit.converged else 1
@@ -71,25 +73,24 @@ def _method(problem: Problem, name: str | None, options: dict[str, Any]) -> Any:
     return changed_method(problem.method, name, options, problem.seed)
 
 
-def _verdicts(fit: Fit) -> list[Any]:
-    """The residual tests; none where the method has none."""
+def _diagnosis(fit: Fit) -> Diagnosis | None:
+    """Return the residual tests; None where the method has none."""
     try:
-        return list(fit.diagnose().verdicts)
+        return fit.diagnose()
     except GrisailleError:
-        return []
+        return None
 
 
-def _residuals(verdicts: list[Any]) -> str:
-    """The unhealthy tests of the residuals, or that there are none."""
-    if not verdicts:
+def describe_residuals(found: Diagnosis | None) -> str:
+    """Return the unhealthy tests of the residuals, at one level for all together as in the table of the fit."""
+    if found is None or not found.tested:
         return "Residuals: not tested for this method."
-    bad = [v for v in verdicts if not v.healthy]
+    bad = found.unhealthy_together
     if not bad:
-        return f"Residuals: all {len(verdicts)} tests are healthy."
+        return f"Residuals: {found.together}."
     lines = [f"  ✗ {v.output} in {v.experiment}, {v.test}: {v.sentence}" for v in bad[:MAX_SHOWN_TESTS]]
     more = [f"  … and {len(bad) - MAX_SHOWN_TESTS} more, in the report"] if len(bad) > MAX_SHOWN_TESTS else []
-    head = f"Residuals: {len(bad)} of {len(verdicts)} tests are unhealthy:"
-    return "\n".join([head, *lines, *more])
+    return "\n".join([f"Residuals: {found.together}:", *lines, *more])
 
 
 def _among(names: tuple[str, ...], table: dict[str, Any]) -> dict[str, Any]:

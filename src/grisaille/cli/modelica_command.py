@@ -24,7 +24,7 @@ def command() -> None:
 @click.option("--limit", default=60.0, show_default=True, metavar="SECONDS", help="For one file.")
 @click.option("-j", "jobs", default=1, show_default=True, metavar="N", help="Files at the same time.")
 @click.option("--path", multiple=True, type=PLACE, metavar="FOLDER", help="Of libraries, for .mo files; repeatable.")
-@click.option("--output", "store", type=PLACE, metavar="FILE.jsonl", help="A line for each file; goes on from there.")
+@click.option("--output", "store", type=PLACE, metavar="FILE.jsonl", help="A line for each file; continues from there.")
 @with_output_options
 def check(
     output: CommandOutput, folder: Path, references: Path | None, only: str, limit: float, jobs: int,
@@ -48,7 +48,7 @@ def check(
             rows.append(row)
             output.say(f"{row['seconds']:6.1f} s  {row['name']}: {outcome_text(row)}")
     except KeyboardInterrupt as stop:
-        kept = f" They are kept in {store}; the same command goes on." if store is not None else ""
+        kept = f" They are kept in {store}; the same command continues." if store is not None else ""
         stop.add_note(f"Stopped after {len(rows)} of {len(files)} files.{kept}")
         raise
     output.say("\n" + summary(rows))

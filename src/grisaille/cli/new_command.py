@@ -96,7 +96,9 @@ def _from_file(output: CommandOutput, file: Path, folder: Path, columns: dict[st
     names, lonely = unknowns_of(made)
     remarks = list(made.remarks)
     if lonely:
-        remarks.append(f"{', '.join(lonely)} does not vary, so its effect cannot be told from the offset: it stays 0.")
+        remarks.append(
+            f"{', '.join(lonely)} does not vary, so its effect cannot be distinguished from the offset: it stays 0."
+        )
     for remark in remarks:
         output.say(remark)
     lag = " with a lag" if made.time is not None else ""

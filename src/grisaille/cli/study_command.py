@@ -46,7 +46,7 @@ def run(
 ) -> int:  # fmt: skip
     """Run a study of the problem in a FOLDER. Executes its model.py.
 
-    Finished runs are kept: the same command, or 'grisaille study resume', goes on where it stopped.
+    Finished runs are kept: the same command, or 'grisaille study resume', continues where it stopped.
     """
     from grisaille.problem.folder import load_problem
     from grisaille.problem.study_file import StudyPlan

@@ -39,7 +39,7 @@ MAX_CORRECTED_GAIN = 0.1
 
 @dataclass
 class DescentTask:
-    """What is minimised: programs, which of the n unknowns move each, their scale and bounds, and priors."""
+    """A minimisation: programs, which of the n unknowns each depends on, their scale and bounds, and priors."""
 
     programs: Sequence[SplineProgram]
     moved: Sequence[Sequence[int]]
@@ -63,13 +63,13 @@ class DescentTask:
     evaluations: int = 0
 
     def given(self, theta: Floats) -> list[RecordValues]:
-        """Numbers for every program at θ."""
+        """Return numbers for every program at θ."""
         return [
             p.record.at(theta[list(mine)], self.free_starts) for p, mine in zip(self.programs, self.moved, strict=True)
         ]
 
     def linearised(self, xi: Floats, betas: Sequence[Floats], exact: bool = False) -> ArrowQuadratic:
-        """The quadratic model at a point."""
+        """Return the quadratic model at a point."""
         theta = self.outer(xi)
         given = self.given(theta)
         parts = [p.linearised(b, g, exact=exact) for p, b, g in zip(self.programs, betas, given, strict=True)]
@@ -78,7 +78,7 @@ class DescentTask:
             return ArrowQuadratic(self, xi, theta, given, parts, exact)
 
     def on_trajectories(self, xi: Floats, betas: Sequence[Floats]) -> ReducedCriterion:
-        """The same by the unknowns alone, at trajectories that stay."""
+        """Return the same by the unknowns alone, at trajectories that stay."""
         theta = self.outer(xi)
         zipped = zip(self.programs, betas, self.given(theta), strict=True)
         return ReducedCriterion(self, xi, theta, [p.on_trajectory(b, g) for p, b, g in zipped])
@@ -104,7 +104,7 @@ class ReducedCriterion:
         return self.cost
 
     def free(self, wanted: Mask) -> Mask:
-        """Unknowns that may move: those wanted which no bound holds."""
+        """Return the wanted unknowns that no bound holds."""
         t = self.task
         out = ((self.xi <= t.lower) & (self.slope > 0)) | ((self.xi >= t.upper) & (self.slope < 0))
         # what moves nothing has no curvature and stays
@@ -157,7 +157,7 @@ class ArrowQuadratic(ReducedCriterion):
         )
 
     def factors(self, damping: float = 0.0) -> list[BandedFactor]:
-        """Cholesky factors of the bands without what is held."""
+        """Return Cholesky factors of the bands without what is held."""
         found = []
         for part, held in zip(self.parts, self.held, strict=True):
             band = banded.without_held(part.band, held)
@@ -168,7 +168,7 @@ class ArrowQuadratic(ReducedCriterion):
     def reduced(
         self, factors: Sequence[BandedFactor], among: Mask | None = None
     ) -> tuple[Floats, Floats, list[Floats], list[Floats]]:
-        """S, its right-hand side, A⁻¹B and A⁻¹g of every program; unknowns not ``among`` these are left out."""
+        """Return S, its right-hand side, A⁻¹B and A⁻¹g of every program; unknowns not ``among`` these are left out."""
         S, right, carried, own = self.corner.copy(), self.slope.copy(), [], []
         for f, moved, held, border, g in zip(
             factors, self.task.moved, self.held, self.borders, self.gradients, strict=True
@@ -186,7 +186,7 @@ class ArrowQuadratic(ReducedCriterion):
 
 @dataclass(frozen=True)
 class ArrowStep:
-    """A proposed move and what the quadratic model says of it."""
+    """A proposed step and the gain that the quadratic model predicts of it."""
 
     xi: Floats
     betas: list[Floats]
@@ -199,7 +199,7 @@ class ArrowStep:
 
 
 class ArrowDescent(StepSource[ArrowQuadratic, ArrowStep]):
-    """Steps of a task; ``better`` is called with θ of every point that is gone on from."""
+    """Steps of a task; ``better`` is called with θ of every accepted point."""
 
     def __init__(
         self, task: DescentTask, wanted: Mask, progress: Callable[[int, float], None] | None, better: Better
@@ -252,7 +252,8 @@ def minimize(
 
 
 def _corrected(task: DescentTask, step: ArrowStep, trial: ArrowQuadratic, before: float) -> ArrowQuadratic:
-    """The trial, or one with trajectories brought after the unknowns, where a step that fails promises to succeed then.
+    """Return the trial, or one with trajectories brought after the unknowns, where a step that fails promises to
+    succeed then.
 
     Unknowns times states make a valley that bends away from joint steps; at given unknowns it is nearly a parabola.
     """
@@ -280,7 +281,7 @@ def _propose(now: ArrowQuadratic, wanted: Mask, damping: float) -> ArrowStep | N
 
 
 def unknowns_step(now: ReducedCriterion, S: Floats, right: Floats, free: Mask, damping: float) -> tuple[Floats, float]:
-    """dξ between bounds and its gain; raises ``NotPositiveDefinite``, or ``LinAlgError``."""
+    """Return dξ between bounds and its gain; raises ``NotPositiveDefinite``, or ``LinAlgError``."""
     dxi = np.zeros_like(now.xi)
     if not free.any():
         return dxi, 0.0

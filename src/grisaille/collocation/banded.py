@@ -40,7 +40,7 @@ class BandedFactor:
         """Whether what elimination left of a diagonal entry is rounding: then it may come out positive or not."""
 
     def solve(self, right: Floats) -> Floats:
-        """A⁻¹ right; one or several columns."""
+        """Return A⁻¹ right; one or several columns."""
         return np.asarray(self._solver(self.factor, right, lower=1)[0]).reshape(right.shape)
 
     @cached_property
@@ -58,14 +58,16 @@ class BandedFactor:
 
 
 def gather_blocks(band: Floats, places: Integers) -> Floats:
-    """Dense symmetric blocks (N, m, m) of a band matrix at index sets (N, m); entries beyond the band are zero."""
+    """Return dense symmetric blocks (N, m, m) of a band matrix at index sets (N, m); entries beyond the band are
+    zero.
+    """
     i, j = places[:, :, None], places[:, None, :]
     distance, column = np.abs(i - j), np.minimum(i, j)
     return np.where(distance < len(band), band[np.minimum(distance, len(band) - 1), column], 0.0)
 
 
 def times(band: Floats, x: Floats) -> Floats:
-    """A x for one or several columns."""
+    """Return A x for one or several columns."""
     n = band.shape[1]
     x = x.reshape(n, -1)
     found = band[0][:, None] * x
@@ -76,7 +78,7 @@ def times(band: Floats, x: Floats) -> Floats:
 
 
 def without_held(band: Floats, held: Mask) -> Floats:
-    """The matrix with rows and columns of held unknowns replaced by those of the identity."""
+    """Return the matrix with rows and columns of held unknowns replaced by those of the identity."""
     kept = band.copy()
     n = band.shape[1]
     kept[:, held] = 0.0
@@ -87,7 +89,7 @@ def without_held(band: Floats, held: Mask) -> Floats:
 
 
 def mask_held(band: Floats, held: Mask) -> Floats:
-    """An inverse with nothing in rows and columns of what is held."""
+    """Return an inverse with nothing in rows and columns of what is held."""
     kept = without_held(band, held)
     kept[0, held] = 0.0
     return kept

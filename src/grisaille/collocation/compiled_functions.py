@@ -1,4 +1,4 @@
-"""Compiled C of this room, which depends on no model and is built once per machine."""
+"""Compiled C functions of collocation, which depend on no model and are built once per machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Native = Callable[..., int]
 
 
 def compiled_function(file: str, name: str, count: int) -> Native:
-    """The function of a C file that takes so many arrays."""
+    """Return the function of a C file that takes so many arrays."""
     return _entry(file, name, count, os.environ.get("GRISAILLE_COMPILER", ""))
 
 
 @lru_cache(maxsize=32)
 def _entry(file: str, name: str, count: int, compiler: str) -> Native:
-    """Asked again where another compiler is named."""
+    """Return the compiled function of a file; ``compiler`` is part of the key under which it is cached."""
     return taking_arrays(_library(file, compiler), name, count)
 
 
@@ -34,7 +34,7 @@ def _library(file: str, compiler: str) -> SharedLibrary:
 
 
 def taking_arrays(library: SharedLibrary, name: str, count: int) -> Native:
-    """A function of a library, called with so many arrays."""
+    """Return a function of a library, called with so many arrays."""
     entry = library.function(name, *[ctypes.c_void_p] * count)
 
     def run(*arrays: NDArray[Any]) -> int:

@@ -22,7 +22,7 @@ from grisaille.errors import EstimationError
 
 
 def measured_states(record: CollocationRecord) -> dict[int, int]:
-    """State → the first output that is this state and was measured twice or more."""
+    """Return state → the first output that is this state and was measured twice or more."""
     found: dict[int, int] = {}
     for column, state in outputs_that_are_states(record.stochastic.X, record.stochastic.measured).items():
         if np.isfinite(record.y[:, column]).sum() >= 2:
@@ -37,7 +37,8 @@ def starting_coefficients(
     simulated: Callable[[], Floats],
     wished: Mapping[str, Any] | None = None,
 ) -> Floats:
-    """β of the starting trajectories; ``wished`` names states or disturbances with a number or (times, values).
+    """Return β of the starting trajectories; ``wished``: states or disturbances by name with a number or (times,
+    values).
 
     simulated : gives the states of the plant at the sample times, (times, nx); called where something is not measured
     """
@@ -59,7 +60,7 @@ def starting_coefficients(
 
 
 def _measured_courses(model: StochasticModel, wished: Mapping[str, Any], q: Floats) -> dict[int, Any]:
-    """What is said of each state; a disturbance w has the least filter state x_w with C x_w = w."""
+    """Return the given course of each state; a disturbance w has the least filter state x_w with C x_w = w."""
     told: dict[int, Any] = {}
     for name in sorted(wished, key=lambda n: n in model.names):
         places, value = states_named(model, name, "trajectories"), wished[name]
@@ -75,7 +76,9 @@ def _measured_courses(model: StochasticModel, wished: Mapping[str, Any], q: Floa
 
 
 def _refuse_outside(record: CollocationRecord, wished: Mapping[str, Any]) -> None:
-    """Values hold on beyond the first and the last time given, but not for all of a record."""
+    """Refuse trajectories whose times all lie outside a record; values are held beyond the first and the last time
+    given.
+    """
     first, last = record.times[0], record.times[-1]
     for name, value in wished.items():
         if np.ndim(value) and (value[0][-1] < first or value[0][0] > last):

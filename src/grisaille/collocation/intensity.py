@@ -1,4 +1,4 @@
-"""Disturbance intensities from known measurement noise: where the data misfit is as large as the noise says.
+"""Disturbance intensities from known measurement noise: the misfit of the data is as large as the noise predicts.
 
     σ̂_j²(Q)/σ_j² = (|residuals of output j|² + tr Φ_j H⁻¹ Φ_jᵀ)/n_j     (standardised residuals),     g_j = log of it
 
@@ -58,7 +58,7 @@ class OutputMisfit:
 
 
 def errors_of_roots(misfit: OutputMisfit, slopes: Floats, paired: Sequence[int]) -> Floats:
-    """Standard deviations of the logarithms of scales that are roots of the conditions of paired outputs.
+    """Return standard deviations of the logarithms of scales that are roots of the conditions of paired outputs.
 
     slopes : ∂T_j/∂x_k, (outputs, scales)
     Covariances between outputs are bounded from above by their sums, ‖A_jl‖² counting for j and for l.
@@ -76,7 +76,8 @@ def first_root(
     stride: float = BRACKETING_STRIDE,
     highest: float = HIGHEST,
 ) -> tuple[float, bool]:
-    """Where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or > 0).
+    """Return where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or >
+    0).
 
     Where g stays above zero up to ``highest``, the place at which it was smallest. Strides grow: beyond its first root
     g stays below zero, so that a long one cannot miss it.
@@ -113,7 +114,7 @@ def first_root(
 
 
 def joint_root(g: Callable[[Floats], Floats], x: Floats, tolerance: float) -> tuple[Floats, bool]:
-    """A common root near x where every g falls with its own argument: Newton by differences, kept up by Broyden.
+    """Return a common root near x where every g falls with its own argument: Newton by differences, kept up by Broyden.
 
     False, with the best place seen, where steps stop helping or lead to a root of another kind.
     """
@@ -147,7 +148,7 @@ def _differences(g: Callable[[Floats], Floats], x: Floats, value: Floats) -> Flo
 
 
 def _between(g: Callable[[float], float], a: float, ga: float, b: float, gb: float, tolerance: float) -> float:
-    """A root in a bracket (the false position method of Anderson and Björck, with bisection)."""
+    """Return a root in a bracket (the false position method of Anderson and Björck, with bisection)."""
     for _ in range(60):
         if abs(b - a) <= tolerance or ga == gb:
             break

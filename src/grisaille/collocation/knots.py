@@ -29,7 +29,7 @@ HALVINGS_AT_START = 4
 
 
 def place_knots(record: CollocationRecord, options: SplineOptions) -> SplineMesh:
-    """The mesh of one experiment."""
+    """Return the mesh of one experiment."""
     model = record.stochastic
     orders, knots = by_state(model, options.order, "order", 4), by_state(model, options.knots, "knots", "auto")
     span = (float(record.times[0]), float(record.times[-1]))
@@ -49,12 +49,16 @@ def place_knots(record: CollocationRecord, options: SplineOptions) -> SplineMesh
 
 
 def halve_intervals(mesh: SplineMesh, cells: Floats) -> SplineMesh:
-    """The mesh with a further simple knot in the middle of the intervals that hold one of the instants ``cells``."""
+    """Return the mesh with a further simple knot in the middle of the intervals that hold one of the instants
+    ``cells``.
+    """
     return SplineMesh(tuple(_halved(s, cells) for s in mesh.splines))
 
 
 def folded_at(mesh: SplineMesh, times: Floats) -> SplineMesh:
-    """The mesh with coincident knots, which let slopes jump, at further instants; itself where it has them all."""
+    """Return the mesh with coincident knots, which let slopes jump, at further instants; itself where it has them
+    all.
+    """
     splines = [_folded_at(s, times) for s in mesh.splines]
     return mesh if all(a is b for a, b in zip(splines, mesh.splines, strict=True)) else SplineMesh(tuple(splines))
 
@@ -76,7 +80,7 @@ def _nearest(breaks: Floats, times: Floats) -> Integers:
 
 
 def merge_knots(first: Floats, second: Floats, span: tuple[float, float]) -> Floats:
-    """All knots of the first, and those of the second that stand apart from them."""
+    """Return all knots of the first, and those of the second that are not close to one of them."""
     first = np.unique(first)
     if not len(first):
         return np.unique(second)
@@ -94,7 +98,7 @@ def _halved(spline: Spline, cells: Floats) -> Spline:
 
 
 def _filled(times: Floats, span: tuple[float, float]) -> Floats:
-    """Instants with equal parts between those that are more than a ``MIN_INTERVALS``-th of the record apart."""
+    """Return instants with equal parts between those that are more than a ``MIN_INTERVALS``-th of the record apart."""
     ends = np.union1d(times, span)
     parts = np.maximum(np.ceil(np.diff(ends) * MIN_INTERVALS / (span[1] - span[0]) - 1e-9).astype(int), 1)
     begin = np.repeat(np.cumsum(parts) - parts, parts)
@@ -103,13 +107,13 @@ def _filled(times: Floats, span: tuple[float, float]) -> Floats:
 
 
 def _graded(breaks: Floats) -> Floats:
-    """With the first interval halved again and again: a start that is free may lie off what the model makes of it."""
+    """Return knots with the first interval halved repeatedly: a free start may lie off what the model makes of it."""
     first = (breaks[1] - breaks[0]) * 0.5 ** np.arange(1, HALVINGS_AT_START + 1)
     return np.union1d(breaks, breaks[0] + first)
 
 
 def _closer(breaks: Floats, steps: Floats) -> Floats:
-    """With the intervals on both sides of every step halved."""
+    """Return knots with the intervals on both sides of every step halved."""
     at = np.searchsorted(breaks, steps)
     return np.unique(np.concatenate([breaks, (breaks[at] + breaks[at - 1]) / 2, (breaks[at] + breaks[at + 1]) / 2]))
 
@@ -124,7 +128,7 @@ def _base(record: CollocationRecord, knots: Any, span: tuple[float, float]) -> F
 
 
 def refuse_knots_outside(records: Sequence[CollocationRecord], knots: Any) -> None:
-    """Knots may lie outside one record, but not outside all."""
+    """Refuse knots that lie outside all records; they may lie outside one."""
     first, last = min(float(r.times[0]) for r in records), max(float(r.times[-1]) for r in records)
     reach = SAME_KNOT * (last - first)
     for label, value in knots.items() if isinstance(knots, Mapping) else [("", knots)]:

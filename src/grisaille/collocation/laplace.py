@@ -39,14 +39,14 @@ class Marginal:
 
 
 def minus_log_likelihood(least: float, curvature: float, prior: float, spread: float) -> float:
-    """Of J*, log|H|, log|G| and ½ Σ log|2πR|."""
+    """Return minus the log-likelihood from J*, log|H|, log|G| and ½ Σ log|2πR|."""
     return least + 0.5 * (curvature - prior) + spread
 
 
 def marginal(
     program: SplineProgram, lin: LinearisedProgram, given: RecordValues, fixed: Mask, *, sensitive: bool = True
 ) -> Marginal:
-    """At a trajectory that minimises J; ``lin`` is Gauss–Newton's there.
+    """Return the marginal likelihood at a trajectory that minimises J; ``lin`` is Gauss–Newton's linearisation there.
 
     fixed : coefficients that do not move with θ of themselves, as they are starts or lie on a state's bound. Bounds do
         not enter the determinants, which would jump as coefficients come to lie on them.
@@ -96,7 +96,9 @@ def _slope(
 def _start_slope(
     program: SplineProgram, lin: LinearisedProgram, given: RecordValues, inside: tuple[Floats, Floats], v: Floats
 ) -> Floats:
-    """Through the stationary covariance P of disturbances at the first instant: d(P⁻¹) = −P⁻¹ dP P⁻¹."""
+    """Return the slope through the stationary covariance P of disturbances at the first instant: d(P⁻¹) = −P⁻¹ dP
+    P⁻¹.
+    """
     places = program.mesh.first[program.start_states()]
     H, G = (banded.gather_blocks(band, places[None])[0] for band in inside)
     x, adjoint, inverse = lin.beta[places], v[places], np.linalg.inv(program.stationary(given))
@@ -121,7 +123,7 @@ def _levels(
     at_samples: Floats,
     v: Floats | None,
 ) -> Floats:
-    """Derivatives by q through W and R: of the determinants alone (v None), or of everything."""
+    """Return derivatives by q through W and R: of the determinants alone (v None), or of everything."""
     formulas = program.formulas
     with np.errstate(divide="ignore"):
         inverse = np.where(program.weights > 0, 1 / program.weights, 0.0)[:, None, None]
@@ -136,7 +138,7 @@ def _levels(
 
 
 def _middle(points: CollocationPoints, part: ResidualBlock, sigma: Floats, v: Floats | None) -> Floats:
-    """−½ (B Σ Bᵀ), and with an adjoint −½ ρρᵀ + (B v) ρᵀ too."""
+    """Return −½ (B Σ Bᵀ), and with an adjoint −½ ρρᵀ + (B v) ρᵀ too."""
     middle = -0.5 * part.by_beta @ sigma @ np.swapaxes(part.by_beta, 1, 2)
     if v is not None:
         rho = part.residuals[:, :, None]

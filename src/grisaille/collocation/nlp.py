@@ -35,7 +35,9 @@ class IpoptResult:
 
 
 class Ipopt:
-    """minimise f(x) under g(x) = 0; ``options`` of IPOPT, beside silence; ``seen`` is called with every iterate."""
+    """The problem min f(x) subject to g(x) = 0; ``options`` of IPOPT beside silence; ``seen`` is called with every
+    iterate.
+    """
 
     def __init__(
         self, x: ca.MX, f: ca.MX, g: ca.MX, options: Mapping[str, Any], seen: Callable[[Floats], None] | None = None
@@ -46,7 +48,9 @@ class Ipopt:
         self._solver = ca.nlpsol("solver", "ipopt", {"x": x, "f": f, "g": g}, options)
 
     def run(self, start: Floats, lower: Floats, upper: Floats) -> IpoptResult:
-        """From a point, between bounds; raises ``KeyboardInterrupt`` after the iteration in which that came."""
+        """Run IPOPT from a point, between bounds; raise ``KeyboardInterrupt`` after the iteration in which that
+        came.
+        """
         with self._watch.listening():
             found = self._solver(x0=np.clip(start, lower, upper), lbx=lower, ubx=upper, lbg=0.0, ubg=0.0)
         if self._watch.is_interrupted:
@@ -81,7 +85,7 @@ class _Watch(ca.Callback):  # type: ignore[misc]  # CasADi has no types
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Note an interruption; only the main thread is told of any."""
+        """Watch for an interruption; only the main thread receives it."""
         self.is_interrupted = False
         if threading.current_thread() is not threading.main_thread():
             yield

@@ -38,7 +38,7 @@ class PointFormula:
         self._mapped: Cache[Callable[..., list[Floats]]] = Cache(16)
 
     def __call__(self, *arguments: Any) -> list[Floats]:
-        """Arrays (P, …) of every output; arguments (P, size), q a vector."""
+        """Return arrays (P, …) of every output; arguments (P, size), q a vector."""
         count = len(arguments[0])
         found = self._evaluated(count, [a.reshape(count, -1) if i != 3 else a for i, a in enumerate(arguments)])
         # columns follow each other in memory: (P, columns, rows), turned to (P, rows, columns)
@@ -69,34 +69,34 @@ class Formulas:
         self._levels: dict[str, list[int]] = {}
 
     def values(self, what: str, *arguments: Any) -> tuple[Floats, Floats, Floats]:
-        """``"drift"`` or ``"measured"``: v (P, r), ∂v/∂X (P, r, n), ∂v/∂q (P, r, moved)."""
+        """Return ``"drift"`` or ``"measured"``: v (P, r), ∂v/∂X (P, r, n), ∂v/∂q (P, r, moved)."""
         found = self._formula("values", what)(*arguments)
         rows = found[0].shape[1]
         slope = found[1].reshape(len(found[0]), rows, -1)
         return found[0], slope[:, :, : self.model.n], slope[:, :, self.model.n :]
 
     def second(self, what: str, *arguments: Any) -> Floats:
-        """∂²(λᵀv)/∂(X, q)², (P, n + moved, n + moved); λ is the last argument."""
+        """Return ∂²(λᵀv)/∂(X, q)², (P, n + moved, n + moved); λ is the last argument."""
         size = self.model.n + len(self.moved)
         return self._formula("second", what)(*arguments)[0].reshape(-1, size, size)
 
     def bend(self, what: str, *arguments: Any) -> Floats:
-        """∂⟨K, ∂v/∂X⟩/∂(X, q), (P, n + moved); K (P, rows·n), row by row, is the last argument."""
+        """Return ∂⟨K, ∂v/∂X⟩/∂(X, q), (P, n + moved); K (P, rows·n), row by row, is the last argument."""
         return self._formula("bend", what)(*arguments)[0]
 
     def covariance(self, what: str, *arguments: Any) -> Floats:
-        """Of what disturbs the ``"drift"``, W = B Bᵀ, or of noise that is ``"measured"``, R, (P, size, size)."""
+        """Return W = B Bᵀ of what disturbs the ``"drift"``, or R of noise that is ``"measured"``, (P, size, size)."""
         size = self.model.n if what == "drift" else len(self.model.outputs)
         return self._formula("covariance", what)(*arguments)[0].reshape(-1, size, size)
 
     def levels(self, what: str) -> list[int]:
-        """Entries of q that W or R depends on."""
+        """Return entries of q that W or R depends on."""
         if what not in self._levels:
             self._levels[what] = sorted(set(ca.jacobian_sparsity(self._matrix(what), self.model.q).get_col()))
         return self._levels[what]
 
     def covariance_slope(self, what: str, *arguments: Any) -> Floats:
-        """∂⟨Z, W⟩/∂q, (P, moved); Z (P, size²) is the last argument."""
+        """Return ∂⟨Z, W⟩/∂q, (P, moved); Z (P, size²) is the last argument."""
         return self._formula("covariance_slope", what)(*arguments)[0].reshape(len(arguments[0]), len(self.moved))
 
     def _formula(self, kind: str, what: str) -> PointFormula:
@@ -111,7 +111,7 @@ class Formulas:
         return ca.densify(ca.mtimes(m.noise, m.noise.T) if what == "drift" else m.variance)
 
     def _defined(self, measured: ca.SX, weight: ca.SX) -> ca.SX:
-        """The outputs, at a point where they are defined where their weight is zero."""
+        """Return the outputs, at a point where they are defined where their weight is zero."""
         given, v = self.model.arguments, ca.SX(measured)
         function = ca.Function("measured", given, [measured])
         for k, point in find_defined_points(measured, given).items():
@@ -119,7 +119,7 @@ class Formulas:
         return v
 
     def _symbols(self, kind: str, what: str) -> tuple[list[ca.SX], list[ca.SX]]:
-        """Arguments beside those of the model, and results."""
+        """Return arguments beside those of the model, and results."""
         v, X, by = self.model.drift if what == "drift" else self.model.measured, self.model.X, self.by
         if kind == "values":
             return [], [v, ca.jacobian(v, by)]

@@ -29,7 +29,7 @@ class Quadrature:
 
 
 def make_quadrature(kind: str | int, bounds: Floats, order: int) -> Quadrature:
-    """The rule on the cells between ``bounds``; a whole number asks for so many Gauss points."""
+    """Return the rule on the cells between ``bounds``; a whole number asks for so many Gauss points."""
     lengths = np.diff(bounds)
     if kind == "simpson":
         return Quadrature(np.array([0.0, 0.5, 1.0]), lengths[:, None] * (np.array([1.0, 4.0, 1.0]) / 6))
@@ -43,7 +43,7 @@ def make_quadrature(kind: str | int, bounds: Floats, order: int) -> Quadrature:
 
 
 def refuse_quadrature(kind: object) -> None:
-    """A name that is known, or a number of Gauss points."""
+    """Refuse a quadrature that is neither a known name nor a number of Gauss points."""
     whole = isinstance(kind, int) and not isinstance(kind, bool) and 1 <= kind <= MAX_QUADRATURE_POINTS
     if not (kind in QUADRATURE_KINDS if isinstance(kind, str) else whole):
         raise EstimationError(

@@ -55,7 +55,7 @@ def minimize(
 
 
 def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: RecordValues, beta: ca.MX) -> ca.MX:
-    """½ Σ ρ² of one experiment as a formula; starts that are unknowns replace their coefficients."""
+    """Return ½ Σ ρ² of one experiment as a formula; starts that are unknowns replace their coefficients."""
     record = program.record
     moves = record.trial.moves
     values = {t: theta[k] for t, k in zip(moves.targets("parameter"), moves.places("parameter"), strict=True)}
@@ -77,7 +77,7 @@ def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: RecordValu
 
 
 def _formula(program: SplineProgram, what: str, points: CollocationPoints, beta: ca.MX, q: ca.MX) -> ca.MX:
-    """The drift or the outputs at all points, one column each."""
+    """Return the drift or the outputs at all points, one column each."""
     model = program.record.stochastic
     function = model.cached_value(
         ("for IPOPT", what),
@@ -96,7 +96,7 @@ def _formula(program: SplineProgram, what: str, points: CollocationPoints, beta:
 
 
 def _matrix(basis: Floats, local: LocalBasis, count: int) -> ca.DM:
-    """The basis as one sparse matrix: β → the states at all points, point by point."""
+    """Return the basis as one sparse matrix: β → the states at all points, point by point."""
     from scipy.sparse import csc_matrix
 
     point, state, place = np.nonzero(basis)
@@ -106,7 +106,7 @@ def _matrix(basis: Floats, local: LocalBasis, count: int) -> ca.DM:
 
 
 def _blocks(U: Floats) -> ca.DM:
-    """Square blocks on the diagonal."""
+    """Return square blocks on the diagonal."""
     from scipy.sparse import csc_matrix
 
     point, i, j = np.nonzero(U)
@@ -116,7 +116,7 @@ def _blocks(U: Floats) -> ca.DM:
 
 
 def _prior(task: DescentTask, s: ca.MX, scale: Floats) -> ca.MX:
-    """What priors add to the criterion."""
+    """Return what priors add to the criterion."""
     if task.prior_formula is None:
         return ca.MX(0)
     theta = ca.SX.sym("theta", len(scale))

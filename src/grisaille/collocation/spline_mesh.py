@@ -31,7 +31,7 @@ class LocalBasis:
     """(P, n, m)"""
 
     def values(self, beta: Floats) -> Floats:
-        """X at every point, (P, n)."""
+        """Return X at every point, (P, n)."""
         return np.asarray((self.phi @ beta[self.index][:, :, None])[:, :, 0])
 
     def slopes(self, beta: Floats) -> Floats:
@@ -46,7 +46,7 @@ class SplineMesh:
 
     @cached_property
     def places(self) -> tuple[Integers, ...]:
-        """Where the coefficients of each state stand in β."""
+        """The indices in β of the coefficients of each state."""
         where = np.concatenate([s.averages for s in self.splines])
         state = np.concatenate([np.full(s.count, i) for i, s in enumerate(self.splines)])
         order = np.lexsort((state, where))
@@ -69,7 +69,7 @@ class SplineMesh:
         return np.unique(np.concatenate([s.breaks for s in self.splines]))
 
     def local(self, inside: Floats, t: Floats) -> LocalBasis:
-        """The basis at instants t; ``inside`` is an instant in the interior of the cell each belongs to."""
+        """Return the basis at instants t; ``inside`` is an instant in the interior of the cell each belongs to."""
         n, m = len(self.splines), sum(s.order for s in self.splines)
         index = np.zeros((len(t), m), dtype=np.int64)
         phi, slope = np.zeros((len(t), n, m)), np.zeros((len(t), n, m))
@@ -83,20 +83,20 @@ class SplineMesh:
         return LocalBasis(index, phi, slope)
 
     def at(self, t: Floats) -> LocalBasis:
-        """The basis at instants; limits from the right at knots, from the left at the end."""
+        """Return the basis at instants; limits from the right at knots, from the left at the end."""
         bounds = self.bounds
         cell = np.clip(np.searchsorted(bounds, t, side="right") - 1, 0, len(bounds) - 2)
         return self.local((bounds[cell] + bounds[cell + 1]) / 2, t)
 
     def interpolated(self, states: Sequence[Floats]) -> Floats:
-        """β with the coefficients of state i equal to ``states[i]``, values at its ``averages``."""
+        """Return β with the coefficients of state i equal to ``states[i]``, values at its ``averages``."""
         beta = np.zeros(self.count)
         for place, values in zip(self.places, states, strict=True):
             beta[place] = values
         return beta
 
     def moved_to(self, other: SplineMesh, beta: Floats) -> Floats:
-        """The same trajectory on a mesh that contains the knots of this one (least squares on a fine grid)."""
+        """Return the same trajectory on a mesh that contains the knots of this one (least squares on a fine grid)."""
         bounds = other.bounds
         fractions = np.polynomial.legendre.leggauss(max(s.order for s in other.splines) + 1)[0]
         t = (bounds[:-1, None] + np.diff(bounds)[:, None] * (1 + fractions) / 2).ravel()

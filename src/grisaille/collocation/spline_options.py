@@ -1,4 +1,4 @@
-"""Options of splines: which are refused whatever the model, and which trajectories their names stand for.
+"""Options of splines: which are refused for any model, and which trajectories their names stand for.
 
 A name is that of a state, or of a variable equal to it; a vector or a disturbance by its name stands for all its
 states. The states of a disturbance are those of its filter: w = C x_w.
@@ -36,7 +36,7 @@ class SplineOptions:
 
 
 def refuse_spline_options(order: Any, knots: Any, quadrature: Any, trajectories: Any) -> None:
-    """Orders, knots, Gauss points and starting trajectories, each for all states or ``{state: …}``."""
+    """Check orders, knots, Gauss points and starting trajectories, each for all states or ``{state: …}``."""
     for value in order.values() if isinstance(order, Mapping) else [order]:
         refuse_order(value)
     for label, value in _named("knots", knots).items():
@@ -51,7 +51,7 @@ def refuse_spline_options(order: Any, knots: Any, quadrature: Any, trajectories:
 
 
 def refuse_limits(tolerance: Any, max_iterations: Any) -> None:
-    """When a search stops."""
+    """Check the options by which a search stops."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < 1:
         raise EstimationError(f"tolerance is {tolerance!r}; give a small positive number, such as 1e-11.")
     if not _is_whole(max_iterations) or max_iterations < 1:
@@ -92,7 +92,7 @@ def _short(value: Any) -> str:
 
 
 def _refuse_path(name: str, value: Any) -> None:
-    """A trajectory is a finite number, or increasing times with as many values."""
+    """Refuse a trajectory that is neither a finite number nor increasing times with as many values."""
     problem = _fault(value)
     if problem:
         raise EstimationError(
@@ -114,7 +114,7 @@ def _fault(value: Any) -> str:
 
 
 def states_named(model: StochasticModel, name: str, option: str) -> list[int]:
-    """The places of the states that a name stands for."""
+    """Return the places of the states that a name stands for."""
     if name in model.names:
         return [model.names.index(name)]
     merged = plant_states(model)
@@ -127,7 +127,7 @@ def states_named(model: StochasticModel, name: str, option: str) -> list[int]:
 
 
 def by_state(model: StochasticModel, given: Any, option: str, default: Any) -> tuple[Any, ...]:
-    """An option for every state: one for all, or ``{name: …}`` with a default for those that are not named."""
+    """Return an option for every state: one for all, or ``{name: …}`` with a default for those that are not named."""
     if not isinstance(given, Mapping):
         return (given,) * model.n
     chosen = [default] * model.n
@@ -153,7 +153,7 @@ def _refuse_contradictions(given: Mapping[str, Any], named: Mapping[str, list[in
 
 
 def known_names(model: StochasticModel) -> list[str]:
-    """States as a user calls them: those of a disturbance by its name."""
+    """Return states as a user calls them: those of a disturbance by its name."""
     own = list(model.names[: model.nx])
     return [*own, *dict.fromkeys(state.rpartition("[")[0] for state in model.names[model.nx :])]
 

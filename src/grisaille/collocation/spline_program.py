@@ -30,7 +30,7 @@ from grisaille.experiment.record_cells import cut_into_cells
 
 @dataclass(frozen=True, eq=False)
 class ParameterQuadratic:
-    """The criterion at one point, its slope and curvature by θ at fixed β (starts that are held moving along)."""
+    """The criterion at one point with slope and curvature by θ at fixed β (known starts change with θ)."""
 
     objective: float
     slope: Floats
@@ -79,11 +79,11 @@ class SplineProgram:
         return np.array(self.knots.noise_states or np.zeros((len(self.samples.t), self.n)))
 
     def on(self, knots: SplineKnots) -> SplineProgram:
-        """The same experiment on other knots."""
+        """Return the same experiment on other knots."""
         return SplineProgram(self.record, knots, self.formulas)
 
     def moved_to(self, mesh: SplineMesh, beta: Floats) -> tuple[SplineProgram, Floats]:
-        """The same experiment and trajectory on a mesh that contains the knots of its own."""
+        """Return the same experiment and trajectory on a mesh that contains the knots of its own."""
         frozen = self.noise_states if self.record.noise_follows else None
         return self.on(SplineKnots.on(mesh, self.knots.quadrature, frozen)), self.mesh.moved_to(mesh, beta)
 
@@ -101,13 +101,13 @@ class SplineProgram:
         return low, high
 
     def frozen(self, beta: Floats) -> SplineProgram:
-        """With noise formulas on another trajectory."""
+        """Return the program with noise formulas evaluated on another trajectory."""
         if not self.record.noise_follows:
             return self
         return self._but(knots=SplineKnots.on(self.mesh, self.knots.quadrature, self.samples.local.values(beta)))
 
     def refrozen(self, beta: Floats, given: RecordValues) -> tuple[SplineProgram, float]:
-        """The same, and the largest relative change of a standard deviation."""
+        """Return the same, and the largest relative change of a standard deviation."""
         other = self.frozen(self.placed(beta, given))
         if other is self:
             return self, 0.0
@@ -115,7 +115,7 @@ class SplineProgram:
         return other, float(np.abs((before - size) / np.maximum(size, 1e-300))[size > 0].max(initial=0.0))
 
     def with_experiment(self, trial: BoundExperiment) -> SplineProgram:
-        """The same mesh and formulas for other measurements at the same times and gaps."""
+        """Return the same mesh and formulas for other measurements at the same times and gaps."""
         return self._but(record=self.record.with_experiment(trial))
 
     def _but(self, **changes: CollocationRecord | SplineKnots) -> SplineProgram:
@@ -124,26 +124,26 @@ class SplineProgram:
         return other
 
     def held(self, given: RecordValues) -> Mask:
-        """Coefficients that are known values at the first instant."""
+        """Return coefficients that are known values at the first instant."""
         held = np.zeros(self.mesh.count, dtype=bool)
         held[self.mesh.first[np.isfinite(given.start)]] = True
         return held
 
     def placed(self, beta: Floats, given: RecordValues) -> Floats:
-        """β with the known values at the first instant in place."""
+        """Return β with the known values at the first instant in place."""
         known = np.isfinite(given.start)
         placed = beta.copy()
         placed[self.mesh.first[known]] = given.start[known]
         return placed
 
     def start_slopes(self, given: RecordValues) -> Floats:
-        """∂β/∂θ of the known values at the first instant, (coefficients, p)."""
+        """Return ∂β/∂θ of the known values at the first instant, (coefficients, p)."""
         known, S = np.isfinite(given.start), np.zeros((self.mesh.count, len(given.dstart)))
         S[self.mesh.first[known]] = given.dstart[:, known].T
         return S
 
     def linearised(self, beta: Floats, given: RecordValues, *, exact: bool = False) -> LinearisedProgram:
-        """J with its gradient and curvature; not finite where a trial is so far off that something overflows."""
+        """Return J with its gradient and curvature; not finite where a trial is so far off that something overflows."""
         beta, sums = self.placed(beta, given), NormalEquations(self.mesh.count, self.width, len(given.dq))
         with np.errstate(all="ignore"):
             model, _ = self._added(sums, "drift", beta, given, exact)
@@ -160,7 +160,7 @@ class SplineProgram:
         return LinearisedProgram(objective, slope, corner, beta, sums.gradient, sums.band, border, data, model, errors)
 
     def on_trajectory(self, beta: Floats, given: RecordValues) -> ParameterQuadratic:
-        """The same by θ alone, of Gauss–Newton, at a trajectory that stays."""
+        """Return the same by θ alone, of Gauss–Newton, at a trajectory that stays."""
         beta, p = self.placed(beta, given), len(given.dq)
         x, precision = self._start_prior(beta, given)
         objective, slope, corner = 0.5 * float(x @ precision @ x), np.zeros(p), np.zeros((p, p))
@@ -179,7 +179,7 @@ class SplineProgram:
         return self.cells if what == "drift" else self.samples
 
     def _residuals(self, what: str, beta: Floats, given: RecordValues) -> tuple[Floats, Floats, Floats, Floats]:
-        """X at the points, ẋ − f or y − h there (NaN where not measured), and ∂/∂X and ∂/∂θ of f or h."""
+        """Return X at the points, ẋ − f or y − h there (NaN where not measured), and ∂/∂X and ∂/∂θ of f or h."""
         p = self._points(what)
         X = p.local.values(beta)
         value, by_state, by_q = self.formulas.values(what, p.t, X, p.u, given.q)
@@ -192,7 +192,7 @@ class SplineProgram:
     def _added(
         self, sums: NormalEquations, what: str, beta: Floats, given: RecordValues, exact: bool
     ) -> tuple[ResidualBlock, Floats]:
-        """The share of the model or of the data, and its residuals as they are."""
+        """Return the share of the model or of the data, and its residuals as they are."""
         points, U = self._points(what), self._root(what, given)
         X, r, by_state, by_theta = self._residuals(what, beta, given)
         there, curved = np.nan_to_num(r) if what == "measured" else r, None
@@ -203,7 +203,7 @@ class SplineProgram:
         return sums.add(points, U, there, by_state, by_theta, X, moving=what == "drift", curved=curved), r
 
     def _root(self, what: str, given: RecordValues) -> Floats:
-        """U with UᵀU = weight · W⁻¹ (of the quadrature), or R⁻¹ of what was measured; kept while q stays."""
+        """Return U with UᵀU = weight · W⁻¹ (of the quadrature), or R⁻¹ of what was measured; kept while q stays."""
         key = given.q[self.formulas.levels(what)].tobytes()
         if what not in self._roots or self._roots[what][0] != key:
             points = self._points(what)
@@ -212,7 +212,7 @@ class SplineProgram:
         return self._roots[what][1]
 
     def covariance_states(self, what: str) -> Floats:
-        """States at the points that formulas of noise see: none in the intensity of disturbances."""
+        """Return states at the points that formulas of noise see: none in the intensity of disturbances."""
         return np.zeros((len(self.cells.t), self.n)) if what == "drift" else self.noise_states
 
     def _whitened(self, what: str, W: Floats) -> Floats:
@@ -225,19 +225,19 @@ class SplineProgram:
         return root
 
     def start_states(self) -> Integers:
-        """States of disturbances that start from their stationary distribution."""
+        """Return states of disturbances that start from their stationary distribution."""
         model = self.record.stochastic
         return np.array([model.nx + k for k, s in enumerate(model.starts) if s == "stationary"], dtype=np.int64)
 
     def _start_prior(self, beta: Floats, given: RecordValues) -> tuple[Floats, Floats]:
-        """Values at the start with a Gaussian distribution around zero, and its precision."""
+        """Return values at the start with a Gaussian distribution around zero, and its precision."""
         states = self.start_states()
         if not len(states):
             return np.zeros(0), np.zeros((0, 0))
         return beta[self.mesh.first[states]], np.asarray(np.linalg.inv(self.stationary(given)), dtype=float)
 
     def stationary(self, given: RecordValues) -> Floats:
-        """Stationary covariance of disturbances at q."""
+        """Return stationary covariance of disturbances at q."""
         from grisaille.disturbance.constrained_stationarity import stationary
 
         states = self.start_states()
@@ -249,7 +249,7 @@ class SplineProgram:
         return np.asarray(stationary(A[inside], W[inside], np.zeros((1, 0, len(states))), "The disturbance")[0])
 
     def stationary_slopes(self, given: RecordValues) -> Floats:
-        """∂P/∂θ of the stationary covariance, (p, states, states), by central differences."""
+        """Return ∂P/∂θ of the stationary covariance, (p, states, states), by central differences."""
         slopes = []
         for direction in given.dq:
             moved = direction != 0
@@ -260,7 +260,7 @@ class SplineProgram:
         return np.array(slopes).reshape(len(given.dq), len(self.start_states()), len(self.start_states()))
 
     def prior_band(self, lin: LinearisedProgram, given: RecordValues) -> Floats:
-        """The share of the disturbances in the Gauss–Newton band: the precision of the path before any data."""
+        """Return the share of the disturbances in the Gauss–Newton band: the precision of the path before any data."""
         band = np.zeros_like(lin.band)
         p = self.cells
         J = lin.model.by_beta.reshape(len(p.t) // p.group, -1, p.local.index.shape[1])
@@ -271,7 +271,7 @@ class SplineProgram:
         return band
 
     def cell_errors(self, lin: LinearisedProgram) -> Floats:
-        """For every cell, the share of the criterion that bends inside it.
+        """Return, for every cell, the share of the criterion that varies inside it.
 
         What is left of the model, w = ẋ − f, is smooth between observations at the exact minimum. On too few knots it
         bends inside the cells instead: the part of ½ ∫ |w|²/Q that a straight line through a cell's points does not
@@ -289,7 +289,7 @@ class SplineProgram:
         return np.asarray(0.5 * (left**2).sum(axis=(1, 2)))
 
     def _with_starts(self, given: RecordValues, sums: NormalEquations) -> tuple[Floats, Floats, Floats]:
-        """Derivatives by θ with known starts moving along: β_held = x₀(θ)."""
+        """Return derivatives by θ with known starts moving along: β_held = x₀(θ)."""
         known = np.isfinite(given.start)
         if not given.dstart[:, known].any():
             return sums.slope, sums.border, sums.corner
@@ -313,7 +313,7 @@ def _add_start(band: Floats, places: Integers, precision: Floats) -> None:
 
 
 def _inverse_root(W: Floats, record: CollocationRecord) -> Floats:
-    """L⁻¹ with L Lᵀ = W."""
+    """Return L⁻¹ with L Lᵀ = W."""
     try:
         return np.asarray(np.linalg.inv(np.linalg.cholesky(W)))
     except np.linalg.LinAlgError:

@@ -48,16 +48,16 @@ class Spline:
         return np.asarray(windows.mean(axis=1))
 
     def spans(self, t: Floats) -> Integers:
-        """μ with τ_μ ≤ t < τ_{μ+1}; the last interval at the end."""
+        """Return μ with τ_μ ≤ t < τ_{μ+1}; the last interval at the end."""
         found = np.searchsorted(self.knots, t, side="right") - 1
         return np.asarray(np.clip(found, self.order - 1, self.count - 1), dtype=np.int64)
 
     def first_active(self, spans: Integers) -> Integers:
-        """The first of the ``order`` coefficients that act on an interval."""
+        """Return the first of the ``order`` coefficients that act on an interval."""
         return spans - self.order + 1
 
     def basis(self, spans: Integers, t: Floats) -> tuple[Floats, Floats]:
-        """Active functions and their derivatives, each (points, order); one-sided limits as the span says."""
+        """Return active functions and their derivatives, each (points, order); one-sided limits as the span says."""
         values = np.ones((len(t), 1))
         lower = np.zeros((len(t), 0))
         for k in range(2, self.order + 1):
@@ -83,7 +83,9 @@ class Spline:
 
 
 def make_spline(order: int, breaks: Floats, folded: Floats) -> Spline:
-    """The spline with simple knots at ``breaks`` and (order − 1)-fold ones at ``folded``, where a slope may jump."""
+    """Return the spline with simple knots at ``breaks`` and (order − 1)-fold ones at ``folded``, where a slope may
+    jump.
+    """
     refuse_order(order)
     if len(breaks) < 2 or not np.all(np.diff(breaks) > 0):
         raise EstimationError("Knots must increase from the first to the last instant; give at least these two.")
@@ -93,13 +95,13 @@ def make_spline(order: int, breaks: Floats, folded: Floats) -> Spline:
 
 
 def spline_of(knots: Floats) -> Spline:
-    """The spline with such knots."""
+    """Return the spline with such knots."""
     breaks, multiplicity = np.unique(knots, return_counts=True)
     return Spline(int(multiplicity[0]), breaks, multiplicity.astype(np.int64))
 
 
 def refuse_order(order: object) -> None:
-    """Orders from 2 (straight lines) to 12."""
+    """Refuse orders outside 2 (straight lines) to 12."""
     if isinstance(order, bool) or not isinstance(order, int) or not 2 <= order <= MAX_SPLINE_ORDER:
         raise EstimationError(
             f"order is {order!r}; give a whole number from 2 (straight lines) to {MAX_SPLINE_ORDER}, such as 4 "

@@ -57,7 +57,7 @@ class SearchPoint(Protocol):
 
 
 class SearchStep(Protocol):
-    """A proposed move and what the quadratic model says of it."""
+    """A proposed step and the gain that the quadratic model predicts of it."""
 
     @property
     def predicted(self) -> float:
@@ -89,18 +89,20 @@ class StepSource(ABC, Generic[P, S]):
 
     @abstractmethod
     def propose(self, now: P, damping: float) -> S | None:
-        """None where the curvature is not positive definite; raises ``LinAlgError`` where no damping helps."""
+        """Propose a step; None where the curvature is not positive definite. Raises ``LinAlgError`` where no damping
+        helps.
+        """
 
     @abstractmethod
     def after_share_of_step(self, now: P, step: S, share: float, small: bool) -> P:
-        """After a part of a step; ``small``: it promises nothing any more."""
+        """Return the point after a part of a step; ``small``: no further gain is expected of it."""
 
     def gain_scale(self, now: P) -> float:
-        """What gains are compared with."""
+        """Return what gains are compared with."""
         return 1.0
 
     def note_accepted(self, now: P) -> None:
-        """A point that is gone on from."""
+        """Note a point from which the search continues."""
 
 
 @dataclass
@@ -127,7 +129,7 @@ class SearchEnd(Generic[P]):
 
 
 def descend(steps: StepSource[P, S], now: P, *, damping: float, tolerance: float, most: int) -> SearchEnd[P]:
-    """Steps from a place."""
+    """Take steps from a starting point until the search ends."""
     found, filter, before = SearchEnd(now, False, f"{most} iterations were used up", 0), AcceptanceFilter(), np.inf
     for k in range(most):
         found.at, found.iterations = now, k + 1
@@ -165,7 +167,7 @@ def descend(steps: StepSource[P, S], now: P, *, damping: float, tolerance: float
 
 
 def _is_slow(gain: float, before: float) -> bool:
-    """Whether steps that shrink from one to the next as the last two did leave more than ``REMAINS`` to gain.
+    """Return whether steps that shrink from one to the next as the last two did leave more than ``REMAINS`` to gain.
 
     Gains are half the squares of steps in standard errors: after steps δ, rδ, r²δ … r/(1 − r) of the last one is left.
     """
@@ -182,7 +184,7 @@ class AcceptanceFilter:
         self.pairs: list[tuple[float, float]] = []
 
     def takes(self, now: SearchPoint, trial: SearchPoint, step: SearchStep, share: float) -> bool:
-        """Whether a part of a step leads to somewhere better."""
+        """Return whether a part of a step leads to somewhere better."""
         away, there, cost, after = now.away, trial.away, now.cost, trial.cost
         if not (np.isfinite(after) and there < FARTHEST):
             return False

@@ -24,7 +24,7 @@ from grisaille.errors import EstimationError
 
 @dataclass(frozen=True, eq=False)
 class RecordValues:
-    """Numbers at one value of the p unknowns that move this experiment."""
+    """Numbers at one value of the p unknowns of this experiment."""
 
     q: Floats
     dq: Floats
@@ -36,7 +36,7 @@ class RecordValues:
 
 
 def outputs_that_are_states(X: ca.SX, measured: ca.SX) -> dict[int, int]:
-    """Output → the state that it is."""
+    """Return output → the state that it is."""
     places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(X))}
     found = [places.get(y.element_hash()) for y in ca.vertsplit(measured)]
     return {column: state for column, state in enumerate(found) if state is not None}
@@ -83,7 +83,7 @@ class CollocationRecord(TrialReader):
         return self.trial.data.weights
 
     def _start_states(self) -> dict[int, int]:
-        """Unknown → the state whose start it is."""
+        """Return unknown → the state whose start it is."""
         states, moves = plant_states(self.stochastic), self.trial.moves
         for target in moves.targets("start"):
             if target not in states:
@@ -109,11 +109,13 @@ class CollocationRecord(TrialReader):
 
     @property
     def moved(self) -> tuple[int, ...]:
-        """Entries of q that some unknown moves, through formulas too."""
+        """Entries of q that depend on some unknown, through formulas too."""
         return tuple(map(int, np.flatnonzero(self.trial.reach.any(axis=0))))
 
     def at(self, theta: Floats, free_starts: bool = False) -> RecordValues:
-        """The numbers at values of the unknowns; with ``free_starts`` estimated starts belong to the trajectory."""
+        """Return the numbers at values of the unknowns; with ``free_starts`` estimated starts belong to the
+        trajectory.
+        """
         point, model = self.trial.at(theta, self.form), self.stochastic
         start, dstart = np.full(model.n, np.nan), np.zeros((len(point.dq), model.n))
         start[: model.nx], dstart[:, : model.nx] = point.start.x, point.dstart.sx
@@ -125,7 +127,7 @@ class CollocationRecord(TrialReader):
         return RecordValues(point.q, point.dq, start, dstart)
 
     def with_experiment(self, trial: BoundExperiment) -> CollocationRecord:
-        """The same experiment with other measurements."""
+        """Return the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial = trial
         return other

@@ -61,7 +61,7 @@ class Vectorised:
 
     @staticmethod
     def can_do(function: ca.Function) -> bool:
-        """Whether every instruction is known here."""
+        """Return whether every instruction is known here."""
         known = {*_UNARY, *_BINARY, ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT}
         return all(function.instruction_id(k) in known for k in range(function.n_instructions()))
 
@@ -77,7 +77,9 @@ class Vectorised:
 
 
 def with_vectors(function: ca.Function, columns: list[list[ca.MX]]) -> list[ca.MX]:
-    """The first output, entry by entry, with every input entry replaced by a vector over points (or a scalar)."""
+    """Return the first output, entry by entry, with every input entry replaced by a vector over points (or a
+    scalar).
+    """
     program, results = _translated(
         function, lambda code: partial(ca.MX.unary, code), lambda code: partial(ca.MX.binary, code)
     )
@@ -88,7 +90,7 @@ def with_vectors(function: ca.Function, columns: list[list[ca.MX]]) -> list[ca.M
 
 
 def _run(program: Program, columns: Sequence[Any]) -> list[Any]:
-    """The value of every instruction."""
+    """Return the value of every instruction."""
     slots: list[Any] = []
     for act, first, second in program:
         if act is None:
@@ -101,7 +103,7 @@ def _run(program: Program, columns: Sequence[Any]) -> list[Any]:
 def _translated(
     function: ca.Function, unary: Callable[[int], Any], binary: Callable[[int], Any]
 ) -> tuple[Program, list[tuple[int, int, int]]]:
-    """Instructions (operation, operands) with every value in a place of its own, and where results stand."""
+    """Return instructions (operation, operands) with every value in a place of its own, and where results stand."""
     current: dict[int, int] = {}
     program: Program = []
     results: list[tuple[int, int, int]] = []

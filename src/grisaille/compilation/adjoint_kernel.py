@@ -49,7 +49,7 @@ class AdjointKernel:
         return int(self.library.function("gr_adjoint_point")())
 
     def forward(self, task: Task, path: Floats) -> int:
-        """Runs the task to its end, or to ``Status.MORE`` where the path is full; answers how many points it has."""
+        """Run the task to its end, or to ``Status.MORE`` where the path is full; return how many points it has."""
         size = int(self.library.function("gr_forward_work")())
         if task.work.size < size:
             task.work = np.zeros(size)
@@ -57,7 +57,7 @@ class AdjointKernel:
         return with_factor_memory(self.library, task, lambda: self._run("gr_adjoint_forward", task, path, 0, *nothing))
 
     def back(self, task: Task, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats) -> None:
-        """Adds to ``gradient`` and moves ``by_state`` from the end of the task to its start."""
+        """Add to ``gradient`` and propagate ``by_state`` from the end of the task to its start."""
 
         def run() -> tuple[Floats, Floats]:
             state, slopes = by_state.copy(), gradient.copy()
@@ -67,7 +67,7 @@ class AdjointKernel:
         by_state[:], gradient[:] = with_factor_memory(self.library, task, run)
 
     def _run(self, entry: str, task: Task, path: Floats, taken: int, *vectors: Floats) -> int:
-        """How many points the path has then; ``vectors``: weights, derivatives by the state, gradient."""
+        """Return how many points the path has then; ``vectors``: weights, derivatives by the state, gradient."""
         packed = task.pack()
         work = np.zeros(int(self.library.function("gr_adjoint_work")()))
         adjoint = AdjointStructure(
@@ -80,7 +80,8 @@ class AdjointKernel:
 
 
 def build_adjoint(system: System, scheme: Scheme, sparse: bool | None = None) -> AdjointKernel:
-    """The adjoint of a scheme's frozen steps of a reduced system without modes; raises where there is no compiler.
+    """Return the adjoint of a scheme's frozen steps of a reduced system without modes; raises where there is no
+    compiler.
 
     sparse : keep the nonzeros of matrices only; None decides by size, as ``build_kernel`` does
     """
@@ -96,7 +97,9 @@ def build_adjoint(system: System, scheme: Scheme, sparse: bool | None = None) ->
 
 
 def _pulled(system: System) -> dict[str, ca.Function]:
-    """Products of transposed Jacobians with a vector l, by the backward mode: a few times the cost of the formula."""
+    """Return products of transposed Jacobians with a vector l, by the backward mode: a few times the cost of the
+    formula.
+    """
     unknowns = ca.vertcat(system.x, system.z)
     rates = ca.vertcat(system.rhs, system.residual)
     wanted = {

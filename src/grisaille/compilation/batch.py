@@ -39,7 +39,7 @@ class FusedStepDimensions(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """What a batch gave; rows of ``y`` belong to the grid points ``kept``. What was not asked for is None."""
+    """The result of a batch; rows of ``y`` belong to the grid points ``kept``. What was not requested is None."""
 
     kept: NDArray[np.int64]
     x: Floats

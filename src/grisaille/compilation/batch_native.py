@@ -57,7 +57,7 @@ def run_native(
     threads: int | None,
     progress: Progress | None,
 ) -> BatchResult:
-    """Runs the batch with ``gr_frozen``; ``threads=None`` uses every processor."""
+    """Run the batch with ``gr_frozen``; ``threads=None`` uses every processor."""
     threads = threads or processors()
     entry = library.function("gr_frozen", ctypes.POINTER(BatchStructure))
     answer = empty_answer(fused, batch, rows)
@@ -100,7 +100,7 @@ def run_native(
 
 
 def packed_filters(filters: ColouredNoise, fused: FusedStepDimensions) -> dict[str, Any]:
-    """Filters and streams as C reads them, by the names of ``gr_batch``."""
+    """Return filters and streams as C reads them, by the names of ``gr_batch``."""
     streams = [*(g.stream for g in filters.groups), *filters.white]
     nothing = (np.zeros(1),) * 3
     dfilter, dstart, dreading = filters.packed_derivatives() if fused.layout.sensitive else nothing

@@ -1,4 +1,4 @@
-"""Built libraries, and objects that several of them are linked from, kept on disk.
+"""The cache of built libraries, and of objects that several of them are linked from, on disk.
 
 A library is filed under ``<what>-<with>-<content>``: the key of everything that determines it except the compiler, the
 key of the compiler, and the SHA-256 of the file itself. One file, one atomic rename, so processes may build the same
@@ -62,7 +62,7 @@ class BuildCacheContents:
 
 
 def cache_contents() -> BuildCacheContents:
-    """Where the cache is and how much it holds."""
+    """Return where the cache is and how much it holds."""
     entries = list(_entries(location()))
     libraries = sum(entry.suffix == LIBRARY_SUFFIX for entry in entries)
     return BuildCacheContents(location(), libraries, sum(map(_size, entries)), MAX_CACHE_BYTES)
@@ -77,7 +77,8 @@ def clear() -> BuildCacheContents:
 
 
 def find(what: str, made_with: str | None, suffix: str = LIBRARY_SUFFIX) -> Path | None:
-    """An intact library for the key ``what``, built by the compiler ``made_with`` (``None``: by any); or an object.
+    """Return an intact library for the key ``what``, built by the compiler ``made_with`` (``None``: by any); or an
+    object.
 
     Damaged ones are removed on the way.
     """
@@ -95,7 +96,7 @@ def find(what: str, made_with: str | None, suffix: str = LIBRARY_SUFFIX) -> Path
 def store_library(
     what: str, made_with: str, library: bytes, limit: int | None = None, suffix: str = LIBRARY_SUFFIX
 ) -> Path:
-    """Files a library, or an object, under its key, then makes room if need be."""
+    """Store a library, or an object, under its key, then remove old ones if the cache is full."""
     name = cache_name(f"{what[:40]}-{made_with[:16]}", library, suffix)
     place = folder()
     try:
@@ -116,7 +117,7 @@ def store_library(
 
 
 def sources_folder(what: str) -> Path:
-    """Where the sources of a build are kept to be looked at."""
+    """Return the folder in which the sources of a build are kept for reading."""
     return folder() / f"{what[:40]}{SOURCES_SUFFIX}"
 
 
@@ -146,7 +147,7 @@ def _entries(place: Path) -> Iterator[Path]:
 
 
 def _discard(entry: Path) -> None:
-    """A file, or a folder of sources."""
+    """Remove a file, or a folder of sources."""
     if entry.is_symlink() or not entry.is_dir():
         remove(entry)
     else:

@@ -23,7 +23,7 @@ Evaluation = Callable[..., Floats]
 
 
 def numpy_vector(function: ca.Function) -> Evaluation:
-    """``function`` (one dense column) as arrays in, 1-D array out.
+    """Return ``function`` (one dense column) as a callable: arrays in, 1-D array out.
 
     Not checked: lengths of the arguments, beyond what NumPy's assignment checks.
     """
@@ -35,7 +35,7 @@ def numpy_vector(function: ca.Function) -> Evaluation:
 
 
 def numpy_matrix(function: ca.Function) -> Evaluation:
-    """``function`` (one matrix) as arrays in, 2-D array out, in column-major order."""
+    """Return ``function`` (one matrix) as a callable: arrays in, 2-D array out, in column-major order."""
     rows, columns = function.size_out(0)
     if rows * columns == 0 or function.nnz_out(0) == 0:
         return lambda *_: np.zeros((rows, columns))
@@ -47,7 +47,7 @@ def numpy_matrix(function: ca.Function) -> Evaluation:
 
 
 def sparse_matrix(function: ca.Function) -> Callable[..., csc_array]:
-    """``function`` (one matrix) as arrays in, the entries that may differ from zero out."""
+    """Return ``function`` (one matrix) as a callable: arrays in, the entries that may differ from zero out."""
     sparsity = function.sparsity_out(0)
     place = np.array(sparsity.row(), dtype=np.int32), np.array(sparsity.colind(), dtype=np.int32)
     shape = function.size_out(0)
@@ -62,7 +62,8 @@ def sparse_matrix(function: ca.Function) -> Callable[..., csc_array]:
 
 
 def flat_over_points(function: ca.Function, count: int, shared: Sequence[int]) -> FlatEvaluation:
-    """``function`` at many points in one call; arguments have a row for each point, those that are shared one.
+    """Return ``function`` evaluated at many points in one call; arguments have a row for each point, shared ones have
+    one row.
 
     Outputs of all points follow one another.
     """

@@ -114,7 +114,7 @@ class ColouredNoise:
     row by row; where there are chains."""
 
     def packed_steps(self) -> Floats:
-        """(distinct steps, …): F and L of every group, row by row."""
+        """Return (distinct steps, …): F and L of every group, row by row."""
         return _side_by_side([m for g in self.groups for m in (g.F, g.L)], 1)
 
     def packed_start(self) -> Floats:
@@ -124,7 +124,7 @@ class ColouredNoise:
         return _side_by_side([g.C for g in self.groups], 0)
 
     def packed_derivatives(self) -> tuple[Floats, Floats, Floats]:
-        """The same three, (distinct steps, ns, …), (ns, …) and (ns, …)."""
+        """Return the same three, (distinct steps, ns, …), (ns, …) and (ns, …)."""
         steps = _side_by_side([m for g in self.groups for m in (g.dF, g.dL)], 2)
         return steps, _side_by_side([g.dR for g in self.groups], 1), _side_by_side([g.dC for g in self.groups], 1)
 
@@ -135,7 +135,7 @@ def _side_by_side(matrices: list[Floats | None], leading: int) -> Floats:
 
 
 def coloured_noise_source(layout: ColouredNoiseLayout, nu: int) -> str:
-    """The C functions of the filters and where signals come from, for gr_step.h."""
+    """Return the C functions of the filters and where signals come from, for gr_step.h."""
     sizes = {
         "NG": len(layout.orders), "NW": layout.nw, "ND": layout.nd, "NV": layout.nv, "SW": int(layout.sensitive),
         "NF": 2 * sum(n * n for n in layout.orders), "NR": sum(n * n for n in layout.orders),
@@ -171,7 +171,9 @@ def _function(name: str, inputs: str, output: str, rows: Iterator[tuple[str, str
 
 
 def _mixing(layout: ColouredNoiseLayout) -> str:
-    """Chains from their values at both ends of a cell; other outputs are left as they are."""
+    """Return the C text that computes chains from their values at both ends of a cell; other outputs are left as they
+    are.
+    """
     lines, first = [], 0
     for chain in layout.chains:
         for k in chain:
@@ -189,7 +191,7 @@ def _row(matrix: str, first: int, vector: str, offset: int, n: int) -> str:
 
 
 def _blocks(layout: ColouredNoiseLayout) -> Iterator[tuple[int, int, int]]:
-    """(order, first state, n² summed over the groups before) of each group."""
+    """Yield (order, first state, n² summed over the groups before) of each group."""
     state = squares = 0
     for n in layout.orders:
         yield n, state, squares
@@ -252,7 +254,7 @@ HALF, QUARTER, MIXED = 0.7071067811865476, 0.3535533905932738, 0.612372435695794
 
 
 def white_noise_pairs(layout: ColouredNoiseLayout) -> list[tuple[int, int | None]]:
-    """Places of the increment of each independent noise and, where it has one, of its integral."""
+    """Return places of the increment of each independent noise and, where it has one, of its integral."""
     pairs: list[tuple[int, int | None]] = []
     first = 0
     for n in layout.white:
@@ -263,7 +265,7 @@ def white_noise_pairs(layout: ColouredNoiseLayout) -> list[tuple[int, int | None
 
 
 def _halve(layout: ColouredNoiseLayout) -> str:
-    """Normals z of both halves of an interval from those of the whole and fresh ones."""
+    """Return normals z of both halves of an interval from those of the whole and fresh ones."""
     lines = []
     for i, k in white_noise_pairs(layout):
         z, a = f"whole[{i}]", f"fresh[{i}]"

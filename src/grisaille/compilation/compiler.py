@@ -41,13 +41,13 @@ COMPILER_REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set C
 
 @dataclass(frozen=True)
 class Compiler:
-    """A command that compiles C, and the words by which its results are told apart from another's."""
+    """A command that compiles C, and the text that distinguishes its results from another compiler's."""
 
     command: tuple[str, ...]
     identity: str
 
     def build(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...], kept: Path | None = None) -> bytes:
-        """The shared library made from ``sources[main]``; the other sources are its headers.
+        """Return the shared library made from ``sources[main]``; the other sources are its headers.
 
         kept : where a debugger finds them
 
@@ -56,11 +56,11 @@ class Compiler:
         return self._made(_encoded(sources), [*flags, SHARED_FLAG, main], kept, *_libraries())
 
     def compile(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...], kept: Path | None = None) -> bytes:
-        """The object made from ``sources[main]``, to be linked with others."""
+        """Return the object made from ``sources[main]``, to be linked with others."""
         return self._made(_encoded(sources), [*flags, "-c", main], kept)
 
     def link(self, objects: Sequence[bytes], flags: tuple[str, ...]) -> bytes:
-        """The shared library made of objects."""
+        """Return the shared library made of objects."""
         files = {f"part{k}{OBJECT_SUFFIX}": content for k, content in enumerate(objects)}
         return self._made(files, [*flags, SHARED_FLAG, *files], None, *_libraries())
 
@@ -106,7 +106,7 @@ def _encoded(sources: Mapping[str, str]) -> dict[str, bytes]:
 
 @contextmanager
 def _working_folder() -> Iterator[Path]:
-    """A folder for one build, which goes with it."""
+    """Yield a folder for one build, which goes with it."""
     try:
         place = tempfile.TemporaryDirectory(prefix="grisaille-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -119,13 +119,15 @@ def _working_folder() -> Iterator[Path]:
 
 
 def flags(optimization: str = "-O2") -> tuple[str, ...]:
-    """The options of every build."""
+    """Return the options of every build."""
     common = (optimization, "-std=c99", "-ffp-contract=off", "-fvisibility=hidden", "-w")
     return common if sys.platform == "win32" else (*common, "-fPIC")
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler to use now, or ``None``. The environment is read at each call, versions are asked only once."""
+    """Return the compiler to use now, or ``None``. The environment is read at each call, versions are asked only
+    once.
+    """
     if is_switched_off():
         return None
     wished = os.environ.get("CC", "").strip()

@@ -35,9 +35,9 @@ SPARSE_MATRICES = ("J", "CJ", "FP", "CP", "OJ", "OP")
 
 
 def differentiate(system: System, *, sensitive: bool = False, sparse: bool = False) -> Mapping[str, ca.Function]:
-    """The functions by name; those with ∂/∂p only if ``sensitive``. All outputs are dense, but those in
-    ``SPARSE_MATRICES`` of
-    sparse kernels; J holds the whole diagonal of the states there."""
+    """Return the functions by name; those with ∂/∂p only if ``sensitive``. All outputs are dense, but those in
+    ``SPARSE_MATRICES`` of sparse kernels; J holds the whole diagonal of the states there.
+    """
     unknowns = ca.vertcat(system.x, system.z)
     rates, hidden, seen = ca.vertcat(system.rhs, system.residual), system.constraints, system.observed
     formulas = {"F": rates, "J": jacobian(rates, unknowns), "C": hidden, "CJ": jacobian(hidden, system.x), "O": seen}
@@ -78,14 +78,14 @@ def _reactions(system: System, unknowns: ca.SX, sensitive: bool) -> dict[str, ca
 
 
 def as_function(name: str, arguments: list[ca.SX], formula: ca.SX, sparse: bool = False) -> ca.Function:
-    """``formula`` as a function with shared subexpressions, its output dense or as sparse as the formula is."""
+    """Return ``formula`` as a function with shared subexpressions, its output dense or as sparse as the formula is."""
     # of the nonzeros alone: CasADi would look through all entries of a sparse matrix
     shared = ca.SX(formula.sparsity(), ca.cse(formula.nz[:])) if formula.nnz() else ca.SX(formula)
     return ca.Function(name, arguments, [shared if sparse else ca.densify(shared)])
 
 
 def jacobian(formula: ca.SX, variables: ca.SX) -> ca.SX:
-    """∂formula/∂variables, also where either is empty."""
+    """Return ∂formula/∂variables, also where either is empty."""
     if formula.numel() == 0 or variables.numel() == 0:
         return ca.SX(formula.numel(), variables.numel())
     return ca.jacobian(formula, variables)

@@ -37,7 +37,7 @@ class Dialect:
 
 
 def literal(value: float) -> str:
-    """A double as C text that reads back to the same bits."""
+    """Return a double as C text that reads back to the same bits."""
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):

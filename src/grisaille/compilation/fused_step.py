@@ -87,7 +87,7 @@ class FusedStep:
     def execute(
         self, batch: BatchInput, reduce: bool, rows: bool | None, threads: int | None, progress: Progress | None
     ) -> BatchResult:
-        """``run`` with the arrays of ``batch``."""
+        """Call ``run`` with the arrays of ``batch``."""
         rows = not reduce if rows is None else rows
         return run_native(self.library, self, batch, reduce, rows, threads, progress)
 
@@ -108,7 +108,7 @@ class FusedStep:
         dp: ArrayLike | None = None,
         sx0: ArrayLike | None = None,
     ) -> BatchInput:
-        """The arrays of one run, checked.
+        """Return the arrays of one run, checked.
 
         x0 : (nx,) or (M, nx); on the constraints to the accuracy of one Gauss–Newton correction
         grid : (K + 1,) increasing times; every cell is cut into ``substeps`` equal steps
@@ -189,7 +189,7 @@ def c_source(
     ns: int,
     layout: ColouredNoiseLayout,
 ) -> str:
-    """The C file of a fused step. No name of the user's is in it."""
+    """Return the C file of a fused step. No name of the user's is in it."""
     nu = formula.signals[0].numel()
     sizes = {"NX": formula.x.numel(), "NU": nu, "NP": formula.p.numel(), "NY": observe.size1_out(0), "NS": ns}
     sizes["NK"] = once.numel_out(0)
@@ -215,7 +215,7 @@ def c_source(
 
 
 def _is_short(step: ca.Function) -> bool:
-    """Whether a step is one C function."""
+    """Return whether a step is one C function."""
     return bool(step.n_instructions() <= INSTRUCTIONS_PER_FUNCTION)
 
 

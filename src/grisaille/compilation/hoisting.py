@@ -98,7 +98,7 @@ class _Rebuilt:
             self.nodes.append(self._node(value, slow))
 
     def operand(self, k: int) -> ca.SX:
-        """Value ``k`` as the fast formula sees it."""
+        """Return value ``k`` as the fast formula reads it."""
         if not self.is_slow[k] or self.values[k].code in (ca.OP_CONST, ca.OP_INPUT):
             return self.nodes[k]
         return self._constant(k, inverted=False)

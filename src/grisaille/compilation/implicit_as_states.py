@@ -70,7 +70,7 @@ class ImplicitAsStates:
 
     @cached_property
     def system(self) -> System:
-        """The same quantities seen from the states X, without implicit unknowns."""
+        """The reduced system with the states X, without implicit unknowns."""
         s = self.original
         z, _ = self.begin(s.t, s.x, s.z, s.u, s.p)
         observed = ca.Function("o", [s.t, s.x, s.z, s.u, s.p], [s.observed])(s.t, s.x, z, s.u, s.p)
@@ -84,17 +84,19 @@ class ImplicitAsStates:
         )  # fmt: skip
 
     def split(self, X: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-        """x, z, ρ, ζ."""
+        """Return x, z, ρ, ζ."""
         nx, nz = self.original.nx, self.original.nz
         x, z, rho, zeta = ca.vertsplit(X, [0, nx, nx + nz, nx + 2 * nz, nx + 3 * nz])
         return x, z, rho, zeta
 
     def begin(self, t: ca.SX, x: ca.SX, z: ca.SX, u: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The unknowns from a guess that signals may have left far behind, and what the last iteration changed."""
+        """Return the unknowns from a guess that signals may have left far behind, and what the last iteration
+        changed.
+        """
         return self._iterate(self.effort.first, t, x, z, u, p)
 
     def solve(self, t: ca.SX, x: ca.SX, z: ca.SX, u: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The unknowns from those of a point in the same step, and what the last iteration changed."""
+        """Return the unknowns from those of a point in the same step, and what the last iteration changed."""
         return self._iterate(self.effort.stages, t, x, z, u, p)
 
     def _iterate(self, by: NewtonIterations, t: ca.SX, x: ca.SX, z: ca.SX, u: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -116,7 +118,7 @@ class ImplicitAsStates:
         return best
 
     def orientation(self, t: ca.SX, x: ca.SX, z: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
-        """The sign of det ∂g/∂z."""
+        """Return the sign of det ∂g/∂z."""
         if self.original.nz > MAX_ORIENTED_UNKNOWNS:
             return ca.SX(1)
         return ca.sign(ca.det(ca.densify(self._newton(t, x, z, u, p)[1])))
@@ -133,27 +135,29 @@ class ImplicitAsStates:
         return ca.Function("residual", [s.t, s.x, s.z, s.u, s.p], [s.residual])
 
     def nominal(self, nominal: Floats) -> Floats:
-        """Sizes of X from those of x; nothing but x is projected."""
+        """Return sizes of X from those of x; nothing but x is projected."""
         return np.concatenate([nominal, np.ones(3 * self.original.nz)])
 
     def start(self, x: Floats, z: Floats) -> Floats:
-        """X (…, nx + 3 nz) from starts; likewise from their derivatives."""
+        """Return X (…, nx + 3 nz) from starts; likewise from their derivatives."""
         return np.concatenate([x, z, np.zeros((*z.shape[:-1], 2 * self.original.nz))], axis=-1)
 
     def lost(self, X: Floats) -> int:
-        """How many of the paths that ended in X (M, …) came over a fold."""
+        """Return how many of the paths that ended in X (M, …) passed a fold."""
         nx, nz = self.original.nx, self.original.nz
         return int((X[:, nx + nz : nx + 2 * nz] >= UNSOLVED_VALUE).any(axis=1).sum())
 
     def fold(self, X: Floats) -> str:
-        """What is to be said about these."""
+        """Describe the paths that passed a fold."""
         return (
             f"the equations of {', '.join(self.original.implicit_names)} come to a fold in {self.lost(X)} of {len(X)} "
             f"realizations: two solutions meet there, and none lies beyond"
         )
 
     def unsolved(self, X: Floats) -> str:
-        """Which unknown was not solved along the paths that ended in X (M, …), in words; empty where all were."""
+        """Return which unknown was not solved along the paths that ended in X (M, …), in words; empty where all
+        were.
+        """
         nx, nz = self.original.nx, self.original.nz
         X = X[np.isfinite(X).all(axis=1)]
         if not len(X):

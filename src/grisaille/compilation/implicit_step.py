@@ -23,7 +23,7 @@ from grisaille.structure.system import System
 
 
 def formulate_implicit_step(system: System, effort: AlgebraicEffort) -> tuple[StepFormula, ImplicitAsStates]:
-    """The step of X = (x, z, ρ, ζ), symbolically; ``effort`` is for equations that are not linear in z."""
+    """Return the step of X = (x, z, ρ, ζ), symbolically; ``effort`` is for equations that are not linear in z."""
     carried = ImplicitAsStates(system, LINEAR_EFFORT if is_linear(system) else effort)
     nx = system.nx + 3 * system.nz
     t, h, X = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", nx)
@@ -55,7 +55,7 @@ def formulate_implicit_step(system: System, effort: AlgebraicEffort) -> tuple[St
 
 
 def _slopes(step: StepFormula, carried: ImplicitAsStates) -> Slopes:
-    """Of x and z; ρ and ζ are looked at only."""
+    """Return the derivatives of x and z; ρ and ζ are monitored only."""
     s, (ua, _, ub) = carried.original, step.signals
     x, z, _, _ = carried.split(step.x)
     arguments = [s.t, s.x, s.z, s.u, s.p]
@@ -96,5 +96,5 @@ def _slopes(step: StepFormula, carried: ImplicitAsStates) -> Slopes:
 
 
 def is_linear(system: System) -> bool:
-    """Whether the implicit equations are linear in their unknowns."""
+    """Return whether the implicit equations are linear in their unknowns."""
     return not ca.depends_on(ca.jacobian(system.residual, system.z), system.z)

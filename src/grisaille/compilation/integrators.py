@@ -33,7 +33,9 @@ one of 40 no longer; a file takes 0.25 s and more, the longer its functions are.
 
 
 def first_build() -> str:
-    """What ``GRISAILLE_BUILD`` asks for: linked integrators until steps are many (auto), linked or whole ones only."""
+    """Return what ``GRISAILLE_BUILD`` asks for: linked integrators until steps are many (auto), linked or whole ones
+    only.
+    """
     asked = os.environ.get("GRISAILLE_BUILD", "").strip().lower() or AUTO
     if asked not in (AUTO, LINKED, WHOLE):
         raise CompilationError(f"GRISAILLE_BUILD={asked!r} is none of auto, linked and whole. Correct or unset it.")
@@ -62,7 +64,7 @@ class Integrators:
         self._steps: dict[object, int] = {}
 
     def build(self, *schemes: Scheme) -> None:
-        """Those that are missing, at the same time."""
+        """Build those that are missing, at the same time."""
         missing = [scheme for scheme in _programs(schemes) if scheme.program not in self._built]
         if missing:
             with ThreadPoolExecutor(len(missing)) as threads:
@@ -95,7 +97,7 @@ class Integrators:
 
 
 def _programs(schemes: Iterable[Scheme]) -> list[Scheme]:
-    """One scheme of each program."""
+    """Return one scheme of each program."""
     return list({scheme.program: scheme for scheme in schemes}.values())
 
 

@@ -84,16 +84,17 @@ class Kernel:
     OP: Evaluation
 
     def build(self, *schemes: Scheme) -> None:
-        """Integrators that will be called, at the same time."""
+        """Build the integrators that will be called, at the same time."""
         self.integrators.build(*schemes)
 
     def work_size(self, scheme: Scheme, ns: int) -> int:
-        """Doubles of scratch memory that a compiled scheme needs for ``ns`` sensitivity directions."""
+        """Return doubles of scratch memory that a compiled scheme needs for ``ns`` sensitivity directions."""
         return int(self.integrators.of(scheme).work(ns))
 
     def call(self, scheme: Scheme, task: Task) -> None:
-        """Runs the scheme, or what takes its fixed steps, on the task, which holds the answer; allocates
-        ``task.work``."""
+        """Run the scheme, or the one that takes its fixed steps, on the task, which holds the result; allocates
+        ``task.work``.
+        """
         taken, before = scheme.taking(task.fixed_step), task.steps + task.rejected
         integrator = self.integrators.of(taken)
         size = int(integrator.work(task.ns))
@@ -159,7 +160,7 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
 
 
 def sources_with_words(system: System) -> Sources:
-    """The C files that a run is built from, with the user's words as comments."""
+    """Return the C files that a run is built from, with the user's words as comments."""
     sparse = sparse_source.is_worth_it(system)
     first, whole = _sources(system, False, sparse, differentiate(system, sparse=sparse), True)
     return whole or first
@@ -168,8 +169,9 @@ def sources_with_words(system: System) -> Sources:
 def _sources(
     system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function], words: bool | None
 ) -> tuple[Sources, Sources | None]:
-    """What is built first, and what where steps are many: linked integrators, and integrators in one file. Sparse
-    kernels are always linked; debuggers are given one file."""
+    """Return what is built first, and what where steps are many: linked integrators, and integrators in one file.
+    Sparse kernels are always linked; debuggers are given one file.
+    """
     if sparse:
         return linked_sources(system, functions, words), None
     more = functions if sensitive else _functions_of_a_fit(system, functions)
@@ -183,8 +185,10 @@ def _whole_sources(
     system: System, sensitive: bool, functions: Mapping[str, ca.Function], more: Mapping[str, ca.Function],
     words: bool | None,
 ) -> Sources:  # fmt: skip
-    """Frozen explicit steps of a run do without the derivatives that a fit will ask for: they are compiled in no time,
-    and those of two states take 1.1 times as long where derivatives could be asked for."""
+    """Return the sources in one file for each integrator, without the derivatives that only a fit needs in frozen
+    explicit steps: these compile quickly, and those of two states take 1.1 times as long where derivatives could be
+    asked for.
+    """
     own = cache(lambda: whole_sources(system, sensitive, functions, words))
     if more is functions:
         return lambda scheme: own()(scheme)
@@ -193,7 +197,7 @@ def _whole_sources(
 
 
 def _functions_of_a_fit(system: System, functions: Mapping[str, ca.Function]) -> Mapping[str, ca.Function]:
-    """With the derivatives that a fit will ask for, if they are not many more."""
+    """Return the functions with the derivatives that a fit will need, if they are not many more."""
     if _instructions(functions) > MAX_INSTRUCTIONS_WITH_SENSITIVITIES:
         return functions
     more = differentiate(system, sensitive=True)

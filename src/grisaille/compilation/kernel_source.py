@@ -47,8 +47,8 @@ def c_source(
     system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False,
     words: bool | None = None,
 ) -> str:  # fmt: skip
-    """Sizes and functions of a model, to be followed by the headers of what calls them. A sparse one is to be linked
-    with ``solver_source``.
+    """Return sizes and functions of a model, to be followed by the headers of what calls them. A sparse one is to be
+    linked with ``solver_source``.
 
     words : with the user's as comments; None: where GRISAILLE_DEBUG is set
     """
@@ -83,7 +83,7 @@ Sources: TypeAlias = Callable[[Scheme], list[CSource]]
 def whole_sources(
     system: System, sensitive: bool, functions: Mapping[str, ca.Function], words: bool | None = None
 ) -> Sources:
-    """One C file for each integrator."""
+    """Return one C file for each integrator."""
     count = sum(f.n_instructions() for f in functions.values())
     common = c_source(system, sensitive, functions, words=words)
     return lambda scheme: [CSource(common + _included(scheme), count)]
@@ -92,9 +92,10 @@ def whole_sources(
 def linked_sources(
     system: System, functions: Mapping[str, ca.Function], words: bool | None = None, sparse: bool = True
 ) -> Sources:
-    """C files of each integrator: the integrator, which is that of other models too, and the model's functions
+    """Return C files of each integrator: the integrator, which is that of other models too, and the model's functions
     (gr_linked.h). Of a sparse kernel their derivatives by parameters are a file of their own, and how equations are
-    solved is one for all models."""
+    solved is one for all models.
+    """
     sizes, exact = _sizes(system, functions), sparse and bool(system.modes)
     common = linked_kind(system, functions, sparse)
     numbers = sizes if exact else sizes | _features(system, functions)
@@ -112,7 +113,7 @@ def linked_sources(
 
 
 def linked_kind(system: System, functions: Mapping[str, ca.Function], sparse: bool) -> str:
-    """What the text of a linked integrator knows of a model."""
+    """Return what the text of a linked integrator knows of a model."""
     sizes = _sizes(system, functions)
     features = _features(system, functions)
     has = {"HAS_Z": sizes["NZ"], "HAS_C": sizes["NC"], "HAS_SIDES": sizes["SIDES"], "HAS_E": features["NE"]}
@@ -127,13 +128,14 @@ def linked_kind(system: System, functions: Mapping[str, ca.Function], sparse: bo
 
 
 def dense_kind(has: Mapping[str, int]) -> str:
-    """The text of linked integrators of dense equations. With signals or without, all are of one kind."""
+    """Return the text of linked integrators of dense equations. With signals or without, all are of one kind."""
     return kind_text({**{name: has[name] for name in sorted(has)}, "HAS_U": 1}, False)
 
 
 def can_be_linked(system: System) -> bool:
-    """Whether integrators of dense equations, which serve models of all sizes, do for this one: not beyond the room
-    that they have where relations are held."""
+    """Return whether integrators of dense equations for models of all sizes can be linked with this one, within their
+    capacity where relations are held.
+    """
     if not system.modes:
         return True
     clocks = 0 if system.reactions is None else len(system.reactions.ticks)
@@ -142,14 +144,15 @@ def can_be_linked(system: System) -> bool:
 
 
 def kind_text(numbers: Mapping[str, int], sparse: bool, tables: Sequence[str] = ()) -> str:
-    """The text before a linked integrator, from GR_HAS_… and what is known beside."""
+    """Return the text before a linked integrator, from GR_HAS_… and what is known beside."""
     head = [f"#define GR_SPARSE {int(sparse)}", *_macros(numbers), '#include "gr_linked.h"', '#include "gr_task.h"']
     return "\n".join([*head, *tables, ""])
 
 
 def shared_source(kind: str, scheme: Scheme, sparse: bool) -> CSource:
-    """The C file of a linked integrator. That of dense equations is built in the time that a whole file takes, so that
-    the first model of its kind does not wait longer than it would for one."""
+    """Return the C file of a linked integrator. That of dense equations is built in the time that a whole file takes,
+    so that the first model of its kind does not wait longer than it would for one.
+    """
     return CSource(kind + _included(scheme), 0, shared=LINKED_OPTIMIZATION if sparse else QUICK_OPTIMIZATION)
 
 
@@ -159,22 +162,23 @@ def _included(scheme: Scheme) -> str:
 
 
 def solver_source() -> CSource:
-    """The C file of sparse equations, the same for all models (gr_sparse_factors.h)."""
+    """Return the C file of sparse equations, the same for all models (gr_sparse_factors.h)."""
     sizes = _macros({"NX": 1, "NZ": 0, "NU": 0, "NP": 0, "NC": 0, "NY": 0, "SPARSE": 1, "SOLVERS_HERE": 1})
     return CSource("\n".join([*sizes, '#include "gr_sparse_factors.h"', ""]), 0)
 
 
 def relation_kinds(system: System) -> tuple[int, ...]:
-    """Numbers of gr_events.h, below zero where a relation cannot slide."""
+    """Return numbers of gr_events.h, below zero where a relation cannot slide."""
     return tuple(
         RELATION_KINDS.index(m.kind) + 1 if m.can_slide else -RELATION_KINDS.index(m.kind) - 1 for m in system.modes
     )
 
 
 def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
-    """Numbers of gr_when.h: the ``when`` of each clause, whether it lasts, counting signals, targets, which clause sets
-    which state, how soon states yield, and which clauses must not fire at once (pairs, -1 at the end), ranks of
-    clauses, places of what is remembered, and which clauses may fire during initialization."""
+    """Return numbers of gr_when.h: the ``when`` of each clause, whether it lasts, counting signals, targets, which
+    clause sets which state, how soon states yield, and which clauses must not fire at once (pairs, -1 at the end),
+    ranks of clauses, places of what is remembered, and which clauses may fire during initialization.
+    """
     r = system.reactions
     if r is None or not system.modes:
         return ()
@@ -213,7 +217,7 @@ def _sizes(system: System, functions: Mapping[str, ca.Function]) -> dict[str, in
 
 
 def _features(system: System, functions: Mapping[str, ca.Function]) -> dict[str, int]:
-    """Numbers of pieces and of what belongs to events."""
+    """Return numbers of pieces and of what belongs to events."""
     numbers = {"NM": len(system.pieces), "NE": len(system.modes)}
     if system.modes:
         bends = {"GAP_BENDS": functions["GB"].numel_out(0), "GAP_WHOLES": functions["GW"].numel_out(0)}
@@ -228,7 +232,7 @@ def _macros(numbers: Mapping[str, int]) -> list[str]:
 
 
 def _modes(system: System) -> list[str]:
-    """Tables of relations that are held, and of clauses of events."""
+    """Return tables of relations that are held, and of clauses of events."""
     tables = {"gr_kind": relation_kinds(system)} if system.modes else {}
     names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
              "gr_remembered", "gr_begins")  # fmt: skip

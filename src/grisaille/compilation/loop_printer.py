@@ -51,7 +51,7 @@ class _Root:
 
 
 def print_with_loops(function: ca.Function, name: str, inputs: Sequence[str], sparse: bool = False) -> str:
-    """The C text of a function with one output, as ``print_function`` gives it."""
+    """Return the C text of a function with one output, as ``print_function`` gives it."""
     nodes, written = _read(function, inputs)
     values = [0.0 if entry is None else written.get(entry, 0.0) for entry in _entries(function, sparse)]
     levels, copies, count = _trees(nodes, values)
@@ -87,7 +87,7 @@ class _Text:
         return f"{self._name}_{self._parts}"
 
     def cut(self, least: int = LINES_PER_FUNCTION) -> None:
-        """Ends a function that has become long."""
+        """End a function that has become long."""
         if len(self.body) < least:
             return
         head = f"GR_FN GR_ALONE void {self.part}({self._declaration}, double *w) {{"
@@ -111,7 +111,7 @@ class _TreeNode:
 
 
 def _read(function: ca.Function, inputs: Sequence[str]) -> tuple[list[_TreeNode], dict[int, object]]:
-    """The instructions as a graph, and the value of each entry of the output."""
+    """Return the instructions as a graph, and the value of each entry of the output."""
     nodes: list[_TreeNode] = []
     written: dict[int, object] = {}
     current: dict[int, object] = {}
@@ -142,7 +142,7 @@ def _read(function: ca.Function, inputs: Sequence[str]) -> tuple[list[_TreeNode]
 
 
 def _entries(function: ca.Function, sparse: bool) -> list[int | None]:
-    """For each number that is written, the entry of the function's output, None for zeros."""
+    """Return, for each number that is written, the entry of the function's output, None for zeros."""
     if sparse or function.sparsity_out(0).is_dense():
         return list(range(function.nnz_out(0)))
     entries: list[int | None] = [None] * function.numel_out(0)
@@ -152,7 +152,7 @@ def _entries(function: ca.Function, sparse: bool) -> list[int | None]:
 
 
 def _trees(nodes: list[_TreeNode], values: list[object]) -> tuple[list[list[_Root]], list[_Root], int]:
-    """Trees by levels, outputs that repeat another, and how much memory between trees is needed."""
+    """Return trees by levels, outputs that repeat another, and how much memory between trees is needed."""
     places: dict[int, Place] = {}
     copies: list[_Root] = []
     levels: list[list[_Root]] = [[]]
@@ -184,7 +184,7 @@ def _trees(nodes: list[_TreeNode], values: list[object]) -> tuple[list[list[_Roo
 
 
 def _plain(source: Place | float, target: Place) -> _Root:
-    """A value that is written down as it is."""
+    """Return a value that is written down as it is."""
     array = source[0] if isinstance(source, tuple) else ""
     return _Root(((0, LEAF), (array,), target[0]), [source], target)
 
@@ -222,7 +222,7 @@ def _tree(nodes: list[_TreeNode], top: int, places: dict[int, Place], level_of: 
 
 
 def _lines(root: _Root) -> list[str]:
-    """One tree by itself."""
+    """Return one tree by itself."""
     names = [_at(*leaf) if isinstance(leaf, tuple) else literal(leaf) for leaf in root.leaves]
     lines, value = _formula(root.shape, names)
     if len(lines) <= 1:
@@ -232,7 +232,7 @@ def _lines(root: _Root) -> list[str]:
 
 
 def _loop(group: list[_Root], name: str, tables: list[str]) -> list[str]:
-    """Trees alike."""
+    """Return trees alike."""
     begin: list[str] = []
     names = []
     for i, leaf in enumerate(group[0].leaves):
@@ -250,7 +250,7 @@ def _loop(group: list[_Root], name: str, tables: list[str]) -> list[str]:
 
 
 def _formula(shape: Sequence[Any], names: Sequence[str]) -> tuple[list[str], str]:
-    """What v0, v1, … are, and the name of the last value."""
+    """Return what v0, v1, … are, and the name of the last value."""
     stack: list[str] = []
     lines: list[str] = []
     for number, count in shape[:-2]:
@@ -269,7 +269,7 @@ def _at(array: str, index: object) -> str:
 
 
 def _places(indices: list[int], name: str, tables: list[str]) -> str:
-    """The index of the k-th: a number, a formula of k, or from a table."""
+    """Return the index of the k-th: a number, a formula of k, or from a table."""
     step = indices[1] - indices[0]
     if all(b - a == step for a, b in itertools.pairwise(indices)):
         return str(indices[0]) if step == 0 else f"{indices[0]} + {step} * k"

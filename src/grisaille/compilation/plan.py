@@ -33,7 +33,7 @@ class SignalArrays(Protocol):
     def coef(self) -> NDArray[Any]: ...
     @property
     def kink(self) -> NDArray[Any]:
-        """Per break: 1 where a step must end, 2 where that instant moves with a parameter."""
+        """Per break: 1 where a step must end, 2 where that instant depends on a parameter."""
 
 
 def _nothing() -> Floats:
@@ -76,15 +76,15 @@ class Plan(Generic[Functions]):
     """The scheme, or a choice among several."""
 
     def replace(self, **changed: Any) -> Plan[Functions]:
-        """The same run, except for these fields."""
+        """Return the same run, except for these fields."""
         return replace(self, **changed)
 
     def without_derivatives(self) -> Plan[Functions]:
-        """Without derivatives, and without a list of events."""
+        """Return the plan without derivatives and without a list of events."""
         return replace(self, dp=None, sx=None, sz=None, most_events=0)
 
     def task(self) -> Task:
-        """What an integrator is given; every array is checked for its shape."""
+        """Return what an integrator is given; every array is checked for its shape."""
         kernel = self.kernel
         nx, nz, np_ = kernel.nx, kernel.nz, kernel.np
         ns = next((int(np.shape(s)[0]) for s in (self.dp, self.sx, self.sz) if s is not None), 0)
@@ -104,7 +104,7 @@ class Plan(Generic[Functions]):
         )  # fmt: skip
 
     def _signals(self) -> dict[str, Any]:
-        """The fields of a task that describe signals."""
+        """Return the fields of a task that describe signals."""
         nu, given = self.kernel.nu, self.signals
         if given is None and nu == 0:
             nothing = {"breaks": np.zeros(0), "coef": np.zeros((0, 0, 1)), "kink": np.zeros(0, np.uint8)}
@@ -125,7 +125,7 @@ class Plan(Generic[Functions]):
 
 
 def _shared(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """As C reads it: not copied where it is so already."""
+    """Return an array as C reads it, not copied where it has that form already."""
     array = np.asarray(value, dtype=np.float64, order="C")
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}, expected {shape}.")
@@ -133,7 +133,7 @@ def _shared(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def _own(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
-    """A copy, zeros where nothing is given."""
+    """Return a copy, zeros where nothing is given."""
     return np.zeros(shape) if value is None else np.array(_shared(name, value, shape))
 
 

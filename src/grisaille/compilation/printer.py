@@ -86,7 +86,7 @@ def print_function(
     sparse: bool = False,
     also: str = "",
 ) -> str:
-    """The C text of ``function``: ``GR_FN void name(double t, const double *x, …, double *out)``.
+    """Return the C text of ``function``: ``GR_FN void name(double t, const double *x, …, double *out)``.
 
     ``inputs`` and ``outputs`` are C names chosen by us, one per argument; those in ``{"t", "h"}`` are passed by value.
     ``sparse`` writes the structural nonzeros of outputs only, one after the other; ``also`` is a macro after the last
@@ -129,7 +129,7 @@ class _Statement:
 
 @dataclass(frozen=True)
 class _Result:
-    """One entry of an output and where its value stands."""
+    """One entry of an output and where its value is stored."""
 
     output: str
     position: int
@@ -143,7 +143,9 @@ def _definition(name: str, declaration: str, body: list[str], storage: str = "GR
 def _statements(
     function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], dialect: Dialect, sparse: bool = False
 ) -> tuple[list[_Statement], list[_Result]]:
-    """The instruction list with every work slot renamed at each assignment, and the values of all output entries."""
+    """Return the instruction list with every work slot renamed at each assignment, and the values of all output
+    entries.
+    """
     current: dict[int, str] = {}
     loaded: dict[tuple[int, int], str] = {}
     lines: list[_Statement] = []
@@ -178,7 +180,7 @@ def _statements(
 
 
 def dense_positions(pattern: ca.Sparsity) -> list[int]:
-    """Where each entry of a pattern is in the full matrix, column after column."""
+    """Return the position of each entry of a pattern in the full matrix, column after column."""
     rows, columns = pattern.get_triplet()
     height = pattern.size1()
     return [r + height * c for r, c in zip(rows, columns, strict=True)]
@@ -207,12 +209,12 @@ def _dense_results(
 
 
 def between_parts(number: str, count: int) -> str:
-    """The array ``w`` in which parts of a function hand values on; printed functions do not call each other."""
+    """Return the array ``w`` in which parts of a function hand values on; printed functions do not call each other."""
     return f"  {'GR_KEPT ' if count > ON_STACK else ''}{number} w[{count}];"
 
 
 def _stores(results: list[_Result], slots: dict[str, int], zero: str) -> list[str]:
-    """One line per entry, or per run of zeros."""
+    """Return one line per entry, or per run of zeros."""
     lines: list[str] = []
     for (output, is_zero), group in groupby(results, key=lambda r: (r.output, r.value == zero)):
         run = list(group)
@@ -226,8 +228,9 @@ def _stores(results: list[_Result], slots: dict[str, int], zero: str) -> list[st
 
 
 def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results: list[_Result], zero: str) -> str:
-    """Cuts after every ``INSTRUCTIONS_PER_FUNCTION`` statements; a value needed in a later part travels in ``w``,
-    slots are reused."""
+    """Cut after every ``INSTRUCTIONS_PER_FUNCTION`` statements; a value needed in a later part travels in ``w``, slots
+    are reused.
+    """
     part_of = {s.target: k // INSTRUCTIONS_PER_FUNCTION for k, s in enumerate(lines)}
     n_parts = (len(lines) - 1) // INSTRUCTIONS_PER_FUNCTION + 1
     last_use = _last_uses(lines, part_of, results, n_parts)
@@ -249,7 +252,7 @@ def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results
 
 
 def _soon(lines: list[_Statement], results: list[_Result], first: str) -> list[_Statement]:
-    """The same statements; what the ``first`` output does not need follows what it is made of at once.
+    """Return the same statements; what the ``first`` output does not need follows what it is made of at once.
 
     Derivatives come after all values otherwise, which then wait for them: of a robot's step with one direction, 1 340
     numbers at a time instead of 640.

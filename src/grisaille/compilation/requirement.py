@@ -1,4 +1,4 @@
-"""Models run as compiled code only: what is said where something else is asked for, or cannot be had.
+"""Models run as compiled code only; messages where something else is requested or no compiler is found.
 
 Libraries that are in the cache run without a compiler; one is needed for what must be built.
 """

@@ -33,7 +33,7 @@ class SampleMoments:
 
     @classmethod
     def of(cls, y: Floats, sy: Floats) -> SampleMoments:
-        """Of rows (count, n_kept, ny) and their sensitivities (count, n_kept, ns, ny)."""
+        """Return the moments of rows (count, n_kept, ny) and their sensitivities (count, n_kept, ns, ny)."""
         # realizations that became infinite are told apart elsewhere
         with np.errstate(over="ignore", invalid="ignore"):
             mean, smean = y.mean(axis=0), sy.mean(axis=0)
@@ -42,7 +42,7 @@ class SampleMoments:
         return cls(len(y), mean, spread, smean, cross)
 
     def joined(self, other: SampleMoments) -> SampleMoments:
-        """The moments of both samples together (Chan, Golub & LeVeque 1983, eq. 2.1)."""
+        """Return the moments of both samples together (Chan, Golub & LeVeque 1983, eq. 2.1)."""
         n = self.count + other.count
         share, product = other.count / n, self.count * other.count / n
         with np.errstate(over="ignore", invalid="ignore"):

@@ -67,13 +67,13 @@ class SharedLibrary:
             raise CompilationError(message) from error
 
     def function(self, name: str, *arguments: type[ctypes._SimpleCData[object]] | object) -> ctypes._NamedFuncPointer:
-        """An exported function that returns a ``long``."""
+        """Return an exported function that returns a ``long``."""
         found = getattr(self._handle, name)
         found.argtypes, found.restype = list(arguments), ctypes.c_long
         return found  # type: ignore[no-any-return]
 
     def check_size(self, name: str, structure: type[ctypes.Structure] = TaskStructure) -> None:
-        """Compares the size a C structure has with the size Python gives it."""
+        """Compare the size a C structure has with the size Python gives it."""
         there, here = int(self.function(name)()), ctypes.sizeof(structure)
         if there != here:
             raise CompilationError(
@@ -83,7 +83,7 @@ class SharedLibrary:
 
 
 def build_library(text: str, instructions: int, *, often: bool = False) -> SharedLibrary:
-    """The library of one generated C file, from the cache if it was built before.
+    """Return the library of one generated C file, from the cache if it was built before.
 
     Raises ``CompilationError`` where it was not built before and there is no compiler.
     """
@@ -91,15 +91,16 @@ def build_library(text: str, instructions: int, *, often: bool = False) -> Share
 
 
 def build_linked(parts: Sequence[CSource]) -> SharedLibrary:
-    """One library of C files, as ``build_library``; where they are several, those that were compiled for another one
-    are not compiled again."""
+    """Return one library of C files, as ``build_library``; where they are several, those that were compiled for another
+    one are not compiled again.
+    """
     if is_debugging():
         source_folders_for_debuggers(parts)
     return _found(parts) or SharedLibrary(_install(find_compiler(), parts, lambda c: _linked(c, parts)))
 
 
 def source_folders_for_debuggers(parts: Sequence[CSource]) -> list[Path]:
-    """The folders in which sources are kept for debuggers, made where they are missing; says where."""
+    """Return the folders in which sources are kept for debuggers, made where they are missing; print where."""
     folders = [build_cache.keep_sources(_what([part]), part.files) for part in parts]
     shown = ", ".join(map(str, folders))
     warnings.warn(f"GRISAILLE_DEBUG: generated C is kept in {shown}", UserWarning, stacklevel=2)
@@ -107,17 +108,19 @@ def source_folders_for_debuggers(parts: Sequence[CSource]) -> list[Path]:
 
 
 def can_build(parts: Sequence[CSource]) -> bool:
-    """Whether there is a compiler for ``build_linked``, or none is needed."""
+    """Return whether there is a compiler for ``build_linked``, or none is needed."""
     return find_compiler() is not None or build_cache.find(_what(parts), None) is not None
 
 
 def is_built(parts: Sequence[CSource]) -> bool:
-    """Whether a library of these is in the cache."""
+    """Return whether a library of these is in the cache."""
     return build_cache.find(_what(parts), _made_with(find_compiler())) is not None
 
 
 def build_shared_object(part: CSource) -> bool:
-    """Builds the object of a part that many models are linked to, unless it is in the cache; says whether it did."""
+    """Build the object of a part that many models are linked to, unless it is in the cache; return whether it was
+    built.
+    """
     compiler = find_compiler()
     if compiler is None:
         raise no_compiler()
@@ -202,7 +205,7 @@ def _linked(compiler: Compiler, parts: Sequence[CSource]) -> bytes:
 
 
 def _kept(source: CSource) -> Path | None:
-    """Where a debugger finds the source."""
+    """Return where a debugger finds the source."""
     return build_cache.sources_folder(_what([source])) if is_debugging() else None
 
 
@@ -228,8 +231,10 @@ def _kept_object(what: str, made_with: str) -> bytes | None:
 
 
 def _optimization(ours: str, often: bool) -> str:
-    """Ours, or what the environment asks for: ``GRISAILLE_OPTIMIZATION=-O0`` builds quickly what runs a few times;
-    ``quick`` does so for integrators alone, of which thousands of lines of ours are a part."""
+    """Return the optimisation flag: the package's own, or what the environment asks for. ``GRISAILLE_OPTIMIZATION=-O0``
+    builds quickly what runs a few times; ``quick`` does so for integrators alone, of which thousands of lines of the
+    package are a part.
+    """
     asked = os.environ.get("GRISAILLE_OPTIMIZATION", "").strip()
     if asked == "quick":
         return "-O1" if often else "-O0"
@@ -237,7 +242,7 @@ def _optimization(ours: str, often: bool) -> str:
 
 
 def headers_of(text: str) -> Mapping[str, str]:
-    """Every header of ours that a C text includes, directly or through another."""
+    """Return every header of ours that a C text includes, directly or through another."""
     found: dict[str, str] = {}
     waiting = _INCLUDE.findall(text)
     while waiting:

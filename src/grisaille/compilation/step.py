@@ -66,7 +66,7 @@ class StepFormula:
 
 
 def formulate_step(system: System) -> StepFormula:
-    """The step of a system, symbolically."""
+    """Return the step of a system, symbolically."""
     if system.nz:
         names = ", ".join(system.implicit_names)
         raise CompilationError(f"A fused step needs explicit equations, but {names} remain implicit; use gr_implicit.")
@@ -80,8 +80,9 @@ def formulate_step(system: System) -> StepFormula:
 def step_sensitivity(
     step: StepFormula, sx: ca.SX, dp: ca.SX, places: Sequence[int] = (), du: Sequence[ca.SX] = ()
 ) -> ca.SX:
-    """∂x⁺/∂x·sx + ∂x⁺/∂p·dp + Σ ∂x⁺/∂u·du for directions as columns; ``du`` at t, t + h/2, t + h, of the signals at
-    ``places``."""
+    """Return ∂x⁺/∂x·sx + ∂x⁺/∂p·dp + Σ ∂x⁺/∂u·du for directions as columns; ``du`` at t, t + h/2, t + h, of the signals
+    at ``places``.
+    """
     if step.slopes is not None:
         return ca.densify(step.slopes(sx, dp, [_placed(d, places, step, sx.size2()) for d in du or 3 * [ca.SX(0, 0)]]))
     moving = [ca.vertcat(*(u[i] for i in places)) for u in step.signals] if du else []
@@ -89,7 +90,7 @@ def step_sensitivity(
 
 
 def _placed(du: ca.SX, places: Sequence[int], step: StepFormula, directions: int) -> ca.SX:
-    """Derivatives of all signals from those of some."""
+    """Return derivatives of all signals from those of some."""
     placed = ca.SX(step.signals[0].numel(), directions)
     for row, place in enumerate(places):
         placed[place, :] = du[row, :]
@@ -97,7 +98,7 @@ def _placed(du: ca.SX, places: Sequence[int], step: StepFormula, directions: int
 
 
 def runge_kutta(system: System, t: ca.SX, h: ca.SX, x: ca.SX, ua: ca.SX, um: ca.SX, ub: ca.SX, p: ca.SX) -> ca.SX:
-    """One step of the classical fourth-order method."""
+    """Return one step of the classical fourth-order method."""
     rhs = ca.Function("rhs", [system.t, system.x, system.u, system.p], [system.rhs])
     half, sixth = 0.5 * h, h / 6.0
     k1 = rhs(t, x, ua, p)
@@ -108,7 +109,7 @@ def runge_kutta(system: System, t: ca.SX, h: ca.SX, x: ca.SX, ua: ca.SX, um: ca.
 
 
 def project(system: System, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, nominal: ca.SX) -> ca.SX:
-    """One Gauss–Newton correction per level, in the metric of ``nominal``."""
+    """Return one Gauss–Newton correction per level, in the metric of ``nominal``."""
     for rows, columns in correction_plan(system):
         x = moved_by(correct(system, rows, columns, t, x, u, p, nominal).change, columns, x)
     return x
@@ -129,7 +130,7 @@ class Correction(NamedTuple):
 def correct(
     system: System, rows: list[int], columns: list[int], t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, nominal: ca.SX
 ) -> Correction:
-    """By what the states ``columns`` are to be moved back so that the constraints ``rows`` hold."""
+    """Return how far the states ``columns`` are to be moved back so that the constraints ``rows`` hold."""
     hidden = constraints_in(system, rows)
     slopes = ca.jacobian(hidden, ca.vertcat(*(system.x[j] for j in columns)))
     value, C = ca.Function("c", [system.t, system.x, system.u, system.p], [hidden, slopes])(t, x, u, p)
@@ -143,7 +144,7 @@ def constraints_in(system: System, rows: list[int]) -> ca.SX:
 
 
 def moved_by(change: ca.SX, columns: list[int], x: ca.SX) -> ca.SX:
-    """x with ``change`` taken off the rows ``columns``."""
+    """Return x with ``change`` taken off the rows ``columns``."""
     moved = ca.SX(x)
     for j, column in enumerate(columns):
         moved[column, :] -= change[j, :]
@@ -151,7 +152,7 @@ def moved_by(change: ca.SX, columns: list[int], x: ca.SX) -> ca.SX:
 
 
 def correction_plan(system: System) -> list[tuple[list[int], list[int]]]:
-    """Which constraints are corrected together by moving which states, in order."""
+    """Return which constraints are corrected together by moving which states, in order."""
     plan = []
     touched: set[int] = set()
     below: list[int] = []
@@ -180,7 +181,7 @@ def _rank(system: System, rows: list[int], columns: list[int]) -> int:
 
 
 def solve_gram(C: ca.SX, W: ca.SX, c: ca.SX) -> ca.SX:
-    """(C diag(W) Cᵀ)⁻¹ c: by division, by Cramer's rule, or by LDLᵀ from three constraints on."""
+    """Return (C diag(W) Cᵀ)⁻¹ c: by division, by Cramer's rule, or by LDLᵀ from three constraints on."""
     G = ca.mtimes(C, ca.repmat(W, 1, C.size1()) * C.T)
     n = G.size1()
     if n == 1:

@@ -39,7 +39,7 @@ Rates = Callable[[ca.SX, ValueWithTangent, ValueWithTangent], ValueWithTangent]
 def runge_kutta_moved(
     rates: Rates, t: ca.SX, h: ca.SX, x: ValueWithTangent, signals: Sequence[ValueWithTangent]
 ) -> ValueWithTangent:
-    """``step.runge_kutta`` with derivatives."""
+    """Return ``step.runge_kutta`` with derivatives."""
     ua, um, ub = signals
     half = 0.5 * h
     k1 = rates(t, x, ua)
@@ -54,7 +54,7 @@ def runge_kutta_moved(
 def project_moved(
     system: System, t: ca.SX, x: ValueWithTangent, u: ValueWithTangent, p: ValueWithTangent, nominal: ca.SX
 ) -> ValueWithTangent:
-    """``step.project`` with derivatives."""
+    """Return ``step.project`` with derivatives."""
     arguments, by = [system.t, system.x, system.u, system.p], ca.vertcat(system.x, system.u, system.p)
     for rows, columns in correction_plan(system):
         found = correct(system, rows, columns, t, x.value, u.value, p.value, nominal)
@@ -75,7 +75,7 @@ def project_moved(
 
 
 def moved_function(formula: ca.SX, arguments: list[ca.SX], directions: int) -> ca.Function:
-    """The formula and its derivatives; time, the first of the arguments, does not move."""
+    """Return the formula and its derivatives; time, the first of the arguments, is constant."""
     by = ca.vertcat(*arguments[1:])
     moving = ca.SX.sym("d", by.numel(), directions)
     return ca.Function("moved", [*arguments, moving], [formula, ca.jtimes(formula, by, moving)])

@@ -149,7 +149,7 @@ def white_step(
     point: ChartPoint | None = None,
     effort: AlgebraicEffort = ALGEBRAIC_EFFORTS[0],
 ) -> tuple[StepFormula, WhiteNoiseInfo]:
-    """The step of a model with white disturbances; coloured ones stay signals.
+    """Return the step of a model with white disturbances; coloured ones stay signals.
 
     point : where a trajectory begins; decides whether a transform's boundary can be reached, where there is one
     effort : how hard algebraic unknowns are solved, where there are any
@@ -177,7 +177,7 @@ def white_step(
 
 
 def fused_step(structure: Structure, effort: AlgebraicEffort) -> tuple[StepFormula, WhiteNoiseInfo]:
-    """The Runge–Kutta step of a model without white noise that solves its implicit unknowns inside."""
+    """Return the Runge–Kutta step of a model without white noise that solves its implicit unknowns inside."""
     _refuse_pieces(
         structure.system,
         "which steps that solve it inside cannot follow",
@@ -193,7 +193,7 @@ _FUSED: Cache[tuple[StepFormula, ImplicitAsStates, Structure]] = Cache(16)
 
 
 class _Split:
-    """What is known of one structure, which is kept so that no other one gets its number."""
+    """Properties of one structure, kept with it so that no other one gets its identity."""
 
     def __init__(self, structure: Structure) -> None:
         self.structure, self.diffusion = structure, find_diffusion(structure)
@@ -201,7 +201,7 @@ class _Split:
         self._carried: dict[AlgebraicEffort, ImplicitAsStates] = {}
 
     def carried(self, effort: AlgebraicEffort) -> ImplicitAsStates | None:
-        """The same object at every call."""
+        """Return the same object at every call."""
         system = self.structure.system
         if not system.nz:
             return None
@@ -227,13 +227,13 @@ def _refuse_pieces(system: System, why: str, remedy: str) -> None:
 
 
 def formulate_stochastic_step(system: System, white: Sequence[int], scheme: str = "auto") -> StepFormula:
-    """The step of a reduced system whose signals ``white`` are white noise in the sense of Itô, with any D."""
+    """Return the step of a reduced system whose signals ``white`` are white noise in the sense of Itô, with any D."""
     diffusion = split_noise(system, white)
     return formulate(diffusion, choose_scheme(diffusion, scheme))
 
 
 def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: ChartPoint | None = None) -> SchemeChoice:
-    """The scheme of highest order that the noise allows, or the one asked for where it applies."""
+    """Return the scheme of highest order that the noise allows, or the one asked for where it applies."""
     if scheme not in WHITE_SCHEME_NAMES:
         raise CompilationError(f"scheme is {scheme!r}; it must be one of {', '.join(map(repr, WHITE_SCHEME_NAMES))}.")
     named = _BY_NAME.get(scheme)
@@ -251,7 +251,7 @@ def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: ChartPoint 
 def formulate(
     diffusion: Diffusion, choice: SchemeChoice, effort: AlgebraicEffort = ALGEBRAIC_EFFORTS[0]
 ) -> StepFormula:
-    """The step with one scheme, symbolically."""
+    """Return the step with one scheme, symbolically."""
     carried = ImplicitAsStates(diffusion.system, effort) if diffusion.system.nz else None
     return _formulate(diffusion, choice, carried)
 
@@ -297,7 +297,7 @@ class _Inside:
         return DriftAndNoise(self._closed(d.drift), self._closed(d.noise), self._closed(d.smooth_drift))
 
     def ended(self, x: ca.SX) -> ca.SX:
-        """X after a step."""
+        """Return X after a step."""
         c = self.cell
         z, last = self.carried.solve(c.t + c.h, x, self.z, c.ub, self.p)
         rho = self.rho
@@ -307,7 +307,7 @@ class _Inside:
         return ca.vertcat(x, z, ca.if_else(turned, UNSOLVED_VALUE, rho), ca.fmax(self.zeta, ca.fabs(z)))
 
     def _closed(self, formula: ca.SX) -> Callable[[ca.SX, ca.SX, ca.SX], ca.SX]:
-        """A formula of rows for x, with rows of zeros for the rest of X."""
+        """Return a formula of rows for x, with rows of zeros for the rest of X."""
         d, s = self.diffusion, self.diffusion.system
         of = ca.Function("f", [*d.symbols, s.z], [formula])
         is_implicit, rest = ca.depends_on(formula, s.z), ca.SX(3 * s.nz, formula.size2())
@@ -323,7 +323,7 @@ class _Inside:
 
 
 def _offers(diffusion: Diffusion, point: ChartPoint | None, insist: bool) -> dict[str, SchemeChoice]:
-    """Every scheme that applies; ``insist`` takes a transform whose boundary might be reached."""
+    """Return every scheme that applies; ``insist`` takes a transform whose boundary might be reached."""
     decoupled, commutative = diffusion.is_decoupled, diffusion.is_commutative
     plain = 1.0 if decoupled else 0.5
     charts = () if decoupled or diffusion.system.nz else find_charts(diffusion) or ()
@@ -349,7 +349,7 @@ def _offers(diffusion: Diffusion, point: ChartPoint | None, insist: bool) -> dic
 
 
 def _best(offers: dict[str, SchemeChoice]) -> SchemeChoice:
-    """The highest order; the more elaborate one among equals."""
+    """Return the highest order; the more elaborate one among equals."""
     return max((c for c in reversed(offers.values()) if c.is_offered), key=lambda choice: choice.strong_order)
 
 
@@ -403,7 +403,9 @@ def _milstein(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
 
 
 def _strang(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
-    """Noise, drift, noise, drift, noise; signals at quarters of the step from the parabola through three values."""
+    """Return noise, drift, noise, drift, noise; signals at quarters of the step from the parabola through three
+    values.
+    """
     nw, half, smooth = v.numel() // 2, 0.5 * c.h, field.smooth_drift
     assert smooth is not None
     dW, H = ca.sqrt(c.h) * v[:nw], ca.sqrt(c.h / 12.0) * v[nw:]
@@ -424,7 +426,7 @@ def _strang(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
 
 
 def _flow(rate: Callable[[ca.SX], ca.SX], x: ca.SX) -> ca.SX:
-    """y(1) of y' = rate(y), y(0) = x, by one step of the classical Runge–Kutta method."""
+    """Return y(1) of y' = rate(y), y(0) = x, by one step of the classical Runge–Kutta method."""
     k1 = rate(x)
     k2 = rate(x + 0.5 * k1)
     k3 = rate(x + 0.5 * k2)
@@ -443,7 +445,7 @@ def _additive(field: DriftAndNoise, c: StepInterval, v: ca.SX) -> ca.SX:
 
 
 def _stages(field: DriftAndNoise, c: StepInterval, shifts: Sequence[ca.SX]) -> ca.SX:
-    """The classical Runge–Kutta step with stages two to four displaced."""
+    """Return the classical Runge–Kutta step with stages two to four displaced."""
     half = 0.5 * c.h
     k1 = field.drift(c.t, c.x, c.ua)
     k2 = field.drift(c.t + half, c.x + half * k1 + shifts[0], c.um)
@@ -455,7 +457,7 @@ def _stages(field: DriftAndNoise, c: StepInterval, shifts: Sequence[ca.SX]) -> c
 def _lamperti(
     diffusion: Diffusion, charts: Sequence[LampertiChart], c: StepInterval, p: ca.SX, root: ca.SX, v: ca.SX
 ) -> ca.SX:
-    """The additive step in coordinates that are zero at the beginning of the step for states with a chart.
+    """Return the additive step in coordinates that are zero at the beginning of the step for states with a chart.
 
     So near to a power's boundary that a step might overstep it, Milstein's step takes over smoothly.
     """

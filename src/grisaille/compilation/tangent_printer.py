@@ -37,7 +37,9 @@ _CALL = re.compile(r"[a-z_]\w*\(")
 def print_tangent(
     function: ca.Function, name: str, inputs: Sequence[str], lanes: Sequence[str], outputs: Sequence[str], skip: int
 ) -> str:
-    """``GR_FN void name(…)``; inputs named in ``lanes`` and all outputs are lanes, the first ``skip`` are left out."""
+    """Return ``GR_FN void name(…)``; inputs named in ``lanes`` and all outputs are lanes, the first ``skip`` are left
+    out.
+    """
     lines, results = _statements(_without(function, skip), inputs, outputs, PLAIN_DIALECT)
     wide: set[str] = set()
     for s in lines:
@@ -59,7 +61,7 @@ def _declared(s: _Statement, wide: set[str]) -> str:
 
 
 def _stores(results: Sequence[_Result], wide: set[str], slots: Mapping[str, str]) -> list[str]:
-    """One line per entry, or per run of zeros."""
+    """Return one line per entry, or per run of zeros."""
     lines: list[str] = []
     for (output, is_zero), group in groupby(results, key=lambda r: (r.output, r.value == "0.0")):
         run = list(group)
@@ -76,7 +78,7 @@ def _stores(results: Sequence[_Result], wide: set[str], slots: Mapping[str, str]
 def _in_parts(
     name: str, declaration: str, call: str, lines: list[_Statement], results: list[_Result], wide: set[str]
 ) -> str:
-    """Parts that hand numbers on in ``w`` and lanes in ``v``."""
+    """Return parts that hand numbers on in ``w`` and lanes in ``v``."""
     lines = _soon(lines, results, results[0].output)
     part_of = {s.target: k // INSTRUCTIONS_PER_FUNCTION for k, s in enumerate(lines)}
     n_parts = (len(lines) - 1) // INSTRUCTIONS_PER_FUNCTION + 1

@@ -49,7 +49,7 @@ class Status(IntEnum):
 
 
 class ModelDimensions(Protocol):
-    """Anything that knows the dimensions of a model; every ``Kernel`` does."""
+    """An object with the dimensions of a model; every ``Kernel`` is one."""
 
     @property
     def nx(self) -> int: ...
@@ -166,17 +166,19 @@ class Task:
     what it covers, where that is much; C never sees it."""
 
     def copy(self) -> Task:
-        """The run as it stands: what integrators change is copied, but for rows already asked for and factors."""
+        """Return the run as it stands: what integrators change is copied, but for rows already asked for and
+        factors.
+        """
         changed = {name: getattr(self, name).copy() for name in ("p", "dp", "x", "z", "sx", "sz", "dt", "events")}
         return replace(self, work=self.work.copy() if self.resumed else np.zeros_like(self.work), **changed)
 
     def take_over(self, other: Task) -> None:
-        """Becomes what ``other`` is."""
+        """Take over all fields of ``other``."""
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
 
     def pack(self) -> TaskStructure:
-        """The C structure; it borrows the arrays, so the task must outlive it."""
+        """Return the C structure; it borrows the arrays, so the task must outlive it."""
         addresses = map(_address, _ARRAYS, _arrays_of(self))
         return TaskStructure(*_in_order((*_numbers_of(self), *addresses)))
 

@@ -160,5 +160,5 @@ def _start(process: Process, stream: Stream, chosen: NDArray[np.int64], start: A
             )
         return np.broadcast_to(given, (chosen.size, process.order))
     if first:
-        raise DataError(f"{process.label}: going on from grid point {first} needs the state there: start=.")
+        raise DataError(f"{process.label}: continuing from grid point {first} needs the state there: start=.")
     return multiply(factorize(process.start_covariance()), stream.normals(chosen, 0, process.order))

@@ -40,7 +40,7 @@ WAYS_OUT = (
 
 @dataclass(frozen=True)
 class ApproximationCheck:
-    """How far another approximation of the likelihood would move the estimates.
+    """How far another approximation of the likelihood would change the estimates.
 
     first, other : what was fitted and what it was compared with, as in "the extended filter"
     distance : over all unknowns, in standard errors; infinite where the other one determines what the first leaves
@@ -87,13 +87,14 @@ class ApproximationCheck:
         )
 
     def notes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the sentence that is said without a mark, if there is one."""
+        """Return the sentence that is printed without a mark, if there is one."""
         if self.obstacle:
             return (f"approximation: it was not checked how far {self.first} approximates: {self.obstacle}",)
         if not self.is_noted or self.is_doubted:
             return ()
         return (
-            f"approximation: {self.described(names)}: the choice between them is felt, and standard errors do not "
+            f"approximation: {self.described(names)}: the choice between them changes the estimates, and "
+            f"standard errors do not "
             f"contain it.",
         )
 
@@ -182,7 +183,7 @@ def compare_slopes(at: CriterionMinimum, parts: Sequence[CriterionTerm], first: 
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:
-    """A root of a covariance, also where rounding has left it without one by Cholesky."""
+    """Return a root of a covariance, also where rounding has left it without one by Cholesky."""
     scale = np.sqrt(np.diag(matrix))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     return np.asarray(scale[:, None] * (vectors * np.sqrt(np.clip(values, 1e-14, None))) @ vectors.T)
@@ -191,7 +192,7 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 def _differences(
     parts: Sequence[CriterionTerm], here: Sequence[float], at: CriterionMinimum, k: int, step: float
 ) -> tuple[float, float]:
-    """First and second derivative by one unknown from central differences, shorter where a bound is near."""
+    """Return first and second derivative by one unknown from central differences, shorter where a bound is near."""
     to_bound = min(at.theta[k] - at.bounds[0][k], at.bounds[1][k] - at.theta[k])
     step = min(step, 0.5 * to_bound) if to_bound > 0 else step
     moved, slope, bend = np.zeros(len(at.theta)), 0.0, 0.0
@@ -204,7 +205,7 @@ def _differences(
 
 
 def _is_seen(parts: Sequence[CriterionTerm], at: CriterionMinimum, k: int) -> bool:
-    """Whether the other criterion changes with an unknown that the first leaves open."""
+    """Return whether the other criterion changes with an unknown that the first leaves open."""
     found = []
     for side in (-0.1, 0.1):
         moved = at.theta.copy()

@@ -1,4 +1,4 @@
-"""A penalty that keeps unknowns away from their bounds, as CTSM has it.
+"""A penalty that keeps unknowns away from their bounds, as in CTSM.
 
     p(θ) = λ Σ_i ( |a_i| / (θ_i − a_i) + |b_i| / (b_i − θ_i) − 1 ),        a_i < θ_i < b_i
 
@@ -29,7 +29,7 @@ class BoundPenalty:
     weight: float = 0.0
 
     def at(self, unknowns: Sequence[Unknown], theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, gradient and second derivatives by each unknown."""
+        """Return value, gradient and second derivatives by each unknown."""
         value, slope, bend = 0.0, np.zeros(len(theta)), np.zeros(len(theta))
         for k, u in enumerate(unknowns):
             if not (self.weight and _is_two_sided(u)):
@@ -43,7 +43,7 @@ class BoundPenalty:
 
 
 def with_logit_search(unknowns: Sequence[Unknown]) -> list[Unknown]:
-    """Unknowns with two bounds are searched by their logit; guesses must lie inside."""
+    """Return the unknowns with those that have two bounds searched by their logit; guesses must lie inside."""
     found = []
     for u in unknowns:
         if _is_two_sided(u):

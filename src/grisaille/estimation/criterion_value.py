@@ -76,7 +76,7 @@ def evaluate_criterion(
     method: Estimator,
     pose: Callable[[], EstimationProblem],
 ) -> CriterionValue:
-    """The answer at one point."""
+    """Return the answer at one point."""
     names = tuple(u.name for u in problem.unknowns)
     return CriterionValue(
         float(point.objective),

@@ -80,7 +80,9 @@ class Estimate:
 
     @classmethod
     def at(cls, problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray, **known: Any) -> Estimate:
-        """An estimate with everything that a problem and its evaluation tell; ``known`` replaces or adds fields."""
+        """Return an estimate with all fields that a problem and its evaluation give; ``known`` replaces or adds
+        fields.
+        """
         if "extra" in known:
             raise EstimationError(
                 "An estimate has no extra= any more: give numbers of your own as details={name: number}, which are "
@@ -108,7 +110,7 @@ class Estimate:
 
     @property
     def at_kink(self) -> np.ndarray:
-        """Which unknowns are held where their prior has a kink, which leaves room on both sides."""
+        """Which unknowns are held where their prior has a kink, which leaves a range on both sides."""
         values = zip(self.unknowns, self.theta.tolist(), strict=True)
         has_kink = [isinstance(u.prior, Law) and u.lower < v < u.upper and v in u.prior.kinks for u, v in values]
         return np.asarray(np.array(has_kink, dtype=bool) & ~self.free)

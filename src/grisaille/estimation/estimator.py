@@ -119,7 +119,7 @@ class Estimator(metaclass=EstimatorType):
 
     @classmethod
     def verdict(cls, subject: ModelAndData) -> Verdict:
-        """What ``method="auto"`` is told about this estimator."""
+        """Return whether and why ``method="auto"`` may choose this estimator."""
         return Verdict(False, "not taken unasked")
 
     @classmethod
@@ -128,7 +128,7 @@ class Estimator(metaclass=EstimatorType):
         return cls()
 
     def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:
-        """The names asked for, with those of unknowns that the method adds."""
+        """Return the names asked for, with those of unknowns that the method adds."""
         return list(wanted)
 
     @property
@@ -155,7 +155,7 @@ class Estimator(metaclass=EstimatorType):
 
     @abstractmethod
     def pose(self, question: FitRequest) -> EstimationProblem:
-        """The problem of a model and its data."""
+        """Return the problem of a model and its data."""
 
     @abstractmethod
     def estimate(self, problem: EstimationProblem, progress: Progress | None = None) -> Estimate:
@@ -197,7 +197,7 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def advice(self) -> Advice:
-        """What it says about its fits, in words."""
+        """The messages of the estimator about its fits."""
         return Advice()
 
     @property
@@ -212,11 +212,11 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def tests_starts(self) -> bool:
-        """Whether its criterion tells if a record does not begin where it was declared to."""
+        """Whether its criterion shows that a record does not begin at its declared start."""
         return False
 
     def interrupted(self, problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
-        """What a search that was interrupted has reached; None where that is nothing."""
+        """Return what a search that was interrupted has reached; None where that is nothing."""
         return interrupted_estimate(problem, journal)
 
     @property
@@ -246,7 +246,7 @@ class Estimator(metaclass=EstimatorType):
 
     @classmethod
     def is_ours(cls) -> bool:
-        """Whether it comes with the package."""
+        """Return whether it comes with the package."""
         return cls.__module__.startswith("grisaille.")
 
     @property
@@ -255,12 +255,12 @@ class Estimator(metaclass=EstimatorType):
         return self
 
     def simulation_options(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
-        """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""
+        """Return options of ``gr.simulate`` by which the fitted model predicts an experiment."""
         return {}
 
 
 def estimator_of(method: object) -> Estimator:
-    """What was given as ``method=``, if it is an estimator."""
+    """Return what was given as ``method=``, if it is an estimator."""
     if isinstance(method, Estimator):
         return method
     if isinstance(method, str) and method in Estimator.known:

@@ -1,4 +1,4 @@
-"""One experiment inside a problem: its runner, its samples, and which unknowns move it."""
+"""One experiment inside a problem: its runner, its samples, and the unknowns that it depends on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grisaille.simulation.runner import Prediction, Runner
 
 
 class PreparedTrial(Protocol):
-    """What an estimator makes of a trial: a simulation, a filter, an ensemble."""
+    """The form in which an estimator evaluates an experiment: a simulation, a filter, an ensemble."""
 
     def discretise(self, theta: np.ndarray) -> Discretisation: ...
 
@@ -96,11 +96,13 @@ class ExperimentTerm(Generic[R]):
         return sum(len(s.values) for s in self.samples)
 
     def own(self, theta: np.ndarray) -> np.ndarray:
-        """θ of the trial among values of all unknowns."""
+        """Return θ of the trial among values of all unknowns."""
         return np.asarray(theta[list(self.unknowns)])
 
     def discretised(self, theta: np.ndarray) -> ExperimentTerm[R]:
-        """With a discretisation that suits values of all unknowns, unless it has one; as it is where none does."""
+        """Return the term with a discretisation that suits values of all unknowns, unless it has one; unchanged where
+        none does.
+        """
         if self.discretisation is not None or self.prepare is None:
             return self
         try:
@@ -111,7 +113,7 @@ class ExperimentTerm(Generic[R]):
             return self
 
     def predict(self: ExperimentTerm[SimulatedTrial], theta: np.ndarray, *, sensitive: bool) -> Prediction:
-        """Outputs (and derivatives by its own θ) at values of all unknowns."""
+        """Return outputs (and derivatives by its own θ) at values of all unknowns."""
         discretisation = self.discretisation
         if discretisation is None:
             try:
@@ -123,13 +125,15 @@ class ExperimentTerm(Generic[R]):
         return self.runner.predict(self.own(theta), discretisation, sensitive=sensitive)
 
     def crossings(self: ExperimentTerm[SimulatedTrial], theta: np.ndarray) -> list[Crossing]:
-        """The switches at which the equations jump that the trajectory crosses."""
+        """Return the switches at which the equations jump that the trajectory crosses."""
         return self.runner.crossings(self.own(theta), self.discretisation)
 
     def refined(
         self: ExperimentTerm[SimulatedTrial], theta: np.ndarray, excess: float
     ) -> ExperimentTerm[SimulatedTrial]:
-        """With a finer discretisation at values of all unknowns, where an error estimate was so many tolerances."""
+        """Return the term with a finer discretisation at values of all unknowns, where an error estimate was so many
+        tolerances.
+        """
         if not self.discretisation:
             return self
         return replace(self, discretisation=self.runner.refined(self.own(theta), self.discretisation, excess))
@@ -138,7 +142,7 @@ class ExperimentTerm(Generic[R]):
         return self.outputs.index(name)
 
     def with_values(self, values: Iterator[np.ndarray]) -> ExperimentTerm:
-        """The same with other measurements, one array for each of ``samples``."""
+        """Return the same with other measurements, one array for each of ``samples``."""
         trial = self.trial.with_data(self.trial.data.with_values(values))
         return replace(self, trial=trial, prepare=self.prepare and PreparedRunner(self.runner.with_experiment(trial)))
 
@@ -150,7 +154,7 @@ def build_experiment_term(
     noise: dict[str, NoiseLevel],
     rtol: float,
 ) -> ExperimentTerm[Runner | RowRunner]:
-    """The case of one experiment, which unknowns ``mine`` move."""
+    """Return the term of one experiment, which depends on the unknowns ``mine``."""
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
     if trial.is_static:
@@ -163,7 +167,7 @@ def build_experiment_term(
 def trial_of(
     model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = UNKNOWN_KINDS
 ) -> tuple[BoundExperiment, tuple[int, ...]]:
-    """An experiment with those of the unknowns that move it, and which these are."""
+    """Return an experiment bound to the unknowns that it depends on, and which these are."""
     mine = tuple(k for k, u in enumerate(unknowns) if u.applies_to(experiment.name) and u.kind in kinds)
     starts = [unknowns[k].name for k in mine if unknowns[k].kind == "start"]
     if experiment.is_static and starts:
@@ -172,14 +176,14 @@ def trial_of(
 
 
 def unknown_starts(experiment: Any) -> dict[str, Any]:
-    """Starts that the experiment declares unknown: variable → None or a prior."""
+    """Return starts that the experiment declares unknown: variable → None or a prior."""
     return {n: v for n, v in experiment.start.items() if not isinstance(v, int | float | np.number)}
 
 
 def start_guesses(
     unknowns: Sequence[Unknown], trials: Iterable[tuple[BoundExperiment, tuple[int, ...]]]
 ) -> tuple[Unknown, ...]:
-    """Starts begin at the consistent start of their experiment at the guess.
+    """Return the unknowns with guesses of starts from the consistent start of their experiment at the guess.
 
     trials : with those of the unknowns that move them
     """

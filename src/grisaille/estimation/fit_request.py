@@ -50,7 +50,7 @@ class FitRequest:
 
     @classmethod
     def of(cls, model: Model, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> FitRequest:
-        """With the model's own structure."""
+        """Return the request with the model's own structure."""
         return cls(model, structure_of(model), data, unknowns).with_starts()
 
     @cached_property
@@ -60,25 +60,27 @@ class FitRequest:
 
     @cached_property
     def trials(self) -> Trials:
-        """Every experiment with those of the unknowns that move it, and which these are."""
+        """Every experiment bound to the unknowns that it depends on, and which these are."""
         return self.given_trials or tuple(trial_of(self.model, e, self.unknowns) for e in self.data)
 
     def with_unknowns(self, unknowns: Sequence[Unknown]) -> FitRequest:
-        """The same with other guesses of the same unknowns; trials are shared."""
+        """Return the same with other guesses of the same unknowns; trials are shared."""
         return replace(self, unknowns=tuple(unknowns), given_trials=self.trials)
 
     def scheduled(self, who: str) -> FitRequest:
-        """The same for an estimator that knows equations and signals: discrete variables are signals, or refused."""
+        """Return the same for an estimator that knows equations and signals: discrete variables are signals, or
+        refused.
+        """
         if not self.structure.model.whens:
             return self
         return replace(self, given_trials=tuple((scheduled_trial(trial, who), mine) for trial, mine in self.trials))
 
     def with_starts(self) -> FitRequest:
-        """The same with unknown starts guessed where their experiments begin, as estimators take it."""
+        """Return the same with unknown starts guessed where their experiments begin, as estimators take it."""
         if all(u.kind != "start" or np.isfinite(u.guess) for u in self.unknowns):
             return self
         return self.with_unknowns(start_guesses(self.unknowns, self.trials))
 
     def points(self) -> list[ExperimentPoint]:
-        """The trials at the guess."""
+        """Return the trials at the guess."""
         return [trial.at([self.unknowns[k].guess for k in mine]) for trial, mine in self.trials]

@@ -1,4 +1,4 @@
-"""A fitted model: its estimates and what estimation itself can say about them.
+"""A fitted model: its estimates and what can be computed from them.
 
 This is what assessments, studies and reports take. What they can do with it in turn is written out in ``Fit``
 (``results/fit.py``), where all of them are known.
@@ -85,7 +85,7 @@ class Fitted:
 
     @classmethod
     def of(cls, fitted: Fitted) -> Self:
-        """The same fit with what this class can do."""
+        """Return the same fit with what this class can do."""
         fit = cls(fitted.initial_model, fitted.experiments, fitted.method, fitted.estimate, fitted.why)
         fit.kept, fit.known_intervals = fitted.kept, fitted.known_intervals
         return fit
@@ -122,7 +122,7 @@ class Fitted:
         return list(zip(self.estimate.unknowns, self.estimate.theta.tolist(), strict=True))
 
     def __getitem__(self, name: str) -> Value:
-        """One estimate, which works as a number and prints with its standard error and unit."""
+        """Return one estimate, which works as a number and prints with its standard error and unit."""
         if not isinstance(name, str):
             raise EstimationError(self._no(name))
         if name in self._noise_names():
@@ -134,7 +134,7 @@ class Fitted:
         return Value(value, error, unit, name, is_approximate=bool(self.estimate.caution))
 
     def _no(self, name: object) -> str:
-        """That there is no estimate of this name, and which ones there are."""
+        """Return the message that there is no estimate of this name, and which ones there are."""
         known = list(self)
         close = suggestion(name, known) if isinstance(name, str) and nearest(name, known) else ""
         listed = f"it has {', '.join(known)}"
@@ -146,14 +146,14 @@ class Fitted:
         return f"The fit has no {name!r}; {listed}. {close}".rstrip()
 
     def __iter__(self) -> Iterator[str]:
-        """The names that ``fit["…"]`` knows."""
+        """Yield the names that ``fit["…"]`` knows."""
         return iter([*self.names, *self._noise_names()])
 
     def __contains__(self, name: object) -> bool:
         return name in self.names or name in self._noise_names()
 
     def _ipython_key_completions_(self) -> list[str]:
-        """What ``fit["`` completes to."""
+        """Return what ``fit["`` completes to."""
         return list(self)
 
     @cached_property
@@ -221,11 +221,13 @@ class Fitted:
         return [f"noise({o})" for o in self.estimate.noise]
 
     def _noise_error(self, output: str) -> float:
-        """σ/√(2ν), the asymptotic standard error of a standard deviation."""
+        """Return σ/√(2ν), the asymptotic standard error of a standard deviation."""
         return float(self.estimate.noise[output] / np.sqrt(2 * self._noise_freedom(output)))
 
     def _noise_freedom(self, output: str) -> float:
-        """ν of an output's noise: its samples, or as many as robust errors take for independent, less leverage."""
+        """Return ν of an output's noise: its samples, or as many as robust errors take for independent, less
+        leverage.
+        """
         e = self.estimate
         n: float = sum(len(s.values) for c in e.cases for s in c.samples if s.output == output)
         independent = n if e.robust is None else e.robust.independent.get(output, n)
@@ -249,7 +251,7 @@ class Fitted:
         return pd.DataFrame(correlation_of(self.estimate.covariance), index=self.names, columns=self.names)
 
     def limits(self, level: float = 0.95, method: str = "auto") -> Intervals:
-        """The intervals of all unknowns as arrays, computed once.
+        """Return the intervals of all unknowns as arrays, computed once.
 
         level, method : as in ``Fit.intervals``
         """
@@ -258,7 +260,7 @@ class Fitted:
         return self.known_intervals[level, method]
 
     def _find_intervals(self, level: float, method: str) -> Intervals:
-        """What the covariance tells, whatever is asked for; ``Fit`` knows the other methods."""
+        """Return the intervals of the covariance, for any method; ``Fit`` has the other methods."""
         return covariance_intervals(self, level)
 
     @property
@@ -273,7 +275,7 @@ class Fitted:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The diagnosis in words: first what speaks against the estimates, then what does against their errors."""
+        """The diagnosis in words: first doubts about the estimates, then doubts about their errors."""
         e = self.estimate
         caution = (e.caution,) if e.caution else ()
         first = tuple(n for words in (WRONG_START_NOTE, UNEXPLAINED_NOTES) for n in e.notes if n.startswith(words))
@@ -288,8 +290,9 @@ class Fitted:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against the standard errors: a start that is wrong, an approximation that does not hold; ``Fit``
-        tests residuals too."""
+        """Doubts about the standard errors: a start that is wrong, an approximation that does not hold; ``Fit`` tests
+        residuals too.
+        """
         e, check = self.estimate, self.estimate.approximation
         begun = tuple(n for n in e.notes if n.startswith(WRONG_START_NOTE)) if e.moved_by_start > 1 else ()
         return (*begun, *(() if check is None else check.doubts(self.names)))
@@ -340,7 +343,7 @@ class Fitted:
     # predictions and residuals
 
     def residuals(self, *, standardized: bool = False, seed: int = 0) -> pd.DataFrame:
-        """What the model leaves of each measurement.
+        """Return what the model leaves of each measurement.
 
         Parameters
         ----------
@@ -399,7 +402,7 @@ class Fitted:
         start: str | Mapping[str, float] = "auto",
         bands: Literal["noise", "all"] | None = None,
     ) -> xr.Dataset:
-        """What the fitted model says about an experiment.
+        """Return the prediction of an experiment by the fitted model.
 
         experiment, horizon, start, bands : as in ``Fit.predict``
         """
@@ -419,7 +422,7 @@ class Fitted:
         start: str | Mapping[str, float] = "auto",
         samples: int | None = None,
     ) -> RecordStart:
-        """An experiment with the start from which it is predicted.
+        """Return an experiment with the start from which it is predicted.
 
         experiment, start : as in ``predict``
         samples : as ``start_samples`` in ``validate``
@@ -433,7 +436,8 @@ class Fitted:
         return start_of_record(self, chosen, start, samples)
 
     def simulated(self, experiment: Experiment, sensitivities: Sequence[str] = ()) -> xr.Dataset:
-        """The fitted model over the time of an experiment, from the start that this has, or that was estimated for it.
+        """Return the fitted model over the time of an experiment, from the start that this has, or that was estimated
+        for it.
 
         experiment : one whose start is known
         sensitivities : as in ``gr.simulate``
@@ -461,7 +465,7 @@ class Fitted:
         inputs: Mapping[str, object] | None = None,
         **options: Unpack[SimulationOptions],
     ) -> xr.Dataset:
-        """``gr.simulate`` with the fitted model.
+        """Call ``gr.simulate`` with the fitted model.
 
         Parameters
         ----------
@@ -475,7 +479,7 @@ class Fitted:
         return simulate(self.model, times, inputs, **options)
 
     def find_experiment(self, which: Experiment | str) -> Experiment:
-        """One of the fit's experiments, by its name or by its content; another one as it is.
+        """Return one of the fit's experiments, by its name or by its content; another one as it is.
 
         which : a name, or an experiment
         """
@@ -503,7 +507,7 @@ class Fitted:
         return tuple(e.name or "" for e in self.experiments)
 
     def _values_for(self, experiment: str) -> tuple[dict[str, float], dict[str, float]]:
-        """Estimated parameters, and starts, that hold in an experiment.
+        """Return estimated parameters, and starts, that hold in an experiment.
 
         experiment : its name
         """
@@ -523,7 +527,7 @@ class Fitted:
 
 
 def quality_of(residuals: pd.DataFrame, score: Score | None = None) -> pd.DataFrame:
-    """Per output of a table of residuals: samples, RMS, R², and the fit percentage.
+    """Return, for each output of a table of residuals, the number of samples, RMS, R², and the fit percentage.
 
     score : of a robust loss, which counts outliers less
     """
@@ -548,7 +552,7 @@ def _is_zero(unknown: Unknown, value: float) -> bool:
 
 
 def _wide_enough(model: Model, pairs: Sequence[tuple[Unknown, float]]) -> Model:
-    """The model, with the bounds of the search joined to its own where an estimate lies beyond these."""
+    """Return the model, with the bounds of the search joined to its own where an estimate lies beyond these."""
     content = model._content.copy()
     changed = False
     for u, value in pairs:
@@ -562,7 +566,7 @@ def _wide_enough(model: Model, pairs: Sequence[tuple[Unknown, float]]) -> Model:
 
 
 def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, float]) -> Model:
-    """A copy with other scales of disturbances and standard deviations of measurement noise."""
+    """Return a copy with other scales of disturbances and standard deviations of measurement noise."""
     if not (scales or noises):
         return model
     content = model._content.copy()
@@ -574,7 +578,7 @@ def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, 
 
 
 def with_known_correlations(model: Model) -> Model:
-    """A copy in which unknown correlations of noise are the numbers that they have."""
+    """Return a copy in which unknown correlations of noise are the numbers that they have."""
     content = model._content
     known = {n: p.value for n, p in content.parameters.items() if is_correlation(n) and p.value is not None}
     if not known:

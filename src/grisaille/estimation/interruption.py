@@ -1,4 +1,4 @@
-"""A search that was interrupted keeps what it reached.
+"""An interrupted search keeps the best point that it has reached.
 
 ``gr.fit`` gives the fit as far as it came, marked as not converged, from which ``guess=fit`` goes on; studies stop.
 """
@@ -13,7 +13,9 @@ from grisaille.optimization.journal import SearchJournal
 
 
 def interrupted_estimate(problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
-    """The best point so far, with the errors that the curvature of the criterion tells there; None without one."""
+    """Return the best point so far, with standard errors from the curvature of the criterion there; None without
+    one.
+    """
     if journal.reached is None:
         return None
     if isinstance(journal.kept, EstimationProblem):
@@ -30,15 +32,15 @@ def interrupted_estimate(problem: EstimationProblem, journal: SearchJournal) -> 
 
 
 def interrupted_status(journal: SearchJournal) -> str:
-    """The one sentence."""
+    """Return the one sentence."""
     return (
-        f"INTERRUPTED after {journal.evaluations} evaluations; gr.fit(…, guess=fit) goes on from here, and what the "
+        f"INTERRUPTED after {journal.evaluations} evaluations; gr.fit(…, guess=fit) continues from here, and what the "
         f"data determine comes with the end of the search"
     )
 
 
 def _covariance(information: np.ndarray) -> np.ndarray:
-    """The inverse of an information that need not have one: infinite for what is not seen."""
+    """Return the inverse of an information matrix that may be singular: infinite for undetermined unknowns."""
     size = np.sqrt(np.diag(information))
     seen = size > 0
     covariance = np.diag(np.where(seen, 0.0, np.inf))

@@ -25,7 +25,7 @@ KINK_DISTANCE = 1e-9
 
 
 def interval_limits(estimate: Estimate, half: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits of all unknowns; ``half`` is half the length of symmetric ones."""
+    """Return lower and upper limits of all unknowns; ``half`` is half the length of symmetric ones."""
     theta = estimate.theta
     lower, upper = theta - half, theta + half
     for k, u in enumerate(estimate.unknowns):
@@ -43,7 +43,7 @@ def interval_limits(estimate: Estimate, half: np.ndarray, level: float) -> tuple
 
 
 def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
-    """The bound and the limit on its other side, NaN where nothing tells it."""
+    """Return the bound and the limit on its other side, NaN where nothing determines it."""
     from scipy.stats import norm
 
     u, value = estimate.unknowns[k], float(estimate.theta[k])
@@ -59,7 +59,7 @@ def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
 
 
 def _around_kink(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
-    """Limits on both sides, NaN where nothing tells them."""
+    """Return limits on both sides, NaN where nothing determines them."""
     from scipy.stats import norm
 
     u, value, at = estimate.unknowns[k], float(estimate.theta[k]), float(estimate.evaluation.theta[k])
@@ -86,7 +86,7 @@ def _slope_and_curvature(estimate: Estimate, k: int) -> tuple[float, float]:
 
 
 def _distance(slope: float, curvature: float, quantile: float) -> float:
-    """The positive d at which slope · d + ½ curvature · d² is half the square of a quantile."""
+    """Return the positive d at which slope · d + ½ curvature · d² is half the square of a quantile."""
     drop = 0.5 * quantile**2
     if not (np.isfinite(slope) and np.isfinite(curvature)) or (slope <= 0 and curvature <= 0):
         return np.nan

@@ -33,7 +33,7 @@ class Intervals:
 
 
 def covariance_intervals(fit: Fitted, level: float) -> Intervals:
-    """Wald's, where nothing but the covariance is asked."""
+    """Return Wald's, where nothing but the covariance is asked."""
     return replace(wald_intervals(fit, level), said="from the covariance alone")
 
 

@@ -63,7 +63,7 @@ Filtered = ExperimentTerm[FilterRunner]
 
 
 def own_theta_and_steps(case: Filtered, theta: np.ndarray) -> tuple[np.ndarray, Discretisation]:
-    """θ of a filtered case, and its discretisation; made here where it has none."""
+    """Return θ of a filtered case, and its discretisation; made here where it has none."""
     own = case.own(theta)
     return own, case.discretisation or case.runner.discretise(own)
 
@@ -84,7 +84,7 @@ class LikelihoodProblem(EstimationProblem):
         self.penalty, self.open_levels = penalty or BoundPenalty(), tuple(open_levels)
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
-        """−log L and its gradient at θ."""
+        """Return −log L and its gradient at θ."""
         n = len(self.unknowns)
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
         parts: list[tuple[ExperimentTerm, Likelihood]] = []
@@ -117,7 +117,9 @@ class LikelihoodProblem(EstimationProblem):
         )
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
+        """Return the objective and its gradient only: nonlinear filters run in reverse, without the expected
+        information.
+        """
         total, slope = 0.0, np.zeros(len(self.unknowns))
         for case in self.discretised_problem.cases:
             found = self.filtered(case, theta, "gradient")
@@ -130,7 +132,9 @@ class LikelihoodProblem(EstimationProblem):
         return -total + prior.value + fence, slope + prior.gradient + fence_slope
 
     def filtered(self, case: Filtered, theta: np.ndarray, kind: RecentKind) -> FilteredOnce:
-        """Return what a filter finds; with several experiments most do not move when an unknown of one of them does."""
+        """Return the result of a filter; with several experiments most do not change when an unknown of one of them
+        does.
+        """
         own, steps = own_theta_and_steps(case, theta)
         if len(self.cases) > 1:
             return case.runner.recalled(own, steps, kind)
@@ -139,7 +143,7 @@ class LikelihoodProblem(EstimationProblem):
         return case.runner.likelihood(own, steps, sensitive=kind == "all")
 
     def refusal(self, theta: np.ndarray) -> str:
-        """Why the likelihood at θ must not be believed, in words; empty where it may."""
+        """Return why the likelihood at θ must not be believed, in words; empty where it may."""
         for case in self.discretised_problem.cases:
             reason = case.runner.refusal(*own_theta_and_steps(case, theta))
             if reason:
@@ -147,7 +151,8 @@ class LikelihoodProblem(EstimationProblem):
         return ""
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
-        """An independent problem with other measurements (an array for each ``samples``, in order) or another guess.
+        """Return an independent problem with other measurements (an array for each ``samples``, in order) or another
+        guess.
 
         A filter follows its measurements, and its steps are those that it needs along them: others have their own.
         """
@@ -162,7 +167,7 @@ class LikelihoodProblem(EstimationProblem):
     def _innovations(
         self, parts: Sequence[tuple[ExperimentTerm, Likelihood]], sensitive: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Innovations, their standard deviations, and derivatives in these, in the order of the samples."""
+        """Return innovations, their standard deviations, and derivatives in these, in the order of the samples."""
         count, n = len(self.weights), len(self.unknowns)
         errors, scales, rows = np.zeros(count), np.ones(count), np.zeros((count if sensitive else 0, n))
         first = 0

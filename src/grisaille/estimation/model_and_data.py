@@ -1,4 +1,4 @@
-"""A model with its data as the choice of an estimator sees it."""
+"""A model with its data, from which an estimator is chosen."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class NoiseLevel:
         return () if self.formula is None else self.formula.parameters
 
     def at(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """One value per sample; ``observed`` is (samples, needs)."""
+        """Return one value per sample; ``observed`` is (samples, needs)."""
         if self.formula is None:
             return np.full(len(t), np.nan)
         sigma = self.formula.values(p, observed, t)
@@ -66,18 +66,18 @@ class NoiseLevel:
 
 
 def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLevel]:
-    """The noise of each measured output."""
+    """Return the noise of each measured output."""
     return {name: model.cached_value(("noise", name), partial(_level, model, name)) for name in outputs}
 
 
 def moving_levels(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> set[str]:
-    """Outputs whose noise is a formula of what is predicted or estimated, so that it follows the estimates."""
+    """Return outputs whose noise is a formula of what is predicted or estimated, so that it follows the estimates."""
     estimated = {u.target for u in unknowns if u.kind == "parameter"}
     return {n for n, level in levels.items() if level.known and (level.needs or estimated & set(level.parameters))}
 
 
 def refuse_noise_alone(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown], structure: Structure) -> None:
-    """Refuse unknowns that stand in a formula of noise and nowhere else.
+    """Refuse unknowns that appear in a formula of noise and nowhere else.
 
     Least squares renews the formulas until they stay and cannot estimate what moves no prediction.
     """
@@ -93,13 +93,13 @@ def refuse_noise_alone(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unkn
 def noise_alone(
     levels: Mapping[str, NoiseLevel], parameters: Sequence[str], structure: Structure
 ) -> list[tuple[str, str]]:
-    """Return those of some parameters that stand in the noise of an output, with it, and in nothing predicted."""
+    """Return those of some parameters that appear in the noise of an output, with it, and in nothing predicted."""
     inside = [(p, next((n for n, level in levels.items() if p in level.parameters), "")) for p in parameters]
     return [(p, output) for p, output in inside if output and not _is_felt(structure, p)]
 
 
 def _is_felt(structure: Structure, name: str) -> bool:
-    """Whether equations, starts or outputs contain a parameter, through formulas of other parameters too."""
+    """Return whether equations, starts or outputs contain a parameter, through formulas of other parameters too."""
     flat, system = structure.model, structure.system
     alike = {n for n, p in flat.parameters.items() if p.value is not None and name in parameters_in(flat, p.value)}
     places = [k for k, n in enumerate(flat.parameters) if n == name or n in alike]

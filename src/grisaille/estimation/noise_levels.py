@@ -51,7 +51,7 @@ LEVEL_FACTORS = (1.0, 0.3, 0.1)
 
 
 def level_guess(structure: Structure, data: Sequence[Any], unknown: Unknown, unknowns: Sequence[Unknown]) -> Unknown:
-    """A level without a guess with its declared value, or with half the scatter between neighbouring samples."""
+    """Return a level without a guess with its declared value, or with half the scatter between neighbouring samples."""
     if unknown.kind not in ("scale", "noise") or np.isfinite(unknown.guess):
         return unknown
     flat = structure.model
@@ -85,7 +85,7 @@ def _scatter(data: Sequence[Any], output: str) -> float:
 def scan_levels(
     search: Search[LikelihoodEvaluation], cases: Sequence[ExperimentTerm], open_levels: Sequence[int]
 ) -> np.ndarray:
-    """θ with the levels that had no guess moved, kind by kind, to the best order of magnitude.
+    """Return θ with the levels that had no guess set, kind by kind, to the best order of magnitude.
 
     Measurement noise is tried from what neighbouring samples allow at most, down to a tenth of it: further down its
     likelihood is flat, and a search would take it for zero.
@@ -167,7 +167,7 @@ class LevelsAtZero:
 def find_zeros(
     search: Search[LikelihoodEvaluation], evaluation: LikelihoodEvaluation, guessed: Sequence[Unknown]
 ) -> LevelsAtZero:
-    """Levels that are zero, each tested by the one-sided derivative there.
+    """Return levels that are zero, each tested by the one-sided derivative there.
 
     guessed : the unknowns as the first search had them: one that went on from here is no measure of what is small
     """
@@ -200,7 +200,7 @@ def find_zeros(
 def _is_dead(
     search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float, unknown: Unknown
 ) -> bool:
-    """Whether the likelihood does not move with an unknown at all: it is then anything, not zero.
+    """Return whether the likelihood does not depend on an unknown at all: it is then arbitrary, not zero.
 
     Asked at its guess and, since that may be next to nothing, where its derivative at zero says that it is seen.
     """
@@ -219,7 +219,7 @@ def _is_dead(
 
 
 def limit_above_zero(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float) -> float:
-    """σ at which log L has fallen by ``ONE_SIDED``: the derivative at zero, then what evaluations show."""
+    """Return σ at which log L has fallen by ``ONE_SIDED``: the derivative at zero, then what evaluations show."""
     value = float(np.sqrt(ONE_SIDED / rate))
     for _ in range(STEPS_TO_LIMIT):
         theta = at.theta.copy()
@@ -235,7 +235,7 @@ def limit_above_zero(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluat
 
 
 def rate_at_zero(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, small: float) -> float:
-    """∂(−log L)/∂(σ²) at σ = 0, from the slope at a small σ."""
+    """Return ∂(−log L)/∂(σ²) at σ = 0, from the slope at a small σ."""
     theta = at.theta.copy()
     theta[k] = small
     found = search.evaluate(theta, quietly=True)

@@ -42,7 +42,7 @@ MAX_RESIDUAL = 1e100
 
 
 class HasPredictions(Protocol):
-    """What a formula of σ may move with."""
+    """The values that a formula of σ may depend on."""
 
     @property
     def y(self) -> np.ndarray:
@@ -85,7 +85,7 @@ class Evaluation:
 
     @property
     def information(self) -> np.ndarray:
-        """What stands for the Hessian of the objective; empty where derivatives were not asked for."""
+        """The approximation of the Hessian of the objective; empty where derivatives were not requested."""
         if not len(self.jacobian):
             return np.zeros((0, 0))
         information = np.asarray(self.curved.T @ self.curved)
@@ -111,7 +111,7 @@ class Evaluation:
         return 0.5 * float(self.residuals @ self.residuals) if self.completed else np.inf
 
     def among(self, kept: Sequence[int]) -> Self:
-        """The same as a function of some of the unknowns."""
+        """Return the same as a function of some of the unknowns."""
         prior = None if self.prior is None else self.prior.among(kept)
         return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept], prior=prior)
 
@@ -157,7 +157,9 @@ class EstimationProblem(Scaled):
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
 
     def replace(self, **changes: Any) -> Self:
-        """The same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``, ``cases`` …"""
+        """Return the same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``,
+        ``cases`` …
+        """
         other = copy.copy(self)
         other._begun = None
         for name, value in changes.items():
@@ -165,7 +167,7 @@ class EstimationProblem(Scaled):
         return other
 
     def of(self, kind: type[K]) -> K:
-        """Itself, as the kind of problem that a method poses."""
+        """Return the problem itself, as the kind of problem that a method poses."""
         if not isinstance(self, kind):
             raise TypeError(f"a {kind.__name__} is expected, not a {type(self).__name__}: another method has posed it")
         return self
@@ -193,7 +195,7 @@ class EstimationProblem(Scaled):
         return ""
 
     def refusal(self, theta: np.ndarray) -> str:
-        """Why the criterion at θ must not be believed, in words; empty where it may."""
+        """Return why the criterion at θ must not be believed, in words; empty where it may."""
         return ""
 
     @property
@@ -202,7 +204,7 @@ class EstimationProblem(Scaled):
         return len(self.output_of)
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
-        """Residuals and their Jacobian at θ."""
+        """Return residuals and their Jacobian at θ."""
         if sensitive and self.differences is not None:
             return self.differenced(theta, self.differences)
         begun = self.discretised_problem
@@ -259,12 +261,12 @@ class EstimationProblem(Scaled):
         return ()
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient only."""
+        """Return the objective and its gradient only."""
         found = self.evaluate(theta)
         return found.objective, found.gradient if found.completed else np.full(len(theta), np.nan)
 
     def differenced(self, theta: np.ndarray, steps: np.ndarray) -> Evaluation:
-        """Central differences; one-sided at a bound and beside a point that cannot be simulated."""
+        """Return central differences; one-sided at a bound and beside a point that cannot be simulated."""
         here = self.evaluate(theta, sensitive=False)
         if not here.completed:
             return here
@@ -283,7 +285,9 @@ class EstimationProblem(Scaled):
         return replace(here, jacobian=np.stack(columns, axis=1), cost=cost)
 
     def refined(self, evaluation: Evaluation) -> Self:
-        """With finer discretisations in every experiment where those of an evaluation are too coarse."""
+        """Return the problem with finer discretisations in every experiment where those of an evaluation are too
+        coarse.
+        """
         pairs = zip(self.discretised_problem.cases, evaluation.predictions, strict=True)
         theta = evaluation.theta
         finer = (c.refined(theta, p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs)
@@ -295,7 +299,8 @@ class EstimationProblem(Scaled):
         super().with_guess(theta)
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> EstimationProblem:
-        """An independent problem with other measurements (one array for each ``samples``, in order) or another guess.
+        """Return an independent problem with other measurements (one array for each ``samples``, in order) or another
+        guess.
 
         Kernels, signals and formulas are shared; what a search changes on its way, noise levels and steps, is not.
         """
@@ -305,14 +310,14 @@ class EstimationProblem(Scaled):
         return problem
 
     def renewed_cases(self, values: Sequence[np.ndarray] | None) -> list[ExperimentTerm]:
-        """Independent cases with other measurements."""
+        """Return independent cases with other measurements."""
         given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
         return [c.with_values(given) for c in self.cases]
 
     def deviations(
         self, case: ExperimentTerm, output: str, rows: np.ndarray, prediction: HasPredictions, theta: np.ndarray
     ) -> np.ndarray:
-        """σ of each sample of an output; a formula that is not frozen is evaluated here."""
+        """Return σ of each sample of an output; a formula that is not frozen is evaluated here."""
         if not self.noise[output].known:
             return np.full(len(rows), self.sigma[output])
         if (case.name, output) in self.frozen:
@@ -327,7 +332,9 @@ class EstimationProblem(Scaled):
         return level.at(case.trial.at(case.own(theta)).p, observed, case.grid[rows])
 
     def freeze(self, predictions: Mapping[str, HasPredictions], theta: np.ndarray) -> Self:
-        """With every formula of σ that is not frozen at θ, as far as it needs no other predictions, by case."""
+        """Return the problem with every formula of σ that is not frozen at θ, as far as it needs no other predictions,
+        by experiment term.
+        """
         frozen = dict(self.frozen)
         for case in self.cases:
             y = predictions[case.name].y if case.name in predictions else np.zeros((len(case.grid), len(case.outputs)))
@@ -352,7 +359,9 @@ class EstimationProblem(Scaled):
             return self
 
     def refrozen(self, predictions: Sequence[HasPredictions], theta: np.ndarray) -> tuple[Self, float]:
-        """With formulas of σ that move with predictions at those of a point; and the largest relative change of a σ."""
+        """Return the problem with formulas of σ that depend on predictions evaluated at those of a point, and the
+        largest relative change of a σ.
+        """
         frozen, changes = dict(self.frozen), [0.0]
         for case, prediction in zip(self.cases, predictions, strict=True):
             for s in case.samples:
@@ -364,7 +373,7 @@ class EstimationProblem(Scaled):
         return self.replace(frozen=frozen), max(changes)
 
     def prior(self, theta: np.ndarray) -> PriorTerm:
-        """What the criterion contains of priors at θ."""
+        """Return what the criterion contains of priors at θ."""
         return prior_term(self.unknowns, theta)
 
     def _failed(self, theta: np.ndarray, predictions: list[Prediction], reason: str) -> Evaluation:

@@ -31,7 +31,7 @@ SUM_ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class UncertainUnknowns:
-    """How p unknowns move what is seen, X by ``along`` (T, n, p) and q by ``dq`` (p, len(q)), and their covariance."""
+    """The derivatives of X by p unknowns, ``along`` (T, n, p), and of q, ``dq`` (p, len(q)), with their covariance."""
 
     along: np.ndarray
     dq: np.ndarray
@@ -63,7 +63,7 @@ class Quantities:
         self, t: np.ndarray, x: np.ndarray, P: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray, width: float,
         noisy: bool = False, unknowns: UncertainUnknowns | None = None, left: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """(4, times, quantities): mean, standard deviation and a band of ±width of them.
+        """Return (4, times, quantities): mean, standard deviation and a band of ±width of them.
 
         noisy : outputs as they are measured, with the variance of their noise
         unknowns : whose uncertainty is to be in the bands; P is then that for given unknowns
@@ -135,7 +135,7 @@ class Quantities:
 
 
 def _full_name(node: Expression) -> Expression | None:
-    """Members of an instance, or of the class itself, by their path."""
+    """Return members of an instance, or of the class itself, by their path."""
     if isinstance(node, Reference):
         return Name(node.path)
     return Name(node.label) if isinstance(node, Declaration) and node.label else None
@@ -156,7 +156,7 @@ def _listed(wanted: Any) -> list[Any]:
 
 
 def estimated_names(structure: Structure) -> list[str]:
-    """Every name with a course that the data tell: not inputs, which are known, nor formulas of parameters alone."""
+    """Return every name whose course is estimated: not inputs, which are known, nor formulas of parameters alone."""
     system, constant = structure.system, {s.element_hash() for s in ca.symvar(structure.system.p)}
     rows = zip(system.observed_names, ca.vertsplit(system.observed), strict=True)
     moving = (n for n, row in rows if any(s.element_hash() not in constant for s in ca.symvar(row)))
@@ -164,13 +164,13 @@ def estimated_names(structure: Structure) -> list[str]:
 
 
 def left_out(structure: Structure, wanted: Any, labels: Iterable[str]) -> dict[str, str]:
-    """An attribute that says which names have no values, and why; none where nothing is missing."""
+    """Return an attribute that lists names without values, and why; empty where nothing is missing."""
     missing = [] if wanted is not None else [n for n in estimated_names(structure) if n not in set(labels)]
     return {"left_out": f"{', '.join(missing)}: white noise has no value at an instant"} if missing else {}
 
 
 def unit_and_description(structure: Structure, wanted: Any, label: str) -> dict[str, str]:
-    """Unit and description of what a label stands for; an expression has none, unless it is a member."""
+    """Return unit and description of the quantity of a label; an expression has none, unless it is a member."""
     what = wanted[label] if isinstance(wanted, Mapping) else label
     named = _full_name(what) if isinstance(what, Expression) else None
     return described(structure, what if isinstance(what, str) else named.leaf_text() if named is not None else "")

@@ -16,21 +16,21 @@ RANK_TOLERANCE = 1e-10
 
 
 def gauss_newton_covariance(jacobian: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """(JᵀJ)⁻¹ of the free unknowns, zero elsewhere; J is made of weighted residuals."""
+    """Return (JᵀJ)⁻¹ of the free unknowns, zero elsewhere; J is made of weighted residuals."""
     return without_undetermined(*_inverse(jacobian, free))
 
 
 def sandwich_covariance(
     jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray, beliefs: np.ndarray
 ) -> np.ndarray:
-    """The sandwich with its small-sample factor N/(N − n); ``beliefs``: the rows of priors in the Jacobian."""
+    """Return the sandwich with its small-sample factor N/(N − n); ``beliefs``: the rows of priors in the Jacobian."""
     bread, undetermined = _inverse(np.vstack([jacobian, beliefs]), free)
     covariance = sandwich_product(bread, jacobian * residuals[:, None], beliefs, int(free.sum()))
     return without_undetermined(covariance, undetermined)
 
 
 def sandwich_product(bread: np.ndarray, scored: np.ndarray, beliefs: np.ndarray, n: int) -> np.ndarray:
-    """The sandwich of an inverse around the scores of samples; priors are as they say.
+    """Return the sandwich of an inverse around the scores of samples; priors are as they say.
 
     n : unknowns, of which the data have determined n − tr(bread · priors)
     """
@@ -41,7 +41,7 @@ def sandwich_product(bread: np.ndarray, scored: np.ndarray, beliefs: np.ndarray,
 
 
 def without_undetermined(covariance: np.ndarray, undetermined: np.ndarray) -> np.ndarray:
-    """The covariance with infinite variances for unknowns that a direction without information moves."""
+    """Return the covariance with infinite variances for unknowns in a direction without information."""
     covariance = np.array(covariance)
     covariance[undetermined], covariance[:, undetermined] = 0.0, 0.0
     covariance[undetermined, undetermined] = np.inf
@@ -49,7 +49,9 @@ def without_undetermined(covariance: np.ndarray, undetermined: np.ndarray) -> np
 
 
 def inverse_information(information: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The inverse of JᵀJ on the free unknowns, in units of its diagonal; and which unknowns it does not determine."""
+    """Return the inverse of JᵀJ on the free unknowns, in units of its diagonal; and which unknowns it does not
+    determine.
+    """
     part = information[np.ix_(free, free)]
     scale = np.sqrt(np.clip(np.diag(part), 0.0, None))
     scale[scale == 0] = 1.0
@@ -60,7 +62,7 @@ def inverse_information(information: np.ndarray, free: np.ndarray) -> tuple[np.n
 
 
 def root_of(information: np.ndarray) -> np.ndarray:
-    """J with JᵀJ = information; of a filter on the way to break down, diagonals may be nonsense."""
+    """Return J with JᵀJ = information; of a filter on the way to break down, diagonals may be nonsense."""
     size = np.sqrt(np.abs(np.diag(information)))
     size = np.where(size > 0, size, 1.0)
     values, vectors = np.linalg.eigh(information / np.outer(size, size))
@@ -68,7 +70,7 @@ def root_of(information: np.ndarray) -> np.ndarray:
 
 
 def root_of_covariance(covariance: np.ndarray) -> np.ndarray:
-    """R with RRᵀ = covariance, whatever the units; rows of zeros where nothing is determined."""
+    """Return R with RRᵀ = covariance, whatever the units; rows of zeros where nothing is determined."""
     known = np.isfinite(np.diag(covariance))
     safe = np.where(np.outer(known, known), covariance, 0.0)
     size = np.sqrt(np.clip(np.diag(safe), 0.0, None))
@@ -78,7 +80,7 @@ def root_of_covariance(covariance: np.ndarray) -> np.ndarray:
 
 
 def _inverse(jacobian: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(JᵀJ)⁻¹ from the singular values of J, which lose half as many digits as those of JᵀJ."""
+    """Return (JᵀJ)⁻¹ from the singular values of J, which lose half as many digits as those of JᵀJ."""
     J = jacobian[:, free]
     scale = np.linalg.norm(J, axis=0)
     scale[scale == 0] = 1.0
@@ -97,7 +99,7 @@ def _spread(inner: np.ndarray, lost: np.ndarray, free: np.ndarray) -> tuple[np.n
 
 
 def correlation_of(covariance: np.ndarray) -> np.ndarray:
-    """Correlations; zero beside an unknown without variance."""
+    """Return correlations; zero beside an unknown without variance."""
     deviation = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
     safe = np.where(deviation > 0, deviation, 1.0)
     with np.errstate(invalid="ignore"):
@@ -107,14 +109,16 @@ def correlation_of(covariance: np.ndarray) -> np.ndarray:
 
 
 def half_width(standard_error: np.ndarray, level: float, degrees_of_freedom: float | np.ndarray) -> np.ndarray:
-    """Half the length of two-sided intervals: Student's t times the standard error."""
+    """Return half the length of two-sided intervals: Student's t times the standard error."""
     from scipy.stats import t
 
     return np.asarray(t.ppf(0.5 + level / 2, np.maximum(degrees_of_freedom, 1)) * standard_error)
 
 
 def level_limits(sigma: float, level: float, degrees_of_freedom: float) -> tuple[float, float]:
-    """The interval of a standard deviation that so many degrees of freedom tell: ν s²/σ² is χ²(ν)."""
+    """Return the interval of a standard deviation that was estimated with so many degrees of freedom: ν s²/σ² is
+    χ²(ν).
+    """
     from scipy.stats import chi2
 
     nu = max(degrees_of_freedom, 1e-3)
@@ -125,7 +129,7 @@ def level_limits(sigma: float, level: float, degrees_of_freedom: float) -> tuple
 def t_test(
     estimate: np.ndarray, standard_error: np.ndarray, degrees_of_freedom: float | np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """t = estimate / standard error and its two-sided p value; NaN without a standard error."""
+    """Return t = estimate / standard error and its two-sided p value; NaN without a standard error."""
     from scipy.stats import t as student
 
     with np.errstate(divide="ignore", invalid="ignore"):

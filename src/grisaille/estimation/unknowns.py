@@ -52,7 +52,7 @@ def resolve_unknowns(
     local: Iterable[object] = (),
     searched: bool = True,
 ) -> tuple[Unknown, ...]:
-    """The unknowns of a problem, in the order of their ``names`` (``wanted_names``)."""
+    """Return the unknowns of a problem, in the order of their ``names`` (``wanted_names``)."""
     runs = [e.name for e in experiments]
     flat, pool = structure.model, dict.fromkeys(names_to_estimate(structure.model))
     own, targets = _local_names(flat, local), []
@@ -95,7 +95,7 @@ def _local_names(flat: FlatModel, local: Iterable[object]) -> tuple[str, ...]:
 
 
 def wanted_names(structure: Structure, estimate: Iterable[object] | None, may_be_empty: bool = False) -> list[str]:
-    """The names in ``estimate``, or those of all parameters that are marked as unknown."""
+    """Return the names in ``estimate``, or those of all parameters that are marked as unknown."""
     if isinstance(estimate, str):
         raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
     if estimate is not None:
@@ -113,7 +113,9 @@ def wanted_names(structure: Structure, estimate: Iterable[object] | None, may_be
 
 
 def marked_names(structure: Structure) -> list[str]:
-    """Parameters that declare bounds or a prior; unknown correlations of noise are added by methods that take them."""
+    """Return parameters that declare bounds or a prior; unknown correlations of noise are added by methods that take
+    them.
+    """
     declared = structure.model.parameters.items()
     return [n for n, p in declared if (p.bounds is not None or p.prior is not None) and not is_correlation(n)]
 
@@ -129,7 +131,7 @@ def _expand(structure: Structure, experiments: Sequence[Any], name: str, pool: C
 
 
 def _meant(flat: FlatModel, name: str, pool: Iterable[str]) -> str:
-    """What somebody who wrote a wrong name may have had in mind."""
+    """Return what somebody who wrote a wrong name may have had in mind."""
     if name in flat.variables:
         return f" It is a variable: its value at the first instant is 'start({name})'."
     inner = name[6:-1] if name.startswith("start(") else ""
@@ -147,8 +149,9 @@ def _meant(flat: FlatModel, name: str, pool: Iterable[str]) -> str:
 
 
 def _free_states(structure: Structure, experiments: Sequence[Any]) -> list[str]:
-    """States whose starts can be chosen together: all without hidden constraints, else as many as there is freedom at
-    the start of the first record."""
+    """Return states whose starts can be chosen together: all without hidden constraints, else as many as there is
+    freedom at the start of the first record.
+    """
     names = [s.name for s in structure.states if s.order == 0]
     if not structure.system.nc:
         return names
@@ -166,7 +169,7 @@ def _free_states(structure: Structure, experiments: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Declared:
-    """What the model, the experiments and the call say about bounds, priors and first values."""
+    """Bounds, priors and first values as the model, the experiments and the call declare them."""
 
     structure: Structure
     experiments: Sequence[Any]
@@ -180,7 +183,7 @@ class _Declared:
         return names_without_unit(records, self.structure.model)
 
     def spread(self, target: str, where: str, names: list[str], local: tuple[str, ...]) -> Iterator[Unknown]:
-        """One unknown, or one per experiment."""
+        """Yield one unknown, or one per experiment."""
         is_start = target.startswith("start(")
         per_experiment = is_start or target in local
         if where:
@@ -210,7 +213,7 @@ class _Declared:
         return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, unit, prior, logit)
 
     def _level(self, target: str, experiment: str | None, name: str) -> Unknown:
-        """A standard deviation, searched by its logarithm."""
+        """Return a standard deviation, searched by its logarithm."""
         flat, inner = self.structure.model, target[6:-1]
         unit = flat.outputs[inner].unit if target.startswith("noise(") else flat.disturbances[inner].unit
         prior = self.priors.get(name, self.priors.get(target))
@@ -219,7 +222,9 @@ class _Declared:
         return Unknown(name, kind, inner, experiment, np.nan, max(lower, 0.0), upper, True, unit, prior)
 
     def _bounds(self, name: str, target: str, declared: tuple[float, float] | None, prior: Any) -> tuple[float, float]:
-        """What was given or declared, and not beyond the support of a prior; of positive ones, see ``_above_zero``."""
+        """Return what was given or declared, and not beyond the support of a prior; of positive ones, see
+        ``_above_zero``.
+        """
         pair = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))
         try:
             lower, upper = pair
@@ -249,13 +254,13 @@ def _is_logarithmic(transform: str | None, lower: float, upper: float, prior: An
 
 
 def _between(lower: float, upper: float, prior: Law) -> tuple[float, float]:
-    """The part of a range in which a prior has a density."""
+    """Return the part of a range in which a prior has a density."""
     low, high = support_to_search(prior)
     return max(lower, low), min(upper, high)
 
 
 def _above_zero(lower: float, upper: float, prior: Any) -> tuple[float, float]:
-    """The same of a prior of positive values, where the unknown is not searched by its logarithm."""
+    """Return the same of a prior of positive values, where the unknown is not searched by its logarithm."""
     return (
         _between(lower, upper, prior) if isinstance(prior, Law) and prior.support == POSITIVE_BOUNDS else (lower, upper)
     )
@@ -304,7 +309,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _refuse_constants(unknowns: Sequence[Unknown], experiments: Sequence[Any]) -> None:
-    """An experiment that knows a parameter does not let it be estimated."""
+    """Refuse to estimate a parameter whose value an experiment gives."""
     for unknown in unknowns:
         for e in experiments:
             if unknown.kind == "parameter" and unknown.applies_to(e.name) and unknown.target in e.constants:
@@ -322,7 +327,7 @@ OPEN_NOISE = (
 
 
 def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, Any] | None, what: str) -> None:
-    """Names that nothing is estimated by are mistakes."""
+    """Refuse names that belong to no unknown."""
     names = [u.name for u in unknowns]
     allowed = {*names, *(n.partition("@")[0] for n in names)}
     for name in given or {}:
@@ -334,7 +339,7 @@ def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, Any] | Non
 
 
 def parameter_guesses(flat: FlatModel, unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
-    """Values of the model where no guess was given."""
+    """Return values of the model where no guess was given."""
     given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
     formulas = formulas_of(flat, given)
     values = dict(zip(formulas.names, formulas.evaluate(given).tolist(), strict=True))

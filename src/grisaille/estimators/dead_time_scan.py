@@ -73,7 +73,7 @@ def _reaches(trial: BoundExperiment, target: str, inside: set[str]) -> bool:
 
 
 def dead_times(problem: EstimationProblem) -> list[int]:
-    """Unknowns that are dead times themselves, by their places."""
+    """Return unknowns that are dead times themselves, by their places."""
     names = {d.text for c in problem.cases for d in c.trial.structure.system.delays}
     return [
         k
@@ -114,7 +114,7 @@ class _DeadTimeScan:
         self.steps: dict[int, SimulationSteps] = {}
 
     def left(self, theta: Floats, value: float) -> float:
-        """The sum of squares that the linearised model leaves."""
+        """Return the sum of squares that the linearised model leaves."""
         theta = theta.copy()
         theta[self.place] = value
         errors, slopes = [], []
@@ -145,7 +145,8 @@ class _DeadTimeScan:
 def settled_at_corner(
     problem: EstimationProblem, places: Sequence[int], method: Estimator, found: Estimate, journal: SearchJournal
 ) -> Estimate:
-    """What a search found that ended where jumps pass samples: the criterion has a corner there, and a minimum in it.
+    """Return what a search found that ended where jumps pass samples: the criterion has a corner there, and a minimum
+    in it.
 
     The search is repeated on both sides of the corner. Where one leads away from it, that is the answer; where both
     stay, the corner is the minimum, with the curvature of its right side.
@@ -210,7 +211,7 @@ def _beside(
 
 
 def _widened(covariance: Floats, information: Floats, place: int) -> Floats:
-    """The covariance with the dead time free again: its Schur complement and what that adds to the others."""
+    """Return the covariance with the dead time free again: its Schur complement and what that adds to the others."""
     others = [
         k for k in range(len(information)) if k != place and covariance[k, k] > 0 and np.isfinite(covariance[k, k])
     ]

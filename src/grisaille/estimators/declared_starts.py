@@ -97,7 +97,7 @@ def _unmet(case: ExperimentTerm, theta: np.ndarray) -> str:
 
 
 def with_tested_starts(model: Model, problem: EstimationProblem, method: Estimator, found: Estimate) -> Estimate:
-    """The estimate with a first note where a record does not begin where it was declared to."""
+    """Return the estimate with a first note where a record does not begin where it was declared to."""
     if not method.tests_starts or not len(found.theta) or problem.differences is not None:
         return found
     try:
@@ -157,7 +157,9 @@ class _Tested:
     def posed(
         self, data: Sequence[Experiment], unknowns: Sequence[Unknown], cases: Sequence[ExperimentTerm] = ()
     ) -> EstimationProblem:  # fmt: skip
-        """A problem with other unknowns, starts where they were declared; on the steps of cases of the same data."""
+        """Return a problem with other unknowns, starts where they were declared; on the steps of cases of the same
+        data.
+        """
         is_same = len(cases) == len(data) and all(c.experiment is e for c, e in zip(cases, data, strict=True))
         steps = tuple(c.discretisation for c in cases) if is_same else ()
         return self.method.pose(
@@ -165,7 +167,7 @@ class _Tested:
         )
 
     def contradicted(self, found: Estimate) -> tuple[list[ContradictedStart], Estimate | None]:
-        """The starts that the data contradict, and the fit that says so."""
+        """Return the starts that the data contradict, and the fit that shows it."""
         data = [c.experiment for c in self.problem.cases]
         scores = self._scores(found, data, self.starts)
         suspects = self._strongest(scores, SUSPICIOUS)
@@ -190,7 +192,7 @@ class _Tested:
         return self._contradicted(again, freed, left), again
 
     def _scores(self, found: Estimate, data: Sequence[Experiment], starts: Sequence[Unknown]) -> list[_Score]:
-        """What the data say against the starts of each record."""
+        """Return what the data say against the starts of each record."""
         known = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
         problem = self._at_levels(self.posed(data, [*known, *starts], found.cases), found)
         theta = np.array([*found.theta, *(u.guess for u in problem.unknowns[len(known) :])])
@@ -224,7 +226,7 @@ class _Tested:
         return self.method.states is not None and self.method.states.follow_data
 
     def _inflations(self, problem: EstimationProblem, at: Evaluation, directions: np.ndarray) -> np.ndarray:
-        """Of each direction, after all of them together have been taken out of the residuals."""
+        """Return the inflation of each direction, after all of them together have been removed from the residuals."""
         if self._follows_data:
             return np.ones(directions.shape[1])
         r = at.residuals[: len(directions)]
@@ -233,11 +235,11 @@ class _Tested:
 
     @staticmethod
     def _at_levels(problem: EstimationProblem, found: Estimate) -> EstimationProblem:
-        """With the levels of noise that were found."""
+        """Return the problem with the levels of noise that were found."""
         return problem.replace(sigma=dict(found.noise)) if problem.sigma else problem
 
     def _strongest(self, scores: Sequence[_Score], level: float) -> list[Unknown]:
-        """Of each record the start that its data contradict most, where they do."""
+        """Return, for each record, the start that its data contradict most, where they do."""
         from scipy.stats import chi2
 
         each = level / (len(self.starts) + len(self.problem.cases))
@@ -248,7 +250,7 @@ class _Tested:
         ]
 
     def _without_conspicuous(self, found: Estimate, record: Experiment, suspects: Sequence[Unknown]) -> Experiment:
-        """A record under suspicion without the first instant whose residuals are largest."""
+        """Return a record under suspicion without the first instant whose residuals are largest."""
         if all(u.experiment not in (None, record.name) for u in suspects):
             return record
         at, times, sizes = 0, [], []
@@ -269,8 +271,9 @@ class _Tested:
         return record.replace(outputs=outputs)
 
     def _fitted(self, found: Estimate, data: Sequence[Experiment], freed: Sequence[Unknown]) -> Estimate | None:
-        """The fit with some starts estimated: from the first guesses, which no wrong start has bent yet, and from the
-        estimates where that ends in something worse."""
+        """Fit with some starts estimated: from the first guesses, which no wrong start has biased yet, and from the
+        estimates where that ends in something worse.
+        """
         bent = [replace(u, guess=float(v)) for u, v in zip(found.unknowns, found.theta, strict=True)]
         problem = self._at_levels(self.posed(data, [*bent, *freed]), found)
         before = problem.evaluate(np.array([u.guess for u in problem.unknowns]), sensitive=False).objective
@@ -285,7 +288,9 @@ class _Tested:
         return None
 
     def _bounded(self, found: Estimate) -> Estimator:
-        """The method with a limit of evaluations that keeps a test cheaper than what is tested, several times."""
+        """Return the method with a limit of evaluations that keeps a test cheaper than what is tested, several
+        times.
+        """
         method: Any = self.method
         most = self.method.options.get("max_evaluations")
         limit = max(MIN_EVALUATIONS, EVALUATIONS_OF_FIT * found.evaluations)
@@ -314,15 +319,16 @@ class _Tested:
         return accused
 
     def _wished(self, start: Unknown, begin: float, theta: np.ndarray) -> float:
-        """What the model declares for a start, where its equations make the record begin elsewhere."""
+        """Return what the model declares for a start, where its equations make the record begin elsewhere."""
         case = next(c for c in self.problem.cases if start.experiment in (None, c.name))
         return case.trial.at(case.own(theta[: len(self.problem.unknowns)])).start.guesses_missed.get(
             start.target, (begin, begin)
         )[0]
 
     def _errors(self, again: Estimate) -> tuple[np.ndarray, np.ndarray]:
-        """Standard errors and their degrees of freedom; of least squares those that know of correlated residuals, where
-        they are larger."""
+        """Return standard errors and their degrees of freedom; for least squares those for correlated residuals, where
+        they are larger.
+        """
         plain = np.sqrt(np.clip(np.diag(again.covariance), 0.0, None))
         freedom = np.full(len(plain), float(max(again.degrees_of_freedom, 1)) if again.noise else np.inf)
         if self.method.other_errors is None or not again.evaluation.is_least_squares:
@@ -333,7 +339,7 @@ class _Tested:
 
 
 def _squares_of(problem: EstimationProblem, at: Evaluation, name: str | None) -> float:
-    """Sum of squares of the residuals of one record; of all where there is one only."""
+    """Return sum of squares of the residuals of one record; of all where there is one only."""
     total, first = 0.0, 0
     for case in problem.cases:
         for s in case.samples:
@@ -344,7 +350,7 @@ def _squares_of(problem: EstimationProblem, at: Evaluation, name: str | None) ->
 
 
 def _inverse(information: np.ndarray) -> np.ndarray:
-    """Of a matrix with rows of different units, without directions that are lost to rounding."""
+    """Return the inverse of a matrix with rows of different units, without directions that are lost to rounding."""
     size = np.sqrt(np.clip(np.diag(information), 0.0, None))
     size = np.where(size > 0, size, 1.0)
     return np.asarray(
@@ -353,14 +359,16 @@ def _inverse(information: np.ndarray) -> np.ndarray:
 
 
 def _projected(jacobian: np.ndarray, free: np.ndarray, k: int) -> np.ndarray:
-    """One column without what the other free unknowns can do."""
+    """Return one column without what the other free unknowns can do."""
     others = jacobian[:, [j for j in np.flatnonzero(free) if j != k]]
     column = jacobian[:, k]
     return np.asarray(column - others @ np.linalg.lstsq(others, column, rcond=None)[0]) if others.size else column
 
 
 def _inflation(cases: Sequence[ExperimentTerm], r: np.ndarray, direction: np.ndarray) -> float:
-    """Mean square of residuals along a direction that is shifted along the record, one for white ones; at least one."""
+    """Return mean square of residuals along a direction that is shifted along the record, one for white ones; at least
+    one.
+    """
     size = float(direction @ direction)
     if not size > 0:
         return 1.0
@@ -376,7 +384,9 @@ def _inflation(cases: Sequence[ExperimentTerm], r: np.ndarray, direction: np.nda
 
 
 def _studentized(z2: np.ndarray, found: Estimate) -> np.ndarray:
-    """Of a level of noise that came from residuals which hold the effect of the start."""
+    """Return scores studentized by a noise level that was estimated from residuals which hold the effect of the
+    start.
+    """
     if not found.noise:
         return z2
     freedom = max(found.degrees_of_freedom - 1, 1)
@@ -384,7 +394,7 @@ def _studentized(z2: np.ndarray, found: Estimate) -> np.ndarray:
 
 
 def _largest_move(found: Estimate, freed: Estimate) -> tuple[float, str]:
-    """By how many standard errors of the better fit an estimate moves, and which, in words."""
+    """Return by how many standard errors of the better fit an estimate moves at most, and which one, in words."""
     errors = np.sqrt(np.clip(np.diag(freed.covariance), 0.0, None))
     new = {u.name: (float(v), float(e)) for u, v, e in zip(freed.unknowns, freed.theta, errors, strict=True)}
     worst, words = 0.0, ""
@@ -423,5 +433,5 @@ def _sentence(accused: Sequence[ContradictedStart], several: bool, moved: str) -
 
 
 def _digits(value: float) -> str:
-    """Two digits; whole numbers in full up to a million."""
+    """Return two digits; whole numbers in full up to a million."""
     return f"{value:.0f}" if 100 <= value < 1e6 else f"{value:.2g}"

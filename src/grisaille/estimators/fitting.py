@@ -130,7 +130,7 @@ def fit_problem(
 
 
 def _remarks(model: Model, data: Sequence[Experiment]) -> list[str]:
-    """What the data are remarked on, alone and beside the model; what holds for all experiments is said once."""
+    """Return remarks on the data, alone and beside the model; what holds for all experiments appears once."""
     said: dict[str, list[str]] = {}
     for experiment in data:
         for note in dict.fromkeys((*experiment._remarks_beside(model), *experiment.check(model))):
@@ -141,7 +141,7 @@ def _remarks(model: Model, data: Sequence[Experiment]) -> list[str]:
 def _reviewed(
     method: Estimator, problem: EstimationProblem, found: Estimate, journal: SearchJournal, may_change: bool
 ) -> ReviewedEstimate:
-    """What a method's check of itself says; an estimate that is there is not lost by an interruption."""
+    """Return the result of a method's check of its own fit; an interruption does not lose the estimate."""
     try:
         return method.review(problem, found, journal, may_change=may_change)
     except (KeyboardInterrupt, *STAGE_FAILURES) as error:
@@ -153,7 +153,9 @@ def _reviewed(
 
 
 def _keeping(found: Estimate, stage: str, step: Callable[[], Estimate]) -> Estimate:
-    """What a stage after the search makes of an estimate; the estimate itself, with a note, where the stage fails."""
+    """Return what a stage after the search makes of an estimate; the estimate itself, with a note, where the stage
+    fails.
+    """
     try:
         return step()
     except STAGE_FAILURES as error:
@@ -169,7 +171,7 @@ def evaluate(
     parameters: Mapping[str, float] | Fitted | pd.DataFrame | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
-    """The criterion at given values, its gradient, residuals and states; nothing moves.
+    """Return the criterion at given values, its gradient, residuals and states; nothing is estimated.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ def evaluate(
 
 
 def _given_values(parameters: Any) -> dict[str, float]:
-    """Values by name; of a fit or its table those of its unknowns, without noise that follows from residuals."""
+    """Return values by name; of a fit or its table those of its unknowns, without noise that follows from residuals."""
     if isinstance(parameters, Fitted):
         return dict(zip(parameters.names, parameters.estimate.theta.tolist(), strict=True))
     if hasattr(parameters, "columns"):
@@ -243,7 +245,7 @@ def build_problem(
     local: Iterable[str] = (),
     searched: bool = True,
 ) -> EstimationProblem:
-    """The problem of a model and its data, as the method poses it.
+    """Return the problem of a model and its data, as the method poses it.
 
     searched : whether its minimum is; a criterion that is only evaluated need not have unknowns, and levels may be zero
     """
@@ -300,7 +302,7 @@ def pose(
     searched: bool = True,
     **options: Any,
 ) -> EstimationProblem:
-    """The problem of experiments that have been checked; ``options`` as in ``gr.fit``."""
+    """Return the problem of experiments that have been checked; ``options`` as in ``gr.fit``."""
     structure, before = structure_of(model), None
     given: dict[str, float] = {}
     if isinstance(guess, Fitted):
@@ -335,7 +337,7 @@ def pose(
 
 
 def _refuse_too_few(problem: EstimationProblem) -> None:
-    """Refuse fewer measurements, with what priors tell, than unknowns; as many, where the size of noise is open too.
+    """Refuse fewer measurements and priors than unknowns; as many, where the size of noise is open too.
 
     With open noise, measurements that the unknowns can follow exactly make σ = 0 the most likely, whatever priors say.
     """
@@ -364,7 +366,7 @@ def find_unknowns(
     searched: bool = True,
     **options: Any,
 ) -> tuple[Unknown, ...]:
-    """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
+    """Return what is estimated, in order, with what the method adds; guesses are NaN where none was given."""
     if any(e.start for e in data):
         estimate, priors = _with_unknown_starts(structure_of(model), data, estimate, priors)
     structure = structure_of(model)
@@ -377,7 +379,7 @@ def find_unknowns(
 def _with_unknown_starts(
     structure: Structure, data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
 ) -> tuple[Iterable[object] | None, Any]:
-    """Starts that an experiment declares unknown are estimated too, with the prior it gives.
+    """Add starts that an experiment declares unknown to the unknowns, with the prior it gives.
 
     Without ``estimate`` they stand beside the parameters that declare bounds or a prior, which may be none.
     """
@@ -398,7 +400,7 @@ def _with_unknown_starts(
 
 
 def checked_experiments(model: Model, experiments: Any) -> list[Any]:
-    """The experiments, named, each with what the model needs."""
+    """Return the experiments, named, each with what the model needs."""
     data = named_experiments(experiments)
     for experiment in data:
         experiment.check(model)
@@ -406,7 +408,7 @@ def checked_experiments(model: Model, experiments: Any) -> list[Any]:
 
 
 def named_experiments(experiments: Any) -> list[Any]:
-    """The experiments, each with a name of its own."""
+    """Return the experiments, each with a name of its own."""
     data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     if not data:
         raise EstimationError("There are no experiments: give a gr.Experiment or a list of them.")

@@ -30,7 +30,7 @@ DEAD_FACTOR = 1e3
 def with_vanished_at_bounds(
     problem: EstimationProblem, method: Estimator, found: Estimate, journal: SearchJournal
 ) -> Estimate:
-    """The estimate, sought again where unknowns have vanished."""
+    """Return the estimate, sought again where unknowns have vanished."""
     errors = np.sqrt(np.clip(np.diag(found.covariance), 0.0, None))
     gone = [
         k for k, u in enumerate(problem.unknowns)
@@ -63,7 +63,7 @@ def with_vanished_at_bounds(
 
 
 def _reach_at_bound(problem: EstimationProblem, method: Estimator, theta: np.ndarray, k: int) -> float:
-    """The standard error that an unknown alone has at its lower bound; 0 where the search does not end there.
+    """Return the standard error that an unknown alone has at its lower bound; 0 where the search does not end there.
 
     It does where the criterion falls, or stays, down to the bound, and rises from there.
     """

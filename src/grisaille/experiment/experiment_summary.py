@@ -132,7 +132,7 @@ def _input_notes(record: ExperimentContent) -> list[str]:
             continue
         if len(signal.values) > 1 and np.ptp(signal.values) == 0:
             notes.append(
-                f"Input {name} is constant ({signal.values[0]:g}): what it does cannot be told from an offset."
+                f"Input {name} is constant ({signal.values[0]:g}): what it does cannot be distinguished from an offset."
             )
         if not record.is_static and signal.times[-1] < end:
             notes.append(

@@ -405,7 +405,7 @@ def _warn_of_spikes(name: str, at: np.ndarray, values: np.ndarray, known: np.nda
         return
     warnings.warn(
         f"Input '{name}' has a feature near t = {at[alone[0]]:.6g} that is hardly longer than {width:.3g}, the "
-        f"distance of the instants at which its function was looked at: others like it may have been missed. Say "
+        f"distance of the instants at which its function was evaluated: others like it may have been missed. Say "
         f"where they are by breaks=[…] in gr.simulate, or give samples: (times, values).",
         UserWarning,
         stacklevel=7,

@@ -145,7 +145,7 @@ def refuse_moving_jumps(
             if np.abs(after - before).max(initial=0.0) > 1e-7 * (1 + np.abs(before).max(initial=0.0)):
                 raise ModelError(
                     f"The derivative by '{moving[0]}' would be wrong: '{name}' makes the equations jump at "
-                    f"t = {instant:g}, an instant that moves with it. Replace the condition by a smooth formula (a "
+                    f"t = {instant:g}, an instant that depends on it. Replace the condition by a smooth formula (a "
                     f"ramp with gr.minimum and gr.maximum, or gr.smooth_sign), or leave this name out; an instant that "
                     f"is sought can be said as a dead time since the start: on = gr.Input(default=1.0), and "
                     f"gr.delay(on, {moving[0]}, before=0.0) in place of the condition."

@@ -140,7 +140,7 @@ def _separator(header: str, separator: str | None, decimal: str) -> str:
     if len(separator) != 1:
         raise DataError(f"separator is {separator!r}; give one character: ',', ';' or a tab, '\\t'.")
     if separator == decimal:
-        raise DataError(f"separator and decimal are both {decimal!r}; cells could not be told apart.")
+        raise DataError(f"separator and decimal are both {decimal!r}; cells could not be separated.")
     return separator
 
 

@@ -40,7 +40,7 @@ class AlgebraicModel:
 
     @property
     def restarting(self) -> AlgebraicModel:
-        """For states that have moved far."""
+        """The Newton method for states that have changed much."""
         return replace(self, steps=max(RESTART_NEWTON_STEPS, self.steps))
 
     @cached_property
@@ -69,7 +69,7 @@ class AlgebraicModel:
         return ca.vertcat(z, ca.fmax(self.symbols[2][m.z.numel() :], ca.fabs(last)))
 
     def formula(self, given: ca.SX) -> ca.SX:
-        """A formula of the model with z solved."""
+        """Return a formula of the model with z solved."""
         m = self.model
         return ca.substitute([given], [m.z], [self.z[: m.z.numel()]])[0] if m.z.numel() else given
 
@@ -95,19 +95,19 @@ class AlgebraicModel:
 
 
 def packing_of(model: StochasticModel) -> Packing:
-    """What a filter of the model carries: moments, algebraic unknowns and their corrections."""
+    """Return what a filter of the model carries: moments, algebraic unknowns and their corrections."""
     return Packing(model.n, 2 * int(model.z.numel()))
 
 
 def solve_algebraic(closed: AlgebraicModel, t: ca.SX, x: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> ca.SX:
-    """(z, ρ) at a point, from a guess."""
+    """Return (z, ρ) at a point, from a guess."""
     if not z.numel():
         return z
     return ca.Function("z", closed.symbols, [closed.z])(t, x, z, u, q)
 
 
 def with_corrections(z: ca.SX, others: list[ca.SX]) -> ca.SX:
-    """(z, ρ) with the corrections of other points, too: the largest counts."""
+    """Return (z, ρ) with the corrections of other points, too: the largest counts."""
     nz = z.numel() // 2
     rho = z[nz:]
     for other in others:

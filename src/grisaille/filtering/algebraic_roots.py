@@ -50,16 +50,18 @@ class AlgebraicRoots:
         """Of each unknown along the record, where it is solved."""
 
     def jumps(self, given: FilterPass) -> list[int]:
-        """Bounds at which an input of these equations jumps."""
+        """Return bounds at which an input of these equations jumps."""
         before = given.stages[given.edges[1:] - 1][:, self.signals]
         return (1 + np.flatnonzero((before != given.signals[1:][:, self.signals]).any(axis=1))).tolist()
 
     def is_solved(self, s: Floats) -> bool:
-        """Of what a filter carries at the end of a pass; a pass that ran into NaN is a failure of its own."""
+        """Return whether the algebraic unknowns at the end of a pass are solved; a pass that ran into NaN is a failure
+        of its own.
+        """
         return not bool((s[-self.nz :] > SOLVED_CORRECTION * self.sizes).any())
 
     def corrections(self, t: Floats, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats:
-        """(N, nz) what one more Newton step would change at N instants."""
+        """Return (N, nz) what one more Newton step would change at N instants."""
         many = np.repeat(q[:, None], len(t), axis=1)
         return np.array(self._correction(t[None], x.T, z.T, u.T, many).full()).reshape(self.nz, len(t)).T
 
@@ -71,7 +73,7 @@ class AlgebraicRoots:
         self.sizes = np.maximum(self.sizes, np.where(solved, np.abs(z), 0.0).max(axis=0, initial=0.0))
 
     def solve(self, t: float, x: Floats, z: Floats, u: tuple[Floats, Floats], q: Floats) -> Floats | None:
-        """z after a jump of the inputs, or None."""
+        """Return z after a jump of the inputs, or None."""
         before, after = u
         done, step = 0.0, 1.0
         while done < 1.0:
@@ -86,7 +88,7 @@ class AlgebraicRoots:
         return z
 
     def _newton(self, t: float, x: Floats, z: Floats, u: Floats, q: Floats) -> Floats | None:
-        """Damped steps: each lowers the correction that the Jacobian of the last point asks for."""
+        """Take damped Newton steps: each lowers the correction that the Jacobian of the last point predicts."""
         g, J = self._at(t, x, z, u, q)
         for _ in range(MAX_ITERATIONS):
             try:
@@ -122,7 +124,7 @@ class AlgebraicRoots:
 
 
 def _functions(model: StochasticModel) -> tuple[FlatEvaluation, ca.Function]:
-    """Residual with its Jacobian, and the correction of a Newton step."""
+    """Return residual with its Jacobian, and the correction of a Newton step."""
     arguments = [model.t, model.X, model.z, model.u, model.q]
     J = ca.jacobian(model.residual, model.z)
     equations = ca.Function("g", arguments, [ca.densify(model.residual), ca.densify(J)])
@@ -130,7 +132,7 @@ def _functions(model: StochasticModel) -> tuple[FlatEvaluation, ca.Function]:
 
 
 def restarts(filter: Passes, roots: AlgebraicRoots, given: FilterPass, q: Floats, s: Floats) -> Floats | None:
-    """(K + 1, nz): z after every jump of the inputs, at the states with which the filter arrives; NaN elsewhere.
+    """Return (K + 1, nz): z after every jump of the inputs, at the states with which the filter arrives; NaN elsewhere.
 
     None where there is no jump.
     """
@@ -164,7 +166,7 @@ def restarts(filter: Passes, roots: AlgebraicRoots, given: FilterPass, q: Floats
 
 
 def unsolved_message(roots: AlgebraicRoots, given: FilterPass, kept: Floats, newton: int) -> str:
-    """Which unknown, when, and by how much."""
+    """Return which unknown, when, and by how much."""
     rho = kept[:, 1, -roots.nz :]
     bad = rho > SOLVED_CORRECTION * roots.sizes
     k = int(np.argmax(bad.any(axis=1)))

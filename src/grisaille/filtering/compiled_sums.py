@@ -29,7 +29,7 @@ def add_up(model: DiscreteModel, *, robust: float = np.inf, condition: bool = Fa
 
 
 def add_up_given(model: DiscreteModel, m: Floats, P: Floats, *, robust: float, condition: bool) -> LikelihoodSums:
-    """The same with the moments before each sample given, duals (N, 1 + ns, n) and (N, 1 + ns, n, n)."""
+    """Return the same with the moments before each sample given, duals (N, 1 + ns, n) and (N, 1 + ns, n, n)."""
     return _run(model, robust, condition, given=np.concatenate([m.reshape(len(m), -1), P.reshape(len(P), -1)], axis=1))
 
 
@@ -52,7 +52,9 @@ def filter_states(model: DiscreteModel) -> tuple[LikelihoodSums, FilterMoments]:
 
 
 def build_key() -> tuple[str | None, ...]:
-    """What decides, in the environment, which compiler and cache are used; asking them takes a hundred times longer."""
+    """Return what decides, in the environment, which compiler and cache are used; asking them takes a hundred times
+    longer.
+    """
     return tuple(os.environ.get(n) for n in ("GRISAILLE_COMPILER", "CC", "PATH", "GRISAILLE_CACHE", "XDG_CACHE_HOME"))
 
 

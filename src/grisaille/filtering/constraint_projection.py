@@ -1,4 +1,4 @@
-"""Means and covariances kept on the hidden constraints.
+"""Projection of means and covariances onto the hidden constraints.
 
     x ← π(x),        P ← Π P Πᵀ,   Π = ∂π/∂x        after a step: π is one correction per level (``compilation.step``)
 
@@ -34,7 +34,7 @@ Rates = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX,
 
 
 def augmented(model: StochasticModel) -> System:
-    """The reduced system with the states of the disturbances among its own."""
+    """Return the reduced system with the states of the disturbances among its own."""
     return replace(
         model.structure.system, x=model.X, p=model.q, rhs=model.drift, constraints=model.constraints,
         state_names=model.names, parameter_names=model.quantities,
@@ -59,7 +59,7 @@ class ConstraintProjection:
             self._corrections[count] = ca.Function("project", [s.t, s.x, s.u, s.p, nominal], [after, slope])
 
     def tangent(self, closed: AlgebraicModel, rates: Rates, nominal: ca.SX) -> Rates:
-        """Rates of averages that stay on the constraints."""
+        """Return rates of averages that stay on the constraints."""
         if not self.nc:
             return rates
         s = augmented(closed.model)
@@ -82,14 +82,14 @@ class ConstraintProjection:
     def onto_after_step(
         self, t: ca.SX, x: ca.SX, u: ca.SX, q: ca.SX, nominal: ca.SX
     ) -> tuple[ca.SX, ca.SX]:  # fmt: skip
-        """The point on the constraints after a step, and Π."""
+        """Return the point on the constraints after a step, and Π."""
         moved, tangent = self._corrections[self.per_step](t, x, u, q, nominal)
         return moved, tangent
 
     def onto_after_update(
         self, t: ca.SX, x: ca.SX, u: ca.SX, q: ca.SX, nominal: ca.SX
     ) -> tuple[ca.SX, ca.SX]:  # fmt: skip
-        """The same after an update."""
+        """Return the same after an update."""
         moved, _ = self._corrections[PROJECTION_CORRECTIONS](t, x, u, q, nominal)
         _, tangent = self._corrections[1](t, moved, u, q, nominal)
         return moved, tangent

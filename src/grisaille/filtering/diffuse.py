@@ -40,7 +40,7 @@ class DiffuseMoments:
 
 @dataclass(frozen=True, eq=False)
 class DiffusePass:
-    """A pass over the data for given δ, with the columns of A and what the data say about δ."""
+    """A pass over the data for given δ, with the columns of A and the information of the data on δ."""
 
     model: DiscreteModel
     base: FilterMoments
@@ -75,13 +75,13 @@ class DiffusePass:
         return combine_diffuse(x, P, A, np.broadcast_to(M, (len(x), *M.shape)), np.broadcast_to(s, (len(x), len(s))))
 
     def columns_after(self, boundaries: Whole) -> Floats:
-        """(count, 1, n, 1 + nδ) a and A after the data of cell boundaries."""
+        """Return (count, 1, n, 1 + nδ) a and A after the data of cell boundaries."""
         both = np.concatenate([self.base.x_filt[..., None], self.A_filt], axis=-1)
         return np.asarray(both[boundaries][:, None])
 
 
 def combine_diffuse(x: Floats, P: Floats, A: Floats, M: Floats, s: Floats) -> DiffuseMoments:
-    """Moments for all δ of those for a given one, instant by instant."""
+    """Return moments for all δ of those for a given one, instant by instant."""
     mean, covariance, left = x.copy(), P.copy(), np.zeros_like(A)
     for k in range(len(x)):
         size = np.sqrt(np.clip(np.diag(M[k]), 0.0, None))
@@ -113,7 +113,7 @@ def _only(model: DiscreteModel, column: int) -> Floats:
 
 
 def _sums(model: DiscreteModel, states: FilterMoments, e: Floats, A: Floats, E: list[Floats]) -> tuple[Floats, Floats]:
-    """M and s before every cell boundary and after the last, (K + 2, …)."""
+    """Return M and s before every cell boundary and after the last, (K + 2, …)."""
     free = len(E)
     M, s = [np.zeros((free, free))], [np.zeros(free)]
     for k, sample in enumerate(model.sample_at.tolist()):

@@ -67,7 +67,7 @@ class InnovationWeighting:
 
 @dataclass(frozen=True, eq=False)
 class FilterStates:
-    """What a filter says at every sample, from the data up to it and from all: means (N, n), covariances (N, n, n)."""
+    """Filtered and smoothed states at every sample: means (N, n), covariances (N, n, n)."""
 
     x_filt: Floats
     P_filt: Floats
@@ -127,7 +127,7 @@ class Filter(ABC):
 
     @property
     def rival(self) -> str:
-        """The filter beside which its approximation is looked at; empty where there is nothing to compare."""
+        """The filter with which its approximation is compared; empty where there is nothing to compare."""
         return ""
 
     @property

@@ -49,12 +49,12 @@ class Stepping:
         return {"LINEARIZED": 1, "NG": powers, "NK": n * n + n * powers + n * (n + 1) // 2 + nz}
 
     def products(self, n: int) -> int:
-        """Multiplications in products of matrices of a step, beside those of a matrix exponential."""
+        """Return multiplications in products of matrices of a step, beside those of a matrix exponential."""
         return 2 * self.stages * n**3 if self.stages else n**3 // 3 + 2 * n**2
 
 
 def linearised_loops(model: StochasticModel, newton: int, stepping: Stepping, looks: int) -> FilterLoops:
-    """Those of the extended filter, which looks at a sample once, or of the iterated one."""
+    """Return the loops of the extended filter, which linearises once for each sample, or of the iterated one."""
     closed = AlgebraicModel(model, newton)
     f, A, W, z = closed.rates(*closed.symbols)
     rates = _dense("rates", closed.symbols, [f, A.T, lower_triangle(W), z])
@@ -72,7 +72,7 @@ def linearised_loops(model: StochasticModel, newton: int, stepping: Stepping, lo
 
 
 def unscented_loops(model: StochasticModel, newton: int, stepping: Stepping, sigma: SigmaPoints) -> FilterLoops:
-    """Those of the unscented filter of a model that does not jump with a state."""
+    """Return the loops of the unscented filter of a model that does not jump with a state."""
     closed = AlgebraicModel(model, newton)
     f, W, z = closed.flow(*closed.symbols)
     A = closed.rates(*closed.symbols)[1]
@@ -106,19 +106,21 @@ def unscented_loops(model: StochasticModel, newton: int, stepping: Stepping, sig
 
 
 def linearised_products(model: StochasticModel, stepping: Stepping) -> int:
-    """Multiplications in products of matrices of a step and an update: a solution, and the moments after a sample."""
+    """Return multiplications in products of matrices of a step and an update: a solution, and the moments after a
+    sample.
+    """
     n, ny = model.n, len(model.outputs)
     return stepping.products(n) + 4 * ny * n**2
 
 
 def unscented_products(model: StochasticModel, stepping: Stepping) -> int:
-    """The same over sigma points."""
+    """Return the same over sigma points."""
     n, ny, points = model.n, len(model.outputs), 2 * model.n + 1
     return stepping.evaluations * points * n**2 + points * ny * (n + ny)
 
 
 def _moving(A: ca.SX) -> tuple[int, ...]:
-    """1 for entries that are not zero whatever the arguments, row by row."""
+    """Return 1 for entries that are not zero whatever the arguments, row by row."""
     return tuple(int(not entry.is_zero()) for entry in ca.vertsplit(ca.vec(ca.densify(A.T))))
 
 
@@ -136,7 +138,7 @@ def _sizes(closed: AlgebraicModel, stepping: Stepping) -> dict[str, int | str]:
 
 
 def _settling(closed: AlgebraicModel, per_step: int) -> list[PointFunction]:
-    """How moments come on the constraints, and algebraic unknowns to their solution, after a step and an update.
+    """Return how moments come on the constraints, and algebraic unknowns to their solution, after a step and an update.
 
     per_step : corrections after a step
     """
@@ -156,7 +158,7 @@ def _settling(closed: AlgebraicModel, per_step: int) -> list[PointFunction]:
 
 
 def _tangency(model: StochasticModel) -> list[PointFunction]:
-    """The projector on the tangent of hidden constraints and how it turns, row by row (``projection``)."""
+    """Return the projector on the tangent of hidden constraints and how it turns, row by row (``projection``)."""
     if not model.constraints.numel():
         return []
     s = augmented(model)
@@ -177,5 +179,5 @@ def _seen_symbols(closed: AlgebraicModel) -> tuple[UpdateSymbols, ca.SX, ca.SX]:
 
 
 def _dense(name: str, arguments: list[ca.SX], outputs: list[ca.SX]) -> ca.Function:
-    """With the entries of each output in one column."""
+    """Return the function with the entries of each output in one column."""
     return ca.Function(name, arguments, ca.cse([ca.densify(ca.vec(o)) for o in outputs]))

@@ -1,4 +1,4 @@
-"""One trial filtered again and again at other values of what moves.
+"""One experiment filtered repeatedly at other values of its unknowns.
 
 The start of the states is the consistent start of a simulation, with its derivatives; a filter that fails is an answer,
 not an exception: optimizers must survive it.
@@ -95,7 +95,7 @@ class FilterRunner:
         return MeasuredRecord(self.trial.name, self.trial.times, data.y, data.weights, self.signals)
 
     def discretise(self, theta: Floats, known: Discretisation | None = None) -> FilterDiscretisation:
-        """Steps between samples: as the options say, or as many as these values need.
+        """Return steps between samples: as the options say, or as many as these values need.
 
         known : steps that were chosen elsewhere, whose Newton steps are enough to begin with
         """
@@ -104,7 +104,7 @@ class FilterRunner:
         return self.prepared_at(theta).choose_steps(at, self.options.substeps, known, values)
 
     def prepared_at(self, theta: Floats) -> Filter:
-        """The filter as it was prepared; θ is where one that was not yet is."""
+        """Return the filter as it was prepared; θ is where one that was not yet is."""
         if self.filter is None:
             self.prepare(theta)
         assert self.filter is not None
@@ -112,7 +112,7 @@ class FilterRunner:
 
     @property
     def lacks_derivatives(self) -> bool:
-        """Whether differences stand for derivatives of the filter."""
+        """Whether differences replace derivatives of the filter."""
         return self.filter is not None and self.filter.derivatives is None
 
     def passed(self, theta: Floats, steps: Discretisation) -> list[SkippedBump]:
@@ -121,7 +121,7 @@ class FilterRunner:
         return self.filter_on(steps, theta).passed(at)
 
     def filter_on(self, steps: Discretisation, theta: Floats) -> Filter:
-        """The filter with steps; θ is where one that was not prepared yet is."""
+        """Return the filter with steps; θ is where one that was not prepared yet is."""
         filter = self.prepared_at(theta)
         for known, made in self._stepping:
             if known is steps or known == steps:
@@ -131,15 +131,17 @@ class FilterRunner:
         return made
 
     def likelihood(self, theta: Floats, steps: Discretisation, *, sensitive: bool) -> FilterResult:
-        """log L at values of everything that moves."""
+        """Return log L at values of all estimated quantities."""
         return self._likelihood(theta, steps, sensitive, lambda filter, at: filter.log_likelihood(at))
 
     def gradient(self, theta: Floats, steps: Discretisation) -> FilterResult:
-        """log L and its gradient only: cheaper, in reverse mode, where the filter is nonlinear and compiled."""
+        """Return log L and its gradient only: cheaper, in reverse mode, where the filter is nonlinear and compiled."""
         return self._likelihood(theta, steps, True, lambda filter, at: filter.gradient(at))
 
     def recalled(self, theta: Floats, steps: Discretisation, kind: RecentKind) -> FilterResult:
-        """The likelihood, its gradient or its value: as it was computed before where neither θ nor steps are others."""
+        """Return the likelihood, its gradient or its value: as it was computed before where neither θ nor steps are
+        others.
+        """
         at = theta.tobytes()
         for known in self._recent:
             if known.theta == at and known.steps is steps and known.kind in ("all", kind):
@@ -190,7 +192,7 @@ class FilterRunner:
         return covariance_failure(filter.model, point.t0, point.u, at)
 
     def states(self, theta: Floats, steps: Discretisation) -> FilterStates:
-        """Filtered and smoothed moments at every sample."""
+        """Return filtered and smoothed moments at every sample."""
         at = self.posed(theta, False)
         filter = self.filter_on(steps, theta)
         self._require_states(filter.model.n)
@@ -216,7 +218,7 @@ class FilterRunner:
         return self.filter_on(steps, theta).start_moments(at)[1]
 
     def prepare(self, theta: Floats) -> StochasticModel:
-        """The stochastic model and its filter; raises what a user must know before anything is minimised."""
+        """Return the stochastic model and its filter; raises what a user must know before anything is minimised."""
         point, moves = self.trial.at(theta), self.trial.moves
         model = build_stochastic_model(
             point.structure, self.trial.data.outputs, scales=moves.targets("scale"), noises=moves.targets("noise"),
@@ -229,15 +231,15 @@ class FilterRunner:
         return model
 
     def _choose(self, model: StochasticModel, point: ExperimentPoint) -> Filter:
-        """The filter that the options ask for."""
+        """Return the filter that the options ask for."""
         return make_filter(self.options, model, self.record, point)
 
     def refusal(self, theta: Floats, steps: Discretisation) -> str:
-        """Why the likelihood at these values must not be believed, in words; empty where it may."""
+        """Return why the likelihood at these values must not be believed, in words; empty where it may."""
         return self.filter_on(steps, theta).refusal(lambda: self.posed(theta, False))
 
     def with_experiment(self, trial: BoundExperiment) -> FilterRunner:
-        """A runner of the same experiment with other measurements."""
+        """Return a runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial, other._stepping = scheduled_trial(trial, "a filter") if trial.flat.whens else trial, ()
         other._recent = ()
@@ -247,11 +249,11 @@ class FilterRunner:
         return other
 
     def signals(self, p: Floats) -> SignalTable:
-        """The table of u at parameter values."""
+        """Return the table of u at parameter values."""
         return self.trial.signals(self.form or self.trial.form(p), p).table
 
     def posed(self, theta: Floats, sensitive: bool) -> FilterPoint:
-        """q, its directions, and the consistent start with its derivatives."""
+        """Return q, its directions, and the consistent start with its derivatives."""
         if self.filter is None:
             self.prepare(theta)
         point = self.trial.at(theta, self.form)

@@ -49,17 +49,17 @@ class FilterDiscretisation(Discretisation):
         return FilterSteps(1)
 
     def halved(self) -> Self:
-        """With steps half as long."""
+        """Return steps half as long."""
         return self
 
     def everywhere(self) -> Self:
-        """With the most steps of a cell in every cell."""
+        """Return steps with the most steps of a cell in every cell."""
         return self
 
 
 @dataclass(frozen=True)
 class NoSteps(FilterDiscretisation, saved_as="Exact"):
-    """Of the exact filter of a linear model: there is nothing to choose."""
+    """The steps of the exact filter of a linear model: there is nothing to choose."""
 
     def __str__(self) -> str:
         return "exact from sample to sample"
@@ -67,7 +67,7 @@ class NoSteps(FilterDiscretisation, saved_as="Exact"):
 
 @dataclass(frozen=True)
 class OwnSteps(FilterDiscretisation, saved_as="OwnSteps"):
-    """Of a filter that steps between samples as it sees fit."""
+    """The steps of a filter that chooses them itself."""
 
     def __str__(self) -> str:
         return "the filter's own steps"
@@ -130,5 +130,5 @@ class FilterSteps(FilterDiscretisation, saved_as="FilterSteps"):
 
 
 def steps_of(found: Discretisation | None) -> FilterDiscretisation:
-    """Return the discretisation of a filtered case, where it has one; ``NoSteps`` stands for none."""
+    """Return the discretisation of a filtered experiment, where it has one; ``NoSteps`` otherwise."""
     return NoSteps() if found is None else cast(FilterDiscretisation, found)

@@ -57,7 +57,7 @@ _formulated: Cache[Formulation] = Cache()
 
 
 def _formulate(model: StochasticModel, kind: FilterKind) -> Formulation:
-    """With loops but for roots of covariances, and averages that are cut."""
+    """Formulate with loops, except for roots of covariances and averages that are cut."""
     if kind.propagation == "square-root" or (kind.update == "unscented" and model.jumps):
         return Formulation(lambda: _write(model, kind))
     newton = kind.newton

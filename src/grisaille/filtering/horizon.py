@@ -1,4 +1,4 @@
-"""Predictions over several samples: what the data up to k samples before say about each instant.
+"""Predictions over several samples: the distribution at each instant from the data up to k samples before.
 
     x_{j|j−k}, P_{j|j−k}:  filtered moments at sample j − k, carried to sample j without looking at what lies between
 

@@ -46,7 +46,9 @@ class CarriedStart:
 
 
 def start_mean(model: StochasticModel, kind: Any, x0: Floats) -> Floats:
-    """(1 + ns, n) means before the first sample; x0, (1 + ns, nx), of the plant where nothing was carried over."""
+    """Return (1 + ns, n) means before the first sample; x0, (1 + ns, nx), of the plant where nothing was carried
+    over.
+    """
     mean = np.zeros((len(x0), model.n))
     mean[:, : model.nx] = x0
     if isinstance(kind, CarriedStart):
@@ -57,7 +59,7 @@ def start_mean(model: StochasticModel, kind: Any, x0: Floats) -> Floats:
 def start_covariance(
     model: StochasticModel, kind: Any, A: Floats, W: Floats, first: Floats, C: Floats
 ) -> tuple[Floats, Floats]:
-    """P₀ as a dual, and X₀.
+    """Return P₀ as a dual, and X₀.
 
     A, W, C : drift matrix, intensity and constraint Jacobian at the first instant, as duals
     first : the covariance built up over the first interval, as a dual
@@ -92,7 +94,7 @@ def start_covariance(
 
 
 def is_flat(kind: Any) -> bool:
-    """Whether some state has a flat prior."""
+    """Return whether some state has a flat prior."""
     if isinstance(kind, Mapping):
         return any(np.isinf(v) for v in kind.values())
     if isinstance(kind, CarriedStart):
@@ -154,7 +156,7 @@ def _is_covariance(content: bytes, n: int) -> bool:
 def _flat_directions(model: StochasticModel, C: Floats) -> Floats:
     if np.any(C[1:]):
         raise EstimationError(
-            "initial_covariance='diffuse' needs constraints that do not move with the estimated parameters; use "
+            "initial_covariance='diffuse' needs constraints that do not depend on the estimated parameters; use "
             "'first-sample'."
         )
     X0 = np.zeros((model.n, model.nx))

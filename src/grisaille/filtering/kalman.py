@@ -152,7 +152,7 @@ class Likelihood:
 
 
 def likelihood_of_sums(sums: LikelihoodSums) -> Likelihood:
-    """The likelihood from its sums."""
+    """Return the likelihood from its sums."""
     base, information, free = sums.base.copy(), sums.information, sums.G.shape[-1] - 1
     if free and sums.failed < 0:
         M, s, v = sums.G[:, 1:, 1:], sums.G[:, 1:, 0], sums.G[:, 0, 0]
@@ -173,7 +173,9 @@ def likelihood_of_sums(sums: LikelihoodSums) -> Likelihood:
 
 
 def with_centred_start(model: DiscreteModel, sums: LikelihoodSums) -> DiscreteModel:
-    """The same with x₀ moved along X₀ to where the data want it: log L stays, innovations are those of the best δ."""
+    """Return the same with x₀ moved along X₀ to its best value for the data: log L stays, innovations are those of the
+    best δ.
+    """
     M, s = sums.G[0, 1:, 1:], sums.G[0, 1:, 0]
     x0 = model.x0.copy()
     x0[0] -= model.X0 @ np.linalg.lstsq(M, s, rcond=1e-14)[0]

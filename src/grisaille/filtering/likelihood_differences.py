@@ -1,4 +1,4 @@
-"""Derivatives of a filter that has none: central differences of its log-likelihood, two passes for each unknown.
+"""Central differences of a log-likelihood, for filters without derivatives: two passes for each unknown.
 
     ∂log L/∂θ_k ≈ (log L(θ + h_k e_k) − log L(θ − h_k e_k)) / 2h_k,        h_k = 1e-5 |θ_k|
 
@@ -48,7 +48,9 @@ def differentiate_likelihood(run: Running, at: FilterPoint, theta: Floats, step:
 
 
 def _ends(run: Running, at: FilterPoint, k: int, step: float, here: Likelihood) -> tuple[float, Likelihood, Likelihood]:
-    """The width of a difference and the likelihoods at its ends; one-sided beside a point that has no likelihood."""
+    """Return the width of a difference and the likelihoods at its ends; one-sided beside a point that has no
+    likelihood.
+    """
     h = step or 1.0
     while True:
         back, there = (run(at.moved(k, side)) for side in (-h, h))
@@ -61,14 +63,14 @@ def _ends(run: Running, at: FilterPoint, k: int, step: float, here: Likelihood) 
 
 
 def _covariances(found: Likelihood) -> Floats:
-    """(N, ny, ny)"""
+    """Return (N, ny, ny)"""
     if found.covariances is not None:
         return found.covariances
     return np.asarray(found.variances[:, :, None] * np.eye(found.variances.shape[1]))
 
 
 def _information(here: Likelihood, slopes: Floats, moved: Floats) -> Floats:
-    """I of innovations that moved by ``slopes``, (N, ns, ny), and covariances by ``moved``, (ns, N, ny, ny)."""
+    """Return I of innovations that moved by ``slopes``, (N, ns, ny), and covariances by ``moved``, (ns, N, ny, ny)."""
     total = np.zeros((len(moved), len(moved)))
     for sample, S in enumerate(_covariances(here)):
         seen = np.flatnonzero(np.isfinite(here.innovations[sample]))

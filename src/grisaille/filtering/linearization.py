@@ -27,7 +27,7 @@ from grisaille.filtering.moment_steps import StepSymbols
 def coefficients_function(
     closed: AlgebraicModel, rates: Rates, constant: bool, averaged: ConstraintProjection | None = None
 ) -> ca.Function:
-    """(arguments of a step) → A, G row by row, lower triangle of W, z.
+    """Return (arguments of a step) → A, G row by row, lower triangle of W, z.
 
     averaged : keeps rates that are averages over sigma points on the constraints
     constant : the drift does not change with time inside a step but through the states; g is then one vector
@@ -51,7 +51,7 @@ def coefficients_function(
 
 
 def after_step_function(closed: AlgebraicModel, projection: ConstraintProjection) -> ca.Function:
-    """(t, s, u, q, nominal) → s on the constraints after a step."""
+    """Return (t, s, u, q, nominal) → s on the constraints after a step."""
     packing = closed.packing
     a = StepSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
@@ -62,7 +62,9 @@ def after_step_function(closed: AlgebraicModel, projection: ConstraintProjection
 
 
 def _middle(rates: Rates, a: StepSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Both moments after half a step, implicit in the linear part; first order is enough for the second of the step."""
+    """Return both moments after half a step, implicit in the linear part; first order is enough for the second of the
+    step.
+    """
     f, A, W, z = rates(a.t, x, P, z, a.u[0], a.q)
     n, half = x.numel(), a.h / 2
     if not ca.depends_on(f, x):

@@ -66,7 +66,7 @@ Update = Callable[[UpdateSymbols, ca.SX, ca.SX, ca.SX], UpdateResult]
 
 
 def update_function(closed: AlgebraicModel, update: Update, projection: ConstraintProjection) -> ca.Function:
-    """(t, s, u, q, nominal, y, mask, scale) → s after it, e, lower triangle of S."""
+    """Return (t, s, u, q, nominal, y, mask, scale) → s after it, e, lower triangle of S."""
     packing = closed.packing
     a = UpdateSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
@@ -78,7 +78,7 @@ def update_function(closed: AlgebraicModel, update: Update, projection: Constrai
 
 
 def settle_function(closed: AlgebraicModel, projection: ConstraintProjection) -> ca.Function:
-    """(t, s, u, q, nominal) → s with its moments on the constraints: an update without a measurement."""
+    """Return (t, s, u, q, nominal) → s with its moments on the constraints: an update without a measurement."""
     packing = closed.packing
     a = UpdateSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
@@ -88,7 +88,7 @@ def settle_function(closed: AlgebraicModel, projection: ConstraintProjection) ->
 
 
 def linearized_update(closed: AlgebraicModel) -> Update:
-    """That of the extended filter."""
+    """Return the update of the extended filter."""
 
     def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> UpdateResult:
         h, H, R, z = masked_measurement(closed, a, x, z)
@@ -103,7 +103,7 @@ def linearized_update(closed: AlgebraicModel) -> Update:
 def masked_measurement(
     closed: AlgebraicModel, a: UpdateSymbols, x: ca.SX, z: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-    """h, H and R with rows that are not measured out of the way, and z."""
+    """Return h, H and R with rows that are not measured out of the way, and z."""
     h, H, R, z = seen_where_measured(closed, a, x, z)
     rows = ca.diag(a.mask)
     return a.mask * h, ca.mtimes(rows, H), masked_noise(a, R), z
@@ -112,8 +112,9 @@ def masked_measurement(
 def seen_where_measured(
     closed: AlgebraicModel, a: UpdateSymbols, x: ca.SX, z: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-    """h, H, R and z; outputs that may be undefined are taken at a point where they are not, where they are missing
-    among others: their zeros in the mask would not make zero of infinity."""
+    """Return h, H, R and z; outputs that may be undefined are taken at a point where they are not, where they are
+    missing among others: their zeros in the mask would not make zero of infinity.
+    """
     model = closed.model
     h, H, R, solved_z = closed.seen(a.t, x, z, a.u, a.q)
     if len(model.outputs) > 1 and not z.numel():
@@ -129,12 +130,12 @@ def masked_noise(a: UpdateSymbols, R: ca.SX) -> ca.SX:
 
 
 def joseph(P: ca.SX, K: ca.SX, H: ca.SX, R: ca.SX) -> ca.SX:
-    """(I − KH) P (I − KH)ᵀ + K R Kᵀ, in an order without products of n × n matrices."""
+    """Return (I − KH) P (I − KH)ᵀ + K R Kᵀ, in an order without products of n × n matrices."""
     once = P - ca.mtimes(K, ca.mtimes(H, P))
     return once - ca.mtimes(ca.mtimes(once, H.T), K.T) + ca.mtimes([K, R, K.T])
 
 
 def solve_symmetric(S: ca.SX, right: ca.SX) -> ca.SX:
-    """S⁻¹ right by LDLᵀ."""
+    """Return S⁻¹ right by LDLᵀ."""
     D, upper, order = ca.ldl(ca.densify(S), False)
     return ca.densify(ca.ldl_solve(ca.densify(right), D, upper, order))

@@ -35,7 +35,7 @@ class Packing:
         return s[:n], symmetric(s[n : n + half], n), s[n + half :]
 
     def join(self, x: Floats, P: Floats, z: Floats) -> Floats:
-        """Numbers (…, n), (…, n, n), (…, nz) as (…, size)."""
+        """Return numbers (…, n), (…, n, n), (…, nz) as (…, size)."""
         column, row = _triangle(self.n)
         return np.concatenate([x, P[..., row, column], z], axis=-1)
 
@@ -53,11 +53,11 @@ def _triangle(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lower_triangle(P: ca.SX) -> ca.SX:
-    """Column by column."""
+    """Return the lower triangle of a matrix, column by column."""
     n = P.size1()
     return ca.vertcat(*(ca.densify(P[j:, j]) for j in range(n))) if n else ca.SX(0, 1)
 
 
 def symmetric(entries: ca.SX, n: int) -> ca.SX:
-    """The matrix of a lower triangle."""
+    """Return the matrix of a lower triangle."""
     return ca.tril2symm(ca.SX(ca.Sparsity.lower(n), entries)) if n else ca.SX(0, 0)

@@ -65,7 +65,7 @@ STAGE_TABLES = {
 
 
 def linearized_rates(closed: AlgebraicModel) -> Rates:
-    """Those of the extended filter: everything at the mean."""
+    """Return the rates of the extended filter: everything is evaluated at the mean."""
 
     def rates(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         f, A, W, z = closed.rates(t, x, z, u, q)
@@ -77,7 +77,7 @@ def linearized_rates(closed: AlgebraicModel) -> Rates:
 def moment_step(
     closed: AlgebraicModel, rates: Rates, projection: ConstraintProjection, solver: str = "rk4", averaged: bool = False
 ) -> ca.Function:
-    """One step of both moments; ``averaged`` rates are those of sigma points, which leave the constraints."""
+    """Return one step of both moments; ``averaged`` rates are those of sigma points, which leave the constraints."""
     model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)

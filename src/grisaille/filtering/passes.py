@@ -126,7 +126,7 @@ class Passes:
         )  # fmt: skip
 
     def on(self, steps: FilterSteps, record: MeasuredRecord | None = None) -> Self:
-        """The same filter with other steps, and perhaps on other measurements at the same instants."""
+        """Return the same filter with other steps, and perhaps on other measurements at the same instants."""
         other = copy.copy(self)
         other.record = record or self.record
         other.substeps, other.doublings, other._passes = steps.substeps, steps.doublings, {}
@@ -148,16 +148,16 @@ class Passes:
         return found
 
     def steps(self, q: Floats) -> NDArray[np.int64]:
-        """(K,) steps of every cell."""
+        """Return (K,) steps of every cell."""
         count = len(self.cells(q).lengths)
         return self.substeps * (np.ones(count, dtype=np.int64) if self.finer is None else self.finer)
 
     def operations(self, q: Floats) -> float:
-        """Instructions of one pass without derivatives: the same on every machine."""
+        """Return instructions of one pass without derivatives: the same on every machine."""
         return float(self.steps(q).sum()) * self.program.instructions
 
     def effort(self, q: Floats) -> float:
-        """The same with the matrix exponentials of linearised steps."""
+        """Return the same with the matrix exponentials of linearised steps."""
         products = 2 * (DEGREE + 2 * self.doublings) * self.program.product
         return self.operations(q) + float(self.steps(q).sum()) * products
 
@@ -171,11 +171,13 @@ class Passes:
 
     @property
     def has_moving_cells(self) -> bool:
-        """Whether cells end where parameters tell: they then have steps in common, as their order may change."""
+        """Whether cells end at instants that depend on parameters: they then have steps in common, as their order may
+        change.
+        """
         return self.model.structure.system.moving is not None
 
     def cells(self, q: Floats) -> RecordCells:
-        """Made once, unless formulas of time switch at instants that depend on parameters."""
+        """Return the cells, made once unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.has.instants:
             self._cells = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
@@ -186,7 +188,7 @@ class Passes:
         self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
         states: list[FilterMoments] | None = None, z0: Floats | None = None, algebraic: list[Floats] | None = None,
     ) -> LikelihoodSums:  # fmt: skip
-        """One pass over the data; x0, (1 + ns, nx), and z0, (1 + ns, nz), are the start of the plant.
+        """Return one pass over the data; x0, (1 + ns, nx), and z0, (1 + ns, nz), are the start of the plant.
 
         states, algebraic : lists that receive moments and what is carried of algebraic unknowns at every cell boundary
         """
@@ -207,7 +209,9 @@ class Passes:
     def run_again(
         self, q: Floats, s: Floats, dq: Floats, *, keep: bool, robust: float = np.inf, condition: bool = False
     ) -> PassResult:  # fmt: skip
-        """A pass with algebraic unknowns solved afresh after every jump of the inputs; raises where they are not."""
+        """Return a pass with algebraic unknowns solved afresh after every jump of the inputs; raises where they are
+        not.
+        """
         again = self._restarted(q, s[0])
         given = again.prepared(q, robust, condition)
         found = again.carry(given, q, s, dq, keep=keep)
@@ -218,7 +222,7 @@ class Passes:
         self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
         z0: Floats | None = None,
     ) -> LikelihoodSums:  # fmt: skip
-        """The same without the information and the derivatives of innovations: in reverse, where that pays."""
+        """Return the same without the information and the derivatives of innovations: in reverse, where that pays."""
         if self.effort(q) * len(dq) <= MIN_DIRECTIONS_FOR_REVERSE:
             return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
         library = self.program.reverse
@@ -237,7 +241,7 @@ class Passes:
         return sums_of(found)
 
     def prepared(self, q: Floats, robust: float = np.inf, condition: bool = False) -> PreparedPass:
-        """The record as a pass; kept, because only q changes from call to call."""
+        """Return the record as a pass; kept, because only q changes from call to call."""
         cells, m = self.cells(q), self.substeps
         finer = b"" if self.finer is None else self.finer.tobytes()
         key = (m, finer, self.doublings, robust, condition)
@@ -269,7 +273,7 @@ class Passes:
         )
 
     def start(self, given: PreparedPass, q: Floats, dq: Floats, x0: Floats, z0: Floats | None) -> Floats:
-        """s and its derivatives before the first sample, (1 + ns, size)."""
+        """Return s and its derivatives before the first sample, (1 + ns, size)."""
         n, nd, pack = self.model.n, 1 + len(dq), self.packing
         x, z = start_mean(self.model, self.initial_covariance, x0), np.zeros((nd, pack.nz))
         if z0 is not None and pack.nz:
@@ -298,7 +302,7 @@ class Passes:
         return self.settled(t, u, q, dq, s) if self.model.constraints.numel() else s
 
     def require_uncertainty(self, s: Floats) -> None:
-        """Where the root of the covariance is moved, none may vanish at the start."""
+        """Require a positive definite start covariance where the root of the covariance is propagated."""
         if self.kind.propagation != "square-root":
             return
         at = first_singular(self.packing.split(s)[1])
@@ -310,11 +314,11 @@ class Passes:
             )
 
     def carry(self, given: PreparedPass, q: Floats, s: Floats, dq: Floats, keep: bool) -> PassResult:
-        """A pass from s along directions, (1 + ns, size)."""
+        """Return a pass from s along directions, (1 + ns, size)."""
         return run_forward(self.program.forward, given, q, s[0], s[1:], dq, keep)
 
     def pass_with(self, q: Floats, steps: NDArray[np.int64]) -> FilterPass:
-        """The record as a pass with other steps."""
+        """Return the record as a pass with other steps."""
         given = self.prepared(q).given
         return replace(given, steps=steps, stages=_stages(self.cells(q), steps))
 
@@ -332,7 +336,7 @@ class Passes:
             self.roots.measure(given.given, kept, q, self.model.n)
 
     def _restarted(self, q: Floats, s: Floats) -> Self:
-        """The same filter with algebraic unknowns solved afresh after every jump of the inputs."""
+        """Return the same filter with algebraic unknowns solved afresh after every jump of the inputs."""
         other = self.on(self.discretisation)
         other._restart(q, s)
         return other
@@ -344,7 +348,7 @@ class Passes:
         self._passes = {}
 
     def _given(self) -> Floats | None:
-        """What is carried at bounds where algebraic unknowns begin again."""
+        """Return what is carried at bounds where algebraic unknowns begin again."""
         if self.restarts is None:
             return None
         nz = self.restarts.shape[1]
@@ -353,7 +357,7 @@ class Passes:
         return given
 
     def is_solved(self, found: PassResult) -> bool:
-        """Whether algebraic unknowns are solved all along a pass, and it ended."""
+        """Return whether algebraic unknowns are solved all along a pass, and it ended."""
         return self.roots is None or (self.roots.is_solved(found.s) and found.failed < 0)
 
     def _require_solved(self, found: PassResult, given: PreparedPass, q: Floats, s: Floats) -> None:
@@ -365,7 +369,7 @@ class Passes:
         raise UnsolvedError(unsolved_message(self.roots, given.given, again.kept, self.newton))
 
     def settled(self, t: float, u: Floats, q: Floats, dq: Floats, s: Floats) -> Floats:
-        """s with its moments on the constraints and z solved, with derivatives."""
+        """Return s with its moments on the constraints and z solved, with derivatives."""
         function = self._known(
             "settle", len(dq),
             lambda: with_directions(
@@ -378,7 +382,7 @@ class Passes:
     def _linearized(
         self, t: float, u: Floats, q: Floats, dq: Floats, x: Floats, z: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """A, W and the constraints' Jacobian at the start, as duals."""
+        """Return A, W and the constraints' Jacobian at the start, as duals."""
         n, nd, ns = self.model.n, len(x), len(dq)
 
         def make() -> Floats:
@@ -401,7 +405,7 @@ class Passes:
 
 
 def _seen(record: MeasuredRecord, cells: RecordCells) -> tuple[Floats, NDArray[np.int64], Floats, Floats, Floats]:
-    """Signals and samples at the bounds, measurements, where there are any, and factors of noise deviations."""
+    """Return signals and samples at the bounds, measurements, where there are any, and factors of noise deviations."""
     mask = np.asarray(np.isfinite(record.y))
     sample = np.where(cells.sample_at >= 0, cells.sample_at, 0)
     sample = np.where((cells.sample_at >= 0) & np.asarray(mask.any(axis=1))[sample], cells.sample_at, -1)
@@ -411,7 +415,7 @@ def _seen(record: MeasuredRecord, cells: RecordCells) -> tuple[Floats, NDArray[n
 
 
 def _stages(cells: RecordCells, steps: NDArray[np.int64]) -> Floats:
-    """Signals at halves of the steps, cell after cell."""
+    """Return signals at halves of the steps, cell after cell."""
     edges = np.concatenate([[0], np.cumsum(2 * steps + 1)])
     stages = np.empty((edges[-1], cells.coefficients.shape[1]))
     for m in np.unique(steps).tolist():
@@ -431,7 +435,7 @@ def _start_function(model: StochasticModel, ns: int) -> ca.Function:
 
 
 def _with_value(found: list[Floats], ns: int) -> Floats:
-    """Outputs and derivatives as one array, the value first."""
+    """Return outputs and derivatives as one array, the value first."""
     value = found[0][None]
     return np.concatenate([value, found[1].reshape(ns, value.shape[1])]) if ns else value
 

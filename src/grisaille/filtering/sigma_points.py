@@ -36,7 +36,7 @@ class SigmaPoints:
     kappa: float = 3.0
 
     def weights(self, n: int) -> tuple[float, ca.DM, ca.DM]:
-        """√(n + λ), weights of means and of covariances, the centre first."""
+        """Return √(n + λ), weights of means and of covariances, the centre first."""
         total = self.alpha**2 * (n + self.kappa)
         means = np.full(2 * n + 1, 1 / (2 * total))
         means[0] = (total - n) / total
@@ -45,18 +45,18 @@ class SigmaPoints:
         return float(np.sqrt(total)), ca.DM(means), ca.DM(covariances)
 
     def around(self, x: ca.SX, P: ca.SX) -> tuple[list[ca.SX], ca.DM, ca.DM]:
-        """The points, and both sets of weights."""
+        """Return the points, and both sets of weights."""
         return self.along(x, square_root(P))
 
     def along(self, x: ca.SX, L: ca.SX) -> tuple[list[ca.SX], ca.DM, ca.DM]:
-        """The same for P = L Lᵀ."""
+        """Return the same for P = L Lᵀ."""
         spread, means, covariances = self.weights(x.numel())
         columns = [spread * L[:, j] for j in range(x.numel())]
         return [x, *(x + c for c in columns), *(x - c for c in columns)], means, covariances
 
 
 def square_root(P: ca.SX, singular: float = 0.0) -> ca.SX:
-    """L with L Lᵀ = P, lower triangular; where P is singular the columns are zero, or as told."""
+    """Return L with L Lᵀ = P, lower triangular; where P is singular the columns are zero, or as given."""
     n = P.size1()
     L = ca.SX(n, n)
     for j in range(n):
@@ -71,7 +71,7 @@ def square_root(P: ca.SX, singular: float = 0.0) -> ca.SX:
 
 
 def first_singular(P: np.ndarray) -> int:
-    """Number of the first direction without uncertainty, by the same rule; −1 where P is positive definite."""
+    """Return number of the first direction without uncertainty, by the same rule; −1 where P is positive definite."""
     L = np.zeros_like(P)
     for j in range(len(P)):
         pivot = P[j, j] - L[j, :j] @ L[j, :j]

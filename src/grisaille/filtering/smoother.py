@@ -32,7 +32,7 @@ NO_VARIANCE = 1e-13
 
 
 def smooth(model: DiscreteModel, states: FilterMoments) -> tuple[Floats, Floats]:
-    """Means (K + 1, n) and covariances (K + 1, n, n) at every cell boundary."""
+    """Return means (K + 1, n) and covariances (K + 1, n, n) at every cell boundary."""
     x, P = np.empty_like(states.x_filt), np.empty_like(states.P_filt)
     r, N = np.zeros(model.n), np.zeros((model.n, model.n))
     for k in range(len(model.sample_at) - 1, -1, -1):
@@ -62,7 +62,7 @@ def _back_over_sample(
 
 
 def smooth_moments(states: FilterMoments, F: Sequence[Floats], tangent: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """The same from moments, the transition F of each cell, and projectors at the predicted means.
+    """Return the same from moments, the transition F of each cell, and projectors at the predicted means.
 
     On hidden constraints the smoothed moments belong to another point than the predicted ones: what leaves the tangent
     there is no uncertainty, and is cut off by the projector (the identity without constraints).
@@ -77,7 +77,7 @@ def smooth_moments(states: FilterMoments, F: Sequence[Floats], tangent: Sequence
 
 
 def pseudo_inverse(P: Floats) -> Floats:
-    """P⁺ over directions with uncertainty, whatever the units of the states."""
+    """Return P⁺ over directions with uncertainty, whatever the units of the states."""
     size = np.sqrt(np.maximum(np.diag(P), 0.0))
     there = size > 0
     scale = np.where(there, size, 1.0)

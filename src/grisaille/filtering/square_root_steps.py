@@ -1,4 +1,4 @@
-"""Mean and a square root of the covariance between samples: the unscented filter moved through its sigma points.
+"""Mean and a square root of the covariance between samples: the unscented filter propagated through its sigma points.
 
 With P = L Lᵀ, L lower triangular, and averages over the sigma points x ± √(n + λ) L_j,
 
@@ -28,7 +28,7 @@ from grisaille.filtering.sigma_points import SigmaPoints, square_root
 def square_root_step(
     closed: AlgebraicModel, sigma: SigmaPoints, projection: ConstraintProjection, solver: str
 ) -> ca.Function:
-    """One step of mean and square root; it takes and gives the covariance, whose factor is unique."""
+    """Return one step of mean and square root; it takes and gives the covariance, whose factor is unique."""
     model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)
@@ -53,7 +53,7 @@ def _averaged(
     jumping: JumpAverage | None,
     at: tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX],
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """E f, P', and z with the corrections of all points."""
+    """Return E f, P', and z with the corrections of all points."""
     t, x, root, z, u, q = at
     if jumping is not None:
         mean, W, together, _, points = jumping(t, x, ca.mtimes(root, root.T), z, u, q)
@@ -68,13 +68,13 @@ def _averaged(
 
 
 def _inside(L: ca.SX, P: ca.SX) -> ca.SX:
-    """L⁻¹ P L⁻ᵀ."""
+    """Return L⁻¹ P L⁻ᵀ."""
     half = _forward(L, P)
     return _forward(L, half.T).T
 
 
 def _forward(L: ca.SX, right: ca.SX) -> ca.SX:
-    """L⁻¹ right, by substitution."""
+    """Return L⁻¹ right, by substitution."""
     rows: list[ca.SX] = []
     for i in range(L.size1()):
         rest = right[i, :]

@@ -30,7 +30,7 @@ from grisaille.filtering.sigma_points import SigmaPoints
 
 
 def unscented_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates:
-    """Averages of the drift and of the intensity.
+    """Return averages of the drift and of the intensity.
 
     A is the Jacobian at the mean, which ``linearization`` needs; the W that goes with it makes A P + P Aᵀ + W the
     covariance's rate over sigma points: E BBᵀ and what cov(X, f − A X) adds, nothing on linear models whatever P is.
@@ -53,7 +53,7 @@ def unscented_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates:
 
 
 def unscented_update(closed: AlgebraicModel, sigma: SigmaPoints) -> Update:
-    """The update over sigma points of the predicted moments."""
+    """Return the update over sigma points of the predicted moments."""
     m = closed.model
     jumping = average(closed, m.measured, m.variance, sigma)
 
@@ -85,7 +85,7 @@ def unscented_update(closed: AlgebraicModel, sigma: SigmaPoints) -> Update:
 
 
 def _jumping_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates | None:
-    """The same where drift or intensity jump with a state; A = ∂E f/∂x then sees the jump."""
+    """Return the same where drift or intensity jump with a state; A = ∂E f/∂x then includes the jump."""
     m = closed.model
     averaged = average(closed, m.drift, ca.mtimes(m.noise, m.noise.T), sigma)
     if averaged is None:

@@ -52,7 +52,8 @@ class Truncated(wrapper._Wrapper):
             raise ModelError(f"Truncated: nothing is left of {self.of!r} between {low:g} and {high:g}.")
         if not self.is_open and not self._mass > 0:
             raise ModelError(
-                f"Truncated: {self.of!r} has no probability between {low:g} and {high:g} that can be told from zero."
+                f"Truncated: {self.of!r} has no probability between {low:g} and {high:g} that can be "
+                f"distinguished from zero."
             )
 
     @property

@@ -136,7 +136,7 @@ class Variable(Declaration):
         if not isinstance(fields["fixed"], bool):
             raise ModelError(f"{name}: fixed must be True or False, got {fields['fixed']!r}.")
         if fields["fixed"] and fields["start"] is None:
-            raise ModelError(f"{name}: fixed=True demands a start value; give start=….")
+            raise ModelError(f"{name}: fixed=True needs a start value; give start=….")
         fields["bounds"] = check_bounds(name, fields["bounds"])
         check_inside(name, fields["start"], fields["bounds"])
         nominal = fields["nominal"]

@@ -30,7 +30,7 @@ STEP_SHARES = (1.0, 0.5, 0.25, 0.125)
 
 
 def polish(search: Search[E], evaluation: E, most: int = 12) -> E:
-    """Plain Gauss–Newton steps from a point that is nearly a minimum, as long as they bring it nearer.
+    """Take plain Gauss–Newton steps from a point that is nearly a minimum, as long as they bring it nearer.
 
     Near a minimum the objective no longer tells points apart: it is flat and its values scatter. The offset still does.
     """
@@ -44,7 +44,7 @@ def polish(search: Search[E], evaluation: E, most: int = 12) -> E:
 
 
 def _nearer(search: Search[E], evaluation: E, offset: float) -> tuple[E, float] | None:
-    """The Gauss–Newton step, halved where that is worth it, with the offset that is left."""
+    """Return the Gauss–Newton step, halved where that is worth it, with the offset that is left."""
     lower, upper = search.inner_bounds()
     xi = search.where(evaluation)
     free = _free(search, evaluation, xi, lower, upper)
@@ -63,7 +63,7 @@ def _nearer(search: Search[E], evaluation: E, offset: float) -> tuple[E, float] 
 
 
 def relative_offset(search: Search[E], evaluation: E) -> float:
-    """The offset of the free unknowns; small means converged."""
+    """Return the offset of the free unknowns; small means converged."""
     xi = search.where(evaluation)
     free = _free(search, evaluation, xi, *search.inner_bounds())
     J = search.jacobian(evaluation)[:, free]

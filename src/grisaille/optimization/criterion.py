@@ -64,9 +64,9 @@ class Criterion(Protocol[E_co]):
     def unknowns(self) -> tuple[Unknown, ...]: ...
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> E_co:
-        """The criterion at θ, with derivatives where ``sensitive``."""
+        """Return the criterion at θ, with derivatives where ``sensitive``."""
         ...
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient alone, infinite where it has no value: often cheaper."""
+        """Return the objective and its gradient alone, infinite where it has no value: often cheaper."""
         ...

@@ -39,11 +39,11 @@ class Damping(Protocol):
     """Of a step, that is taken."""
 
     def worked(self, ratio: float) -> None:
-        """A step was taken that gained this part of what was predicted."""
+        """Update the damping after a step that gained this part of what was predicted."""
         ...
 
     def failed(self, completed: bool) -> bool:
-        """A step was not taken; whether a shorter one is worth trying."""
+        """Increase the damping after a rejected step; return whether a shorter one is worth trying."""
         ...
 
 
@@ -93,7 +93,7 @@ class StepModel(Generic[E]):
         return SquaresQuadratic(J, now.residuals, size)
 
     def after(self, search: Search[E], before: E, now: E, model: Quadratic) -> Quadratic:
-        """The model after a step."""
+        """Return the model after a step."""
         return self.first(search, now)
 
     def gain_scale(self, now: E) -> float:
@@ -114,7 +114,7 @@ class DescentEnd:
 
 
 def descend(search: Search[E], model: StepModel[E], damping: Damping, tolerance: float) -> DescentEnd:
-    """Steps from the best point of a search."""
+    """Take steps from the best point of a search."""
     now, predicted = search.lowest, np.inf
     lower, upper = search.inner_bounds()
     xi, around, step = np.clip(search.where(now), lower, upper), model.first(search, now), None

@@ -41,7 +41,7 @@ class Edge(Generic[E]):
 
 @dataclass(frozen=True, eq=False)
 class _Metric:
-    """Standard errors of the unknowns that move, as a scale of ξ."""
+    """Standard errors of the unknowns that the criterion depends on, as a scale of ξ."""
 
     xi: np.ndarray
     free: np.ndarray
@@ -82,14 +82,14 @@ def _metric(search: Search[E], evaluation: E, free: np.ndarray) -> _Metric | Non
 
 
 def _moved(search: Search[E], metric: _Metric, v: np.ndarray) -> np.ndarray:
-    """θ of a step v in standard errors."""
+    """Return θ of a step v in standard errors."""
     xi = metric.xi.copy()
     xi[metric.free] += metric.axes @ v
     return search.outer(np.clip(xi, *search.inner_bounds()))
 
 
 def _gradients(search: Search[E], evaluation: E, metric: _Metric, radius: float) -> list[np.ndarray]:
-    """∂(f/s²)/∂v here and beside, on both sides along every axis."""
+    """Return ∂(f/s²)/∂v here and beside, on both sides along every axis."""
     found = [_gradient(search, evaluation, metric)]
     for axis in np.eye(metric.axes.shape[1]):
         for side in (radius, -radius):
@@ -105,7 +105,7 @@ def _gradient(search: Search[E], evaluation: E, metric: _Metric) -> np.ndarray:
 
 
 def _least_gradient(gradients: np.ndarray) -> np.ndarray:
-    """The shortest vector of a convex hull, by least squares with nonnegative shares that sum to one."""
+    """Return the shortest vector of a convex hull, by least squares with nonnegative shares that sum to one."""
     from scipy.optimize import nnls
 
     heavy = 1e4 * (1 + np.abs(gradients).max())
@@ -116,7 +116,7 @@ def _least_gradient(gradients: np.ndarray) -> np.ndarray:
 
 
 def _lower(search: Search[E], evaluation: E, metric: _Metric, direction: np.ndarray) -> E | None:
-    """The first point along a direction that is low enough and has derivatives."""
+    """Return the first point along a direction that is low enough and has derivatives."""
     slope = float(direction @ direction) * metric.level
     for share in STEP_SHARES[: search.left]:
         theta = _moved(search, metric, share * direction)

@@ -1,4 +1,4 @@
-"""A search over the unknowns that move something, the others held where they are.
+"""A search over the unknowns that affect the residuals; the others are held.
 
 Methods that step without a model of their own (SciPy's) would walk a dead unknown through its whole range. What is dead
 is looked at where such a method begins, where it has got to, and where it ends: an unknown that dies on the way is held
@@ -22,7 +22,7 @@ NOTHING_MOVES_STATUS = "no unknown moves anything"
 
 
 class UnknownsChanged(Exception):
-    """Raised where other unknowns move something than those that are searched."""
+    """Raised where the set of unknowns that affect the residuals has changed."""
 
     def __init__(self, xi: np.ndarray) -> None:
         super().__init__()
@@ -30,12 +30,12 @@ class UnknownsChanged(Exception):
 
 
 class GrowingSearchEnd(Exception):
-    """Raised where a search has to end, whatever its method says."""
+    """Raised where a search has to end, whatever its method decides."""
 
 
 @dataclass(frozen=True, eq=False)
 class GrowingSearch(Generic[E]):
-    """The part of a search that moves."""
+    """A search restricted to the unknowns that affect the residuals."""
 
     search: Search[E]
     held_at: np.ndarray
@@ -59,7 +59,7 @@ class GrowingSearch(Generic[E]):
 
 
 def moving_unknowns(search: Search[E], xi: np.ndarray) -> np.ndarray:
-    """Unknowns that some residual moves with at ξ; all of them where there are no derivatives."""
+    """Return unknowns that some residual depends on at ξ; all of them where there are no derivatives."""
     found = search.at(xi)
     if not found.completed or not found.jacobian.size:
         return np.ones(len(xi), dtype=bool)
@@ -72,7 +72,8 @@ def minimize_with_dead_unknowns(
     method: Callable[[GrowingSearch[E]], tuple[np.ndarray, bool, str]],
     awake: np.ndarray | None = None,
 ) -> tuple[bool, str]:
-    """A method on the part that moves, again as long as that changes; whether it ended well, and why.
+    """Minimise over the unknowns that affect the residuals, again as long as that set changes; return whether it ended
+    well, and why.
 
     method : gives the end ξ of the part, whether that is well, and the reason
     awake : where to go on from when an unknown is found alive at the end; there, if not given

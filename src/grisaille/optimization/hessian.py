@@ -29,7 +29,7 @@ MIN_POSITIVE_CURVATURE = -1e-6
 
 
 def hessian_at(search: Search[E], evaluation: E, free: np.ndarray) -> CurvatureAtPoint:
-    """∂²f/∂ξ² of the free unknowns; zero elsewhere. The expected information where differences cannot be formed.
+    """Return ∂²f/∂ξ² of the free unknowns; zero elsewhere. The expected information where differences cannot be formed.
 
     Kept in the search: its end and the polish ask for the same one.
     """
@@ -41,7 +41,8 @@ def hessian_at(search: Search[E], evaluation: E, free: np.ndarray) -> CurvatureA
 
 
 def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, bool, np.ndarray]:
-    """Pseudo-inverse over the directions that are seen, whether none of them bends the wrong way, and what is open.
+    """Return the pseudo-inverse over the determined directions, whether it is positive definite there, and what is
+    open.
 
     expected : the expected information in ξ, which tells what no output sees (``flat_directions``)
     """
@@ -50,7 +51,7 @@ def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tupl
 
 
 def _differences(search: Search[E], evaluation: E, free: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
-    """By differences along each unknown and, where f is steep, once more along its main axes."""
+    """Return the Hessian by differences along each unknown and, where f is steep, once more along its main axes."""
     xi = search.where(evaluation)
     _, H = search.model(evaluation)
     if not free.any():
@@ -71,7 +72,9 @@ def _differences(search: Search[E], evaluation: E, free: np.ndarray, edges: list
 def _along(
     search: Search[E], xi: np.ndarray, directions: np.ndarray, edges: list[np.ndarray]
 ) -> tuple[np.ndarray | None, bool]:
-    """H from its products with the rows of a matrix, steps of one unit; and whether these were too long somewhere."""
+    """Return H from its products with the rows of a matrix, steps of one unit; and whether these were too long
+    somewhere.
+    """
     products, is_steep = [], False
     for d in directions:
         product, shortened = _product(search, xi, d, edges)
@@ -87,7 +90,7 @@ def _along(
 
 
 def _main_axes(hessian: np.ndarray, expected: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Rows of steps along the eigenvectors, as long as the curvature found first allows."""
+    """Return rows of steps along the eigenvectors, as long as the curvature found first allows."""
     part = hessian[np.ix_(free, free)]
     size = np.sqrt(np.maximum(np.diag(expected)[free], MIN_OBJECTIVE_CHANGE))
     values, vectors = np.linalg.eigh(part / np.outer(size, size))
@@ -99,7 +102,7 @@ def _main_axes(hessian: np.ndarray, expected: np.ndarray, free: np.ndarray) -> n
 def _product(
     search: Search[E], xi: np.ndarray, step: np.ndarray, edges: list[np.ndarray]
 ) -> tuple[np.ndarray | None, bool]:
-    """H times a step, and whether it had to be shortened; None where f has no value beside ξ however close."""
+    """Return H times a step, and whether it had to be shortened; None where f has no value beside ξ however close."""
     share, product = 1.0, None
     longest = float(np.max(np.abs(step) / np.maximum(np.abs(xi), 1e-300)))
     least = min(1.0, MIN_RELATIVE_STEP / max(longest, MIN_RELATIVE_STEP))

@@ -35,7 +35,7 @@ class SearchJournal:
 
     @classmethod
     def of(cls, progress: Progress | None) -> SearchJournal:
-        """The journal that was given as a report, or a new one."""
+        """Return the journal that was given as a report, or a new one."""
         return progress if isinstance(progress, SearchJournal) else cls(progress)
 
     def __call__(self, evaluations: int, objective: float) -> None:
@@ -43,14 +43,14 @@ class SearchJournal:
             self.report(evaluations, objective)
 
     def count(self, evaluation: Evaluated, *, quietly: bool = False) -> None:
-        """One more evaluation; ``quietly``: its failure is expected."""
+        """Count one more evaluation; ``quietly``: its failure is expected."""
         self.add(evaluation.cost)
         self.steps += evaluation.steps
         if not evaluation.completed and not quietly:
             self.failures.append(evaluation.failure)
 
     def add(self, evaluations: int = 1) -> None:
-        """So many more; an interruption that was lost on the way is raised here."""
+        """Count so many more evaluations; an interruption that was lost on the way is raised here."""
         interrupts.check()
         self.evaluations += evaluations
         if self.watch is not None:
@@ -61,12 +61,12 @@ class SearchJournal:
         self.reached = theta
 
     def step(self, theta: np.ndarray) -> None:
-        """One more iteration, to a better point."""
+        """Record one more iteration, to a better point."""
         self.add()
         self.reached = theta
 
     def accept(self, unknowns: Sequence[Unknown], theta: np.ndarray, objective: float, **more: float) -> None:
-        """A better point."""
+        """Record a better point."""
         self.reached = theta
         row = {"evaluation": float(self.evaluations), "objective": objective, **more}
         row.update({u.name: float(v) for u, v in zip(unknowns, theta, strict=True)})

@@ -28,7 +28,9 @@ def minimize(search: Search[E], *, tolerance: float) -> SearchOutcome[E]:
 
 
 def shrink(search: Search[E], *, flat: float, narrow: float) -> str:
-    """The simplex from the best point on, until its values and its corners differ by no more than this."""
+    """Shrink the simplex from the best point on, until its values and its corners differ by no more than this; return
+    why it ended.
+    """
     from scipy.optimize import minimize as scipy_minimize
 
     lower, upper = search.inner_bounds()

@@ -23,19 +23,19 @@ class Scaled:
         return np.array([u.lower for u in self.unknowns]), np.array([u.upper for u in self.unknowns])
 
     def inner(self, theta: np.ndarray) -> np.ndarray:
-        """ξ of θ."""
+        """Return ξ of θ."""
         return np.array([u.inner(v) for u, v in zip(self.unknowns, theta, strict=True)])
 
     def outer(self, xi: np.ndarray) -> np.ndarray:
-        """θ of ξ, kept inside the bounds against rounding."""
+        """Return θ of ξ, kept inside the bounds against rounding."""
         return np.asarray(np.clip(self.unclipped(xi), *self.bounds))
 
     def unclipped(self, xi: np.ndarray) -> np.ndarray:
-        """θ of ξ, bounds or not."""
+        """Return θ of ξ, bounds or not."""
         return np.array([u.outer(v) for u, v in zip(self.unknowns, xi, strict=True)])
 
     def slopes(self, theta: np.ndarray) -> np.ndarray:
-        """dθ/dξ."""
+        """Return dθ/dξ."""
         return np.array([u.slope(v) for u, v in zip(self.unknowns, theta, strict=True)])
 
     def inner_bounds(self) -> tuple[np.ndarray, np.ndarray]:

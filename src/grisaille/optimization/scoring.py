@@ -61,7 +61,7 @@ def minimize(search: Search[E], *, tolerance: float) -> SearchOutcome[E]:
 
 
 def score(search: Search[E], *, tolerance: float) -> SearchOutcome[E]:
-    """The same by the expected information alone, where that leads to an end; for criteria that it describes well."""
+    """Minimise by the expected information alone, where that leads to an end; for criteria that it describes well."""
     search.first()
     if _descends(search, _Expected(), tolerance):
         return search.finish(True, GAIN_VANISHED)
@@ -69,7 +69,7 @@ def score(search: Search[E], *, tolerance: float) -> SearchOutcome[E]:
 
 
 def approach(search: Search[E], held: Sequence[int], *, tolerance: float) -> E:
-    """The best point that the expected information leads to, some unknowns held at their guess."""
+    """Return the best point that steps by the expected information reach, some unknowns held at their guess."""
     unknowns = search.unknowns
     search.unknowns = tuple(
         replace(u, lower=u.guess, upper=u.guess, logit=False) if k in held else u for k, u in enumerate(unknowns)
@@ -81,7 +81,9 @@ def approach(search: Search[E], held: Sequence[int], *, tolerance: float) -> E:
 
 
 def _descends(search: Search[E], model: StepModel[E], tolerance: float) -> bool:
-    """Damped steps from the best point; False where the limit of evaluations or the model's patience ended them."""
+    """Take damped steps from the best point; return False where a limit of evaluations or of failed steps ended
+    them.
+    """
     return descend(search, model, MarquardtDamping(FIRST_DAMPING), tolerance).reason in (GAIN_VANISHED, NO_STEP_LOWERS)
 
 
@@ -153,7 +155,7 @@ class PolishedMinimum(Generic[E]):
 
 
 def polish(search: Search[E], evaluation: E, free: np.ndarray, most: int = 6) -> PolishedMinimum[E]:
-    """Newton steps from a point that is nearly a minimum; unknowns that are not free stay.
+    """Take Newton steps from a point that is nearly a minimum; unknowns that are not free stay.
 
     Where they converge slowly, or not in full length, the Hessian is formed again where they have led.
     """
@@ -171,7 +173,7 @@ def polish(search: Search[E], evaluation: E, free: np.ndarray, most: int = 6) ->
 
 
 def _newton(search: Search[E], evaluation: E, covariance: np.ndarray, most: int) -> tuple[E, float]:
-    """Steps with one Hessian as long as each takes most of the decrement away."""
+    """Take steps with one Hessian as long as each removes most of the decrement."""
     decrement = _decrement(search, evaluation, covariance)
     for _ in range(most):
         found = _nearer(search, evaluation, covariance, decrement) if decrement >= NOTHING and search.left else None
@@ -184,7 +186,7 @@ def _newton(search: Search[E], evaluation: E, covariance: np.ndarray, most: int)
 
 
 def _nearer(search: Search[E], evaluation: E, covariance: np.ndarray, decrement: float) -> tuple[E, float] | None:
-    """The Newton step, halved as long as it does not lower the decrement; with the decrement that is left."""
+    """Return the Newton step, halved as long as it does not lower the decrement; with the decrement that is left."""
     lower, upper = search.inner_bounds()
     xi, step = search.where(evaluation), -covariance @ search.model(evaluation)[0]
     highest = evaluation.objective + OBJECTIVE_ROUNDING * (1 + abs(evaluation.objective))
@@ -197,7 +199,7 @@ def _nearer(search: Search[E], evaluation: E, covariance: np.ndarray, decrement:
 
 
 def free_unknowns(search: Search[E], evaluation: E) -> np.ndarray:
-    """False for unknowns that a bound holds."""
+    """Return False for unknowns that a bound holds."""
     xi = search.where(evaluation)
     lower, upper = search.inner_bounds()
     near = 1e-9 * (1 + np.abs(xi))
@@ -207,7 +209,7 @@ def free_unknowns(search: Search[E], evaluation: E) -> np.ndarray:
 
 
 def _at_unreachable_bounds(search: Search[E], evaluation: E) -> np.ndarray:
-    """Unknowns that a logit has brought as close to a bound as makes no difference."""
+    """Return unknowns that a logit has brought as close to a bound as makes no difference."""
     held = []
     for u, value, slope in zip(search.unknowns, evaluation.theta, evaluation.gradient, strict=True):
         span = u.upper - u.lower

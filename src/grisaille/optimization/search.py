@@ -54,7 +54,7 @@ class SearchOutcome(Generic[E]):
 
 
 def arrival_reason(outcome: SearchOutcome[E], offset: float) -> str:
-    """Why a point that is a minimum is one, whatever ended the search there."""
+    """Return why a point that is a minimum is one, whatever ended the search there."""
     way = f" ({outcome.way})" if outcome.way else ""
     if outcome.edge is not None:
         return f"in an edge of the criterion, {outcome.edge:.1g} standard errors from the minimum there{way}"
@@ -136,17 +136,17 @@ class Search(Scaled, Generic[E]):
         return self.inner(self.guess)
 
     def where(self, evaluation: E) -> np.ndarray:
-        """ξ of an evaluation."""
+        """Return ξ of an evaluation."""
         return self.inner(evaluation.theta)
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True, quietly: bool = False) -> E:
-        """The criterion at θ, counted; ``quietly``: a failure is expected."""
+        """Return the criterion at θ, counted; ``quietly``: a failure is expected."""
         found = self.criterion.evaluate(theta, sensitive=sensitive)
         self.journal.count(found, quietly=quietly)
         return found
 
     def slope_at(self, theta: np.ndarray) -> np.ndarray | None:
-        """∇f in ξ alone, counted; None where the criterion has no value."""
+        """Return ∇f in ξ alone, counted; None where the criterion has no value."""
         self.journal.add()
         value, slope = self.criterion.gradient(theta)
         return slope * self.slopes(theta) if np.isfinite(value) and np.isfinite(slope).all() else None
@@ -161,7 +161,7 @@ class Search(Scaled, Generic[E]):
         self.curvatures.clear()
 
     def first(self) -> E:
-        """The evaluation at the guess; a failure there leaves nothing to start from."""
+        """Return the evaluation at the guess; a failure there leaves nothing to start from."""
         evaluation = self.at(self.start)
         if not evaluation.completed:
             failure = evaluation.failure.rstrip(".")
@@ -174,7 +174,7 @@ class Search(Scaled, Generic[E]):
         return evaluation
 
     def _what_next(self) -> str:
-        """Another guess is worth trying where the model can be simulated elsewhere, or fails in another way there."""
+        """Advise another guess where the model can be simulated elsewhere, or fails in another way there."""
         if any(u.is_reached for u in self.unknowns):
             return "Give bounds= that keep the search away from there, or begin elsewhere, guess=."
         failed = self.last.failure if self.last is not None else ""
@@ -190,7 +190,9 @@ class Search(Scaled, Generic[E]):
         return np.clip(np.where(guess != 0, factor * guess, np.log(factor) * sizes), *self.bounds)
 
     def learn_sizes(self, evaluation: E) -> None:
-        """A guess of zero, or near it, tells no magnitude: unknowns are at least as large as their standard errors."""
+        """Set the sizes of unknowns to at least their standard errors: a guess of zero, or near it, gives no
+        magnitude.
+        """
         bend = np.diag(evaluation.information)
         if len(bend) != len(self.unknowns):
             return
@@ -201,7 +203,7 @@ class Search(Scaled, Generic[E]):
         )  # fmt: skip
 
     def at(self, xi: np.ndarray, *, sensitive: bool = True) -> E:
-        """The evaluation at ξ, remembered."""
+        """Return the evaluation at ξ, remembered."""
         if self.last is not None and self.belongs_to(self.last, xi) and (self.last.jacobian.size or not sensitive):
             return self.last
         return self._kept(self._at(xi, sensitive))
@@ -219,7 +221,7 @@ class Search(Scaled, Generic[E]):
         return evaluation
 
     def belongs_to(self, evaluation: E, xi: np.ndarray) -> bool:
-        """Whether an evaluation belongs to ξ."""
+        """Return whether an evaluation belongs to ξ."""
         return np.array_equal(evaluation.theta, self.outer(xi))
 
     def settle(self, xi: np.ndarray) -> None:
@@ -229,11 +231,11 @@ class Search(Scaled, Generic[E]):
             self.best = final if final.completed else self.best
 
     def jacobian(self, evaluation: E) -> np.ndarray:
-        """∂r/∂ξ."""
+        """Return ∂r/∂ξ."""
         return np.asarray(evaluation.jacobian * self.slopes(evaluation.theta))
 
     def alive(self, seen: np.ndarray) -> np.ndarray:
-        """Unknowns that the criterion moves with, beside its scatter or beside what has been seen on the way.
+        """Return unknowns that the criterion moves with, beside its scatter or beside what has been seen on the way.
 
         Far from a minimum all may be faint: then none is dead.
 
@@ -243,12 +245,12 @@ class Search(Scaled, Generic[E]):
         return np.asarray(seen > min(MIN_OBJECTIVE_CHANGE, FAINT_SENSITIVITY * self.clearest))
 
     def moving(self, evaluation: E) -> np.ndarray:
-        """Unknowns that the residuals of an evaluation move with."""
+        """Return unknowns that the residuals of an evaluation move with."""
         J = self.jacobian(evaluation)
         return self.alive(SquaresQuadratic(J, evaluation.residuals, np.ones(J.shape[1])).seen)
 
     def model(self, evaluation: E) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and information in ξ."""
+        """Return gradient and information in ξ."""
         slopes = self.slopes(evaluation.theta)
         return evaluation.gradient * slopes, evaluation.information * np.outer(slopes, slopes)
 

@@ -95,7 +95,7 @@ _REASONS = {
 
 
 def _strictly_inside(x: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """The reflective method needs an interior start: a guess on its bound is moved by a millionth of the range."""
+    """Move a guess on its bound inwards by a millionth of the range: the reflective method needs an interior start."""
     span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     inside = np.where(x <= lower, lower + 1e-6 * span, x)
     return np.where(inside >= upper, upper - 1e-6 * span, inside)

@@ -302,7 +302,7 @@ def _along(read: ReadData, name: str, times: np.ndarray) -> np.ndarray:
 
 
 def unknowns_of(read: ReadData) -> tuple[list[str], list[str]]:
-    """Names that are estimated, and inputs whose gains cannot be told from the offset."""
+    """Names that are estimated, and inputs whose gains cannot be distinguished from the offset."""
     guesses = guesses_of(read)
     lonely = [c.header for c in read.inputs if all(c.name not in g.gains for g in guesses.values())]
     names = []

@@ -65,7 +65,7 @@ def read_plan(store: Path) -> StudyPlan:
     if not path.is_file():
         raise DataError(
             f"{store} has no plan beside it ({path.name}), so it is not known which folder it belongs to. Repeat the "
-            f"command that began it: 'grisaille study run FOLDER --store {store}' goes on where it stopped."
+            f"command that began it: 'grisaille study run FOLDER --store {store}' continues where it stopped."
         )
     try:
         content = json.loads(path.read_text("utf-8"))

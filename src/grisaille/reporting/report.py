@@ -97,9 +97,7 @@ def _diagnosis(fit: Fitted) -> Diagnosis | str:
 def _chips(fit: Fitted, diagnosis: Diagnosis | str) -> list[Chip]:
     chips = [Chip("converged" if fit.converged else "not converged", fit.converged)]
     if isinstance(diagnosis, Diagnosis):
-        bad, made = (
-            sum(flags) for flags in zip(*((not v.healthy, v.p == v.p) for v in diagnosis.verdicts), strict=True)
-        )
+        bad, made = len(diagnosis.unhealthy_together), len(diagnosis.tested)
         tests = count(made, "residual test")
         words = f"{bad} of {tests} unhealthy" if bad else f"{tests} healthy"
         chips.append(Chip(words, not bad) if made else Chip("residuals not tested"))

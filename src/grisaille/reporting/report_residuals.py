@@ -25,10 +25,10 @@ MEANINGS = (
      "what leads from that input to the output lacks dynamics, a delay or a nonlinearity"),
     ("normality", "Shapiro–Wilk; Jarque–Bera beyond 5000 samples", "do they scatter like a normal distribution?",
      "outliers, noise that varies, clipping or rounding: a robust loss, or another law, may help"),
-    ("outliers", "studentized, Bonferroni", "does a single one stick out?",
-     "a bad measurement or an event that the model does not know; look at the raw data there"),
-    ("between outputs", "cross-correlation, Student's t, Bonferroni", "do outputs know of each other, beyond what the "
-     "model says?", "noise that sensors share, or a disturbance that is missing; standard errors are too small"),
+    ("outliers", "studentized, Bonferroni", "is a single one an outlier?",
+     "a bad measurement or an event that the model does not contain; look at the raw data there"),
+    ("between outputs", "cross-correlation, Student's t, Bonferroni", "are outputs correlated, beyond what the model "
+     "declares?", "noise that sensors share, or a disturbance that is missing; standard errors are too small"),
     ("size", "χ²", "are they as large as declared noise or a law says?", "the noise is declared wrongly, or the "
      "model is wrong"),
 )  # fmt: skip
@@ -62,20 +62,19 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
 
 
 def verdict(diagnosis: Diagnosis) -> str:
-    """How many tests are unhealthy, in words."""
-    bad, total = sum(not v.healthy for v in diagnosis.verdicts), sum(v.p == v.p for v in diagnosis.verdicts)
-    at = f"at the level {diagnosis.level:g}."
-    if not total:
-        return "Nothing was tested."
-    return f"Unhealthy tests: {bad} of {total} {at}" if bad else f"Healthy tests: all {total} {at}"
+    """Return how many tests are unhealthy at one level for all together, and how many more at that level each."""
+    together = diagnosis.together
+    alone = sum(not v.healthy for v in diagnosis.tested) - len(diagnosis.unhealthy_together)
+    more = f" {alone} more {'has' if alone == 1 else 'have'} p < {diagnosis.level:g} alone." if alone else ""
+    return f"{together[:1].upper()}{together[1:]}.{more}"
 
 
 def verdict_line(diagnosis: Diagnosis | str) -> Html:
-    """The verdict with the unhealthy tests by name; the reason, where nothing could be tested."""
+    """Return the verdict with the unhealthy tests by name; the reason, where nothing could be tested."""
     if isinstance(diagnosis, str):
         return tag("p", tag("strong", "Residuals: "), diagnosis)
-    bad = [f"{v.test} of {v.output}" for v in diagnosis.verdicts if not v.healthy]
-    total = sum(v.p == v.p for v in diagnosis.verdicts)
+    bad = [f"{v.test} of {v.output}" for v in diagnosis.unhealthy_together]
+    total = len(diagnosis.tested)
     kind = "verdict bad" if bad else "verdict good"
     sign = tag("span", "✗ unhealthy" if bad else "✓ healthy", class_=kind) if total else ""
     named = f" {', '.join(bad[:MAX_NAMED])}{', …' if len(bad) > MAX_NAMED else ''}." if bad else ""

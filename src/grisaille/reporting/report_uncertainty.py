@@ -1,4 +1,4 @@
-"""How estimates hang together: their correlation, and profiles of the likelihood where they were asked for."""
+"""How estimates are correlated: their correlation, and profiles of the likelihood where they were asked for."""
 
 from __future__ import annotations
 

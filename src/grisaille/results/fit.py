@@ -261,8 +261,8 @@ class Fit(Fitted):
             default, where the method predicts ahead, a simulation and one sample ahead side by side; a simulation
             elsewhere
         level : of each residual test
-        start_samples : how many first samples tell the start of every state and are not scored, as the official windows
-            of benchmarks prescribe it, whatever was fitted; None: as ``start`` says
+        start_samples : how many first samples determine the start of every state and are not scored, as the official
+            windows of benchmarks prescribe it, whatever was fitted; None: as ``start`` says
 
         Returns
         -------

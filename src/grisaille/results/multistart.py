@@ -68,7 +68,7 @@ def multistart(
         named begin as in ``gr.fit``); a DataFrame with columns by name; an array with one row per start
     seed : of the sampling
     ranges : where starts are drawn, by name; the bounds, or the central 95 % of priors, otherwise
-    store : file that keeps finished starts; the same call with the same file goes on where it stopped
+    store : file that keeps finished starts; the same call with the same file continues where it stopped
     executor : None (a process per processor), a number of processes, ``"serial"``, or any ``concurrent.futures``
         executor, such as ``client.get_executor()`` of a Dask client
     progress : show a bar, with failures counted

@@ -46,7 +46,7 @@ class AdjointGradient:
 def gradient(
     plan: Plan[AdjointKernel], weigh: Callable[[Floats], Floats], room: int = MAX_NUMBERS_IN_MEMORY
 ) -> AdjointGradient:
-    """Of a run with frozen steps.
+    """Return the gradient of a run with frozen steps.
 
     weigh : rows (times, outputs) → their weights
     """
@@ -78,13 +78,13 @@ class _Back:
         self.last, self.taken, self._here = self.task, 0, -1
 
     def _points(self) -> int:
-        """At most as many as the run has steps, and one."""
+        """Return at most as many points as the run has steps, and one."""
         task = self.task
         kinks = int(np.count_nonzero(task.kink))
         return int((task.t1 - task.t0) / task.fixed_step) + task.n_times + kinks + 4
 
     def forward(self) -> Floats | None:
-        """All rows, or None where a run failed."""
+        """Return all rows, or None where a run failed."""
         task = self.task
         rows, first, t, x, z = np.zeros_like(task.y), 0, task.t0, task.x.copy(), task.z.copy()
         count = task.n_times
@@ -106,7 +106,7 @@ class _Back:
         return rows
 
     def again(self, stretch: PathStretch) -> Task:
-        """The stretch with its path, run again unless it was the last one."""
+        """Return the stretch with its path, run again unless it was the last one."""
         return self.last if self._here == stretch.first else self._run(stretch)
 
     def _run(self, stretch: PathStretch) -> Task:

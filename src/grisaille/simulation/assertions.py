@@ -1,4 +1,4 @@
-"""Conditions that a model demands of its trajectories (Modelica's ``assert``), checked on the rows of a run.
+"""Conditions that a model requires of its trajectories (Modelica's ``assert``), checked on the rows of a run.
 
 Numbers are known to the tolerance of a run only, so a relation counts as broken where its sides differ by more than
 that, relative to the largest values they take; whole numbers that it tells apart are taken exactly.
@@ -37,7 +37,7 @@ _JOINED = ("and", "or", "not")
 
 
 def without_assertions(model: Model) -> Model:
-    """The model without its conditions, for runs on the way to something else."""
+    """Return the model without its conditions, for runs on the way to something else."""
     content = model._content
     if not content.checks:
         return model
@@ -99,7 +99,7 @@ class _Formulas:
         self._function = ca.Function("sides", [ca.vertcat(*symbols.values())], [ca.vertcat(*lowered)])
 
     def broken(self, result: xr.Dataset, known: Mapping[str, float], rtol: float) -> Bools:
-        """Where the condition certainly does not hold; nowhere if a name in it is not among what is observed."""
+        """Return where the condition certainly does not hold; nowhere if a name in it is not observed."""
         times = result["time"].values
         columns = []
         for name in self.names:
@@ -126,7 +126,7 @@ def _sides(condition: Expression) -> list[Expression]:
 
 
 def _verdict(node: Expression, values: Mapping[int, Floats], rtol: float, size: float) -> tuple[Bools, Bools]:
-    """(where it is certainly false, where it is certainly true)."""
+    """Return (where it is certainly false, where it is certainly true)."""
     operation = node.operation if isinstance(node, Call) else ""
     if not isinstance(node, Call) or operation not in (*_JOINED, *_RELATIONS):
         return values[id(node)] == 0, values[id(node)] != 0

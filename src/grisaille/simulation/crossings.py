@@ -39,7 +39,7 @@ class Crossing:
 
 
 def find_crossings(structure: Structure, plan: Plan[Kernel]) -> list[Crossing]:
-    """The switches that a run crosses."""
+    """Return the switches that a run crosses."""
     jumps = structure.jumps.of_states
     if not (jumps or structure.model.whens) or plan.t1 <= plan.t0:
         return []
@@ -68,7 +68,7 @@ def find_crossings(structure: Structure, plan: Plan[Kernel]) -> list[Crossing]:
 
 
 def _listed(system: System, plan: Plan[Kernel]) -> list[Crossing]:
-    """The first event of every relation."""
+    """Return the first event of every relation."""
     task = run(plan.without_derivatives().replace(times=np.zeros(0), most_events=MAX_LISTED_EVENTS)).task
     first = {int(mode): t for t, mode, _ in reversed(task.events[: task.n_events])}
     found = [
@@ -80,11 +80,11 @@ def _listed(system: System, plan: Plan[Kernel]) -> list[Crossing]:
 
 
 def refuse_crossings(crossings: Sequence[Crossing], names: Sequence[str]) -> None:
-    """Derivatives of a run that crosses a switch are refused."""
+    """Refuse derivatives of a run that crosses a switch."""
     if crossings:
         raise ModelError(
             f"The derivative by '{names[0]}' would be wrong: the trajectory crosses {crossings[0]}, where the "
-            f"equations jump, and the instant moves with it. Replace the relation by a smooth formula "
+            f"equations jump, and the instant depends on it. Replace the relation by a smooth formula "
             f"(gr.smooth_sign, or a ramp with gr.minimum and gr.maximum), or take differences of simulations."
         )
 

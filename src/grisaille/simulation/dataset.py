@@ -36,7 +36,9 @@ class Labels:
     def dataset(
         self, structure: Structure, task: Task, start: ConsistentStart, solver: str, sentence: str
     ) -> xr.Dataset:
-        """Rows that were written, one variable per user name; attributes are flat so that netCDF can hold them."""
+        """Return rows that were written, one variable per user name; attributes are flat so that netCDF can hold
+        them.
+        """
         result = self._labelled(task)
         result.attrs = _statistics(structure, task, start, solver, sentence)
         if self.system.modes:
@@ -45,7 +47,7 @@ class Labels:
         return result
 
     def values(self, task: Task) -> dict[str, np.ndarray]:
-        """The same numbers by name."""
+        """Return the same numbers by name."""
         rows = slice(0, task.written)
         found = {n: np.ascontiguousarray(task.y[rows, k]) for k, n in enumerate(self.names)}
         if self.directions:
@@ -72,7 +74,7 @@ class Labels:
 
 
 def _variable(dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, Any] | None = None) -> xr.Variable:
-    """An array with its dimensions, taken as it is.
+    """Return an array with its dimensions, taken as it is.
 
     Without ``fastpath``, xarray imports dask where it is installed (0.2 s), to see that the array is none of dask's.
     """
@@ -82,7 +84,9 @@ def _variable(dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, Any] |
 
 
 def as_ensemble(posed: ExperimentPoint, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:
-    """Every realization (dimensions ``realization``, ``time``), or statistics under the names that ``reduce`` gives."""
+    """Return every realization (dimensions ``realization``, ``time``), or statistics under the names that ``reduce``
+    gives.
+    """
     import xarray as xr
 
     from grisaille.simulation.ensembles.reducers import Statistic
@@ -144,7 +148,7 @@ def _ensemble_statistics(posed: ExperimentPoint, options: EnsembleOptions, found
 
 
 def described(structure: Structure, name: str) -> dict[str, str]:
-    """Unit and description of a name, where it has them."""
+    """Return unit and description of a name, where it has them."""
     model = structure.model
     for table in (model.variables, model.discretes, model.outputs, model.inputs, model.disturbances):
         if name in table:
@@ -173,6 +177,6 @@ def _statistics(structure: Structure, task: Task, start: ConsistentStart, solver
         "frozen_step": task.fixed_step,
         "error_estimate": task.error_estimate,
         "start_residual": start.residual,
-        "adjusted_starts": "; ".join(f"{n}: wished {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items()),
+        "adjusted_starts": "; ".join(f"{n}: declared {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items()),
         "start_note": start.note,
     }

@@ -71,7 +71,7 @@ _POWERS = np.linalg.inv(np.vander(_AT, GAUSS_POINTS, increasing=True))
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """What a run must know of its delayed unknowns."""
+    """The past of the delayed unknowns of a run."""
 
     places: tuple[int, ...]
     """In u."""
@@ -98,7 +98,7 @@ class Past:
 
 
 def past_of(point: ExperimentPoint, system: System, ns: int) -> Past:
-    """The past of a point whose system was prepared by ``with_moving_past``."""
+    """Return the past of a point whose system was prepared by ``with_moving_past``."""
     places = point.structure.system.has.pasts
     plain, delays = point.structure.system, {d.name: d for d in point.structure.system.delays}
     names = [delays[plain.signals[k].name].source for k in places]
@@ -134,7 +134,7 @@ def _is_rough(system: System, sources: Sequence[str]) -> bool:
 
 
 def _first(point: ExperimentPoint, sources: Sequence[str], ns: int) -> Floats:
-    """Values of the sources at the start with their derivatives: (sources, 1 + ns)."""
+    """Return values of the sources at the start with their derivatives: (sources, 1 + ns)."""
     system = point.structure.system
     rows = [system.observed_names.index(n) for n in sources]
     w = np.concatenate([point.start.x, point.start.z])
@@ -165,7 +165,7 @@ Integrate = Callable[[Kernel, Task, Among], Scheme]
 
 
 def integrate_with_past(kernel: Kernel, task: Task, among: Among, integrate: Integrate) -> Scheme:
-    """Runs the task stretch by stretch; gives the scheme that finished it."""
+    """Run the task stretch by stretch; return the scheme that finished it."""
     past = task.plan.past
     assert isinstance(past, Past)
     return _DelayedRun(kernel, task, past, integrate).go(among)
@@ -212,7 +212,7 @@ class _DelayedRun:
         return self.used
 
     def _begin(self) -> None:
-        """The value at the start holds before it."""
+        """Set the past before the start to the value at the start."""
         first = np.zeros((len(self.past.sources), 1 + self.task.ns, GAUSS_POINTS))
         first[..., 0] = self.past.first[:, : 1 + self.task.ns]
         self.history.pieces.append(first)
@@ -220,13 +220,14 @@ class _DelayedRun:
         self.history.corners.append(0)
 
     def _end(self, t: float, shortest: float) -> float:
-        """Where a stretch ends: one shortest dead time later, at a return of the start if that is nearer."""
+        """Return where a stretch ends: one shortest dead time later, at a return of the start if that is nearer."""
         end = min(t + shortest, self.task.t1)
         return self.task.t1 if self.task.t1 - end < 1e-9 * shortest else end
 
     def _ends_on_switch(self, end: float, sub: Task) -> bool:
-        """Whether relations switch where a stretch ends: the next one would begin behind the switch, and the share of
-        its instant would be in no derivative."""
+        """Return whether relations switch where a stretch ends: the next one would begin behind the switch, and the
+        share of its instant would be in no derivative.
+        """
         if not self.task.ns or not self.kernel.ne or end >= self.task.t1:
             return False
         there = [np.array(a) for a in (sub.p, sub.x, sub.z, sub.sx, sub.sz)]
@@ -235,7 +236,7 @@ class _DelayedRun:
         return at_end.status == Status.DONE and at_end.n_events > 0
 
     def _stretch(self, t: float, end: float, among: Among, may_end_elsewhere: bool = False) -> bool | None:
-        """Whether a stretch was followed; None where it had better have another end."""
+        """Return whether a stretch was followed; None where it had better have another end."""
         task = self.task
         kept = [np.array(a) for a in (task.p, task.x, task.z, task.sx, task.sz)]
         table = self._table(t, end)
@@ -274,7 +275,7 @@ class _DelayedRun:
         self, t: float, end: float, table: Stretch, edges: list[float], corners: list[int], tails: Floats, among: Among,
         kept: list[Floats],
     ) -> tuple[Task, list[float], list[int], list[Floats]] | None:  # fmt: skip
-        """Pieces halved where sources bend or jump, until nothing is left of it; None where the run stops.
+        """Return pieces halved where sources bend or jump, until nothing is left of it; None where the run stops.
 
         Around a bend one half is smooth; where both halves are as rough as the whole, it is noise.
         """
@@ -309,7 +310,7 @@ class _DelayedRun:
         return sub, edges, [level[e] for e in edges], [p for k, p in enumerate(pieces) if k not in gone]
 
     def _table(self, t: float, end: float) -> Stretch:
-        """Breaks, polynomials and kinks of all signals on a stretch; and how often each kink has come back."""
+        """Return breaks, polynomials and kinks of all signals on a stretch; and how often each kink has come back."""
         task, past, history = self.task, self.past, self.history
         moved = past.hats != ()
         gap = 1e-12 * (task.t1 - task.t0) + 64 * np.spacing(max(abs(t), abs(end)))
@@ -365,7 +366,7 @@ class _DelayedRun:
         return coef
 
     def _nodes(self, table: Stretch, t: float, end: float) -> tuple[Floats, list[float], list[int]]:
-        """Gauss points of all pieces, the pieces' ends, and how often the kinks there have come back."""
+        """Return Gauss points of all pieces, the pieces' ends, and how often the kinks there have come back."""
         breaks, _, _, levels = table
         marks = [(float(b), level) for b, level in zip(breaks[:-1], levels, strict=True) if level >= 0]
         edges, corners = list[float](), list[int]()
@@ -397,7 +398,7 @@ class _DelayedRun:
         ).task()  # fmt: skip
 
     def _take(self, sub: Task, t: float, end: float) -> None:
-        """What a stretch has given becomes that of the whole run."""
+        """Add the results of a stretch to those of the whole run."""
         task = self.task
         done = task.times[task.written :]
         mine = done[done <= (end if sub.status == Status.DONE else sub.t)]
@@ -418,7 +419,7 @@ class _DelayedRun:
         task.worst_constraint = max(task.worst_constraint, sub.worst_constraint)
 
     def _pieces(self, sub: Task, nodes: Floats, edges: Sequence[float], table: Stretch) -> tuple[list[Floats], Floats]:
-        """Polynomials on all pieces, and the largest last coefficient of the series of each in tolerances."""
+        """Return polynomials on all pieces, and the largest last coefficient of the series of each in tolerances."""
         past, ns = self.past, self.task.ns
         if edges[-1] == edges[0]:
             return [], np.zeros(0)
@@ -445,7 +446,7 @@ class _DelayedRun:
         return list(found), np.asarray(tails)
 
     def _clock(self, t: Floats, table: Stretch) -> Floats:
-        """How real time moves at instants of a moving clock: (len(t), ns)."""
+        """Return how real time moves at instants of a moving clock: (len(t), ns)."""
         past, breaks, coef = self.past, table[0], table[1]
         if not past.hats:
             return np.zeros((len(t), self.task.ns))
@@ -456,12 +457,12 @@ class _DelayedRun:
 
 
 def _gauss_points(edges: Sequence[float]) -> Floats:
-    """Points of Gauss's rule on all pieces, one after the other."""
+    """Return points of Gauss's rule on all pieces, one after the other."""
     return np.asarray((np.array(edges[:-1])[:, None] + np.diff(edges)[:, None] * _AT).ravel())
 
 
 def _shifted(c: Floats, by: Floats) -> Floats:
-    """Polynomials (k, m, degree + 1) expanded at points further on."""
+    """Return polynomials (k, m, degree + 1) expanded at points further on."""
     n = c.shape[-1]
     powers = by[:, None, None] ** np.maximum(np.arange(n)[:, None] - np.arange(n), 0)
     return np.asarray(c @ (_BINOMIAL[:n, :n] * powers))

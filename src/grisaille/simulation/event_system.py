@@ -37,17 +37,17 @@ class EventSystem:
     events: HeldEvents | None = None
 
     def is_exact(self, jumps: Jumps) -> bool:
-        """Whether derivatives contain the share of every jump: all relations of states that jump are held."""
+        """Return whether derivatives contain the share of every jump: all relations of states that jump are held."""
         return self.is_exact_across(jumps.of_states)
 
     def is_exact_across(self, crossed: Sequence[Jump]) -> bool:
-        """The same of some relations."""
+        """Return the same of some relations."""
         if self.events is None:
             return not crossed
         return self.events.is_dated and all(jump.kind in HELD_KINDS for jump in crossed)
 
     def listing(self, plan: Plan[Functions]) -> Plan[Functions]:
-        """The same plan, with a list of its events."""
+        """Return the same plan, with a list of its events."""
         return plan if self.events is None else plan.replace(most_events=MAX_LISTED_EVENTS)
 
 
@@ -69,7 +69,8 @@ def plan_of(
     directions: int,
     leeway: float,
 ) -> Plan[Functions]:
-    """The run of a point over its times: its signals, parameters and start, with what each feature of its model adds.
+    """Return the run of a point over its times: its signals, parameters and start, with what each feature of its model
+    adds.
 
     sizes : absolute tolerances of x and z
     directions : those that the system was prepared for
@@ -92,7 +93,7 @@ def plan_of(
 
 
 def _with_past(plan: Plan[Functions], point: ExperimentPoint, form: EventSystem, ns: int) -> Plan[Functions]:
-    """With what is to be filled in on the way."""
+    """Return the plan with the past that is filled in during the run."""
     past = past_of(point, form.plain, ns)
     past = past if form.events is None else replace(past, slopes=tuple(form.events.slopes))
     if not ns:
@@ -108,7 +109,9 @@ def _with_past(plan: Plan[Functions], point: ExperimentPoint, form: EventSystem,
 
 
 def leeway_parameters(plan: Plan[Functions], events: HeldEvents) -> Plan[Functions]:
-    """Of the system with modes, which integrators set themselves, and with shares of what slides, of the size one."""
+    """Return the plan with the leeways of a system with modes, which integrators set, and with shares of sliding
+    motions, of size one.
+    """
     more, place, count, table = events.system.np - events.before.np, events.place, events.count, _table(plan)
     if events.slopes:  # derivatives of signals that gaps contain
         moving = table.coef[:, list(events.slopes), :]
@@ -132,6 +135,6 @@ def _table(plan: Plan[Functions]) -> SignalTable:
 
 
 def _longer(values: Floats, place: int, count: int, value: float) -> Floats:
-    """Along the last axis."""
+    """Return an array extended along the last axis."""
     more = np.full((*values.shape[:-1], count), value)
     return np.concatenate([values[..., :place], more, values[..., place:]], axis=-1)

@@ -14,23 +14,23 @@ MAX_LISTED_EVENTS = 5_000
 
 
 def times_of(task: Task) -> Floats:
-    """Instants of the events that are listed."""
+    """Return instants of the events that are listed."""
     return np.array(task.events[: task.n_events, 0])
 
 
 def event_sentences(task: Task, system: System) -> list[str]:
-    """A line for every event that is listed."""
+    """Return a line for every event that is listed."""
     return [f"t = {t:.9g}: {_sentence(system, int(mode), int(what))}" for t, mode, what in task.events[: task.n_events]]
 
 
 def clauses_fired(task: Task, system: System) -> tuple[tuple[float, str], ...]:
-    """The clauses of ``when`` that have fired, in order."""
+    """Return the clauses of ``when`` that have fired, in order."""
     rows = task.events[: task.n_events]
     return tuple((float(t), event_text(system, int(number))) for t, number, _ in rows if number >= len(system.modes))
 
 
 def event_text(system: System, number: int) -> str:
-    """What is at ``number`` in a list of events: a relation, or behind those a clause of a ``when``."""
+    """Return what is at ``number`` in a list of events: a relation, or behind those a clause of a ``when``."""
     clause = number - len(system.modes)
     if system.reactions is not None and 0 <= clause < len(system.reactions.texts):
         return f"gr.when({system.reactions.texts[clause]})"

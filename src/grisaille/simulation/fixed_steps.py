@@ -41,7 +41,7 @@ SHARPER_TOLERANCE = 0.1
 def choose_step(
     plan: Plan[Kernel], step: float | None, on_slice: Callable[[Task], None] | None = None
 ) -> IntegratorRun:
-    """Runs a plan with fixed steps, whose length ``task.fixed_step`` holds then.
+    """Run a plan with fixed steps, whose length ``task.fixed_step`` holds then.
 
     A run whose error is above the tolerance with the shortest steps that ``max_steps`` allows ends with
     ``Status.TOO_MANY_STEPS``; one that differs from the run under error control says by how much in ``task.differs``.
@@ -73,8 +73,9 @@ def choose_step(
 
 
 def _is_compared(plan: Plan[Kernel]) -> bool:
-    """Whether an error estimate does not see everything: unknowns that nothing feeds back, what lies between the stages
-    of a step (knots, switches). What is remembered of the past belongs to one run."""
+    """Return whether an error estimate does not see everything: unknowns that nothing feeds back, what lies between the
+    stages of a step (knots, switches). What is remembered of the past belongs to one run.
+    """
     return plan.kernel.nz != plan.kernel.ne or _has_hidden(plan)
 
 
@@ -83,7 +84,9 @@ def _has_hidden(plan: Plan[Kernel]) -> bool:
 
 
 def _refuse_unless_accurate(task: Task, reference: _Reference) -> None:
-    """What is said of the shortest steps that may be taken."""
+    """Mark a run with the shortest allowed steps as failed where its error estimate is too large; compare others with
+    the reference.
+    """
     if task.status != Status.DONE:
         return
     if task.error_estimate > 1.0:
@@ -113,8 +116,9 @@ class _Reference:
         return bool(self.usual.status == Status.DONE)
 
     def agrees_with(self, task: Task) -> bool:
-        """Whether every row is that of this run, within a thousandth of what its quantity covers and, where that is
-        asked again and again, within what this run itself is off; true where this run failed."""
+        """Return whether every row is that of this run, within a thousandth of what its quantity covers and, where that
+        is asked again and again, within what this run itself is off; true where this run failed.
+        """
         if not self.is_complete or _agree(task.y, self.usual.y):
             return True
         self.disagreements += 1
@@ -126,8 +130,9 @@ class _Reference:
         return _agree(task.y, self.sharper.y, _apart(self.usual.y, self.sharper.y))
 
     def differs(self, task: Task) -> tuple[int, float] | None:
-        """The quantity that differs most from this run, and by how much of what it covers; None where that is little
-        or within what this run is off."""
+        """Return the quantity that differs most from this run, and by how much of what it covers; None where that is
+        little or within what this run is off.
+        """
         covered = _covered(self.usual.y) + 1e-3 * np.abs(_finite(self.usual.y)).max(axis=0)
         apart, least = _apart(task.y, self.usual.y), max(MIN_TOLD_DIFFERENCE, MANY_TOLERANCES * task.rtol)
         if not np.any(apart > least * covered):
@@ -139,7 +144,7 @@ class _Reference:
         return (worst, float(share[worst])) if share[worst] > least else None
 
     def _integrated(self, share: float) -> Task:
-        """At a share of the tolerances."""
+        """Integrate at a share of the tolerances."""
         return run(self.plan.replace(rtol=share * self.plan.rtol, atol=share * np.asarray(self.plan.atol))).task
 
 
@@ -153,12 +158,12 @@ def _finite(rows: np.ndarray) -> np.ndarray:
 
 
 def _covered(rows: np.ndarray) -> np.ndarray:
-    """How far each quantity goes."""
+    """Return how far each quantity goes."""
     return np.asarray(_finite(rows).max(axis=0) - _finite(rows).min(axis=0))
 
 
 def _apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Largest difference of each quantity, where both are finite."""
+    """Return largest difference of each quantity, where both are finite."""
     usable = np.isfinite(there) & np.isfinite(here)
     apart = np.abs(np.where(usable, here, 0.0) - np.where(usable, there, 0.0))
     return np.asarray(apart.max(axis=0))

@@ -45,7 +45,7 @@ class ForwardGradient:
     require_end: Callable[[Task], None]
 
     def agrees(self, slopes: Floats) -> bool:
-        """Whether slopes by the unknowns are what a run along one direction says."""
+        """Return whether slopes by the unknowns agree with a run along one direction."""
         n, largest = len(slopes), float(np.abs(slopes).max(initial=0.0))
         if not largest > 0.0:
             return bool(self.along(np.ones((1, n)))[0] == 0.0)
@@ -56,13 +56,13 @@ class ForwardGradient:
         return bool(abs(found - direction @ slopes) <= SLOPE_TOLERANCE * (direction @ np.abs(slopes)))
 
     def slopes(self) -> Floats:
-        """By every unknown."""
+        """Return the derivatives by every unknown."""
         every = np.eye(len(self.dp))
         parts = [self.along(every[k : k + DIRECTIONS_PER_RUN]) for k in range(0, len(every), DIRECTIONS_PER_RUN)]
         return np.concatenate(parts)
 
     def along(self, directions: Floats) -> Floats:
-        """Along combinations of unknowns, a row each."""
+        """Return the derivatives along combinations of unknowns, a row each."""
         plan = self.plan.replace(dp=directions @ self.dp, sx=directions @ self.sx, sz=directions @ self.sz)
         task = integration.run(plan).task
         self.require_end(task)

@@ -48,13 +48,13 @@ class IntegratorRun:
 
 
 def run(plan: Plan[Kernel], on_slice: Callable[[Task], None] | None = None) -> IntegratorRun:
-    """Runs a plan to its end or failure."""
+    """Run a plan to its end or failure."""
     task = plan.task()
     return IntegratorRun(task, integrate(plan.kernel, task, plan.among, on_slice))
 
 
 def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task], None] | None = None) -> Scheme:
-    """Runs the task to its end or failure; gives the scheme that finished it."""
+    """Run the task to its end or failure; return the scheme that finished it."""
     if task.plan.past is not None:
         return integrate_with_past(kernel, task, among, partial(integrate, on_slice=on_slice))
     task.slice = SLICE
@@ -76,8 +76,9 @@ def integrate(kernel: Kernel, task: Task, among: Among, on_slice: Callable[[Task
 
 
 def _next_slice(steps: int, seconds: float, tried: int) -> int:
-    """Steps that take about ``SLICE_TIME``, from how long the last ones took; none goes beyond a multiple of
-    ``SLICE``, where what decides on a run may look at it, whatever the time."""
+    """Return steps that take about ``SLICE_TIME``, from how long the last ones took; none goes beyond a multiple of
+    ``SLICE``, where what decides on a run may look at it, whatever the time.
+    """
     wanted = max(20, min(SLICE, int(steps * SLICE_TIME / max(seconds, 1e-3))))
     return min(wanted, SLICE - tried % SLICE)
 
@@ -99,19 +100,21 @@ def _restart(task: Task) -> None:
 
 
 def first_choice(plan: Plan[Kernel]) -> Scheme:
-    """The scheme to begin with, from the eigenvalues at the start where there is a choice."""
+    """Return the scheme to begin with, from the eigenvalues at the start where there is a choice."""
     among = plan.among
     return among[-1] if len(among) > 1 and _stiffness(plan.kernel, plan.task()) > OBVIOUSLY_STIFF else among[0]
 
 
 def build_for_frozen(plan: Plan[Kernel]) -> None:
-    """What a frozen discretisation is found with, at the same time: steps under error control, and frozen ones."""
+    """Build, at the same time, what is needed to find a frozen discretisation: steps under error control, and frozen
+    ones.
+    """
     if _stiffness(plan.kernel, plan.task()) <= PERHAPS_STIFF:
         plan.kernel.build(EXPLICIT, EXPLICIT.taking(1.0))
 
 
 def _begin(kernel: Kernel, task: Task, among: Among) -> Scheme:
-    """The scheme to begin with; where another may have to go on, both are built at the same time."""
+    """Return the scheme to begin with; where another may have to go on, both are built at the same time."""
     stiffness = _stiffness(kernel, task)
     if stiffness > OBVIOUSLY_STIFF:
         return among[-1]
@@ -121,13 +124,15 @@ def _begin(kernel: Kernel, task: Task, among: Among) -> Scheme:
 
 
 def _stiffness(kernel: Kernel, task: Task) -> float:
-    """Fastest decay times time span."""
+    """Return fastest decay times time span."""
     rates = decay_rates(kernel, task)
     return float(rates.max() * (task.t1 - task.t0)) if rates.size else 0.0
 
 
 def decay_rates(kernel: Kernel, task: Task) -> np.ndarray:
-    """−Re λ of the states' Jacobian with the implicit unknowns eliminated; of a large one the outermost, nearly."""
+    """Return −Re λ of the states' Jacobian with the implicit unknowns eliminated; of a large one the outermost,
+    nearly.
+    """
     nx = kernel.nx
     u = _signals_at_start(task)
     if nx + kernel.nz > ALL_EIGENVALUES:
@@ -145,7 +150,7 @@ def decay_rates(kernel: Kernel, task: Task) -> np.ndarray:
 
 
 def _outermost_rates(full: csc_array, nx: int) -> np.ndarray:
-    """−Re of Ritz values in a Krylov space (Arnoldi), which approach eigenvalues at the border first."""
+    """Return −Re of Ritz values in a Krylov space (Arnoldi), which approach eigenvalues at the border first."""
     from scipy.sparse.linalg import splu
 
     if not np.isfinite(full.data).all() or not nx:

@@ -36,7 +36,7 @@ BY_LAW = 12
 def with_noise(
     trajectories: xr.Dataset, model: FlatModel, parameters: Mapping[str, float], seed: int, antithetic: bool = False
 ) -> xr.Dataset:
-    """The trajectories with noise on every output."""
+    """Return the trajectories with noise on every output."""
     unknown = [n for n, o in model.outputs.items() if o.noise is None and o.distribution is None]
     if unknown or not model.outputs:
         what = f"output {', '.join(unknown)} has no known noise" if unknown else f"{model.name} has no outputs"
@@ -56,7 +56,9 @@ def with_noise(
 
 
 def bytes_of_noise(model: FlatModel) -> float:
-    """Bytes for each point of trajectories that ``with_noise`` takes: new outputs, and what the largest group draws."""
+    """Return bytes for each point of trajectories that ``with_noise`` takes: new outputs, and what the largest group
+    draws.
+    """
     groups = _tied(model)
     largest = max(map(len, groups), default=0)
     drawn = 2 * largest + (0 if _is_constant(model) else 6 * largest**2)
@@ -67,7 +69,7 @@ def bytes_of_noise(model: FlatModel) -> float:
 
 
 def _is_constant(model: FlatModel) -> bool:
-    """Whether no formula of the noise contains a name that varies along a trajectory."""
+    """Return whether no formula of the noise contains a name that varies along a trajectory."""
     formulas = [o.noise for o in model.outputs.values() if o.noise is not None]
     names = {
         n.path
@@ -78,7 +80,7 @@ def _is_constant(model: FlatModel) -> bool:
 
 
 def _tied(model: FlatModel) -> list[list[str]]:
-    """Outputs in groups that share a covariance."""
+    """Return outputs in groups that share a covariance."""
     return groups_of(model.noise_covariance, list(model.outputs))
 
 
@@ -118,7 +120,7 @@ def _draw(
 
 
 def _covariance(data: xr.Dataset, model: FlatModel, group: list[str], parameters: Mapping[str, float]) -> Floats:
-    """(…, n, n) at every point of the trajectories, or (n, n) where it is the same at all of them."""
+    """Return (…, n, n) at every point of the trajectories, or (n, n) where it is the same at all of them."""
     n = len(group)
     entries: dict[tuple[int, int], Floats | float] = {}
     for i, name in enumerate(group):
@@ -135,13 +137,13 @@ def _covariance(data: xr.Dataset, model: FlatModel, group: list[str], parameters
 
 
 def evaluate_along(data: xr.Dataset, formula: Expression, parameters: Mapping[str, float]) -> Floats:
-    """A formula of names at every point of trajectories."""
+    """Return a formula of names at every point of trajectories."""
     value = _evaluate(data, formula, parameters)
     return np.full(next(iter(data.data_vars.values())).shape, value) if isinstance(value, float) else value
 
 
 def _evaluate(data: xr.Dataset, formula: Expression, parameters: Mapping[str, float]) -> Floats | float:
-    """The same, as one number where no name in it varies."""
+    """Return the same, as one number where no name in it varies."""
     symbols: dict[str, ca.SX] = {}
 
     def leaf(path: str) -> ca.SX:

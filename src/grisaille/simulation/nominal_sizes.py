@@ -1,4 +1,4 @@
-"""Sizes that states take, where nothing declares them: absolute tolerances belong to them, not to units.
+"""Sizes of states where none is declared: absolute tolerances scale with them, not with units.
 
 A tolerance of 1e-3 · rtol · nominal with a nominal value of one says nothing to a state of 1e-9 (no step is made small
 for it) and asks for more digits than there are of one near zero among others of 1e9. Both are seen in the run itself:
@@ -67,7 +67,7 @@ class StalledRun(Exception):
 
 @dataclass(frozen=True, eq=False)
 class NominalSizes:
-    """Nominal sizes of (x, z), and which of them nobody declared."""
+    """Nominal sizes of (x, z), and which of them were not declared."""
 
     system: System
     nominal: Floats
@@ -81,11 +81,13 @@ class NominalSizes:
         return cls(initializer.system, initializer.nominal, ~has, np.zeros_like(has))
 
     def found(self, nominal: Floats) -> NominalSizes:
-        """With sizes from a run."""
+        """Return nominal sizes taken from a run."""
         return replace(self, nominal=nominal, is_found=nominal < self.nominal)
 
     def smaller(self, kernel: Kernel, task: Task) -> Floats | None:
-        """Nominal sizes after a completed run, where those of some states are far too large; None where none are."""
+        """Return nominal sizes after a completed run, where those of some states are far too large; None where none
+        are.
+        """
         if task.status != Status.DONE:
             return None
         largest, nx = self._largest(task), self.system.nx
@@ -111,9 +113,10 @@ class NominalSizes:
         return nominal
 
     def other(self, kernel: Kernel, task: Task) -> Floats | None:
-        """Nominal sizes during a run that takes very many steps: larger ones where tolerances of states lie below
-        rounding, smaller ones where those of implicit unknowns move states by more than theirs; None where neither
-        does."""
+        """Return nominal sizes during a run that takes very many steps: larger ones where tolerances of states lie
+        below rounding, smaller ones where those of implicit unknowns move states by more than theirs; None where
+        neither does.
+        """
         nx, nz = self.system.nx, self.system.nz
         slopes, driving = self._slopes(kernel, task), self._driving(kernel, task, task.t1 - task.t0)[:nx]
         asked = task.atol[:nx] + task.rtol * np.abs(task.x[:nx])
@@ -130,7 +133,7 @@ class NominalSizes:
         return None if np.array_equal(nominal, self.nominal) else nominal
 
     def _largest(self, task: Task) -> Floats:
-        """Of the values of (x, z) at the instants asked for, and at the end."""
+        """Return the largest values of (x, z) at the requested instants and at the end."""
         names = {n: k for k, n in enumerate(self.system.observed_names)}
         ends = np.abs(np.concatenate([task.x[: self.system.nx], task.z[: self.system.nz]]))
         columns = [names.get(n, -1) for n in (*self.system.state_names, *self.system.implicit_names)]
@@ -141,8 +144,9 @@ class NominalSizes:
         return np.asarray(np.maximum(ends, np.array(rows)))
 
     def _driving(self, kernel: Kernel, task: Task, span: float) -> Floats:
-        """What the terms of each rate amount to, over the run or the time in which a state forgets, (x, z); zero for
-        z."""
+        """Return what the terms of each rate amount to, over the run or the time in which a state forgets, (x, z); zero
+        for z.
+        """
         slopes, nx = self._slopes(kernel, task), self.system.nx
         terms = np.asarray(slopes @ np.abs(np.concatenate([task.x, task.z])))
         driving = np.zeros(len(self.nominal))
@@ -150,7 +154,7 @@ class NominalSizes:
         return driving
 
     def _felt(self, kernel: Kernel, task: Task, largest: Floats) -> NDArray[np.bool_]:
-        """Which states move others by more than the tolerance of these while they are within their own."""
+        """Return which states change others by more than the tolerance of these while they are within their own."""
         from scipy.sparse import csc_array
 
         slopes, nx = self._slopes(kernel, task), self.system.nx
@@ -160,14 +164,14 @@ class NominalSizes:
         return np.asarray(np.nan_to_num(effect.max(axis=0).toarray()).ravel() * task.atol[:nx] > MAX_MOVED_TOLERANCES)
 
     def _slopes(self, kernel: Kernel, task: Task) -> csc_array:
-        """Sizes of the derivatives of rates and residuals by (x, z), where a run stands."""
+        """Return sizes of the derivatives of rates and residuals by (x, z) at the present point of a run."""
         from scipy.sparse import csc_array
 
         u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if task.n_breaks else np.zeros(0)
         return csc_array(abs(kernel.jacobian(task.t, task.x, task.z, u, task.p)))
 
     def _memory(self, slopes: csc_array, span: float) -> Floats:
-        """The time in which each state forgets, at most the whole run."""
+        """Return the time in which each state forgets, at most the whole run."""
         with np.errstate(divide="ignore"):
             return np.minimum(span, 1.0 / np.asarray(slopes.diagonal())[: self.system.nx])
 
@@ -175,8 +179,9 @@ class NominalSizes:
 def nominal_or_own(
     nominal: Floats, is_free: NDArray[np.bool_], names: Sequence[str], largest: Floats, rtol: float
 ) -> Floats:
-    """Nominal sizes of quantities with these largest values: those of the largest element of their vector where
-    nothing is declared and that is far below; not below what rounding of the others leaves of their digits."""
+    """Return nominal sizes of quantities with these largest values: those of the largest element of their vector where
+    nothing is declared and that is far below; not below what rounding of the others leaves of their digits.
+    """
     largest = np.where(np.isfinite(largest), largest, 0.0)
     if not (is_free & (largest < FAR_BELOW * nominal)).any() or not largest.any():
         return nominal
@@ -191,8 +196,8 @@ def nominal_or_own(
 def small_states(
     task: Task, system: System, limit: float = SMALL_STATE_RATIO, felt: Callable[[], NDArray[np.bool_]] | None = None
 ) -> list[int]:
-    """States below so many absolute tolerances that steps hardly looked at them; not where an element of a vector or a
-    copy of a component is larger: heat that has not come so far yet.
+    """Return states below so many absolute tolerances that steps hardly looked at them; not where an element of a
+    vector or a copy of a component is larger: heat that has not come so far yet.
 
     felt : which states are listed all the same
     """
@@ -215,7 +220,7 @@ Watch = Callable[[Task], None]
 
 
 def watch_both(first: Watch | None, second: Watch | None) -> Watch | None:
-    """One after the other."""
+    """Return one after the other."""
     if first is None or second is None:
         return first or second
 
@@ -231,7 +236,7 @@ def run_in_own_sizes(
     make: Callable[[Floats], Plan[Kernel]],
     run: Callable[[Plan[Kernel], Watch | None], IntegratorRun],
 ) -> tuple[IntegratorRun, Floats]:
-    """A run with the sizes that its states turn out to have, and these nominal sizes.
+    """Return a run with the sizes that its states turn out to have, and these nominal sizes.
 
     make : a plan with these nominal sizes; run : to its end, with what is to be called after every slice
     """

@@ -25,7 +25,7 @@ _known: Cache[SimulationRuns] = Cache(8)
 def cached_runs(
     model: Model, times: Any, inputs: Any, hold: Any, breaks: Any, solver: IntegratorOptions, sensitivities: Any
 ) -> SimulationRuns:
-    """Runs of this setting; those of an equal one where it was among the last."""
+    """Return runs of this setting; those of an equal one where it was among the last."""
 
     def make() -> SimulationRuns:
         return SimulationRuns(SimulationSetup(model, times, inputs, hold=hold, breaks=breaks), solver, sensitivities)
@@ -39,7 +39,7 @@ def cached_runs(
 
 
 def _content(given: Any) -> Hashable | None:
-    """Equal for what is equal, bit by bit; None where that cannot be said."""
+    """Return a key that is equal for equal settings, bit by bit; None where there is no such key."""
     if given is None or isinstance(given, str | bool | int):
         return (type(given), given)
     if isinstance(given, float):

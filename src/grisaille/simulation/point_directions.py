@@ -17,7 +17,7 @@ from grisaille.structure.reduction import Structure
 
 
 def expanded_names(structure: Structure, wanted: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Names with wildcards expanded, unknown ones refused; and those starts that only ``"start(*)"`` names."""
+    """Return names with wildcards expanded, unknown ones refused; and those starts that only ``"start(*)"`` names."""
     listed = list(wanted)
     names = [n for w in listed for n in _expand(structure, w)]
     repeated = {n for n in names if names.count(n) > 1}
@@ -28,7 +28,9 @@ def expanded_names(structure: Structure, wanted: Iterable[str]) -> tuple[list[st
 
 
 def moving_point(point: ExperimentPoint, names: list[str], candidates: list[str]) -> ExperimentPoint:
-    """The same point with derivatives by ``names``; those ``candidates`` that are tied to others are left out."""
+    """Return the same point with derivatives by ``names``; those ``candidates`` that are tied to others are left
+    out.
+    """
     variables = [n[6:-1] for n in names if n.startswith("start(")]
     if candidates:
         free = point.initializer.independent(point.t0, point.u, point.p, point.start, variables)

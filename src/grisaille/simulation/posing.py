@@ -56,7 +56,7 @@ class SimulationSetup:
         start: Mapping[str, float] | str | None,
         sensitivities: Sequence[object] = (),
     ) -> ExperimentPoint:
-        """The point at these numbers, with derivatives by names."""
+        """Return the point at these numbers, with derivatives by names."""
         flat = self.structure.model
         named = by_name(self.model, "parameters", parameters, spread_over_elements)
         constants, scales = split_scales(flat.name, flat.disturbances, named)
@@ -72,7 +72,7 @@ class SimulationSetup:
         return _moving(point, names, candidates) if names else point
 
     def read(self, *, own: bool = False) -> dict[str, Any]:
-        """Inputs, holds and breaks as they are used; checked at the first call.
+        """Return inputs, holds and breaks as they are used; checked at the first call.
 
         own : copy what could be changed later
         """
@@ -114,14 +114,14 @@ def pose(
     sensitivities: Sequence[object],
     breaks: Any = (),
 ) -> ExperimentPoint:
-    """One point; every check of what a user gave, except the method's own options."""
+    """Return one point; every check of what a user gave, except the method's own options."""
     return SimulationSetup(model, times, inputs, hold=hold, breaks=breaks).pose(parameters, start, sensitivities)
 
 
 def split_scales(
     label: str, disturbances: Mapping[str, object], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Parameters and scales of disturbances, told apart by their names."""
+    """Return parameters and scales of disturbances, distinguished by their names."""
     named = {n: n[6:-1] for n in given if n.startswith("scale(") and n.endswith(")")}
     for name, inner in named.items():
         if inner not in disturbances:
@@ -132,12 +132,12 @@ def split_scales(
 
 
 def missed_starts(point: ExperimentPoint, least: float = NOTABLE_DEVIATION) -> str:
-    """Which declared starts are not met, in words; a steady state takes their place."""
+    """Return which declared starts are not met, in words; a steady state takes their place."""
     return "" if point.trial.steady else missed_sentence(point.start, least)
 
 
 def unmet_starts(point: ExperimentPoint) -> str:
-    """Which declared starts are not met because the equations do not allow it, and what to do, in words.
+    """Return which declared starts are not met because the equations do not allow it, and what to do, in words.
 
     Empty where they are met to the few digits that they were written with, and where starts are guesses: beside
     demanded ones, beside initial equations or in Modelica.
@@ -150,12 +150,12 @@ def unmet_starts(point: ExperimentPoint) -> str:
         return ""
     return (
         f"{missed}. The equations do not allow all of them at once: declare fewer, with values that fit together; "
-        f"fixed=True makes a start a demand, which is met or refused."
+        f"with fixed=True a start is met or refused."
     )
 
 
 def warn_of_missed_starts(point: ExperimentPoint) -> None:
-    """Warn where declared starts are not met; the status says the others."""
+    """Warn where declared starts are not met; other starts are in the status."""
     unmet = unmet_starts(point)
     if unmet:
         warnings.warn(f"{point.structure.model.name}: {unmet}", UserWarning, stacklevel=5)

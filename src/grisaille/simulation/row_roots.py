@@ -56,7 +56,7 @@ class RowRoots:
         self.sides = ca.Function("sides", [system.z, system.u, system.p], [ca.densify(gaps)])
 
     def solve(self, p: Floats, known: KnownRoot | None = None) -> Floats:
-        """(nz, rows); raises ``DataError`` naming a row that has no solution."""
+        """Return (nz, rows); raises ``DataError`` naming a row that has no solution."""
         n = self.u.shape[1]
         if self.nz == 0:
             return np.zeros((0, n))
@@ -67,7 +67,7 @@ class RowRoots:
         return z
 
     def slopes(self, z: Floats, p: Floats) -> tuple[Floats, Floats]:
-        """Residuals (rows, nz) and their derivatives by z (rows, nz, nz)."""
+        """Return residuals (rows, nz) and their derivatives by z (rows, nz, nz)."""
         n = self.u.shape[1]
         r, j = self._residual(z, self.u, np.repeat(p[:, None], n, axis=1))
         return r.full().T, j.full().T.reshape(n, self.nz, self.nz).swapaxes(1, 2)
@@ -78,7 +78,9 @@ class RowRoots:
         return np.repeat(self._started(0, p)[:, None], self.u.shape[1], axis=1)
 
     def _together(self, z: Floats, p: Floats) -> tuple[Floats, list[int]]:
-        """Newton on every row; the rows that did not converge to the root beside them keep their guess."""
+        """Apply Newton's method to every row; the rows that did not converge to the root beside them keep their
+        guess.
+        """
         n = self.u.shape[1]
         guess, before = z.copy(), np.full(n, np.inf)
         moving, doubtful = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -100,7 +102,7 @@ class RowRoots:
         return z, np.flatnonzero(doubtful).tolist()
 
     def _one(self, row: int, z: Floats, p: Floats, known: KnownRoot | None) -> Floats:
-        """The root of one row, followed from where it is known."""
+        """Return the root of one row, followed from where it is known."""
         u, nothing = self.u[:, row], np.zeros(0)
         if known is not None:
             start = Anchor(0.0, nothing, known.z[:, row], u=u, p=known.p)
@@ -129,7 +131,7 @@ class RowRoots:
 
 
 class _RowEquations:
-    """The residual of one row as the integrators' Newton sees it."""
+    """The residual of one row in the form of the integrators' Newton method."""
 
     nx = nc = ny = 0
 
@@ -150,7 +152,7 @@ class _RowEquations:
 
 
 def _steps(r: Floats, j: Floats) -> Floats:
-    """Newton's corrections (rows, nz); NaN where a matrix is singular."""
+    """Return Newton's corrections (rows, nz); NaN where a matrix is singular."""
     good = np.isfinite(j).all(axis=(1, 2)) & np.isfinite(r).all(axis=1)
     steps = np.full_like(r, np.nan)
     try:

@@ -42,20 +42,20 @@ class RowRunner:
         self._last: tuple[StaticRows, KnownRoot] | None = None
 
     def with_experiment(self, trial: BoundExperiment) -> RowRunner:
-        """A runner of the same experiment with other measurements."""
+        """Return a runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial = trial
         return other
 
     def discretise(self, theta: np.ndarray) -> StaticRows:
-        """The roots of all rows at θ, from which those at other values are followed."""
+        """Return the roots of all rows at θ, from which those at other values are followed."""
         point = self.trial.at(theta)
         if not self.nz:
             return StaticRows()
         return StaticRows(tuple(point.p.tolist()), tuple(map(tuple, self.roots.solve(point.p).T.tolist())))
 
     def refined(self, theta: np.ndarray, rows: StaticRows, excess: float) -> StaticRows:
-        """The same: roots are found to rounding."""
+        """Return the same: roots are found to rounding."""
         return rows
 
     @property
@@ -64,15 +64,15 @@ class RowRunner:
         return True
 
     def event_listing(self, theta: np.ndarray, rows: StaticRows) -> EventListing:
-        """None: rows have no past."""
+        """Return None: rows have no past."""
         return EventListing()
 
     def crossings(self, theta: np.ndarray, rows: StaticRows | None = None) -> list[Crossing]:
-        """None: there is no trajectory."""
+        """Return no crossings: there is no trajectory."""
         return []
 
     def predict(self, theta: np.ndarray, rows: StaticRows, *, sensitive: bool) -> Prediction:
-        """Outputs (rows, outputs) and their derivatives by θ."""
+        """Return outputs (rows, outputs) and their derivatives by θ."""
         try:
             point = self.trial.at(theta)
             z = self.roots.solve(point.p, self._known(rows))
@@ -97,7 +97,7 @@ class RowRunner:
         return last[1]
 
     def _call(self, function: ca.Function, z: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
-        """Each result as (rows, …) with rows first."""
+        """Return each result as (rows, …) with rows first."""
         n = self.u.shape[1]
         results = function(z, self.u, np.repeat(p[:, None], n, axis=1))
         results = results if isinstance(results, tuple | list) else [results]
@@ -113,13 +113,13 @@ class RowRunner:
         return np.asarray(slopes @ point.dp.T)
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:
-        """The answer where there is none."""
+        """Return the answer where there is none."""
         shape = (self.u.shape[1], self.ny)
         return Prediction(np.full(shape, np.nan), np.full((*shape, len(self.trial.moves) * sensitive), np.nan), reason)
 
 
 def _table(trial: BoundExperiment, names: Sequence[str]) -> np.ndarray:
-    """Inputs (signals, rows)."""
+    """Return inputs (signals, rows)."""
     table, declared = np.zeros((len(names), len(trial.times))), trial.flat.inputs
     for k, name in enumerate(names):
         given = trial.inputs.get(name, declared[name].default if name in declared else 0.0)
@@ -130,5 +130,5 @@ def _table(trial: BoundExperiment, names: Sequence[str]) -> np.ndarray:
 
 
 def _rowwise(arguments: list[ca.SX], formulas: list[ca.SX]) -> ca.Function:
-    """A function that CasADi maps over columns; matrices are given back column by column."""
+    """Return a function that CasADi maps over columns; matrices are given back column by column."""
     return ca.Function("rows", arguments, [ca.densify(ca.vec(f)) for f in formulas])

@@ -1,4 +1,4 @@
-"""One trial simulated again and again at other values of what moves.
+"""One experiment simulated repeatedly at other values of its unknowns.
 
 Steps are frozen (``simulate`` explains why): the method and the step are chosen at one point, by the error estimate,
 and given to every run (``SimulationSteps``).
@@ -101,7 +101,7 @@ class Runner:
         return self.trial.structure
 
     def discretise(self, theta: np.ndarray, tolerance: float = 0.0) -> SimulationSteps:
-        """Method and step that suit θ: adaptive for the method, halving for the step.
+        """Return method and step that suit θ: adaptive for the method, halving for the step.
 
         tolerance : relative, instead of the runner's own
         """
@@ -127,11 +127,11 @@ class Runner:
         return SimulationSteps(free.scheme.name, float(equal.fixed_step) if reached else 0.0, own, tolerance)
 
     def tightened(self, theta: np.ndarray, steps: SimulationSteps, share: float) -> SimulationSteps:
-        """Steps for θ that keep this share of the tolerance, as far as numbers can."""
+        """Return steps for θ that keep this share of the tolerance, as far as numbers can."""
         return self.discretise(theta, max(share * (steps.tolerance or self.rtol), MIN_TOLERANCE))
 
     def refined(self, theta: np.ndarray, steps: SimulationSteps, excess: float) -> SimulationSteps:
-        """Shorter steps for θ, where the error estimate was so many tolerances.
+        """Return shorter steps for θ, where the error estimate was so many tolerances.
 
         Where equal steps would be very many, as in a model that is stiff there, they are chosen again at θ; where the
         estimate falls slowly with the step, as at a solution with bends, error control chooses them.
@@ -157,11 +157,11 @@ class Runner:
         return max(ADAPTIVE_STEPS, PER_SAMPLE * len(self.trial.times))
 
     def _most_equal(self, free: Task) -> int:
-        """Equal steps that are not too many beside the adaptive ones of a run."""
+        """Return equal steps that are not too many beside the adaptive ones of a run."""
         return max(ADAPTIVE_FROM * int(free.steps), 10 * len(self.trial.times))
 
     def predict(self, theta: np.ndarray, steps: SimulationSteps, *, sensitive: bool) -> Prediction:
-        """Outputs (and derivatives) at θ."""
+        """Return outputs (and derivatives) at θ."""
         try:
             point = self.trial.at(theta)
             return self._accurate(point if sensitive else point.without_derivatives(), steps, sensitive)
@@ -171,7 +171,7 @@ class Runner:
             return self.failed(str(error), sensitive)
 
     def predict_holding(self, theta: np.ndarray, steps: SimulationSteps, values: Mapping[str, float]) -> Prediction:
-        """Outputs at θ where disturbances are held at other values than zero."""
+        """Return outputs at θ where disturbances are held at other values than zero."""
         return self._accurate(self.trial.at(theta).without_derivatives().holding(values), steps, False)
 
     def predict_finer(self, theta: np.ndarray, steps: SimulationSteps) -> Prediction:
@@ -191,7 +191,7 @@ class Runner:
             return self.failed(str(error), False)
 
     def crossings(self, theta: np.ndarray, steps: SimulationSteps | None = None) -> list[Crossing]:
-        """The switches that the trajectory at θ crosses and at which its equations jump."""
+        """Return the switches that the trajectory at θ crosses and at which its equations jump."""
         if not (self.structure.jumps.of_states or self.structure.model.whens):
             return []
         point = self.trial.at(theta).without_derivatives()
@@ -199,7 +199,7 @@ class Runner:
         return find_crossings(point.structure, plan.replace(among=(steps.scheme,)) if steps else plan)
 
     def event_listing(self, theta: np.ndarray, steps: SimulationSteps) -> EventListing:
-        """What a model's own events do at θ."""
+        """Return what a model's own events do at θ."""
         try:
             point = self.trial.at(theta).without_derivatives()
             form = self._kernel(point)[0]
@@ -219,14 +219,14 @@ class Runner:
         return event_system(self.structure, 0).is_exact(self.structure.jumps)
 
     def with_experiment(self, trial: BoundExperiment) -> Runner:
-        """A runner of the same experiment with other measurements."""
+        """Return a runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.__dict__.pop("_compared", None)
         other.trial = trial
         return other
 
     def _accurate(self, point: ExperimentPoint, steps: SimulationSteps, sensitive: bool) -> Prediction:
-        """A run whose steps are short enough to believe it; ``discretisation`` is that of the frozen step."""
+        """Return a run whose steps are short enough to believe it; ``discretisation`` is that of the frozen step."""
         first = self._run(point, steps, sensitive, 1.0)
         if not steps.step or first.discretisation <= MAX_ERROR_IN_TOLERANCES:
             return first
@@ -291,7 +291,7 @@ class Runner:
         return compared
 
     def _tolerance(self, steps: SimulationSteps) -> float:
-        """Of the integrator; tighter where the steps have been left adaptive."""
+        """Return the tolerance of the integrator; tighter where the steps have been left adaptive."""
         if steps.tolerance:
             return steps.tolerance if steps.step else max(ADAPTIVE_TOLERANCE_SHARE * steps.tolerance, MIN_TOLERANCE)
         return self.rtol if steps.step else max(ADAPTIVE_TOLERANCE_SHARE * self.rtol, 1e-12)
@@ -311,12 +311,12 @@ class Runner:
         return plan.replace(max_steps=FROZEN_STEPS)
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:
-        """The answer of a run that did not take place."""
+        """Return the answer of a run that did not take place."""
         shape = (len(self.trial.times), len(self.columns))
         ns = len(self.trial.moves) if sensitive else 0
         return Prediction(np.full(shape, np.nan), np.full((*shape, ns), np.nan), reason)
 
 
 def _sizes(steps: SimulationSteps | None) -> np.ndarray | None:
-    """Nominal sizes that a discretisation has found, where they are not those of the model."""
+    """Return nominal sizes that a discretisation has found, where they are not those of the model."""
     return np.array(steps.sizes) if steps is not None and steps.sizes else None

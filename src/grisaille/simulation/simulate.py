@@ -50,7 +50,7 @@ def simulate(
     threads: int | None = None,
     device: str = "cpu",
 ) -> xr.Dataset:
-    """Trajectories of every variable, quantity and output at the requested times.
+    """Return trajectories of every variable, quantity and output at the requested times.
 
     Parameters
     ----------

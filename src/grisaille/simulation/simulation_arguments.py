@@ -1,4 +1,4 @@
-"""The arguments of ``simulate`` as numbers: times, steps, tolerances and demanded starts, each checked by name."""
+"""The arguments of ``simulate`` as numbers: times, steps, tolerances and fixed starts, each checked by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_STEPS = 5_000_000
 
 
 def as_number(what: str, value: Any, wanted: str = "a finite number") -> float:
-    """A finite real number; texts, truth values and arrays are refused."""
+    """Return a finite real number; texts, truth values and arrays are refused."""
     plain = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
     if isinstance(plain, bool) or not isinstance(plain, numbers.Real) or not np.isfinite(float(plain)):
         raise DataError(f"{what} is {value!r}; give {wanted}.")
@@ -29,7 +29,7 @@ def as_number(what: str, value: Any, wanted: str = "a finite number") -> float:
 
 
 def as_positive(what: str, value: Any, wanted: str = "a positive number") -> float:
-    """A finite number above zero."""
+    """Return a finite number above zero."""
     number = as_number(what, value, wanted)
     if not number > 0:
         raise DataError(f"{what} is {value!r}; give {wanted}.")
@@ -37,7 +37,7 @@ def as_positive(what: str, value: Any, wanted: str = "a positive number") -> flo
 
 
 def checked_times(times: Any) -> np.ndarray:
-    """Increasing finite numbers."""
+    """Return times, checked to be increasing finite numbers."""
     given = _plain_array(times)
     if given.dtype.kind in "Mm":
         raise DataError(
@@ -63,7 +63,7 @@ def checked_times(times: Any) -> np.ndarray:
 
 
 def checked_breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
-    """Instants at which steps end, in order; those outside the span do not matter."""
+    """Return instants at which steps end, in order; those outside the span do not matter."""
     try:
         at = np.atleast_1d(np.asarray(breaks, dtype=float)) if np.size(breaks) else np.zeros(0)
     except (TypeError, ValueError, ModelError):
@@ -84,7 +84,7 @@ def _plain_array(times: Any) -> np.ndarray:
 
 
 def most_steps(wanted: Any) -> int:
-    """After how many steps a run gives up."""
+    """Return the number of steps after which a run stops."""
     if wanted is None:
         return MAX_STEPS
     number = as_positive("max_steps", wanted, "a whole number above zero")
@@ -94,14 +94,14 @@ def most_steps(wanted: Any) -> int:
 
 
 def longest_step(at: np.ndarray, wanted: Any) -> float:
-    """The given longest step, or one output interval or a hundredth of the span; 0: no limit."""
+    """Return the given longest step, or one output interval or a hundredth of the span; 0: no limit."""
     if wanted is not None:
         return as_positive("max_step", wanted)
     return float(max(np.diff(at).max(), (at[-1] - at[0]) / 100)) if at.size > 1 else 0.0
 
 
 def refuse_driven(structure: Structure, model: Model, given: Mapping[str, Any]) -> None:
-    """An input that a formula or a connection drives cannot be given as well."""
+    """Refuse a given input that a formula or a connection drives already."""
     for name in given:
         if model._content.kind(name) == "input" and name in structure.model.quantities:
             raise DataError(
@@ -111,7 +111,7 @@ def refuse_driven(structure: Structure, model: Model, given: Mapping[str, Any]) 
 
 
 def fixed_starts_of(structure: Structure, model: Model, start: Any) -> tuple[dict[str, float], bool]:
-    """Demanded values by variable, and whether a steady state is asked for."""
+    """Return fixed starts by variable, and whether a steady state is requested."""
     if isinstance(start, str):
         if start != "steady":
             raise DataError(f"start is {start!r}; give a dict of variables, or 'steady'.")
@@ -139,7 +139,7 @@ def _not_a_variable(structure: Structure, model: Model, name: str) -> str:
 
 
 def absolute_tolerances(structure: Structure, model: Model, nominal: np.ndarray, rtol: float, atol: Any) -> np.ndarray:
-    """Absolute tolerance per entry of (x, z); default 1e-3 · rtol · nominal.
+    """Return absolute tolerance per entry of (x, z); default 1e-3 · rtol · nominal.
 
     Which variables are integrated is the analysis's choice, so a tolerance may be given for any; one that is computed
     from others by a formula is as accurate as they are.

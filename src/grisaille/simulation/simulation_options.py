@@ -1,4 +1,4 @@
-"""The options of ``gr.simulate`` by name, for whoever passes them on."""
+"""The options of ``gr.simulate`` by name, for callers that pass them on."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class FinishedRun:
 
 
 def refuse_gradient(posed: ExperimentPoint, solver: IntegratorOptions) -> None:
-    """What gradients cannot be taken of."""
+    """Refuse runs of which no gradient can be computed."""
     name = posed.structure.model.name
     if not all(scheme.has_adjoint for scheme in solver.among):
         raise DataError(
@@ -164,7 +164,7 @@ class SimulationRuns:
         *,
         progress: bool = False,
     ) -> FinishedRun:
-        """To the end, or to where it stops."""
+        """Run to the end, or to where the integrator stops."""
         prepared = self.prepare(parameters, start)
         if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
             crossings = find_crossings(prepared.structure, prepared.plan.replace(among=AUTO))
@@ -176,7 +176,7 @@ class SimulationRuns:
         return FinishedRun(prepared, task, scheme, "; ".join(part for part in (sentence, *remarks) if part))
 
     def _integrate_in_own_sizes(self, prepared: PreparedRun, progress: bool) -> tuple[Task, Scheme | None]:
-        """The run, with tolerances for the sizes that its states turn out to have where nothing is said about them."""
+        """Return the run, with tolerances for the sizes that its states reach where none are declared."""
         solver, point = self.solver, prepared.point
         step = self._given_step()
         if prepared.structure.system.nx == 0 and prepared.plan.past is None:
@@ -201,7 +201,7 @@ class SimulationRuns:
         return finished.task, finished.scheme
 
     def _given_step(self) -> float | None:
-        """The length of frozen steps that was asked for."""
+        """Return the length of frozen steps that was asked for."""
         if self.solver.step is None:
             return None
         step = as_positive("step", self.solver.step)
@@ -210,7 +210,7 @@ class SimulationRuns:
         return step
 
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> PreparedRun:
-        """Structure, kernel, consistent start and plan of one run."""
+        """Return structure, kernel, consistent start and plan of one run."""
         posed = self.setting.pose(parameters, start, self.sensitivities)
         posed = posed.with_past() if posed.structure.system.has.pasts else posed
         form, kernel = self._kernel(posed)
@@ -235,8 +235,9 @@ class SimulationRuns:
         self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None, by: Sequence[object],
         weigh: Callable[[np.ndarray], np.ndarray],
     ) -> dict[str, float]:  # fmt: skip
-        """Derivatives of Σ weights · y by names, through the adjoint of the frozen steps; forwards where equations bend
-        inside of these so that it matters."""
+        """Return derivatives of Σ weights · y by names, through the adjoint of the frozen steps; forwards where
+        equations bend inside of these so that it matters.
+        """
         posed = self.setting.pose(parameters, start, by)
         refuse_gradient(posed, self.solver)
         if self._frozen is None:
@@ -267,7 +268,7 @@ class SimulationRuns:
         return dict(zip(posed.names, slopes.tolist(), strict=True))
 
     def labelled(self, finished: FinishedRun, *, strict: bool) -> xr.Dataset:
-        """Trajectories in the user's names; with ``strict``, a run that stopped early is an error."""
+        """Return trajectories in the user's names; with ``strict``, a run that stopped early is an error."""
         prepared = finished.prepared
         result = self.labels(finished).dataset(
             prepared.structure,
@@ -281,7 +282,7 @@ class SimulationRuns:
         return result
 
     def labels(self, finished: FinishedRun) -> Labels:
-        """Names of what a run gave."""
+        """Return names of what a run gave."""
         prepared = finished.prepared
         key = id(prepared.form), prepared.point.names
         if key not in self._labels:
@@ -289,7 +290,7 @@ class SimulationRuns:
         return self._labels[key]
 
     def demand(self, finished: FinishedRun, result: object = None) -> None:
-        """An error where a run stopped early."""
+        """Raise an error where a run stopped early."""
         if not finished.is_complete:
             name = finished.prepared.structure.model.name
             raise SimulationError(f"The simulation of {name} stopped: {finished.sentence}", result)

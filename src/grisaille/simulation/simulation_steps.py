@@ -32,7 +32,9 @@ class SimulationSteps(Discretisation, saved_as="Steps"):
         return f"{self.method} steps of at most {self.step:.4g}" if self.step else f"adaptive {self.method} steps"
 
     def refined(self, excess: float) -> Self:
-        """Shorter steps, by more than a half where they are much too long; adaptive ones keep their tolerance."""
+        """Return shorter steps, by more than a half where they are much too long; adaptive ones keep their
+        tolerance.
+        """
         # the estimate is of fourth order or higher
         return replace(self, step=self.step * min(0.5, 0.8 * excess**-0.25))
 

@@ -92,7 +92,7 @@ class Simulator:
     def __call__(
         self, parameters: Mapping[str, float] | None = None, start: Mapping[str, float] | str | None = None
     ) -> xr.Dataset:
-        """Trajectories, as ``gr.simulate`` gives them.
+        """Return trajectories, as ``gr.simulate`` gives them.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Simulator:
     def values(
         self, parameters: Mapping[str, float] | None = None, start: Mapping[str, float] | str | None = None
     ) -> dict[str, np.ndarray]:
-        """The same numbers without labels, name → array over ``times``: the quickest way.
+        """Return the same numbers without labels, name → array over ``times``: the quickest way.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Simulator:
         *,
         by: Sequence[object],
     ) -> dict[str, float]:
-        """Derivatives of Σ weights · values by many names at once, for the price of a few simulations.
+        """Return derivatives of Σ weights · values by many names at once, for the price of a few simulations.
 
         It is exact for the frozen steps, which ``method="frozen"`` takes; their length is ``step``, or that which suits
         the first call. Where a model has dozens of unknowns this is the way to their gradient: ``sensitivities`` cost
@@ -173,7 +173,7 @@ class Simulator:
         return self._runs.run(*self._merged(parameters, start))
 
     def _merged(self, parameters: Any, start: Any) -> tuple[dict[str, Any], Any]:
-        """What is given to a call beside or in place of what the simulator was given."""
+        """Return what is given to a call beside or in place of what the simulator was given."""
         if start is None:
             start = self._start
         elif not isinstance(start, str) and not isinstance(self._start, str):
@@ -182,7 +182,7 @@ class Simulator:
 
 
 def as_weights(model: str, names: Sequence[str], count: int, given: Any) -> np.ndarray:
-    """(times, names), zero for names that are not given."""
+    """Return (times, names), zero for names that are not given."""
     if not isinstance(given, Mapping):
         raise DataError(f"weights is {type(given).__name__}; give numbers over times by name, such as {{'y': [...]}}.")
     found = np.zeros((count, len(names)))

@@ -15,7 +15,7 @@ from grisaille.structure.starts.initialization import ConsistentStart, Initializ
 
 
 def solve_static(initializer: Initializer, plan: Plan[Kernel]) -> Task:
-    """The rows of a plan without states; where a root cannot be continued, its own start decides."""
+    """Return the rows of a plan without states; where a root cannot be continued, its own start decides."""
     task = plan.replace(fixed_step=1.0).task()  # to rounding, and nothing could be shortened
     kernel, table = plan.kernel, SignalTable(task.breaks, task.coef, task.kink)
     newton, x = Newton(kernel, task), np.zeros(0)

@@ -52,7 +52,7 @@ FIT_ADVICE = FailureAdvice(
 
 
 def describe(task: Task, system: System, scheme: Scheme | None, advice: FailureAdvice = SIMULATION_ADVICE) -> str:
-    """A sentence on the status: what happened, when, to which variable, what to do next.
+    """Return a sentence on the status: what happened, when, to which variable, what to do next.
 
     scheme : what made the steps; None where there were none
     advice : in the options of the caller
@@ -71,17 +71,17 @@ def describe(task: Task, system: System, scheme: Scheme | None, advice: FailureA
 
 
 def _snaps(task: Task) -> str:
-    """Algebraic solutions that came to an end."""
+    """Return algebraic solutions that came to an end."""
     if not task.snaps:
         return ""
     return f", with {task.snaps} jump{'s' if task.snaps > 1 else ''} to another solution of the algebraic equations"
 
 
 def _coarse(task: Task, system: System) -> str:
-    """Equal steps that are known to be too long."""
+    """Describe equal steps that are known to be too long."""
     if task.fixed_step > 0.0 and not np.isfinite(task.error_estimate):
         return (
-            ", but some of its steps pass more knots or switches than were looked at, or could not be compared with "
+            ", but some of its steps pass more knots or switches than were examined, or could not be compared with "
             "shorter ones: the error is not known. Give a shorter step="
         )
     if task.fixed_step > 0.0 and task.error_estimate > 1.0:
@@ -96,7 +96,7 @@ def _coarse(task: Task, system: System) -> str:
 
 
 def _undefined(task: Task, system: System) -> str:
-    """Outputs and quantities may be undefined although the states are not."""
+    """Name the outputs and quantities that are undefined although the states are not; empty where there are none."""
     fine = np.isfinite(task.y[: task.written])
     if fine.all():
         return ""
@@ -108,7 +108,7 @@ def _undefined(task: Task, system: System) -> str:
 
 
 def _uncontrolled(task: Task, system: System, scheme: Scheme | None) -> str:
-    """States so small beside their absolute tolerance that the steps did not look at them."""
+    """Return states so small beside their absolute tolerance that the steps did not look at them."""
     is_controlled = scheme is None or scheme.is_adaptive
     told = [system.state_names[k] for k in small_states(task, system)] if is_controlled else []
     if not told:
@@ -157,7 +157,9 @@ def _too_many(task: Task, system: System, at: str, advice: FailureAdvice) -> str
 
 
 def _sliding(task: Task, system: System) -> str:
-    """The relation of states at whose switch a run stands and across which its rates jump, as its equation has it."""
+    """Return the relation of states at whose switch a run stands and across which its rates jump, as its equation has
+    it.
+    """
     jumps = jumps_of(system.rhs, system.x) if system.nx else []
     if not jumps:
         return ""
@@ -331,7 +333,7 @@ def _grazes(task: Task, system: System, at: str) -> str:
 
 
 def describe_coincidence(task: Task, system: System) -> str:
-    """What is reached at the instant at which a run with ``Status.ORDER`` stopped; empty for other runs."""
+    """Return what is reached at the instant at which a run with ``Status.ORDER`` stopped; empty for other runs."""
     if task.status != Status.ORDER:
         return ""
     one, other = _reached(system, task.where), _reached(system, int(task.amount))
@@ -349,7 +351,7 @@ def _order(task: Task, system: System, at: str) -> str:
 
 
 def _reached(system: System, number: int) -> str:
-    """What is at ``where`` or ``amount`` of ``Status.ORDER``."""
+    """Return what is at ``where`` or ``amount`` of ``Status.ORDER``."""
     if number >= 0:
         return f"the switch of {event_text(system, number)}"
     ticks = () if system.reactions is None else system.reactions.ticks

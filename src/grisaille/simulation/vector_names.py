@@ -1,4 +1,4 @@
-"""What the caller's keys stand for: texts, members of the model, whole vectors and ``*``, as full names of scalars.
+"""Keys of options (texts, members of the model, whole vectors and ``*``) as full names of scalars.
 
 ``{"T": 300.0}`` gives every element of the vector ``T`` its value, ``{"T": [300.0, 310.0]}`` each its own,
 ``{"legs[*].m": 2.0}`` all that match, ``{model.k: 5.0}`` the member itself. Names that no model has are handed on as
@@ -26,7 +26,7 @@ Split = Callable[[str, Any, tuple[int, ...]], list[Any]]
 
 
 def by_name(model: Model, what: str, given: Any, split: Split) -> dict[str, Any]:
-    """``given`` with one entry per scalar; ``split`` deals the value of a vector to its elements."""
+    """Return ``given`` with one entry per scalar; ``split`` deals the value of a vector to its elements."""
     if given is None:
         return {}
     if not hasattr(given, "items"):
@@ -52,7 +52,7 @@ def _scalars(model: Model, what: str, key: Any, value: Any, split: Split) -> Ite
 
 
 def spread_over_elements(where: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
-    """One value for all elements of a vector, or one for each."""
+    """Return one value for all elements of a vector, or one for each."""
     given = np.array(value, dtype=object)
     if given.shape not in ((), shape):
         raise DataError(f"{where} has shape {given.shape}, the vector has shape {shape}; give one value, or one each.")
@@ -60,7 +60,7 @@ def spread_over_elements(where: str, value: Any, shape: tuple[int, ...]) -> list
 
 
 def names_of(model: Model, what: str, wanted: Any) -> list[str]:
-    """Names and members in a list; vectors as their elements, also inside ``start(…)``."""
+    """Return names and members in a list; vectors as their elements, also inside ``start(…)``."""
     if wanted is None:
         return []
     if isinstance(wanted, str) or not isinstance(wanted, Iterable) or isinstance(wanted, Expression):
@@ -79,7 +79,7 @@ def _elements(model: Model, what: str, item: Any) -> list[str]:
 
 
 def name_of(model: Model, what: str, key: Any) -> str:
-    """The full name that a text or a member stands for."""
+    """Return the full name of a text or a member."""
     if isinstance(key, str):
         return _as_written(model._content, key)
     if isinstance(key, Expression):
@@ -90,12 +90,16 @@ def name_of(model: Model, what: str, key: Any) -> str:
 
 
 def _as_written(content: Content, text: str) -> str:
-    """Python folds look-alike letters of identifiers (µ and μ); texts are folded where only that finds the name."""
+    """Return a text with look-alike letters folded (µ and μ), as Python does in identifiers, where only that finds the
+    name.
+    """
     return text if text.isascii() or content.kind(text) else unicodedata.normalize("NFKC", text)
 
 
 def _related(model: Model, what: str, key: Expression) -> str:
-    """The name of a member of another model of the same class, such as the one this model is a changed copy of."""
+    """Return the name of a member of another model of the same class, such as the one this model is a changed copy
+    of.
+    """
     content = getattr(key.root, "_content", None) if isinstance(key, Reference) else None
     if isinstance(key, Reference) and content is not None and content.name == model._content.name:
         return key.path

@@ -90,11 +90,11 @@ def _refuse_residuals(kind: str, laws: Sequence[RecordLaws]) -> None:
 
 
 def _block_of(fit: Fitted, block: int | None) -> int:
-    """Of residuals that hang together: as long as they do, twice."""
+    """Return the length of blocks: twice the length over which residuals are correlated."""
     robust = fit.estimate.robust
     stretch = np.inf if robust is None else robust.stretch
     if block is None and not np.isfinite(stretch):
-        raise EstimationError("Residuals hang together as long as the record: there are no blocks to draw from.")
+        raise EstimationError("Residuals are correlated over the whole record: there are no blocks to draw from.")
     return block if block is not None else int(np.ceil(2 * stretch))
 
 

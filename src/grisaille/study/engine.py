@@ -61,7 +61,7 @@ def run_task(
                 _work(prepared, todo, executor, keep)
     except KeyboardInterrupt as stop:
         if shelf:
-            stop.add_note(f"{len(answers)} of {runs} runs are in '{shelf.path}'; the same call goes on from there.")
+            stop.add_note(f"{len(answers)} of {runs} runs are in '{shelf.path}'; the same call continues from there.")
         raise
     finally:
         if shelf:

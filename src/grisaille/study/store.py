@@ -102,7 +102,7 @@ class Store:
         except (sqlite3.Error, UnicodeError) as error:
             raise EstimationError(
                 f"Finished runs cannot be kept in store='{self.path}': {error}. Those before are in it; make room, and "
-                f"the same call goes on from there."
+                f"the same call continues from there."
             ) from error
 
     def close(self) -> None:

@@ -108,7 +108,7 @@ ENTRIES = [
     Entry(
         "house", "units up to 1e7, low-pass noise of unknown strength", house,
         {"C": 1e7, "R": 5e-3, "scale(sun)": 3e4}, frozenset({"coloured", "linear", "levels"}),
-        apart={"pem": "The mean of the outputs does not move with 'scale(sun)'"},
+        apart={"pem": "The mean of the outputs does not depend on 'scale(sun)'"},
     ),
     Entry("rod", "a vector, an input of straight lines", rod, {"k": 1.0}, frozenset({"coloured", "linear"})),
     Entry("oven", "a jump of time and one of a held input", oven, {"loss": 0.5, "draught": 0.4}, frozenset({"linear"})),

@@ -114,7 +114,7 @@ def test_another_run_with_the_same_inputs_is_another_run(fit: gr.Fit) -> None:
 
 def test_what_cannot_be_told_is_refused() -> None:
     class Two(gr.Model):
-        """Only the sum of both is seen, and it does not move with their difference."""
+        """Only the sum of both is seen, and it does not depend on their difference."""
 
         k, a, b = gr.Parameter(0.3, bounds=(0.01, 5.0)), gr.Variable(start=2.0), gr.Variable(start=2.0)
         y = gr.Output(a + b, noise=NOISE)
@@ -123,12 +123,10 @@ def test_what_cannot_be_told_is_refused() -> None:
     path = 4.0 * np.exp(-0.2 * T) + NOISE * RANDOM.normal(size=len(T))
     fit = gr.fit(Two(), gr.Experiment(T, {}, {"y": path}, name="A"), ["k", "start(a)"], METHODS["output error"])
     new = gr.Experiment(T, {}, {"y": 0.5 * path}, name="B", start={"*": None})
-    with pytest.raises(
-        gr.EstimationError, match=r"'B' begins in a state that the fit does not know.*say nothing about"
-    ):
+    with pytest.raises(gr.EstimationError, match=r"'B' begins in an unknown state.*say nothing about"):
         fit.predict(new)
     short = gr.Experiment(T[:3], {}, {"y": 0.5 * path[:3]}, name="B")
-    with pytest.raises(gr.EstimationError, match=r"3 samples are too few to tell it and to test\. Give start="):
+    with pytest.raises(gr.EstimationError, match=r"3 samples are too few to estimate it and to test\. Give start="):
         fit.predict(short)
 
 

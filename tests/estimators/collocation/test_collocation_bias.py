@@ -1,4 +1,4 @@
-"""How far approximate maximum likelihood leans, told and taken off."""
+"""How far approximate maximum likelihood is biased, reported and subtracted."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def test_it_is_told(data: gr.Experiment) -> None:
     said = [n for n in fitted(data).notes if n.startswith("bias: ")]
     assert len(said) == 1 and "k by" in said[0] and "debias=True" in said[0] and "laplace" in said[0]
     taken = [n for n in fitted(data, debias=True).notes if n.startswith("bias: ")]
-    assert len(taken) == 1 and taken[0].endswith("this was taken off.")
+    assert len(taken) == 1 and taken[0].endswith("this was subtracted.")
     assert not [n for n in fitted(data, criterion="laplace").notes if n.startswith("bias: ")]
 
 
-def test_ipda_leans_as_amle_does_and_says_so(data: gr.Experiment) -> None:
+def test_ipda_is_biased_as_amle_is_and_says_so(data: gr.Experiment) -> None:
     """The same minimum, reached in turn, has the same bias."""
     joint, in_turn = (next(n for n in fitted(data, criterion=c).notes if n[:5] == "bias:") for c in ("amle", "ipda"))
     assert in_turn.partition(" standard errors")[0] == joint.partition(" standard errors")[0]
@@ -144,5 +144,5 @@ def test_bounds_are_decided_by_the_likelihood(data: gr.Experiment, transcription
 
 
 def test_other_criteria_have_nothing_to_take_off() -> None:
-    with pytest.raises(EstimationError, match="the lean of criterion='amle', not of 'laplace', which does not lean"):
+    with pytest.raises(EstimationError, match="the bias of criterion='amle', not of 'laplace', which has no such bias"):
         gr.Collocation(criterion="laplace", debias=True)

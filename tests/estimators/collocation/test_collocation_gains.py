@@ -58,7 +58,7 @@ def test_the_filters_answer(model, name: str) -> None:
     for unknown in (name, "R"):
         assert abs(float(fit[unknown]) - float(filtered[unknown])) < 0.05 * filtered[unknown].std_error
         assert fit[unknown].std_error == pytest.approx(filtered[unknown].std_error, rel=0.1)
-    assert [n for n in fit.notes if n.startswith("bias:") and "this was taken off" in n]
+    assert [n for n in fit.notes if n.startswith("bias:") and "this was subtracted" in n]
 
 
 def test_splines_say_why_not() -> None:

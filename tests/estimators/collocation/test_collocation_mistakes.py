@@ -145,7 +145,7 @@ def test_noise_must_be_known_and_positive(record, route):
 
 def test_a_level_that_no_output_sees_is_dead_and_one_that_is_not_needed_zero(record):
     fit = gr.fit(Hidden(), record, ["k"], gr.Collocation(criterion="laplace", intensities="estimate"))
-    assert any(n.startswith("dead: no output moves with scale(v)") for n in fit.notes)
+    assert any(n.startswith("dead: no output depends on scale(v)") for n in fit.notes)
     assert np.isinf(fit["scale(v)"].std_error)
     zero = next(n for n in fit.notes if n.startswith("zero: scale(w)"))
     limit = float(zero.split()[-1].rstrip("."))
@@ -159,7 +159,7 @@ def test_an_unknown_that_no_output_sees_stays_at_its_guess(record):
     assert fit.converged
     assert float(fit["c"]) == 1.0
     assert np.isinf(fit["c"].std_error)
-    assert [n for n in fit.notes if n.startswith("dead: no output moves with c;")]
+    assert [n for n in fit.notes if n.startswith("dead: no output depends on c;")]
     alone = gr.fit(Hidden(), record, ["k"], gr.Collocation(criterion="laplace"))
     assert float(fit["k"]) == pytest.approx(float(alone["k"]), rel=1e-5)
     assert fit["k"].std_error == pytest.approx(alone["k"].std_error, rel=1e-3)
@@ -189,7 +189,7 @@ def test_what_the_data_do_not_tell_leaves_the_rest_alone(record, criterion):
     alone = gr.fit(Product(), record, ["a"], method)
     dead = gr.fit(Product(), record, ["a", "c"], method)
     assert dead.converged
-    assert [n.partition(";")[0] for n in dead.notes if n.startswith("dead")] == ["dead: no output moves with c"]
+    assert [n.partition(";")[0] for n in dead.notes if n.startswith("dead")] == ["dead: no output depends on c"]
     assert dead["a"].std_error == pytest.approx(alone["a"].std_error, rel=1e-4)
     assert np.isinf(dead["c"].std_error)
     flat = gr.fit(Product(), record, ["a", "b"], method)

@@ -106,7 +106,7 @@ def test_a_disturbance_that_enters_nowhere_has_no_scale() -> None:
     record = noisy(decay(np.array([1.3, 0.5])))
     fit = gr.fit(Unused(), record, ["a", "b", "scale(w)"], gr.Collocation(criterion="laplace"), progress=False)
     assert fit["scale(w)"].std_error == np.inf
-    assert [n for n in fit.notes if n.startswith("dead: no output moves with scale(w)")]
+    assert [n for n in fit.notes if n.startswith("dead: no output depends on scale(w)")]
 
 
 def test_auto_takes_output_error_and_says_that_collocation_is_possible() -> None:

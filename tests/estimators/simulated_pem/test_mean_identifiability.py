@@ -25,7 +25,7 @@ class Mixed(gr.Model):
 @pytest.mark.parametrize("options", [{"realizations": 4}, {"realizations": 4, "antithetic": True}])
 def test_scale_in_a_linear_model_is_refused(options: dict[str, int]) -> None:
     data = record(Drifting(), 3, TIMES[:101])
-    with pytest.raises(EstimationError, match=r"does not move with 'scale\(w\)' .*\(128 realizations\)"):
+    with pytest.raises(EstimationError, match=r"does not depend on 'scale\(w\)' .*\(128 realizations\)"):
         gr.fit(Drifting(), data, ["a", "scale(w)"], gr.SimulatedPEM(threads=1, **options))
 
 
@@ -34,4 +34,4 @@ def test_a_small_effect_is_noted_not_refused() -> None:
     data = record(Mixed(), 3, TIMES[:101])
     method = gr.SimulatedPEM(realizations=4, seed=2, threads=1)
     fit = gr.fit(Mixed(), data, ["scale(w)"], method, guess={"scale(w)": 0.8})
-    assert any(n.startswith("the mean hardly moves with scale(w) at the guess") for n in fit.notes)
+    assert any(n.startswith("the mean hardly depends on scale(w) at the guess") for n in fit.notes)

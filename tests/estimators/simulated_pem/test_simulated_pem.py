@@ -65,7 +65,7 @@ def test_scale_of_a_squared_disturbance_from_the_mean() -> None:
 def test_scale_of_a_linear_disturbance_needs_the_variance() -> None:
     data = record(Drifting(a=1.2, b=1.5), 3)
     names = ["a", "b", "scale(w)"]
-    with pytest.raises(EstimationError, match=r"does not move with 'scale\(w\)' .*match='mean-variance'"):
+    with pytest.raises(EstimationError, match=r"does not depend on 'scale\(w\)' .*match='mean-variance'"):
         gr.fit(Drifting(), data, names, gr.SimulatedPEM(realizations=100))
     fit = gr.fit(Drifting(), data, names, gr.SimulatedPEM(realizations=100, match="mean-variance"))
     assert fit.converged
@@ -74,7 +74,7 @@ def test_scale_of_a_linear_disturbance_needs_the_variance() -> None:
 
 def test_noise_is_not_in_the_mean() -> None:
     data = record(TwoTanks(), 3)
-    with pytest.raises(EstimationError, match=r"does not move with 'noise\(y1\)': use .*mean-variance"):
+    with pytest.raises(EstimationError, match=r"does not depend on 'noise\(y1\)': use .*mean-variance"):
         gr.fit(TwoTanks(), data, ["k", "noise(y1)"], gr.SimulatedPEM(realizations=8))
 
 

@@ -83,7 +83,7 @@ class ThetaTerm(Protocol):
 
 
 class DirectProgram:
-    """A model with records: solved again and again.
+    """The nonlinear program of a model and its records, solved repeatedly.
 
     points : trials at the guess, where ranks, units and starts are decided; unknowns : what θ holds
     information : further −log p(θ) as a formula of θ (priors, measurements that depend on θ alone)
@@ -125,12 +125,12 @@ class DirectProgram:
         self._at: dict[bytes, DirectProgram] = {}
 
     def _information(self, formula: ThetaTerm) -> ca.Function:
-        """The term as a function, made once for each content."""
+        """Return the term as a function, made once for each content."""
         count = len(self.unknowns)
         return self.model.cached_value(("information", formula.key, count), lambda: _theta_function(formula, count))
 
     def _refuse(self, theta: Floats, bounds: tuple[Floats, Floats]) -> None:
-        """Unknowns without a finite value, and scales that would be estimated together with the path."""
+        """Refuse unknowns without a finite value, and scales that would be estimated together with the path."""
         for unknown, value in zip(self.unknowns, theta, strict=True):
             if not np.isfinite(value):
                 raise EstimationError(
@@ -145,7 +145,7 @@ class DirectProgram:
             )
 
     def with_experiments(self, trials: Sequence[BoundExperiment]) -> DirectProgram:
-        """The same program with other measurements."""
+        """Return the same program with other measurements."""
         other, same = copy.copy(self), all(r.trial is t for r, t in zip(self.records, trials, strict=True))
         other._simulated, other._transcribed = dict(self._simulated), dict(self._transcribed) if same else {}
         other._at = {}
@@ -154,7 +154,9 @@ class DirectProgram:
         return other
 
     def _longest(self, number: int) -> float:
-        """Elements in which what jumps jumps once only, at all dead times: which jumps a record has depends on them."""
+        """Return the longest element in which each jump occurs once only, at all dead times: the jumps of a record
+        depend on them.
+        """
         record = self.records[number]
         if record.moving is None:
             return np.inf
@@ -166,7 +168,9 @@ class DirectProgram:
         return min(gaps)
 
     def reach(self, theta: Floats) -> Floats:
-        """By how much each entry of θ that moves dead times may move them by a sampling interval."""
+        """Return by how much each entry of θ that moves dead times may change so that they move by one sampling
+        interval.
+        """
         slopes = np.zeros(len(theta))
         for record, mine in zip(self.records, self._places, strict=True):
             if record.moving is not None:
@@ -177,7 +181,7 @@ class DirectProgram:
         return 1 / np.maximum(slopes[self.dead_times], 1e-300)
 
     def at(self, theta: Floats) -> DirectProgram:
-        """The program whose signals are those of θ; itself where no dead time moves.
+        """Return the program with the signals of θ; itself where no dead time is estimated.
 
         Signals of a program are linear in the dead times around those that they were made at.
         """
@@ -197,14 +201,14 @@ class DirectProgram:
         return self._at[key]
 
     def transcribe(self, grid: RadauElements) -> Transcription:
-        """The program on its elements; kept."""
+        """Return the program on its elements; kept."""
         if grid not in self._transcribed:
             meshes = [make_mesh(r, grid) for r in self.records]
             self._transcribed[grid] = Transcription(self.functions, self.records, meshes, self.information)
         return self._transcribed[grid]
 
     def simulated(self, program: Transcription, theta: Floats) -> TranscriptionPoint:
-        """The trajectory without disturbances on a mesh, kept: it does not depend on measurements."""
+        """Return the trajectory without disturbances on a mesh, kept: it does not depend on measurements."""
         key, size = theta.tobytes(), len(program.record_of)
         if key not in self._simulated or self._simulated[key][0] != size:
             self._simulated.clear()
@@ -239,7 +243,7 @@ class DirectProgram:
     def _minimise(
         self, start: PathPoint, bounds: tuple[Floats, Floats], bounded: bool, better: Better
     ) -> SearchEnd[PathPoint]:
-        """From one place."""
+        """Minimise from one starting point."""
         from grisaille.collocation.direct.ipopt import solve_ipopt
 
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
@@ -283,7 +287,7 @@ class DirectProgram:
 
 
 def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
-    """Whether an input jumps that algebraic equations contain."""
+    """Return whether an input jumps that algebraic equations contain."""
     inside = sorted(set(ca.jacobian_sparsity(model.residual, model.u).get_col())) if model.nz else []
     if not inside or len(record.times) < 2:
         return False

@@ -104,11 +104,12 @@ class DirectFunctions:
         return self._shared.gain_slots
 
     def quantities(self, slots: Floats, constants: Floats) -> Floats:
-        """Values of the model's q at those of slots and constants."""
+        """Return values of the model's q at those of slots and constants."""
         return self._shared.quantities(slots, constants)
 
     def look(self, what: str | ca.SX) -> PointFormula:
-        """``"measured"``, ``"deviation"`` (σ), ``"observed"``, ``"constraints"``, ``"arguments"`` of laws, or formulas.
+        """Return ``"measured"``, ``"deviation"`` (σ), ``"observed"``, ``"constraints"``, ``"arguments"`` of laws, or
+        formulas.
 
         At (t, (X, Z), u, (slots, constants)), with slopes by (X, Z) and by the slots.
         """

@@ -92,7 +92,7 @@ class DirectModel:
     """Everything that says how strong noise is, and how disturbances move, as a column."""
 
     def cached_value(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What follows from the model and the key alone, made once."""
+        """Return what follows from the model and the key alone, made once."""
         found: T = self._made.get(key, make)
         return found
 
@@ -108,7 +108,7 @@ class DirectModel:
 def build_direct_model(
     structure: Structure, outputs: Sequence[str], levels: Sequence[str], values: Mapping[str, float]
 ) -> DirectModel:
-    """The model of a structure, made once.
+    """Return the model of a structure, made once.
 
     levels : ``"scale(w)"``, ``"noise(y)"`` that are entries of q instead of the declared formulas
     values : of all parameters and levels, at the guess; they decide ranks and units only
@@ -189,7 +189,7 @@ def _numbers(group: Sequence[FlatDisturbance], levels: Sequence[str], known: Map
 
 
 def _signals(structure: Structure, processes: Sequence[Process], xw: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """u with every disturbance in terms of v and x_w, and x_w'."""
+    """Return u with every disturbance in terms of v and x_w, and x_w'."""
     signals = ca.SX(structure.system.u)
     maps: dict[tuple[str, int], ca.SX] = {}
     drive: list[ca.SX] = []
@@ -214,7 +214,7 @@ def _signals(structure: Structure, processes: Sequence[Process], xw: ca.SX, v: c
 
 
 def _correction(structure: Structure, processes: Sequence[Process]) -> ca.SX:
-    """½ Σ Q_kl (∂G_k/∂x) G_l over noise read as Itô: what the ordinary chain rule adds to the drift."""
+    """Return ½ Σ Q_kl (∂G_k/∂x) G_l over noise read as Itô: what the ordinary chain rule adds to the drift."""
     if not white_names(structure.model):
         return ca.SX(structure.system.nx, 1)
     diffusion = find_diffusion(structure)

@@ -85,30 +85,32 @@ class ElementFunctions:
         self._built: Cache[ca.Function] = Cache(None)
 
     def values(self, a: Floats, data: Floats) -> tuple[Floats, Floats]:
-        """Costs (E, 3) and c (E, m)."""
+        """Return costs (E, 3) and c (E, m)."""
         cost, c = self._call("values", a, data)
         return cost, c
 
     def derivatives(self, a: Floats, data: Floats, multiplier: Floats, *, exact: bool) -> ElementDerivatives:
-        """Everything a Newton step needs."""
+        """Return everything a Newton step needs."""
         E, N, m = len(a), self.sizes.total, self.sizes.inner
         cost, c, g, J, H = self._call("exact" if exact else "gauss", a, data, multiplier)
         return ElementDerivatives(cost, c, g, J.reshape(E, N, m).swapaxes(1, 2), H.reshape(E, N, N))
 
     def slopes(self, a: Floats, data: Floats, multiplier: Floats) -> tuple[Floats, Floats, Floats]:
-        """c, ∂c/∂a and the gradient of the Lagrangian."""
+        """Return c, ∂c/∂a and the gradient of the Lagrangian."""
         E, N, m = len(a), self.sizes.total, self.sizes.inner
         c, J, g = self._call("slopes", a, data, multiplier)
         return c, J.reshape(E, N, m).swapaxes(1, 2), g
 
     def traced(self, a: Floats, data: Floats, multiplier: Floats, S: Floats, G: Floats) -> Floats:
-        """Gradient (E, N + m) in (a, λ) of ⟨S, ∇²(ℓ + λᵀc)⟩/2 + ⟨G, ∂c/∂a⟩ with fixed S (E, N, N), G (E, m, N)."""
+        """Return gradient (E, N + m) in (a, λ) of ⟨S, ∇²(ℓ + λᵀc)⟩/2 + ⟨G, ∂c/∂a⟩ with fixed S (E, N, N), G (E, m,
+        N).
+        """
         E = len(a)
         flat = G.swapaxes(1, 2).reshape(E, -1)
         return self._call("traced", a, data, multiplier, S.reshape(E, -1), flat)[0]
 
     def _call(self, kind: str, *arguments: Floats) -> list[Floats]:
-        """A function for all elements at once: by CasADi, until it was called so often that a build pays."""
+        """Return a function for all elements at once: by CasADi, until it was called so often that a build pays."""
         kernel = self._kernels.get(kind)
         if kernel is not None:
             return kernel(*arguments)
@@ -118,13 +120,13 @@ class ElementFunctions:
         return self._evaluate(kind, *arguments)
 
     def _evaluate(self, kind: str, *arguments: Floats) -> list[Floats]:
-        """By CasADi's virtual machine; its columns are rows here."""
+        """Evaluate by CasADi's virtual machine; its columns are rows here."""
         E = len(arguments[0])
         mapped = self._maps.get((kind, E), lambda: flat_function(self.function(kind).map(E)))
         return [found.reshape(E, -1) for found in mapped(*arguments)]
 
     def function(self, kind: str) -> ca.Function:
-        """``"values"``: (a, data) → (costs, c); others with derivatives, of (a, data, λ, …)."""
+        """Return ``"values"``: (a, data) → (costs, c); others with derivatives, of (a, data, λ, …)."""
         return self._built.get(kind, lambda: self._build(kind))
 
     def _build(self, kind: str) -> ca.Function:
@@ -147,7 +149,7 @@ class ElementFunctions:
 
 @dataclass(frozen=True, eq=False)
 class ElementLayout:
-    """Where things stand: the layout of an element's data, and of the slots."""
+    """The layout of an element's data and of the slots."""
 
     slots: ca.SX
     constants: ca.SX
@@ -157,8 +159,9 @@ class ElementLayout:
 
 
 def element_functions(model: DirectModel, parts: ElementLayout, jumps: bool) -> ElementFunctions:
-    """An element with s points; ``jumps``: with Z⁺. Data: t_prev, h, u at the points, u at the end, y, weights,
-    constants."""
+    """Return an element with s points; ``jumps``: with Z⁺. Data: t_prev, h, u at the points, u at the end, y, weights,
+    constants.
+    """
     c, A, points = RADAU_NODES, RADAU_MATRIX, RADAU_POINTS
     n, nz, nv, nu, ny = model.n, model.nz, model.nv, int(model.u.numel()), len(model.outputs)
     past = ca.SX.sym("X0", n)
@@ -189,7 +192,7 @@ def element_functions(model: DirectModel, parts: ElementLayout, jumps: bool) -> 
 
 
 def start_functions(model: DirectModel, parts: ElementLayout, conditions: ca.SX, formulas: ca.SX) -> ElementFunctions:
-    """The first point. Data: t, u, y, weights, is_given and given of the start conditions, constants.
+    """Return the first point. Data: t, u, y, weights, is_given and given of the start conditions, constants.
 
     conditions : formulas of the first point over the model's symbols; formulas : their wanted values over q
     """
@@ -220,7 +223,7 @@ def start_functions(model: DirectModel, parts: ElementLayout, conditions: ca.SX,
 def _compare(
     model: DirectModel, q: ca.SX, t: ca.SX, X: ca.SX, Z: ca.SX, u: ca.SX, y: ca.SX, weight: ca.SX, a: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """½ eᵀR⁻¹e, ½ log det 2πR over what was measured, and Fisher's information of a sample in a."""
+    """Return ½ eᵀR⁻¹e, ½ log det 2πR over what was measured, and Fisher's information of a sample in a."""
     observe = ca.Function("observe", model.arguments, [model.measured, ca.densify(model.variance)])
     predicted, R = observe(t, X, Z, ca.SX.zeros(model.nv), u, q)
     there = weight > 0

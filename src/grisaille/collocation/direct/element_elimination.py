@@ -48,7 +48,7 @@ class CondensedElements:
         return self.onto[:, 1 + self.sizes.slots :]
 
     def part(self, first: int, last: int) -> CondensedElements:
-        """Some of them."""
+        """Return some of the elements."""
         return CondensedElements(self.sizes, self.M[first:last], self.S[first:last], self.onto[first:last])
 
 
@@ -93,7 +93,7 @@ def condense(
 
 
 def sweep(start: CondensedElements, elements: CondensedElements) -> BackwardSweep:
-    """The backward sweep over the elements of a record, which begins at one first point."""
+    """Return the backward sweep over the elements of a record, which begins at one first point."""
     try:
         P, K, roots = _swept(elements.S, elements.onto, elements.sizes)
     except np.linalg.LinAlgError:
@@ -104,7 +104,7 @@ def sweep(start: CondensedElements, elements: CondensedElements) -> BackwardSwee
 
 
 def _back(S: Floats, onto: Floats, P: Floats, q: int) -> tuple[Floats, Floats, Floats]:
-    """One element: the cost to go from its left end, K and the factor of M; s = (ς, v), ς of length q."""
+    """Return one element: the cost to go from its left end, K and the factor of M; s = (ς, v), ς of length q."""
     full = S + onto.T @ (P @ onto)
     if len(full) == q:
         return full, np.zeros((0, q)), np.zeros((0, 0))
@@ -127,7 +127,7 @@ class RecordSteps:
 
 
 def substitute(swept: BackwardSweep, head: Floats) -> RecordSteps:
-    """The forward sweep at (1, dθ), or at several of them side by side: head is (1 + slots, D)."""
+    """Return the forward sweep at (1, dθ), or at several of them side by side: head is (1 + slots, D)."""
     start, elements, h = swept.start, swept.elements, len(head)
     s0 = np.concatenate([head, swept.first_K @ head])
     path = _substituted(elements.onto, swept.K, start.end[0] @ s0, head, elements.sizes)
@@ -137,7 +137,7 @@ def substitute(swept: BackwardSweep, head: Floats) -> RecordSteps:
 
 
 def multipliers(condensed: CondensedWithDerivatives, steps: Floats, costates: Floats, nz: int) -> Floats:
-    """λ of the step's equations: J_yᵀλ = −(g + H d)_y − costate at the end, (E, m)."""
+    """Return λ of the step's equations: J_yᵀλ = −(g + H d)_y − costate at the end, (E, m)."""
     d, sizes = condensed.derivatives, condensed.sizes
     _, inner, _, _ = sizes.parts
     n = condensed.end.shape[1]
@@ -149,7 +149,9 @@ def multipliers(condensed: CondensedWithDerivatives, steps: Floats, costates: Fl
 
 
 def scatter(swept: BackwardSweep) -> tuple[Floats, list[Floats]]:
-    """Covariances at fixed θ: of X at every end, (E + 1, n, n), and of (X_prev, v) of the first point and elements."""
+    """Return covariances at fixed θ: of X at every end, (E + 1, n, n), and of (X_prev, v) of the first point and
+    elements.
+    """
     elements, end = swept.elements, swept.start.end[0][:, 1 + swept.elements.sizes.slots :]
     joint0 = _inverse(swept.first_root)
     ends, joint = _scattered(elements.onto, swept.K, swept.root, end @ joint0 @ end.T, elements.sizes)
@@ -157,14 +159,14 @@ def scatter(swept: BackwardSweep) -> tuple[Floats, list[Floats]]:
 
 
 def _inverse(root: Floats) -> Floats:
-    """(L Lᵀ)⁻¹"""
+    """Return (L Lᵀ)⁻¹"""
     return root if not len(root) else cast(Floats, dpotrs(root, np.eye(len(root)), lower=1)[0])
 
 
 def _condensed(
     d: ElementDerivatives, sizes: ElementSizes, n: int, nz: int, damping: Floats | None
 ) -> tuple[Floats, Floats, Floats]:
-    """M, S and onto of every element; raises ``LinAlgError`` where the equations of one are singular."""
+    """Return M, S and onto of every element; raises ``LinAlgError`` where the equations of one are singular."""
     E, N, w = len(d.c), sizes.total, 1 + sizes.slots + sizes.past + sizes.noise
     M, S, onto = np.empty((E, N, w)), np.empty((E, w, w)), np.empty((E, 1 + sizes.slots + n, w))
     given = [np.ascontiguousarray(x) for x in (d.jacobian.swapaxes(1, 2), d.hessian, d.gradient, d.c)]
@@ -176,7 +178,9 @@ def _condensed(
 
 
 def _swept(S: Floats, onto: Floats, sizes: ElementSizes) -> tuple[Floats, Floats, Floats]:
-    """P, K and the Cholesky factors of M for the elements of a record; raises ``LinAlgError`` where one has none."""
+    """Return P, K and the Cholesky factors of M for the elements of a record; raises ``LinAlgError`` where one has
+    none.
+    """
     E, q, w = onto.shape
     P, K, root = np.zeros((E + 1, q, q)), np.empty((E, w - q, q)), np.empty((E, w - q, w - q))
     if _call("gr_sweep", _size(E, sizes, sizes.past, 0), S, onto, P, K, root, np.empty((q + w) * w)):
@@ -185,7 +189,9 @@ def _swept(S: Floats, onto: Floats, sizes: ElementSizes) -> tuple[Floats, Floats
 
 
 def _substituted(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: ElementSizes) -> Floats:
-    """s of every element, (E, w, D), for (1, dθ) = head, (1 + slots, D), from X, (n, D), at the first one's start."""
+    """Return s of every element, (E, w, D), for (1, dθ) = head, (1 + slots, D), from X, (n, D), at the first one's
+    start.
+    """
     path = np.empty((len(onto), onto.shape[2], head.shape[1]))
     path[:, : len(head)] = head
     columns = np.array([head.shape[1]], dtype=np.int64)
@@ -194,7 +200,7 @@ def _substituted(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Elemen
 
 
 def _scattered(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: ElementSizes) -> tuple[Floats, Floats]:
-    """Covariances of X at every end, (E + 1, n, n), from that at the first one's start, and of (X_prev, v)."""
+    """Return covariances of X at every end, (E + 1, n, n), from that at the first one's start, and of (X_prev, v)."""
     n, noise = sizes.past, sizes.noise
     ends, joint = np.empty((len(onto) + 1, n, n)), np.empty((len(onto), n + noise, n + noise))
     ends[0] = X

@@ -28,7 +28,7 @@ SOURCE_HEAD = """\
 
 
 def build_kernel(function: ca.Function) -> Kernel:
-    """Arrays (E, size) in, arrays (E, size) out, all dense."""
+    """Build the compiled functions: arrays (E, size) in, arrays (E, size) out, all dense."""
     inputs = [f"given{k}" for k in range(function.n_in())]
     outputs = [f"found{k}" for k in range(function.n_out())]
     sizes = [function.numel_in(k) for k in range(function.n_in())]

@@ -85,7 +85,7 @@ class DirectRecord(TrialReader):
 
     @cached_property
     def standing(self) -> RecordCells:
-        """Between samples and breaks that stay; without signals where others move."""
+        """The cells between samples and fixed breaks; without signals where others move."""
         table = self.signals
         if self.moving is None:
             return cut_into_cells(self.times, table)
@@ -94,18 +94,18 @@ class DirectRecord(TrialReader):
         return cut_into_cells(self.times, SignalTable(breaks, none, np.zeros(len(breaks), dtype=np.uint8)))
 
     def cells(self) -> RecordCells:
-        """Between samples and breaks that stay, cut where signals that move ask for it."""
+        """Return the cells between samples and fixed breaks, cut where moving signals ask for it."""
         if self.moving is None:
             return self.standing
         return self.cells_between(CellPartition.of(self.standing, self.parts(1, np.inf)).bounds)
 
     def cells_between(self, bounds: Floats) -> RecordCells:
-        """The same with further ``bounds``, all of which elements have."""
+        """Return the same with further ``bounds``, all of which elements have."""
         assert self.moving is not None
         return cut_into_cells(self.times, projected_table(self.signals, self.moving, bounds))
 
     def parts(self, least: int, longest: float) -> Integers:
-        """Into how many each cell between what stays is cut."""
+        """Return into how many each cell between what stays is cut."""
         lengths = self.standing.lengths
 
         def count(most: float) -> Integers:
@@ -165,7 +165,7 @@ class ElementMesh:
 
 
 def make_mesh(record: DirectRecord, grid: RadauElements) -> ElementMesh:
-    """Cells cut into equal parts."""
+    """Return cells cut into equal parts."""
     if len(record.times) < 2:
         raise EstimationError(f"Experiment '{record.name}' has {len(record.times)} instant; collocation needs two.")
     longest = grid.longest * float(record.times[-1] - record.times[0]) / grid.pieces

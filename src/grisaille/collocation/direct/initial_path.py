@@ -24,7 +24,7 @@ SOLVED, NEARLY = 1e-9, 1e-4
 
 
 def first_points(program: Transcription, simulated: TranscriptionPoint) -> list[TranscriptionPoint]:
-    """Where to begin at a guess: the simulation and, where that is far from the data, the data."""
+    """Return the points to begin with at a guess: the simulation and, where that is far from the data, the data."""
     count = sum(int(r.measured.sum()) for r in program.records)
     costs = program.evaluate(simulated)
     if costs.is_finite and costs.residuals < MAX_FOLLOWED_RESIDUAL * count:
@@ -34,7 +34,7 @@ def first_points(program: Transcription, simulated: TranscriptionPoint) -> list[
 
 
 def measured_point(program: Transcription, point: TranscriptionPoint) -> TranscriptionPoint | None:
-    """The same with measured states on lines through their measurements; None where no output is a state."""
+    """Return the same with measured states on lines through their measurements; None where no output is a state."""
     model = program.model
     seen = outputs_that_are_states(model.X, model.measured)
     inner, width, s = point.inner.copy(), model.n + model.nz, RADAU_POINTS
@@ -52,7 +52,7 @@ def measured_point(program: Transcription, point: TranscriptionPoint) -> Transcr
 
 
 def simulated_point(program: Transcription, theta: Floats, starts: list[ConsistentStart]) -> TranscriptionPoint:
-    """The first point of a search."""
+    """Return the first point of a search."""
     n, nz = program.model.n, program.model.nz
     values = program.slots.values(theta)
     first = np.zeros((len(starts), n + nz))
@@ -66,7 +66,9 @@ def simulated_point(program: Transcription, theta: Floats, starts: list[Consiste
 
 
 def _march(program: Transcription, slots: Floats, now: Floats, inner: Floats) -> None:
-    """Fills inner, element by element and all records abreast; records that end early repeat their last element."""
+    """Fill the inner unknowns, element by element and all records abreast; records that end early repeat their last
+    element.
+    """
     n, s = program.model.n, RADAU_POINTS
     after = program.functions.after
     spans = np.array([program.span(r) for r in range(len(now))]).reshape(-1, 2)
@@ -86,7 +88,7 @@ def _march(program: Transcription, slots: Floats, now: Floats, inner: Floats) ->
 def solve_elements(
     program: Transcription, data: Floats, past: Floats, guess: Floats, slots: Floats, moving: Mask
 ) -> tuple[Floats, Mask]:
-    """Inner unknowns of elements by Newton's method without disturbances, and where it converged."""
+    """Return inner unknowns of elements by Newton's method without disturbances, and where it converged."""
     element, found = program.functions.element, guess.copy()
     own = element.sizes.parts[1]
     v, nothing = np.zeros((len(past), element.sizes.noise)), np.zeros((len(past), element.sizes.inner))
@@ -105,7 +107,7 @@ def solve_elements(
 
 
 def _quotients(J: Floats, c: Floats) -> Floats:
-    """J⁻¹c of every element, NaN where J is singular."""
+    """Return J⁻¹c of every element, NaN where J is singular."""
     try:
         return np.asarray(np.linalg.solve(J, c[:, :, None])[:, :, 0])
     except np.linalg.LinAlgError:

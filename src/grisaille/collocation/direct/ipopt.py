@@ -30,7 +30,9 @@ def solve_ipopt(
 def build_solver(
     program: Transcription, point: TranscriptionPoint, options: Mapping[str, Any], better: Better = None
 ) -> Ipopt:
-    """The program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the point."""
+    """Return the program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the
+    point.
+    """
     seen = None if better is None else lambda x: better(x[: len(point.theta)])
     return Ipopt(*_expressions(program, point), options, seen)
 
@@ -86,7 +88,7 @@ def _expressions(program: Transcription, point: TranscriptionPoint) -> tuple[ca.
 
 
 def _slot_values(program: Transcription, theta: ca.MX) -> ca.MX:
-    """(slots, records)"""
+    """Return (slots, records)"""
     slots, columns = program.slots, []
     for index, known in zip(slots.index, slots.known, strict=True):
         rows = [theta[int(i)] if i >= 0 else ca.MX(float(v)) for i, v in zip(index, known, strict=True)]
@@ -97,7 +99,7 @@ def _slot_values(program: Transcription, theta: ca.MX) -> ca.MX:
 def _bounds(
     program: Transcription, point: TranscriptionPoint, bounds: tuple[Floats, Floats], limits: Limits | None
 ) -> tuple[Floats, Floats]:
-    """Of all unknowns; limits of (X, Z) hold at every point."""
+    """Return the bounds of all unknowns; limits of (X, Z) hold at every point."""
     free, after, n = np.full(program.model.n + program.model.nz, np.inf), program.functions.after, program.model.n
     sides = []
     for theta, wide, nothing in zip(bounds, limits or (-free, free), (-np.inf, np.inf), strict=True):

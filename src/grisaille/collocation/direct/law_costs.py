@@ -37,7 +37,7 @@ DIFFERENCE_STENCIL = ((-2.0, 1 / 12), (-1.0, -8 / 12), (1.0, 8 / 12), (2.0, -1 /
 
 @dataclass(frozen=True, eq=False)
 class LawCost:
-    """What one output adds; ``moving``: places among its arguments of those that states or slots move."""
+    """The cost of one output; ``moving``: positions of those of its arguments that states or slots change."""
 
     by: ArgumentsByLaw
     moving: tuple[int, ...]
@@ -58,7 +58,7 @@ class LawCost:
 
     @property
     def parts(self) -> tuple[slice, ...]:
-        """Where 1 if there is a sample, η₀, L, g, information, H and T stand."""
+        """The positions of 1 if there is a sample, η₀, L, g, information, H and T."""
         m = len(self.moving)
         ends = np.cumsum([0, 1, m, 1, m, m * m, m * m, m**3])
         return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))

@@ -30,14 +30,18 @@ from grisaille.collocation.laplace import Marginal, minus_log_likelihood
 
 
 def marginal(start: PathPoint, tolerance: float) -> Marginal | None:
-    """At θ of a place; None where no path was found or the curvature is not positive definite."""
+    """Return the marginal likelihood at θ of a point; None where no path was found or the curvature is not positive
+    definite.
+    """
     result = solve_newton(start, (start.theta, start.theta), tolerance=min(tolerance, 1e-10))
     model = exact_model(result.at) if result.converged else None
     return None if model is None else marginal_of(result.at, model)
 
 
 def exact_model(at: PathPoint) -> LinearizedPath | None:
-    """The eliminated quadratic model at a solution with exact curvature; None where that is not positive definite."""
+    """Return the eliminated quadratic model at a solution with exact curvature; None where that is not positive
+    definite.
+    """
     try:
         return linearize(at, exact=True)
     except (IndefiniteError, np.linalg.LinAlgError):
@@ -45,7 +49,7 @@ def exact_model(at: PathPoint) -> LinearizedPath | None:
 
 
 def marginal_of(at: PathPoint, model: LinearizedPath) -> Marginal:
-    """At a path that is solved for."""
+    """Return the marginal likelihood at a path that has been solved for."""
     prior = float(np.log(at.program.noise_weights).sum())
     curvature = sum(s.log_determinant for s in model.swept)
     value = minus_log_likelihood(at.costs.objective, curvature, prior, at.costs.levels)
@@ -54,7 +58,9 @@ def marginal_of(at: PathPoint, model: LinearizedPath) -> Marginal:
 
 
 def marginals_of(at: PathPoint, model: LinearizedPath) -> list[Marginal]:
-    """Of every record, without what was known of θ: they add up to ``marginal_of`` without it."""
+    """Return the marginal likelihood of every record, without priors of θ: they add up to ``marginal_of`` without
+    them.
+    """
     program, found = at.program, []
     costs, moved, spread = program.costs_of_records(at.point), _determinant_gradients(at, model), _spread_slopes(at)
     for r, swept in enumerate(model.swept):
@@ -69,12 +75,12 @@ def marginals_of(at: PathPoint, model: LinearizedPath) -> list[Marginal]:
 
 
 def _spread_slope(at: PathPoint) -> Floats:
-    """∂/∂θ of ½ log det 2πR at fixed states: the freedom that samples leave to levels of measurement noise."""
+    """Return ∂/∂θ of ½ log det 2πR at fixed states: the freedom that samples leave to levels of measurement noise."""
     return np.asarray(np.sum(_spread_slopes(at), axis=0))
 
 
 def _spread_slopes(at: PathPoint) -> list[Floats]:
-    """The same for every record."""
+    """Return the same for every record."""
     program, found = at.program, []
     for r, record in enumerate(program.records):
         total = np.zeros(len(at.theta))
@@ -102,12 +108,12 @@ def told_by_laws(at: PathPoint) -> Floats:
 
 
 def _determinant_gradient(at: PathPoint, model: LinearizedPath) -> Floats:
-    """d ½ log det H_red / dθ along the optimal path."""
+    """Return d ½ log det H_red / dθ along the optimal path."""
     return np.asarray(np.sum(_determinant_gradients(at, model), axis=0))
 
 
 def _determinant_gradients(at: PathPoint, model: LinearizedPath) -> list[Floats]:
-    """The same for every record."""
+    """Return the same for every record."""
     program, (a0, a) = at.program, at.program.arguments(at.point)
     joint0, joint, P0, P = _blocks(program, model)
     f, (of_start, of_elements) = program.functions, program.data(at.point, 3)
@@ -134,7 +140,7 @@ def _determinant_gradients(at: PathPoint, model: LinearizedPath) -> list[Floats]
 
 
 def _blocks(program: Transcription, model: LinearizedPath) -> tuple[Floats, Floats, Floats, Floats]:
-    """Covariances of (X_prev, v) and the costs to go at the ends, for first points and elements."""
+    """Return covariances of (X_prev, v) and the costs to go at the ends, for first points and elements."""
     slots = len(program.slots.names)
     first_joint, joint, first_P, P = [], [], [], []
     for swept in model.swept:
@@ -147,7 +153,7 @@ def _blocks(program: Transcription, model: LinearizedPath) -> tuple[Floats, Floa
 
 
 def _inverse_blocks(c: CondensedWithDerivatives, joint: Floats, P: Floats, nz: int) -> tuple[Floats, Floats]:
-    """Σ and Γ − (J_y⁻ᵀ in the inner columns), per element."""
+    """Return Σ and Γ − (J_y⁻ᵀ in the inner columns), per element."""
     sizes, d = c.sizes, c.derivatives
     inner = sizes.parts[1]
     M, end = c.M[:, :, 1 + sizes.slots :], c.end[:, :, 1 + sizes.slots :]
@@ -166,7 +172,7 @@ def _inverse_blocks(c: CondensedWithDerivatives, joint: Floats, P: Floats, nz: i
 def _with_right_hand_side(
     c: CondensedWithDerivatives, slope: Floats, program: Transcription
 ) -> CondensedWithDerivatives:
-    """The same matrices with gradient −∂/∂a and residual −∂/∂λ."""
+    """Return the same matrices with gradient −∂/∂a and residual −∂/∂λ."""
     d, N = c.derivatives, c.sizes.total
     gradient = -slope[:, :N]
     gradient[:, c.sizes.parts[3]] = 0.0

@@ -86,7 +86,7 @@ class PathPoint:
 
 
 def place(program: Transcription, point: TranscriptionPoint, multipliers: Multipliers | None = None) -> PathPoint:
-    """A point with its criterion; multipliers of zero where none are known."""
+    """Return a point with its criterion; multipliers of zero where none are known."""
     zero = np.zeros((len(point.first), program.functions.start.sizes.inner)), np.zeros_like(point.inner)
     return PathPoint(program, point, multipliers or zero, program.evaluate(point))
 
@@ -109,7 +109,7 @@ class LinearizedPath:
 
 
 def linearize(at: PathPoint, *, exact: bool, damping: float = 0.0) -> LinearizedPath:
-    """Derivatives, elimination and the sum over records; raises ``IndefiniteError``, or ``LinAlgError``."""
+    """Return derivatives, elimination and the sum over records; raises ``IndefiniteError``, or ``LinAlgError``."""
     program, point, lam = at.program, at.point, at.multipliers
     a0, a = program.arguments(point)
     f, n, nz = program.functions, program.model.n, program.model.nz
@@ -154,7 +154,7 @@ class PathStep:
 
 
 class ElementSteps(StepSource[PathPoint, PathStep]):
-    """Steps of a path and of θ between bounds; ``better`` is called with θ of every point that is gone on from.
+    """Steps of a path and of θ between bounds; ``better`` is called with θ of every accepted point.
 
     Unknowns that nothing moves with are held. Where something did before (a rate went to zero, and with it all that
     tells its constants), holding them may keep the rate at zero, far from a minimum that another way leads to: they are
@@ -171,7 +171,7 @@ class ElementSteps(StepSource[PathPoint, PathStep]):
         self.lost = np.zeros(len(bounds[0]), dtype=bool)
 
     def propose(self, now: PathPoint, damping: float) -> PathStep:
-        """With exact curvature where that has a minimum."""
+        """Propose a step with exact curvature where that has a minimum."""
         for exact in (True, False):
             try:
                 model = linearize(now, exact=exact, damping=damping)
@@ -182,7 +182,7 @@ class ElementSteps(StepSource[PathPoint, PathStep]):
         raise np.linalg.LinAlgError("the equations of an element became singular")
 
     def _void(self, model: LinearizedPath) -> Mask:
-        """Unknowns that nothing moves with here."""
+        """Return unknowns that affect nothing here."""
         bend = np.abs(np.diag(model.curvature))
         self.most = np.maximum(self.most, bend)
         void = bend <= MIN_RELATIVE_CURVATURE * self.most
@@ -202,7 +202,7 @@ def solve_newton(
     now: PathPoint, bounds: tuple[Floats, Floats], *, tolerance: float = 1e-9, max_iterations: int = 100,
     better: Better = None,
 ) -> SearchEnd[PathPoint]:  # fmt: skip
-    """Minimise from a place; bounds that are equal hold θ. ``lost``: unknowns that nothing moved with on the way."""
+    """Minimise from a starting point; equal bounds hold θ. ``lost``: unknowns that affected nothing on the way."""
     if not now.costs.is_finite:
         return SearchEnd(now, False, "the criterion is not finite at the start", 0)
     steps = ElementSteps(bounds, better)
@@ -213,7 +213,9 @@ def solve_newton(
 def theta_step(
     model: LinearizedPath, theta: Floats, bounds: tuple[Floats, Floats], damping: float, held: Mask, strict: bool
 ) -> Floats:
-    """dθ within its bounds; raises ``IndefiniteError`` where the curvature is not positive definite and ``strict``."""
+    """Return dθ within its bounds; raises ``IndefiniteError`` where the curvature is not positive definite and
+    ``strict``.
+    """
     if not np.any(bounds[0] < bounds[1]):
         return np.zeros_like(theta)
     low, high = bounds[0] - theta, bounds[1] - theta

@@ -16,7 +16,7 @@ from grisaille.collocation.direct.transcription import Transcription, Transcript
 
 
 def interpolated(coarse: Transcription, fine: Transcription, point: TranscriptionPoint) -> TranscriptionPoint:
-    """The same trajectories on another mesh of the same records."""
+    """Return the same trajectories on another mesh of the same records."""
     n, nz, nv, s, c = coarse.model.n, coarse.model.nz, coarse.model.nv, RADAU_POINTS, RADAU_NODES
     after = coarse.functions.after
     inner = np.empty((len(fine.record_of), after + s * (n + nz)))
@@ -44,7 +44,7 @@ def interpolated(coarse: Transcription, fine: Transcription, point: Transcriptio
 
 
 def step_errors(program: Transcription, point: TranscriptionPoint) -> Floats:
-    """(E,) the largest error of a state at the end of each element, relative to its size; zero where unknown.
+    """Return (E,) the largest error of a state at the end of each element, relative to its size; zero where unknown.
 
     point : a trajectory without disturbances
     """
@@ -68,7 +68,7 @@ def step_errors(program: Transcription, point: TranscriptionPoint) -> Floats:
 
 
 def _halves(program: Transcription, where: Floats, half: float) -> Floats:
-    """The data of elements with half the length; inputs by the polynomial through the points."""
+    """Return the data of elements with half the length; inputs by the polynomial through the points."""
     data, s, nu = program.element_data.copy(), RADAU_POINTS, int(program.model.u.numel())
     data[:, 0] += half * data[:, 1]
     data[:, 1] /= 2
@@ -79,7 +79,7 @@ def _halves(program: Transcription, where: Floats, half: float) -> Floats:
 
 
 def lagrange(nodes: Floats, where: Floats) -> Floats:
-    """(…, points, nodes): weights of the nodes' values at given places."""
+    """Return (…, points, nodes): weights of the nodes' values at given places."""
     weights = np.ones((*where.shape, len(nodes)))
     for k, own in enumerate(nodes):
         for j, other in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""What is estimated, as slots: one per parameter, level or start that moves in any record.
+"""Estimated quantities as slots: one per parameter, level or start that is estimated in any record.
 
 A slot holds an entry of θ in the records that the unknown belongs to, and a known number in the others; so one set of
 functions serves all records, whatever is shared and whatever is local.
@@ -44,7 +44,7 @@ class Slots:
         return tuple(n for n in self.names if n not in self.formulas.names)
 
     def values(self, theta: Floats) -> Floats:
-        """(R, slots)"""
+        """Return the values of all slots in all records, (R, slots)."""
         padded = np.append(theta, 0.0)
         return np.asarray(np.where(self.index >= 0, padded[self.index], self.known))
 
@@ -54,12 +54,12 @@ class Slots:
         np.add.at(total, np.ix_(*[self.index[r][own]] * total.ndim), values[np.ix_(*[own] * total.ndim)])
 
     def local_names(self, which: Mask) -> tuple[str, ...]:
-        """Slots that hold one of some entries of θ."""
+        """Return slots that hold one of some entries of θ."""
         used = np.append(which, False)[self.index]
         return tuple(n for n, k in zip(self.names, used.T, strict=True) if k.any())
 
     def quantities(self, slots: ca.SX, constants: ca.SX) -> ca.SX:
-        """(all parameters, levels) over the symbols of slots and constants."""
+        """Return (all parameters, levels) over the symbols of slots and constants."""
         given = {n: constants[k] for k, n in enumerate(self.constants)}
         given |= {n: slots[k] for k, n in enumerate(self.names) if n in self.formulas.given}
         levels = [slots[self.names.index(n)] for n in self.levels]
@@ -67,7 +67,7 @@ class Slots:
 
 
 def make_slots(points: Sequence[ExperimentPoint], unknowns: Sequence[Unknown]) -> Slots:
-    """The slots of a problem, from its trials at the guess."""
+    """Return the slots of a problem, from its trials at the guess."""
     names = tuple(dict.fromkeys(u.local_name for u in unknowns))
     free = {u.local_name for u in unknowns if u.kind == "parameter"}
     constants = tuple(dict.fromkeys(c for p in points for c in p.trial.constants if c not in free))
@@ -87,7 +87,7 @@ def make_slots(points: Sequence[ExperimentPoint], unknowns: Sequence[Unknown]) -
 
 
 def _known(point: ExperimentPoint, slot: str) -> float:
-    """The value of a slot where nothing moves it."""
+    """Return the value of a slot that is not estimated."""
     if slot in point.known:
         return point.known[slot]
     kind, _, target = slot.removesuffix(")").partition("(")

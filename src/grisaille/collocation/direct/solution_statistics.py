@@ -1,4 +1,4 @@
-"""What a solved program says: formulas along paths with bands, and the covariance of θ, both from its curvature.
+"""Statistics of a solved program: formulas along paths with bands, and the covariance of θ, both from its curvature.
 
 Cov(θ) = (reduced Hessian of the criterion in θ)⁻¹,    Cov(X) = Cov(X | θ) + (dX/dθ) Cov(θ) (dX/dθ)ᵀ
 """
@@ -23,7 +23,7 @@ BENT_DOWN = -1e-7
 def curvature_at(
     at: PathPoint, inside: Mask | None = None, known: LinearizedPath | None = None
 ) -> LinearizedPath | None:
-    """The eliminated quadratic model at the solution: exact, or Gauss–Newton's where that is not positive.
+    """Return the eliminated quadratic model at the solution: exact, or Gauss–Newton's where that is not positive.
 
     known : the exact one, where it was formed before
     """
@@ -40,19 +40,23 @@ def curvature_at(
 
 
 def determined_unknowns(curvature: Floats, theta: Floats, sizes: Floats) -> Mask:
-    """Entries of θ whose change by their own size moves the criterion; by any change where no size is known."""
+    """Return entries of θ whose change by their own size changes the criterion; by any change where no size is
+    known.
+    """
     size, bend = np.maximum(np.abs(theta), sizes), np.abs(np.diag(curvature))
     return np.asarray(np.where(size > 0, bend * size**2 > MIN_CRITERION_CHANGE, bend > 0))
 
 
 def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats], sizes: Floats) -> Mask:
-    """Which entries no bound decided."""
+    """Return which entries no bound decided."""
     size = 1e-7 * np.maximum(1e-3 * sizes, np.abs(theta))
     return np.asarray((theta > bounds[0] + size) & (theta < bounds[1] - size))
 
 
 def theta_covariance(at: PathPoint, inside: Mask) -> Floats:
-    """(nθ, nθ), NaN for entries at a bound or not determined, and everywhere where there is no positive curvature."""
+    """Return (nθ, nθ), NaN for entries at a bound or not determined, and everywhere where there is no positive
+    curvature.
+    """
     model = curvature_at(at, inside)
     if model is None:
         return np.full((len(inside), len(inside)), np.nan)
@@ -61,7 +65,9 @@ def theta_covariance(at: PathPoint, inside: Mask) -> Floats:
 
 
 def output_slopes(at: PathPoint, model: LinearizedPath | None, r: int) -> tuple[Floats, Floats]:
-    """Of one record: ŷ, (E + 1, ny), and dŷ/dθ along the optimal path, (E + 1, ny, nθ); zero without a curvature."""
+    """Return, for one record, ŷ, (E + 1, ny), and dŷ/dθ along the optimal path, (E + 1, ny, nθ); zero without a
+    curvature.
+    """
     program = at.program
     y, by_w, by_slots = program.look("measured", at.point, r)
     total = np.zeros((*y.shape, len(at.theta)))
@@ -73,7 +79,7 @@ def output_slopes(at: PathPoint, model: LinearizedPath | None, r: int) -> tuple[
 
 
 def point_slopes(program: Transcription, model: LinearizedPath, r: int) -> tuple[Floats, np.ndarray]:
-    """d(X, Z)/d(slot) at the first instant and all ends, for the slots that θ moves; and which these are."""
+    """Return d(X, Z)/d(slot) at the first instant and all ends, for the slots that depend on θ; and which these are."""
     index = program.slots.index[r]
     own = np.flatnonzero(index >= 0)
     head = np.zeros((1 + len(index), len(own)))
@@ -87,7 +93,8 @@ def point_slopes(program: Transcription, model: LinearizedPath, r: int) -> tuple
 def quantities_along(
     at: PathPoint, model: LinearizedPath | None, r: int, covariance: Floats, what: str | ca.SX
 ) -> tuple[Floats, Floats]:
-    """Formulas of the model along the path of a record and their standard deviations, NaN where there is no curvature.
+    """Return formulas of the model along the path of a record and their standard deviations, NaN where there is no
+    curvature.
 
     covariance : of θ; what : as in ``Transcription.look``
     """
@@ -106,7 +113,7 @@ def quantities_along(
 
 
 def _covariances(program: Transcription, model: LinearizedPath, r: int) -> Floats:
-    """Of (X, Z) at fixed θ, (E + 1, n + nz, n + nz)."""
+    """Return the covariances of (X, Z) at fixed θ, (E + 1, n + nz, n + nz)."""
     swept, joint = model.swept[r], scatter(model.swept[r])[1]
     width, slots = program.model.n + program.model.nz, len(program.slots.names)
     sizes = program.functions.element.sizes

@@ -39,7 +39,7 @@ class StartConditions:
 
 
 def choose_conditions(model: DirectModel, points: Sequence[ExperimentPoint]) -> StartConditions:
-    """Conditions that are met by the trials at the guess."""
+    """Return conditions that are met by the trials at the guess."""
     estimated = [n[6:-1] for n in model.quantities if n.startswith("start(")]
     system, declared, initial = model.structure.system, points[0].initializer.declared, _initial(points[0])
     fixed = [n for n, f in zip(declared.names, declared.fixed, strict=True) if f]
@@ -97,7 +97,7 @@ def _conditions(
 
 
 def _initial(point: ExperimentPoint) -> dict[str, ca.SX]:
-    """What the model's initial equations say is zero; a steady start takes their place."""
+    """Return what the model's initial equations say is zero; a steady start takes their place."""
     system = point.structure.system
     if point.trial.steady or not system.initial_texts:
         return {}
@@ -105,7 +105,7 @@ def _initial(point: ExperimentPoint) -> dict[str, ca.SX]:
 
 
 def _first(point: ExperimentPoint) -> tuple[float, Floats, Floats, Floats]:
-    """t, (x, z), u and p at the start."""
+    """Return t, (x, z), u and p at the start."""
     return point.t0, np.concatenate([point.start.x, point.start.z]), point.u, point.p
 
 
@@ -115,7 +115,7 @@ def _of_first_point(system: System, name: str, formula: ca.SX) -> ca.Function:
 
 
 def _independent(model: DirectModel, point: ExperimentPoint, rows: Mapping[str, ca.SX]) -> list[int]:
-    """Which of the formulas to take, in their order."""
+    """Return which of the formulas to take, in their order."""
     system, name = point.structure.system, point.structure.model.name
     hard = ca.vertcat(system.constraints, system.residual)
 

@@ -17,7 +17,7 @@ Limits = tuple[Floats, Floats]
 
 
 def state_limits(model: DirectModel, bounds: Mapping[str, tuple[float, float]]) -> Limits:
-    """Of variables by their names; refused for those that are no unknowns after index reduction."""
+    """Return the limits of variables by their names; refuse those that are no unknowns after index reduction."""
     places = _places(model)
     lower, upper = np.full(model.n + model.nz, -np.inf), np.full(model.n + model.nz, np.inf)
     for name, limits in bounds.items():
@@ -31,7 +31,7 @@ def state_limits(model: DirectModel, bounds: Mapping[str, tuple[float, float]]) 
 
 
 def _places(model: DirectModel) -> dict[str, int]:
-    """Where variables that are unknowns, or equal to one, stand in (X, Z)."""
+    """Return the indices in (X, Z) of variables that are unknowns or equal to one."""
     system, unknowns = model.structure.system, ca.vertcat(model.X, model.Z)
     entries = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(unknowns))}
     hashes = [f.element_hash() for f in ca.vertsplit(model.observed)]
@@ -40,7 +40,7 @@ def _places(model: DirectModel) -> dict[str, int]:
 
 
 def violated(at: PathPoint, limits: Limits) -> Mask:
-    """Which of (X, Z) leave their bounds at some Radau point."""
+    """Return which of (X, Z) leave their bounds at some Radau point."""
     program, point = at.program, at.point
     jumped = [program.seen_points(point, r) for r in range(len(program.records))] if program.functions.after else []
     values = np.vstack([point.first, program.nodes(point.inner), *jumped])

@@ -122,11 +122,13 @@ class Transcription:
         return np.where(blank, 0.0, values[at]), np.where(blank, 0.0, weights[at])
 
     def arguments_of_laws(self, point: TranscriptionPoint, r: int) -> Floats:
-        """(E + 1, arguments of all laws) at the first instant and at the ends of a record."""
+        """Return (E + 1, arguments of all laws) at the first instant and at the ends of a record."""
         return self.look("arguments", point, r)[0]
 
     def data(self, point: TranscriptionPoint, order: int = 1, exact: bool = True) -> tuple[Floats, Floats]:
-        """Data of first points and elements, with laws as they are at a point, for derivatives up to an order."""
+        """Return data of first points and elements, with laws as they are at a point, for derivatives up to an
+        order.
+        """
         if not self.functions.laws:
             return self.start_data, self.element_data
         start, elements = self.start_data.copy(), self.element_data.copy()
@@ -159,28 +161,28 @@ class Transcription:
         return np.concatenate([*parts, self.slots.constant_values[r], expanded])[None]
 
     def ends(self, point: TranscriptionPoint) -> Floats:
-        """(E, n): X at the right end of every element."""
+        """Return (E, n): X at the right end of every element."""
         n, nz = self.model.n, self.model.nz
         return point.inner[:, point.inner.shape[1] - n - nz : point.inner.shape[1] - nz]
 
     def nodes(self, inner: Floats) -> Floats:
-        """(E s, n + nz): (X, Z) at all Radau points, or what belongs to them."""
+        """Return (E s, n + nz): (X, Z) at all Radau points, or what belongs to them."""
         width = self.model.n + self.model.nz
         return inner[:, self.functions.after :].reshape(len(inner) * RADAU_POINTS, width)
 
     def seen_points(self, point: TranscriptionPoint, r: int) -> Floats:
-        """(E + 1, n + nz): (X, Z) at the first instant and at the ends of a record, after jumps of inputs."""
+        """Return (E + 1, n + nz): (X, Z) at the first instant and at the ends of a record, after jumps of inputs."""
         first, last = self.span(r)
         return np.vstack([point.first[r : r + 1], point.inner[first:last, self.seen_columns]])
 
     def previous(self, point: TranscriptionPoint) -> Floats:
-        """(E, n): X at the left end."""
+        """Return (E, n): X at the left end."""
         X = np.roll(self.ends(point), 1, axis=0)
         X[self.edges[:-1]] = point.first[:, : self.model.n]
         return X
 
     def arguments(self, point: TranscriptionPoint) -> tuple[Floats, Floats]:
-        """a of the first points and of the elements."""
+        """Return a of the first points and of the elements."""
         values = self.slots.values(point.theta)
         return (
             np.hstack([point.first, point.zeta, values]),
@@ -188,7 +190,7 @@ class Transcription:
         )
 
     def as_point(self, theta: Floats, start: Floats, elements: Floats) -> TranscriptionPoint:
-        """Steps of a as a step of all unknowns."""
+        """Return steps of a as a step of all unknowns."""
         s, e = self.functions.start.sizes.parts, self.functions.element.sizes.parts
         return TranscriptionPoint(theta, start[:, s[1]], start[:, s[2]], elements[:, e[1]], elements[:, e[2]])
 
@@ -203,7 +205,7 @@ class Transcription:
         return Costs(float(noise), float(residuals), float(levels), known, c0, c)
 
     def costs_of_records(self, point: TranscriptionPoint) -> Floats:
-        """(records, 3): what the noise, the residuals and the levels of each record cost."""
+        """Return (records, 3): what the noise, the residuals and the levels of each record cost."""
         start, elements = self.arguments(point)
         with np.errstate(all="ignore"):
             of_start, of_elements = self.data(point)
@@ -212,7 +214,7 @@ class Transcription:
         return np.asarray(total + np.add.reduceat(cost, self.edges[:-1], axis=0))
 
     def look(self, what: str | ca.SX, point: TranscriptionPoint, r: int) -> tuple[Floats, Floats, Floats]:
-        """``DirectFunctions.look`` at the first instant and all ends of a record.
+        """Return ``DirectFunctions.look`` at the first instant and all ends of a record.
 
         Values (N, rows), derivatives by (X, Z), (N, rows, n + nz), and by the slots, (N, rows, slots).
         """

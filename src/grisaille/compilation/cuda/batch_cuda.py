@@ -29,7 +29,7 @@ _machines: Cache[Machine] = Cache(16)
 
 
 def machine_for(source: str, job: DeviceJob, single: bool = False) -> Machine:
-    """The device with the kernels of a fused step; compiled when they are first asked for."""
+    """Return the device with the kernels of a fused step; compiled when they are first asked for."""
     beginning = fixed_branches(job)
     return _machines.get((source, beginning, single), lambda: Graphics(beginning + one_text(source), single=single))
 
@@ -38,8 +38,9 @@ def run_batches(
     source: str, fused: FusedStepDimensions, batches: Sequence[BatchInput], reduce: bool, rows: bool, single: bool,
     progress: Progress | None = None,
 ) -> list[BatchResult]:  # fmt: skip
-    """Answers of batches that ``are_alike``; they may have several times as many directions as the step was built for,
-    which then go to as many threads."""
+    """Return answers of batches that ``are_alike``; they may have several times as many directions as the step was
+    built for, which then go to as many threads.
+    """
     parts = [part for batch in batches for part in split_directions(batch, fused.ns)]
     job = make_job(fused, parts)
     machine = machine_for(source, job, single)
@@ -53,7 +54,7 @@ def run_batches(
 
 
 def are_alike(batches: Sequence[BatchInput]) -> bool:
-    """Whether batches differ in parameters, starts and filters alone."""
+    """Return whether batches differ in parameters, starts and filters alone."""
     a = batches[0]
     return all(
         _same(a.grid, b.grid) and a.substeps == b.substeps and a.count == b.count and _same(a.held, b.held)
@@ -79,7 +80,7 @@ def _same_draws(a: BatchInput, b: BatchInput) -> bool:
 
 
 def make_job(fused: FusedStepDimensions, batches: Sequence[BatchInput]) -> DeviceJob:
-    """Arrays side by side; ``batches`` are alike."""
+    """Return arrays side by side; ``batches`` are alike."""
     first, layout = batches[0], fused.layout
     if any(b.p.ndim > 1 for b in batches):
         raise SimulationError("Parameters that differ between realizations are not run on a graphics processor.")

@@ -33,14 +33,14 @@ _BEGINNING = """\
 
 
 def one_text(text: str, kernels: str = STEP_KERNEL_SOURCE) -> str:
-    """From a C file and the header of the kernels that are added to it."""
+    """Return one text from a C file and the header of the kernels that are added to it."""
     text += kernels
     return _BEGINNING + _gathered(text, dict(headers_of(text)), set(), 0)
 
 
 def _gathered(text: str, headers: dict[str, str], known: set[str], guards: int) -> str:
-    """Each header once where that is compiled in any case; what stands between conditions may come again, and its own
-    guard decides.
+    """Return each header once where that is compiled in any case; what stands between conditions may come again, and
+    its own guard decides.
 
     guards : conditions around a header that are its guard
     """

@@ -1,4 +1,4 @@
-"""Whether there is a graphics processor to use, and why not; nothing is imported before it is asked for."""
+"""Find a usable graphics processor, or the reason why there is none; nothing is imported before it is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Availability:
 
 @cache
 def find_device() -> Availability:
-    """What CuPy says about devices here."""
+    """Return the devices that CuPy finds here, or why there are none."""
     if importlib.util.find_spec("cupy") is None:
         return Availability(
             "", f"CuPy is not installed: {DEVICE_REMEDY} installs it, on a machine with an NVIDIA driver"
@@ -40,7 +40,7 @@ def find_device() -> Availability:
 
 
 def require_graphics_device() -> str:
-    """The name of the device; raises where there is none."""
+    """Return the name of the device; raises where there is none."""
     found = find_device()
     if found.why:
         raise SimulationError(

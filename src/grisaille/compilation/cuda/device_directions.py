@@ -17,7 +17,7 @@ from grisaille.compilation.sample_moments import SampleMoments
 
 
 def split_directions(batch: BatchInput, each: int) -> list[BatchInput]:
-    """Batches of ``each`` directions, which divides their number."""
+    """Return batches of ``each`` directions, which divides their number."""
     count = len(batch.dp)
     if count == each:
         return [batch]
@@ -39,7 +39,7 @@ def _group(group: NoiseFilterGroup, at: slice) -> NoiseFilterGroup:
 
 
 def join_directions(parts: Sequence[BatchResult]) -> BatchResult:
-    """The answer of all directions."""
+    """Return the answer of all directions."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]

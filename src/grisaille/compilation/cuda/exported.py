@@ -54,13 +54,13 @@ def main() -> None:
 
 
 def graphics(folder: str, job: DeviceJob, single: bool = False, contracted: bool = False) -> Graphics:
-    """The device with the kernels of a folder."""
+    """Return the device with the kernels of a folder."""
     with open(os.path.join(folder, "kernel.cu"), encoding="utf-8") as file:
         return Graphics(fixed_branches(job) + file.read(), single=single, contracted=contracted)
 
 
 def emulated(folder: str) -> Host:
-    """The same kernels as loops on the processor."""
+    """Return the same kernels as loops on the processor."""
     flags = ["-O2", "-shared", "-fPIC", "-std=c99", "-ffp-contract=off", "-w", "-x", "c"]
     with tempfile.TemporaryDirectory(prefix="grisaille-", ignore_cleanup_errors=True) as place:
         library = os.path.join(place, "kernel.so")
@@ -71,8 +71,9 @@ def emulated(folder: str) -> Host:
 
 
 def answer(job: DeviceJob, told: dict[str, Any], found: DeviceResult) -> dict[str, np.ndarray]:
-    """Labelled arrays: (value, time, quantity), with the realization after the value and directions before the quantity
-    where there are any."""
+    """Return labelled arrays: (value, time, quantity), with the realization after the value and directions before the
+    quantity where there are any.
+    """
     each, most = told["parts"], max(1, len(job.arrays["member"]) - 1)
     failed = found.failed.reshape(-1, each, *found.failed.shape[1:]).max(axis=1)
     labels = {"time": np.array(told["time"]), "names": np.array(told["names"]), "failed": failed}
@@ -92,7 +93,7 @@ def answer(job: DeviceJob, told: dict[str, Any], found: DeviceResult) -> dict[st
 
 
 def _joined(found: np.ndarray, each: int, axis: int) -> np.ndarray:
-    """Parts of directions along an axis of the answer."""
+    """Return parts of directions along an axis of the answer."""
     parts = found.reshape(-1, each, *found.shape[1:])
     return np.concatenate([parts[:, k] for k in range(each)], axis=axis)
 

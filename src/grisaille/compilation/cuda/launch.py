@@ -90,7 +90,7 @@ class Machine(Protocol):
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
     def fetch(self, array: Any) -> np.ndarray: ...
     def move(self, held: Any, to: Any, at: slice, fetched: bool) -> None:
-        """Rows into their place in all rows, on the host or here."""
+        """Move rows to their place among all rows, on the host or here."""
 
     def address(self, array: Any) -> int: ...
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None: ...
@@ -98,10 +98,10 @@ class Machine(Protocol):
         """Waits for what was launched."""
 
     def plain(self) -> Machine | None:
-        """The same with plain quotients, where its own are others."""
+        """Return the same with plain quotients, where its own are others."""
 
     def free(self) -> int | None:
-        """Bytes of memory that are left, where they are few."""
+        """Return bytes of memory that are left, where they are few."""
 
 
 class Host:
@@ -148,8 +148,9 @@ _LOCKS: dict[tuple[str, ...], Any] = {}
 
 
 class Graphics:
-    """A device, through CuPy; ``source`` is one text with all headers in it (``fixed_branches`` says what may precede
-    it)."""
+    """A device, through CuPy; ``source`` is one text with all headers in it (see ``fixed_branches`` for what may
+    precede it).
+    """
 
     has_given = True
     """Whether kernels have a place of their own for what they are given."""
@@ -234,7 +235,7 @@ class Graphics:
 
 
 def fixed_branches(job: DeviceJob) -> str:
-    """What compilers are told of a job: branches that always go one way need not be taken."""
+    """Return the macros of a job for compilers: branches that always go one way are left out."""
     lines = [f"#define GR_FIXED_HELD {', '.join(str(int(h)) for h in job.arrays['held'])}"] if len(job.signals) else []
     lines += ["#define GR_FIXED_SUBSTEPS 1"] if job.substeps == 1 else []
     lines += ["#define GR_ONE_FILTER"] if not job.arrays["which"].any() else []
@@ -242,7 +243,7 @@ def fixed_branches(job: DeviceJob) -> str:
 
 
 def device_structures(batch: type[ctypes.Structure]) -> type[ctypes.Structure]:
-    """The memory layout of ``gr_device`` around that of ``gr_batch``."""
+    """Return the memory layout of ``gr_device`` around that of ``gr_batch``."""
     numbers = "n_values count " + " ".join(f"{n}_each" for n in ARRAYS_PER_PARAMETER_VALUE) + " window"
     fields: list[tuple[str, Any]] = [("batch", batch), *((n, ctypes.c_long) for n in numbers.split())]
     fields += [
@@ -270,7 +271,7 @@ class Window(NamedTuple):
 
 
 def cut_into_windows(kept: np.ndarray, cells: int, substeps: int, row_bytes: int, most: int) -> list[Window]:
-    """The grid cut into equal ranges; a row belongs to the range at whose end or inside which it is observed."""
+    """Return the grid cut into equal ranges; a row belongs to the range at whose end or inside which it is observed."""
     length = max(1, min(cells, MAX_STEPS_PER_LAUNCH // substeps)) if cells else 1
     while True:
         ends = np.unique([*range(length, cells, length), cells]).astype(np.int64)
@@ -294,7 +295,7 @@ def run(
     fetched: bool = True,
     ends: bool = True,
 ) -> DeviceResult:
-    """Every realization at every parameter value through the whole grid.
+    """Run every realization at every parameter value through the whole grid.
 
     batch : the memory layout of ``gr_batch``
     fetched : False leaves rows on the machine
@@ -314,7 +315,7 @@ def run(
 
 
 def _too_large(job: DeviceJob, machine: Machine, moments: bool) -> str:
-    """What does not fit, and what would."""
+    """Return what does not fit, and what would."""
     free = machine.free() or 0
     common = sum(a.nbytes for n, a in job.arrays.items() if n not in ("x0", "sx0", "w0", "dw0", "member"))
     common += sum(s.nbytes for s in job.signals if s.ndim == 1)
@@ -350,7 +351,7 @@ class _DeviceRun:
         self.fits = free is None or self._bytes() <= free
 
     def _bytes(self) -> int:
-        """Of everything that ``_put`` allocates."""
+        """Return the number of bytes of everything that ``_put`` allocates."""
         job = self.job
         V, M, ns, ny = job.values, job.count, job.ns, job.ny
         held, n = self.longest if self.moments or self.rows else 0, len(job.arrays["kept"])
@@ -432,7 +433,7 @@ class _DeviceRun:
             self.machine.launch("gr_cuda_join", job.values * window.rows * columns, given)
 
     def _step(self, given: Any, threads: int) -> None:
-        """Quick quotients, and plain ones for realizations where those do not do."""
+        """Step with quick quotients, and with plain ones for realizations where those do not suffice."""
         if self.plain is not None:
             given.again = None
             self.plain.launch("gr_cuda_run", threads, given)
@@ -508,7 +509,7 @@ class _DeviceRun:
 
 
 def _each(array: np.ndarray) -> int:
-    """Numbers from one parameter value to the next; none where there is one."""
+    """Return numbers from one parameter value to the next; none where there is one."""
     return int(array[0].size) if len(array) > 1 else 0
 
 
@@ -517,12 +518,12 @@ def _some(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _not_empty(array: np.ndarray) -> np.ndarray:
-    """A pointer needs something to point to."""
+    """Return an array with at least one entry, because a pointer needs something to point to."""
     return array if array.size else np.zeros(1, dtype=array.dtype)
 
 
 def load(folder: str) -> tuple[DeviceJob, dict[str, Any]]:
-    """The job of an exported folder, and what is said about it."""
+    """Return the job of an exported folder, and its description."""
     import json
     import os
 
@@ -535,7 +536,7 @@ def load(folder: str) -> tuple[DeviceJob, dict[str, Any]]:
 
 
 def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int], shape: tuple[int, int]) -> Any:
-    """Standard normals (realizations, steps) of a stream, left on the machine."""
+    """Return standard normals (realizations, steps) of a stream, left on the machine."""
     # the stream is read until the kernel has ended
     with machine.lock:
         stream, held = machine.put(np.array([*key, 0], dtype=np.uint32)), machine.empty(shape, np.float64)
@@ -548,6 +549,6 @@ def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int
 
 
 def structure_layout(fields: Iterator[tuple[str, str]] | Sequence[Sequence[str]]) -> type[ctypes.Structure]:
-    """A structure from pairs of names and ``"long"`` or ``"pointer"``."""
+    """Return a structure from pairs of names and ``"long"`` or ``"pointer"``."""
     kinds = {"long": ctypes.c_long, "pointer": ctypes.c_void_p}
     return type("BatchStructure", (ctypes.Structure,), {"_fields_": [(n, kinds[kind]) for n, kind in fields]})

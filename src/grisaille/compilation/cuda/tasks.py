@@ -44,7 +44,7 @@ class TaskMachine(Protocol):
     def address(self, array: Any) -> int: ...
     def run(self, tasks: Any, count: int, is_implicit: bool) -> None: ...
     def free(self) -> int | None:
-        """Bytes of memory that are left, where they are few."""
+        """Return bytes of memory that are left, where they are few."""
 
 
 class GraphicsTasks(Graphics):
@@ -64,7 +64,7 @@ _machines: Cache[TaskMachine] = Cache(16)
 
 
 def task_source(system: System, sensitive: bool) -> str:
-    """The text of the integrators of one model."""
+    """Return the text of the integrators of one model."""
     functions = differentiate(system, sensitive=sensitive, sparse=False)
     return _INLINE + one_text(
         c_source(system, sensitive, functions) + tableau_source(EXPLICIT.tableaux), TASK_KERNEL_SOURCE
@@ -72,24 +72,24 @@ def task_source(system: System, sensitive: bool) -> str:
 
 
 def machine_for_tasks(system: System, sensitive: bool) -> TaskMachine:
-    """The device with the integrators of a model; compiled when they are first asked for."""
+    """Return the device with the integrators of a model; compiled when they are first asked for."""
     source = task_source(system, sensitive)
     return _machines.get(source, lambda: GraphicsTasks(source))
 
 
 def bytes_of(kernel: Kernel, task: Task, scheme: Scheme) -> int:
-    """Of device memory that a task takes, at most."""
+    """Return the most device memory that a task takes, in bytes."""
     arrays = sum(int(getattr(task, n).nbytes) for n in _ARRAYS if n != "work")
     return arrays + 8 * kernel.work_size(scheme.taking(task.fixed_step), task.ns) + ctypes.sizeof(TaskStructure)
 
 
 def _least_bytes(task: Task, size: int) -> int:
-    """Of device memory that a task takes at least: what it writes, and its work space."""
+    """Return the least device memory that a task takes, in bytes: what it writes, and its work space."""
     return sum(int(getattr(task, n).nbytes) for n in ARRAYS_WRITTEN) + 8 * size + ctypes.sizeof(TaskStructure)
 
 
 def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], scheme: Scheme) -> None:
-    """Every task to its end or failure; they hold the answers."""
+    """Run every task to its end or failure; the tasks hold the results."""
     if not tasks:
         return
     size = kernel.work_size(scheme.taking(tasks[0].fixed_step), tasks[0].ns)
@@ -137,7 +137,7 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], scheme: Scheme, size: int)
 
 
 def _put(machine: TaskMachine, name: str, tasks: Sequence[Task]) -> tuple[Any, int]:
-    """An array of all tasks, and bytes from one to the next."""
+    """Return an array of all tasks, and bytes from one to the next."""
     arrays = [getattr(t, name) for t in tasks]
     first = arrays[0]
     if name not in ARRAYS_WRITTEN and all(a is first or np.array_equal(a, first) for a in arrays[1:]):

@@ -1,4 +1,4 @@
-"""Generated code for people: with the user's words as comments, kept where a debugger finds it."""
+"""Generated code that people can read: with the names of the model as comments, kept where a debugger finds it."""
 
 from grisaille.compilation.debugging.annotated_source import annotate_source
 from grisaille.compilation.debugging.comments import c_comment

@@ -52,7 +52,7 @@ _LOOP = re.compile(r" +for \(long k = 0; k < (\d+); k\+\+\) \{.*out\[(\d+) \+ \d
 
 
 def annotate_source(text: str, system: System, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
-    """The text with comments; ``sparse`` where matrices are written as their nonzeros."""
+    """Return the text with comments; ``sparse`` where matrices are written as their nonzeros."""
     words = _Words(system, functions, sparse)
     lines, name = [*words.names()], ""
     for line in text.split("\n"):
@@ -107,7 +107,7 @@ class _Words:
         }  # fmt: skip
 
     def names(self) -> list[str]:
-        """What the arguments are."""
+        """Return what the arguments are."""
         titles = {"x": "states", "z": "unknowns solved by iteration", "u": "signals", "p": "parameters"}
         lines = []
         for argument, title in titles.items():
@@ -117,7 +117,7 @@ class _Words:
         return lines
 
     def heading(self, name: str) -> list[str]:
-        """What a function gives, and the equations that it was made of."""
+        """Return what a function gives, and the equations that it was made of."""
         lines = [c_comment(f"gr_{name}: {MEANINGS[name]}")] if name in MEANINGS else []
         if name not in ("F", "O"):
             return lines
@@ -144,7 +144,7 @@ class _Words:
         return f"d({of})/d({by})" if of and by else ""
 
     def _place(self, name: str, k: int) -> tuple[int, int]:
-        """Row and column of what is written at a place of a matrix."""
+        """Return row and column of what is written at a place of a matrix."""
         if name not in self._patterns:
             pattern = self.functions[name].sparsity_out(0)
             triplet = pattern.get_triplet() if self.sparse and name in SPARSE_MATRICES else ([], [])
@@ -156,7 +156,7 @@ class _Words:
         return self.system.origins[state][0] if state in self.system.origins else state and f"rate of {state}"
 
     def _told(self, name: str) -> str:
-        """A state's rate, or another unknown, and the equation it follows from."""
+        """Return a state's rate, or another unknown, and the equation it follows from."""
         shown, origin = self.system.origins.get(name, (name, None))
         if origin is None:
             return shown
@@ -165,5 +165,5 @@ class _Words:
 
 
 def _sized(names: Sequence[str], size: int) -> list[str]:
-    """Names for so many entries; nothing where a system does not name them all."""
+    """Return names for so many entries; nothing where a system does not name them all."""
     return list(names) if len(names) == size else [""] * size

@@ -12,12 +12,12 @@ MAX_COMMENT_LENGTH = 200
 
 
 def c_comment(text: str) -> str:
-    """``/* text */``."""
+    """Return ``/* text */``."""
     return f"/* {escape_comment(text)} */"
 
 
 def escape_comment(text: str) -> str:
-    """What may stand inside a comment of one line."""
+    """Return a text that is safe inside a comment of one line."""
     shown = "".join(_shown(c) for c in " ".join(text.split()))
     # until nothing is found: three question marks are two pairs
     for ending in ("??", "*/", "/*"):

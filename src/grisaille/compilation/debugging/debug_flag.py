@@ -1,4 +1,4 @@
-"""Whether generated code is to be looked at: ``GRISAILLE_DEBUG=1``."""
+"""The switch ``GRISAILLE_DEBUG=1``, which keeps generated code for debuggers."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ OFF_VALUES = ("", "0", "false", "no", "off")
 
 
 def is_debugging() -> bool:
-    """Whether sources are kept with the user's words in them, and built with what a debugger needs."""
+    """Return whether sources are kept with the user's words in them, and built with what a debugger needs."""
     return os.environ.get("GRISAILLE_DEBUG", "").strip().lower() not in OFF_VALUES

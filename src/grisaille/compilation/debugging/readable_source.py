@@ -19,7 +19,9 @@ FUNCTIONS_FILE = slice(1, 2)
 
 
 def readable_files(structure: Structure, scheme: Scheme | None) -> dict[str, str]:
-    """Texts by the names of their files: those that the scheme is built from, or the functions of the model alone."""
+    """Return texts by the names of their files: those that the scheme is built from, or the functions of the model
+    alone.
+    """
     events = structure.jumps.events
     system = structure.system if events is None else events.system
     lines = [c_comment(f"{structure.model.name}: {_what(scheme)}"), c_comment(f"gr_….h: {_headers()}")]

@@ -21,7 +21,7 @@ _DRAFT = "#define GR_DRAFT 1\n"
 
 
 class FilterLibrary(SharedLibrary):
-    """What runs a filter's passes now."""
+    """The library that runs a filter's passes at present."""
 
     def __init__(self, library: SharedLibrary, final: CSource | None, operations: int) -> None:
         self.path = library.path

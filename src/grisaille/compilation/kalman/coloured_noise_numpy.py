@@ -29,7 +29,7 @@ class ColouredNoiseStates:
         self._read()
 
     def advance(self, k: int) -> None:
-        """To the end of cell k."""
+        """Advance to the end of cell k."""
         which, w, dw = self.filters.which[k], np.empty_like(self.w), np.empty_like(self.dw)
         for i, group in enumerate(self.filters.groups):
             at = slice(self.edges[i], self.edges[i + 1])
@@ -82,7 +82,7 @@ class ColouredNoiseStates:
 
 
 def _times(M: Floats, x: Floats) -> Floats:
-    """M x for vectors in the last dimension, summed from the first column to the last."""
+    """Return M x for vectors in the last dimension, summed from the first column to the last."""
     total = M[:, 0] * x[..., 0, None]
     for j in range(1, M.shape[1]):
         total = total + M[:, j] * x[..., j, None]

@@ -54,7 +54,7 @@ class PreparedPass:
 def run_forward(
     library: FilterLibrary, given: PreparedPass, q: Floats, s: Floats, ds: Floats, dq: Floats, keep: bool
 ) -> PassResult:
-    """The pass from s along directions ds, (ns, size), and dq, (ns, nq)."""
+    """Return the pass from s along directions ds, (ns, size), and dq, (ns, nq)."""
     result = PassResult.empty(given.given, s, ds, keep)
     ns, lanes = len(ds), _lanes(library)
     blocks = -(-ns // lanes)
@@ -74,7 +74,7 @@ def run_forward(
 
 
 def run_reverse(library: FilterLibrary, given: PreparedPass, q: Floats, s: Floats) -> PassResult:
-    """Values, and the gradient of ``base[0]`` by the start (``ds``) and by q (``lq``)."""
+    """Return values, and the gradient of ``base[0]`` by the start (``ds``) and by q (``lq``)."""
     result = PassResult.empty(given.given, s, np.zeros((0, len(s))), False)
     result.ds, result.lq = np.zeros(len(s)), np.zeros(len(q))
     g = given.given
@@ -96,7 +96,7 @@ def _answers(result: PassResult) -> dict[str, int | None]:
 
 
 def _in_blocks(directions: Floats, blocks: int, lanes: int) -> Floats:
-    """(ns, size) as (blocks, size, lanes)."""
+    """Return (ns, size) as (blocks, size, lanes)."""
     padded = np.zeros((blocks * lanes, directions.shape[1]))
     padded[: len(directions)] = directions
     return np.ascontiguousarray(padded.reshape(blocks, lanes, directions.shape[1]).transpose(0, 2, 1))

@@ -6,7 +6,7 @@ import casadi as ca
 
 
 def with_directions(function: ca.Function, moving: tuple[str, ...], names: tuple[str, ...], ns: int) -> ca.Function:
-    """Outputs, then their derivatives along ns directions of the moving arguments (columns)."""
+    """Return outputs, then their derivatives along ns directions of the moving arguments (columns)."""
     arguments = [ca.SX.sym(n, function.sparsity_in(i)) for i, n in enumerate(names)]
     outputs = function.call(arguments)
     if not ns:
@@ -25,7 +25,7 @@ def with_directions(function: ca.Function, moving: tuple[str, ...], names: tuple
 def reversed_function(
     function: ca.Function, names: tuple[str, ...], moving: tuple[str, ...] = ("s", "q")
 ) -> ca.Function:
-    """Adjoints of the moving arguments from those of the outputs."""
+    """Return adjoints of the moving arguments from those of the outputs."""
     arguments = [ca.SX.sym(n, function.sparsity_in(i)) for i, n in enumerate(names)]
     outputs = function.call(arguments)
     seeds = [ca.SX.sym(f"l{i}", o.numel()) for i, o in enumerate(outputs)]

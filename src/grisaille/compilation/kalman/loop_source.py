@@ -24,7 +24,7 @@ from grisaille.compilation.tangent_printer import print_tangent
 
 @dataclass(frozen=True, eq=False)
 class PointFunction:
-    """A function by its C name; derivatives are taken along those of its inputs that are ``moving``."""
+    """A function by its C name; derivatives are taken by those of its inputs that are ``moving``."""
 
     name: str
     function: ca.Function
@@ -79,7 +79,7 @@ class FilterLoops:
 
     @property
     def text_length(self) -> int:
-        """Instructions that are written out."""
+        """Return the number of instructions that are written out."""
         return sum(int(f.function.n_instructions()) for f in self.functions)
 
     @cached_property
@@ -88,8 +88,9 @@ class FilterLoops:
         return build_filter(CSource(self.source("values"), self.text_length, often=True), self.instructions)
 
     def source(self, derivatives: str) -> str:
-        """The C file with ``"forward"`` or ``"reverse"`` derivatives, or ``"values"`` alone. No name of the user's is
-        in it."""
+        """Return the C file with ``"forward"`` or ``"reverse"`` derivatives, or ``"values"`` alone. No name of the
+        user's is in it.
+        """
         shared = [
             *(f"#define GR_{name} ({value})" for name, value in self.sizes.items()), "#define GR_LOOPS 1",
             "#define GR_PAIRS 1", *self._there, '#include "gr_task.h"', PRELUDE, *(f.value for f in self.functions),
@@ -106,7 +107,9 @@ class FilterLoops:
 
     @property
     def _there(self) -> list[str]:
-        """``gr_there``: which coefficients of a linearised step may move; all entries of G, which follow those of A."""
+        """``gr_there``: which coefficients of a linearised step may be nonzero; all entries of G, which follow those of
+        A.
+        """
         if "LINEARIZED" not in self.sizes:
             return []
         is_turned = "CONSTRAINED" in self.sizes

@@ -49,7 +49,7 @@ class FilterPass:
         return np.concatenate([[0], np.cumsum(2 * self.steps + 1)])
 
     def part(self, first: int, last: int, sample: NDArray[np.int64] | None = None) -> FilterPass:
-        """Cells first … last − 1 alone, with no samples or those given at their bounds."""
+        """Return cells first … last − 1 alone, with no samples or those given at their bounds."""
         none = np.full(last - first + 1, -1, dtype=np.int64)
         edges = self.edges
         return replace(
@@ -59,7 +59,7 @@ class FilterPass:
         )  # fmt: skip
 
     def step_by_step(self) -> FilterPass:
-        """The same pass with a bound after every step, so that all that is carried can be kept."""
+        """Return the same pass with a bound after every step, so that all that is carried can be kept."""
         first = np.concatenate([[0], np.cumsum(self.steps)])
         lengths, number = np.diff(self.bounds), np.concatenate([np.arange(m) for m in self.steps])
         cell = np.repeat(np.arange(len(self.steps)), self.steps)

@@ -98,7 +98,7 @@ class Formulation:
 
     @cached_property
     def looped(self) -> FilterLoops | None:
-        """Step and update as loops."""
+        """The formulas of step and update as loops."""
         return self.loop() if self.loop else None
 
     @property
@@ -157,7 +157,7 @@ class FilterProgram:
         return int(self.formulas.update.numel_out(1))
 
     def evaluate_points(self, name: str, count: int) -> FlatEvaluation:
-        """A step by its C name at many points in one call: a row for each, q and nominal values shared."""
+        """Return a step by its C name at many points in one call: a row for each, q and nominal values shared."""
         function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
         shared = [k for k, i in enumerate(inputs) if i in ("q", "nominal")]
         return self._known.get((name, count), lambda: flat_over_points(function, count, shared))
@@ -189,7 +189,7 @@ class FilterProgram:
         )
 
     def forward_source(self) -> str:
-        """The C file with values and forward derivatives. No name of the user's is in it."""
+        """Return the C file with values and forward derivatives. No name of the user's is in it."""
         if self.loops:
             return self.loops.source("forward")
         tangents = []
@@ -201,7 +201,7 @@ class FilterProgram:
         return "\n".join([*self._head(), '#include "gr_lanes.h"', *tangents, '#include "gr_filter.h"', ""])
 
     def reverse_source(self) -> str:
-        """The C file with values and reverse derivatives."""
+        """Return the C file with values and reverse derivatives."""
         if self.loops:
             return self.loops.source("reverse")
         adjoints = [
@@ -228,7 +228,7 @@ class FilterProgram:
 
 
 def build_program(formulation: Formulation) -> FilterProgram:
-    """The program of some formulas, from earlier in this process where it was built before."""
+    """Return the program of some formulas, from earlier in this process where it was built before."""
     compiler = find_compiler()
     key = (formulation.content, is_switched_off(), compiler and compiler.identity)
     return _programs.get(key, lambda: FilterProgram(formulation))

@@ -45,7 +45,7 @@ class Scheme:
         return self.header, self.tableaux
 
     def taking(self, fixed_step: float) -> Scheme:
-        """The scheme for steps of this length: itself, or where steps are fixed what stands for it."""
+        """Return the scheme for steps of this length: itself, or its counterpart for fixed steps."""
         if not self.is_adaptive or not fixed_step > 0.0:
             return self
         if self.frozen is None:
@@ -57,8 +57,9 @@ class Scheme:
 
 
 def explicit_scheme(name: str, *tableaux: Tableau, title: str = "") -> Scheme:
-    """An explicit scheme under error control from its tableau, or from two, the second of higher order: that one is
-    taken where tolerances are tight."""
+    """Return an explicit scheme under error control from its tableau, or from two, the second of higher order: that one
+    is taken where tolerances are tight.
+    """
     orders = [tableau.order for tableau in tableaux]
     if len(orders) not in (1, 2) or orders != sorted(set(orders)):
         raise CompilationError(

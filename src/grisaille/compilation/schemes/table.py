@@ -1,4 +1,4 @@
-"""All schemes, and what ``method=`` may say: one of them, or a choice among several that each model makes for itself.
+"""All schemes, and the values of ``method=``: a scheme, or a choice among several that is made for each model.
 
 A new explicit scheme is a tableau (``embedded_pair``) and ``add(explicit_scheme(name, tableau))``; a new implicit one
 is a header of ``kernels/`` and a line here.
@@ -38,19 +38,19 @@ _METHODS: dict[str, Among] = {
 
 
 def methods() -> tuple[str, ...]:
-    """Everything that ``method=`` of a simulation may be."""
+    """Return everything that ``method=`` of a simulation may be."""
     return tuple(_METHODS)
 
 
 def schemes_of(method: str) -> Among:
-    """The schemes that a method takes, or chooses among."""
+    """Return the schemes that a method takes, or chooses among."""
     if method not in _METHODS:
         raise CompilationError(f"There is no scheme {method!r}; there are {', '.join(map(repr, _METHODS))}.")
     return _METHODS[method]
 
 
 def scheme(name: str) -> Scheme:
-    """The scheme of this name."""
+    """Return the scheme of this name."""
     found = schemes_of(name)
     if len(found) > 1:
         raise CompilationError(f"{name!r} is a choice among schemes: {', '.join(s.name for s in found)}.")
@@ -62,7 +62,7 @@ def all_schemes() -> tuple[Scheme, ...]:
 
 
 def add(new: Scheme) -> Scheme:
-    """Makes a scheme known to this process: ``method=`` may name it from now on."""
+    """Add a scheme to those of this process: ``method=`` may name it from now on."""
     if new.name in _METHODS:
         raise CompilationError(f"There is a method {new.name!r} already: give the scheme another name.")
     _METHODS[new.name] = (new,)
@@ -70,7 +70,7 @@ def add(new: Scheme) -> Scheme:
 
 
 def remove(name: str) -> None:
-    """Forgets a scheme that was added."""
+    """Remove a scheme that was added."""
     if scheme(name) in (*AUTO, *FROZEN):
         raise CompilationError(f"{name!r} is the package's own and stays.")
     del _METHODS[name]

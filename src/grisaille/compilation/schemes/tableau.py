@@ -60,7 +60,7 @@ class Tableau:
         return len(self.c)
 
     def weights(self, s: float) -> Floats:
-        """``w(s)`` with ``x(t + s h) = x + h Σ w_i(s) k_i``."""
+        """Return ``w(s)`` with ``x(t + s h) = x + h Σ w_i(s) k_i``."""
         m, w = self.last, np.zeros(self.rows)
         w[:m] = self.a[m, :m]
         first, final = np.eye(self.rows)[0], np.eye(self.rows)[m]
@@ -72,7 +72,7 @@ class Tableau:
 
 
 def triangle(rows: Sequence[Sequence[float]]) -> Floats:
-    """The square matrix whose rows 1, 2, … begin with these."""
+    """Return the square matrix whose rows 1, 2, … begin with these."""
     n = len(rows) + 1
     a = np.zeros((n, n))
     for i, row in enumerate(rows, start=1):
@@ -84,7 +84,7 @@ def embedded_pair(
     order: int, a: Sequence[Sequence[float]], b: Sequence[float], other: Sequence[float],
     middle: Sequence[float] | None = None, *, beta: float = 0.04, grow: float = 10.0, shrink: float = 0.2,
 ) -> Tableau:  # fmt: skip
-    """A published pair from its Butcher matrix, the weights that go on, and those they are compared with.
+    """Return a published pair from its Butcher matrix, the weights of the solution, and those of the error estimate.
 
     a : rows 1, 2, … of the strict lower triangle
     middle : weights of the value in the middle of a step, that of f at its end last; values inside a step are those
@@ -127,7 +127,7 @@ def embedded_pair(
 
 
 def _through_the_middle(pair: Tableau, middle: Floats) -> Tableau:
-    """With the level of the extension that gives these weights at s = 1/2."""
+    """Return the tableau with the level of the extension that gives these weights at s = 1/2."""
     if middle.shape != (pair.rows,):
         raise CompilationError(
             f"The middle of a step has {middle.size} weights; it must have {pair.rows}, that of f at the end of the "
@@ -146,7 +146,7 @@ def _through_the_middle(pair: Tableau, middle: Floats) -> Tableau:
 
 
 def _require_order(order: int, a: Floats, b: Floats) -> None:
-    """The conditions of quadrature up to the order, and those of all trees up to order four."""
+    """Require the conditions of quadrature up to the order, and those of all trees up to order four."""
     c = a.sum(axis=1)
     conditions = [(k, f"b·c^{k - 1}", b @ c ** (k - 1), 1 / k) for k in range(1, order + 1)]
     trees = [
@@ -162,7 +162,9 @@ def _require_order(order: int, a: Floats, b: Floats) -> None:
 
 
 def _neighbours(c: Floats, i: int) -> tuple[int, int]:
-    """The two stages before i that are nearest in time, at different instants; one alone where it is at the same."""
+    """Return the two stages before i that are nearest in time, at different instants; one alone where it is at the
+    same.
+    """
     before = sorted(range(i), key=lambda j: (abs(c[j] - c[i]), -j))
     if not before:
         return 0, 0
@@ -173,7 +175,7 @@ def _neighbours(c: Floats, i: int) -> tuple[int, int]:
 
 
 def _end_of_stability(a: Floats, b: Floats) -> float:
-    """Where |R(−z)| first exceeds 1, R(z) = 1 + z bᵀ(I − zA)⁻¹1."""
+    """Return the z at which |R(−z)| first exceeds 1, R(z) = 1 + z bᵀ(I − zA)⁻¹1."""
     one = np.ones(len(b))
 
     def grows(z: float) -> bool:

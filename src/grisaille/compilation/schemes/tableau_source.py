@@ -8,7 +8,7 @@ from grisaille.compilation.schemes.tableau import Tableau
 
 
 def tableau_source(tableaux: Sequence[Tableau]) -> str:
-    """What stands before ``gr_explicit.h``."""
+    """Return the C text that precedes ``gr_explicit.h``."""
     if not tableaux:
         return ""
     rows = max(tableau.rows for tableau in tableaux)
@@ -34,7 +34,7 @@ def _numbers(tableau: Tableau) -> list[str]:
 
 
 def _structure(tableau: Tableau) -> str:
-    """Of the order, with the addresses of its numbers."""
+    """Return the C structure of the order, with the addresses of its numbers."""
     d = _name("d", tableau) if len(tableau.d) else "0"
     e3 = _name("e3", tableau) if tableau.e3 is not None else "0"
     fields = (

@@ -15,8 +15,9 @@ Answer = TypeVar("Answer")
 
 
 def with_factor_memory(library: SharedLibrary, task: Task, run: Callable[[], Answer]) -> Answer:
-    """What ``run`` answers with enough ``task.factors``; where they outgrow their room, it runs again from the start
-    of the task."""
+    """Return the result of ``run`` with enough ``task.factors``; where they outgrow their memory, run again from the
+    start of the task.
+    """
     while True:
         before = task.copy()
         size = int(library.function("gr_factors_work", ctypes.c_long)(task.room))

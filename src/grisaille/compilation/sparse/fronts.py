@@ -25,7 +25,9 @@ MAX_ZERO_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Fronts:
-    """Children come before their parents. Lists of all fronts stand one after the other, ``*_begin`` says where."""
+    """Fronts in an order with children before their parents. Lists of all fronts are concatenated, ``*_begin`` gives
+    where each begins.
+    """
 
     column_begin: Ints
     column: Ints
@@ -50,7 +52,7 @@ class Fronts:
 
 
 def fronts(slopes: SparsityPattern) -> Fronts:
-    """Of the pattern of Cx, constraints by states."""
+    """Return the fronts of the pattern of Cx, constraints by states."""
     order, parent, below = _tree(slopes)
     groups = _grouped(parent, below)
     order, below = _as_given(order, groups, below)
@@ -81,8 +83,9 @@ def fronts(slopes: SparsityPattern) -> Fronts:
 
 
 def _tree(slopes: SparsityPattern) -> tuple[Ints, Ints, list[Ints]]:
-    """Constraints in the order of elimination, children before parents without gaps; the parent of each position, and
-    the positions after it that its row of R has entries in."""
+    """Return constraints in the order of elimination, children before parents without gaps; the parent of each
+    position, and the positions after it that its row of R has entries in.
+    """
     from scipy.sparse import csc_array, eye_array
 
     shape = slopes.shape
@@ -99,7 +102,7 @@ def _tree(slopes: SparsityPattern) -> tuple[Ints, Ints, list[Ints]]:
 
 
 def _eliminated(pattern: SparsityPattern, order: Ints) -> tuple[Ints, list[Ints]]:
-    """The parents of all positions, and the entries of R behind each."""
+    """Return the parents of all positions, and the entries of R behind each."""
     n = order.size
     position = np.empty(n, np.int64)
     position[order] = np.arange(n)
@@ -119,7 +122,7 @@ def _eliminated(pattern: SparsityPattern, order: Ints) -> tuple[Ints, list[Ints]
 
 
 def _postorder(parent: Ints) -> Ints:
-    """Positions with the children of each right before it."""
+    """Return positions with the children of each right before it."""
     children: list[list[int]] = [[] for _ in parent]
     roots: list[int] = []
     for k, p in enumerate(parent.tolist()):
@@ -136,8 +139,9 @@ def _postorder(parent: Ints) -> Ints:
 
 
 def _grouped(parent: Ints, below: list[Ints]) -> list[tuple[int, int]]:
-    """Ranges of positions that make a front each: a position is joined with the one before it where that is its child
-    and few zeros come in."""
+    """Return ranges of positions that make a front each: a position is joined with the one before it where that is its
+    child and few zeros come in.
+    """
     groups: list[tuple[int, int]] = []
     zeros = 0
     for k in range(parent.size):
@@ -155,8 +159,9 @@ def _grouped(parent: Ints, below: list[Ints]) -> list[tuple[int, int]]:
 
 
 def _as_given(order: Ints, groups: list[tuple[int, int]], below: list[Ints]) -> tuple[Ints, list[Ints]]:
-    """Each front's own constraints in the order of the model, so that of several that depend on each other the later
-    one is left out; what lies behind the last one of each front, accordingly."""
+    """Return each front's own constraints in the order of the model, so that of several that depend on each other the
+    later one is left out; what lies behind the last one of each front, accordingly.
+    """
     moved = np.empty(order.size, np.int64)
     for first, last in groups:
         moved[first + np.argsort(order[first:last])] = np.arange(first, last)
@@ -168,7 +173,9 @@ def _as_given(order: Ints, groups: list[tuple[int, int]], below: list[Ints]) -> 
 def _states(
     slopes: SparsityPattern, position: Ints, group_of: Ints, columns: list[Ints]
 ) -> tuple[list[list[int]], Ints]:
-    """The states whose first constraint belongs to each front, and the place of each entry of Cx in its front."""
+    """Return the states whose first constraint belongs to each front, and the place of each entry of Cx in its
+    front.
+    """
     states: list[list[int]] = [[] for _ in columns]
     place = np.zeros(slopes.size, np.int64)
     begin = slopes.begin.tolist()

@@ -67,14 +67,14 @@ class Elimination:
 
 
 def with_diagonal(matrix: ca.SX, count: int) -> ca.SX:
-    """``matrix`` with room for its first ``count`` diagonal entries, zeros where it had none."""
+    """Return ``matrix`` with room for its first ``count`` diagonal entries, zeros where it had none."""
     n = matrix.size1()
     places = ca.Sparsity.triplet(n, n, list(range(count)), list(range(count)))
     return ca.project(matrix, matrix.sparsity() + places)
 
 
 def lower_right(pattern: SparsityPattern, first: int) -> tuple[SparsityPattern, Ints]:
-    """Rows and columns from ``first`` on, and which entry of the whole each entry is."""
+    """Return rows and columns from ``first`` on, and which entry of the whole each entry is."""
     inside = (pattern.row >= first) & (pattern.column >= first)
     n = pattern.shape[0] - first
     begin = np.concatenate(([0], np.cumsum(np.bincount(pattern.column[inside] - first, minlength=n))))
@@ -82,7 +82,7 @@ def lower_right(pattern: SparsityPattern, first: int) -> tuple[SparsityPattern, 
 
 
 def eliminate(pattern: SparsityPattern) -> Elimination | None:
-    """An order in which little fills in, or ``None`` where columns cannot be matched with rows."""
+    """Return an order in which little fills in, or ``None`` where columns cannot be matched with rows."""
     n = pattern.shape[0]
     matched = _match(pattern)
     if matched is None:
@@ -114,7 +114,7 @@ def eliminate(pattern: SparsityPattern) -> Elimination | None:
 
 
 def _match(pattern: SparsityPattern) -> Ints | None:
-    """For each column a row, its own wherever it has an entry there."""
+    """Match each column with a row, its own wherever it has an entry there."""
     n = pattern.shape[0]
     diagonal = pattern.row == pattern.column
     matched = np.full(n, -1, np.int64)
@@ -132,7 +132,7 @@ def _match(pattern: SparsityPattern) -> Ints | None:
 def _minimum_degree(
     members: Sequence[int], pattern: SparsityPattern, position: Ints, number: Ints, label: Ints
 ) -> list[int]:
-    """The block's columns in the order of elimination; ``number``: of each column in its block."""
+    """Return the block's columns in the order of elimination; ``number``: of each column in its block."""
     from scipy.sparse import coo_array, csc_array
     from scipy.sparse.linalg import splu
 
@@ -187,7 +187,7 @@ def _tree(pattern: SparsityPattern, position: Ints, order: Ints, block: Ints) ->
 
 
 def _counts(tree: _Tree) -> list[int]:
-    """Entries of each column of L below the diagonal: a row of L is made of paths in the tree."""
+    """Return entries of each column of L below the diagonal: a row of L is made of paths in the tree."""
     n = len(tree.parent)
     starts, below, parent = tree.starts, tree.below, tree.parent
     mark, counts = [-1] * n, [0] * n
@@ -203,8 +203,9 @@ def _counts(tree: _Tree) -> list[int]:
 
 
 def _postorder(tree: _Tree, counts: list[int]) -> list[int]:
-    """The same elimination with every column right after those that lead to it, the fullest of these last: neighbours
-    then have the same rows (``kernels/gr_sparse_panels.h``)."""
+    """Return the same elimination with every column right after those that lead to it, the fullest of these last:
+    neighbours then have the same rows (``kernels/gr_sparse_panels.h``).
+    """
     n = len(counts)
     children: list[list[int]] = [[] for _ in range(n)]
     for k, above in enumerate(tree.parent):

@@ -1,5 +1,5 @@
-"""What the C file of a sparse kernel says about its matrices: which entries they have, in which order they are
-eliminated; and from which size on a kernel is sparse.
+"""Write the matrices of a sparse kernel into its C file: their entries and order of elimination; decide from which size
+on a kernel is sparse.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FRONT_ARRAYS = (
 
 
 def is_worth_it(system: System) -> bool:
-    """Whether the equations of an implicit step are large and sparse enough."""
+    """Return whether the equations of an implicit step are large and sparse enough."""
     n = system.nx + system.nz
     if n < MIN_SPARSE_SIZE:
         return False
@@ -59,12 +59,12 @@ class MatrixTables:
     arrays: dict[str, Ints]
 
     def as_macros(self) -> list[str]:
-        """For a file of its own."""
+        """Return the lines of C as macros, for a file of their own."""
         lines = [f"#define GR_{name} {number}L" for name, number in self.numbers.items()]
         return [*lines, *(f"static {line}" for line in self._arrays())]
 
     def as_objects(self) -> list[str]:
-        """For others to be linked with (gr_linked.h)."""
+        """Return the lines of C as objects, for others to be linked with (gr_linked.h)."""
         lines = [f"const long {_variable(name)} = {number};" for name, number in self.numbers.items()]
         return [*lines, *self._arrays()]
 
@@ -73,8 +73,9 @@ class MatrixTables:
 
 
 def matrices(functions: Mapping[str, ca.Function], nx: int, nz: int) -> MatrixTables:
-    """Sizes, patterns and orders for gr_matrix.h and gr_sparse.h: of ``J`` and its part dF/dz, where there is a J, and
-    sizes and patterns of the other matrices among the functions."""
+    """Return sizes, patterns and orders for gr_matrix.h and gr_sparse.h: of ``J`` and its part dF/dz, where there is a
+    J, and sizes and patterns of the other matrices among the functions.
+    """
     tables = MatrixTables({}, {})
     for name in SPARSE_MATRICES:
         if name in functions:
@@ -107,7 +108,7 @@ def _pattern(tables: MatrixTables, name: str, pattern: SparsityPattern) -> None:
 
 
 def _fronts(tables: MatrixTables, slopes: SparsityPattern) -> None:
-    """For gr_sparse_qr.h, where there are hidden constraints."""
+    """Write the tables for gr_sparse_qr.h, where there are hidden constraints."""
     if not slopes.shape[0]:
         return
     found = fronts(slopes)
@@ -128,7 +129,7 @@ def _order(tables: MatrixTables, name: str, pattern: SparsityPattern) -> None:
 
 
 def _as_given(n: int) -> Elimination:
-    """Where no pivots can be found beforehand, which the factorization will say itself."""
+    """Return the given order where no pivots can be found beforehand; the factorization then reports it itself."""
     return Elimination(np.arange(n), np.arange(n), np.zeros(n, np.int64), n * (n + 1) // 2)
 
 

@@ -1,4 +1,4 @@
-"""What a method says about its fits, in words."""
+"""Messages of a method about its fits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Advice:
-    """Sentences that hold for any method; a method replaces those for which it knows better ones."""
+    """Sentences that hold for any method; a method overrides those for which it has better ones."""
 
     @property
     def against_outliers(self) -> str:
@@ -21,11 +21,11 @@ class Advice:
         """Say what correlated residuals do to standard errors, and what to do."""
         return (
             "Where they are not, errors are usually too small: dynamics or a disturbance are missing from the model "
-            "(fit.diagnose() tells which)."
+            "(fit.diagnose() shows which)."
         )
 
     def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:
-        """Say what residuals of two outputs that hang together do to standard errors, and what to do."""
+        """Describe the effect of correlated residuals of two outputs on standard errors, and what to do."""
         return self.about_correlation(estimate)
 
     def remarks(self, flat: FlatModel) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Ahead(ABC):
-    """Predictions k samples ahead, and what one record tells of the beginning of the next."""
+    """Predictions k samples ahead, and the start of a record from the end of the one before."""
 
     words: ClassVar[str] = "Predictions from the data up to some samples before"
     instead: ClassVar[str] = "simulate by horizon=None"

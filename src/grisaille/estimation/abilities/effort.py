@@ -19,7 +19,7 @@ USUAL_EVALUATIONS = 25
 
 
 class Effort:
-    """What any search by least squares takes; a method replaces what it knows better."""
+    """The effort of a search by least squares; a method overrides what is different for it."""
 
     def cost(self, problem: EstimationProblem) -> Cost:
         """Return how many evaluations a search usually takes, why they take long, and what would be faster."""
@@ -30,5 +30,5 @@ class Effort:
         return bytes_of_least_squares(question)
 
     def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
-        """Return what is said before anything is computed, where the size of the model makes a fit long; else empty."""
+        """Return a message before anything is computed, where the size of the model makes a fit long; else empty."""
         return ""

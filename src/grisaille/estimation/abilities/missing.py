@@ -32,7 +32,8 @@ def why_missing(method: Estimator, name: str) -> str:
     options = " with these options" if own in able else ""
     listed, one = " or ".join(f"gr.{n}()" for n in able), "it" if len(able) == 1 else "one of them"
     return (
-        f"{ability.words} come with {listed}, not with {own}{options}: fit by {one} (guess=fit goes on from here), or "
+        f"{ability.words} come with {listed}, not with {own}{options}: fit by {one} (guess=fit continues "
+        f"from here), or "
         f"{ability.instead}."
     )
 
@@ -43,7 +44,7 @@ def missing_ability_error(method: Estimator, name: str) -> EstimationError:
 
 
 def _public() -> dict[str, type[Estimator]]:
-    """Return the estimators among the public names, also those whose modules nobody has imported yet."""
+    """Return the estimators among the public names, also those whose modules are not imported yet."""
     import grisaille
 
     found = {n: getattr(grisaille, n) for n in sorted(grisaille.__all__) if n[0].isupper()}

@@ -30,7 +30,7 @@ GONE: dict[str, str] = {
 
 
 def refuse_old_contract(cls: type) -> None:
-    """Refuse a class that declares what nobody reads any more, in one sentence that says what to change."""
+    """Refuse a class that declares attributes of an older contract, in one sentence that says what to change."""
     declared, annotated = vars(cls), vars(cls).get("__annotations__", {})
     for name in declared:
         is_option = "ClassVar" not in str(annotated.get(name, "ClassVar"))

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 @dataclass(frozen=True)
 class Redraw:
-    """``"noise"`` around the predictions, or ``"model"``: starts, disturbances and noise as a filter knows them.
+    """Redraw records: ``"noise"`` around the predictions, or ``"model"``: starts, disturbances and noise from a filter.
 
     refused : kinds of bootstrap, ``"parametric"`` or ``"residual"``, that would not draw what the fit takes for true,
         with the sentence that says why and what to do instead

@@ -87,12 +87,14 @@ ABILITIES: tuple[AbilityQuestion, ...] = (
 
 
 def abilities(method: Estimator) -> dict[str, AbilityAnswer]:
-    """Every answer by its question."""
+    """Return every answer by its question."""
     return {a.what: a.asked(method) for a in ABILITIES}
 
 
 def markdown(methods: Sequence[Estimator], variants: Sequence[tuple[str, Estimator]]) -> str:
-    """A column per estimator with its own options; what other options change; the sentences of refusals, numbered."""
+    """Return a column per estimator with its own options; what other options change; the sentences of refusals,
+    numbered.
+    """
     sentences: list[str] = []
     lines = [
         "| ability | " + " | ".join(f"`gr.{type(m).__name__}()`" for m in methods) + " |",

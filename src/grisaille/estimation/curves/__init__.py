@@ -1,1 +1,1 @@
-"""Vectors and tables of unknowns: what is said of them by their names, their values, priors of how far they bend."""
+"""Vectors and tables of unknowns: options by their names, their values, and priors of their curvature."""

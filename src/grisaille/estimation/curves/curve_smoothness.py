@@ -1,4 +1,4 @@
-"""A prior for the values of a table: how far a curve may bend.
+"""A prior of the curvature of a table's values.
 
 Under ``gr.Smoothness(scale)`` the curve f is a line plus twice integrated white noise, −log density = ½ ∫ f″² dx / σ²
 up to a constant, with σ² = 48 scale² / L³, L the range of the knots: the curve's middle lies off the chord between its
@@ -31,7 +31,7 @@ from grisaille.structure.switching_pieces import is_affine
 
 
 def with_smoothness(flat: FlatModel, unknowns: Sequence[Unknown], experiments: Sequence[Any]) -> tuple[Unknown, ...]:
-    """The unknowns with every ``gr.Smoothness`` written out as a joint prior of the table it belongs to."""
+    """Return the unknowns with every ``gr.Smoothness`` written out as a joint prior of the table it belongs to."""
     believed = [u for u in unknowns if isinstance(u.prior, Smoothness)]
     curves = find_curves(flat)
     made: list[tuple[CurveTable, SmoothCurve]] = []
@@ -48,7 +48,7 @@ def with_smoothness(flat: FlatModel, unknowns: Sequence[Unknown], experiments: S
 
 
 def bending_rows(knots: Sequence[float], outside: str) -> np.ndarray:
-    """A with |A y|² = −2 log density of values y at the knots, for a scale of one."""
+    """Return A with |A y|² = −2 log density of values y at the knots, for a scale of one."""
     h = np.diff(knots) / (knots[-1] - knots[0])
     if outside == "repeat":
         n = len(h)
@@ -70,7 +70,7 @@ def bending_rows(knots: Sequence[float], outside: str) -> np.ndarray:
 
 
 def surface_rows(curve: CurveTable) -> np.ndarray:
-    """The same for the values of a table of one or two arguments, row by row."""
+    """Return the same for the values of a table of one or two arguments, row by row."""
     if len(curve.knots) == 1:
         return bending_rows(curve.knots[0], curve.outside[0])
     first, second = (
@@ -84,7 +84,7 @@ def surface_rows(curve: CurveTable) -> np.ndarray:
 
 
 def _shares(knots: Sequence[float], outside: str) -> np.ndarray:
-    """How much of the range belongs to each knot."""
+    """Return how much of the range belongs to each knot."""
     h = np.diff(knots) / (2 * (knots[-1] - knots[0]))
     share = np.append(h, 0.0) + np.append(0.0, h)
     if outside != "repeat":
@@ -103,7 +103,7 @@ def _curve_of(unknown: Unknown, curves: Sequence[CurveTable]) -> CurveTable:
     if len(found) > 1:
         raise EstimationError(
             f"The prior of '{unknown.name}' is {unknown.prior}, but it stands in {len(found)} different tables: "
-            f"{'; '.join(c.text for c in found[:3])}. Which of them is smooth cannot be told: give them values of "
+            f"{'; '.join(c.text for c in found[:3])}. Which of them is smooth cannot be decided: give them values of "
             f"their own, or use the same knots, kind and values."
         )
     if max(len(knots) for knots in found[0].knots) < 3:
@@ -139,7 +139,7 @@ def _written_out(
 def _values(
     flat: FlatModel, curve: CurveTable, own: Sequence[Unknown], experiment: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The table's values as (matrix, offset) of the unknowns in one experiment."""
+    """Return the table's values as (matrix, offset) of the unknowns in one experiment."""
     symbols, formulas = curve_values(flat, curve, own, experiment)
     values = ca.vertcat(*formulas)
     if not is_affine(values, symbols):

@@ -16,13 +16,13 @@ from grisaille.model.lowering.lowering import lower
 
 
 def unknowns_in(flat: FlatModel, curve: CurveTable, unknowns: Sequence[Unknown]) -> list[Unknown]:
-    """Those that the values depend on, directly or through formulas of parameters."""
+    """Return the unknowns that the values depend on, directly or through formulas of parameters."""
     reached = set(curve.parameters).union(*(_tied(flat, name) for name in curve.parameters))
     return [u for u in unknowns if u.kind == "parameter" and u.target in reached]
 
 
 def _tied(flat: FlatModel, name: str) -> set[str]:
-    """Parameters in the formula of a parameter, through all formulas."""
+    """Return parameters in the formula of a parameter, through all formulas."""
     value, found = flat.parameters[name].value, set[str]()
     for leaf in postorder((value,)) if value is not None else ():
         if isinstance(leaf, Name) and leaf.path not in found:
@@ -33,7 +33,9 @@ def _tied(flat: FlatModel, name: str) -> set[str]:
 def curve_values(
     flat: FlatModel, curve: CurveTable, unknowns: Sequence[Unknown], experiment: Any
 ) -> tuple[ca.SX, list[ca.SX]]:
-    """A symbol for the unknowns, and the values as formulas of it; other parameters as the experiment has them."""
+    """Return a symbol for the unknowns, and the values as formulas of it; other parameters as the experiment has
+    them.
+    """
     theta = ca.SX.sym("theta", len(unknowns))
     applies = [u.applies_to(experiment.name) and u.kind == "parameter" for u in unknowns]
     moving = {u.target: theta[k] for k, u in enumerate(unknowns) if applies[k]}

@@ -1,4 +1,4 @@
-"""What is said of a vector by its name, dealt out to its elements: ``{"R": 0.05}``, ``{"R": [0.04, 0.05]}``."""
+"""Spread an option of a vector over its elements: ``{"R": 0.05}``, ``{"R": [0.04, 0.05]}``."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from grisaille.model.names import matching
 
 
 def names_to_estimate(flat: FlatModel) -> list[str]:
-    """Everything that can be unknown, element by element."""
+    """Return everything that can be unknown, element by element."""
     names = [*flat.parameters, *(f"start({v})" for v in flat.variables)]
     return [*names, *(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
 
 
 def elements_of(name: str, pool: Iterable[str]) -> list[str]:
-    """The elements of a vector by its name: ``R[0]``, ``R[1]`` of ``R``, ``start(v[0])`` of ``start(v)``."""
+    """Return the elements of a vector by its name: ``R[0]``, ``R[1]`` of ``R``, ``start(v[0])`` of ``start(v)``."""
     base, end = (name[:-1], r"\)") if name.endswith(")") else (name, "")
     pattern = re.compile(re.escape(base) + r"\[[\d,]+\]" + end)
     return [n for n in pool if pattern.fullmatch(n)]
 
 
 def spread_over_elements(flat: FlatModel, given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
-    """Values by name, those of vectors by element; other names stay as they are.
+    """Return values by name, those of vectors by element; other names stay as they are.
 
     what : the argument of the call: only in ``"bounds"`` is a pair of numbers one value
     """
@@ -48,7 +48,7 @@ def _meant(name: str, pool: list[str]) -> list[str]:
 
 
 def _spread(name: str, elements: list[str], value: Any, what: str) -> list[Any]:
-    """One value for all elements, or one for each in their order."""
+    """Return one value for all elements, or one for each in their order."""
     if not isinstance(value, list | tuple | np.ndarray) or (what == "bounds" and _is_pair(value)):
         return [value] * len(elements)
     flat = list(value)

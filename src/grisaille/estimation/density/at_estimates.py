@@ -1,4 +1,4 @@
-"""Unknowns as profiles move them: from the estimates, each on a scale on which it can be followed to both sides."""
+"""Unknowns as profiles vary them: from the estimates, each on a scale on which it can be varied to both sides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grisaille.estimation.estimate import Estimate
 
 
 def at_estimates(estimate: Estimate) -> list[Unknown]:
-    """Unknowns that start from the estimates; one that a bound holds, or that is zero, is not moved by its logarithm.
+    """Return the unknowns at the estimates; one at a bound, or equal to zero, is not searched by its logarithm.
 
     Its size is then what the curvature there tells.
     """

@@ -1,4 +1,4 @@
-"""The likelihood of an estimator that brings its own criterion and its own search: nothing is known of it but these.
+"""The likelihood of an estimator that brings its own criterion and its own search.
 
 ``Estimator.density`` returns ``OwnLikelihood(self, log_density)`` with what it maximises, log L and the priors as it
 counts them, as a function of an evaluation of its problem. Profiles and tests ask the estimator to fit again with
@@ -59,7 +59,7 @@ class OwnLikelihood(Likelihood):
 
 
 class OwnDensity(LogDensity):
-    """What a method says of its own problem."""
+    """The log-density that a method gives for its own problem."""
 
     def __init__(
         self, method: Estimator, problem: EstimationProblem, log_density: Callable[[Evaluation], float]

@@ -91,5 +91,5 @@ class ProfileCriterion(ABC):
             return Maximum.failed(theta, str(error))
 
     def redrawn(self, values: Sequence[np.ndarray], theta: np.ndarray) -> ProfileCriterion:
-        """Return the same of other measurements, one array for each of the problem's ``samples``, begun at θ."""
+        """Return the same of other measurements, one array for each of the problem's ``samples``, starting from θ."""
         raise EstimationError(f"{type(self).__name__} has no other measurements.")

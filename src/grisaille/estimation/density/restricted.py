@@ -23,7 +23,7 @@ class Restricted(EstimationProblem):
 
     @property
     def discretised_problem(self) -> Self:
-        """Itself: the full problem has begun."""
+        """Return itself: the full problem has been discretised."""
         return self
 
     def whole(self, theta: np.ndarray) -> np.ndarray:

@@ -1,1 +1,3 @@
-"""What the data determined: unknowns, directions among them, and combinations where single ones are not told."""
+"""What the data determine: unknowns, directions among them, and combinations where single unknowns are not
+determined.
+"""

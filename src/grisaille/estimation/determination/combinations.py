@@ -1,4 +1,5 @@
-"""What the data do tell where two unknowns are seen together only: their product, quotient, sum or difference.
+"""Combinations that the data determine where two unknowns are not determined singly: product, quotient, sum,
+difference.
 
 Two columns of the Jacobian that are multiples of one another, J_i = c J_j, belong to a function f(θ_i, θ_j) that is all
 the outputs see, with f_i / f_j = c:
@@ -39,7 +40,7 @@ class Combination:
 def find_combinations(
     names: Sequence[str], theta: np.ndarray, jacobian: np.ndarray, alive: np.ndarray, same: Same | None = None
 ) -> list[Combination]:
-    """One for each pair of unknowns that are seen together only.
+    """Return a combination for each pair of unknowns that are not determined singly.
 
     jacobian : of weighted residuals, or a root of the information
     same : whether the criterion at other values is that of the estimate; decides between formulas with one derivative
@@ -74,7 +75,7 @@ def find_combinations(
 def _formula(
     names: Sequence[str], theta: np.ndarray, i: int, j: int, ratio: float, same: Same | None
 ) -> tuple[float, str, float] | None:
-    """Value, text and ∂/∂θ_i of the formula that suits the ratio of derivatives."""
+    """Return value, text and ∂/∂θ_i of the formula that suits the ratio of derivatives."""
     a, b = float(theta[i]), float(theta[j])
     candidates = []
     if a and b:

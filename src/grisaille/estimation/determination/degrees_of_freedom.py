@@ -60,7 +60,7 @@ class DegreesOfFreedom:
         return self.over(self.determined)
 
     def over(self, determined: np.ndarray) -> np.ndarray:
-        """C of other unknowns; zero where they are not determined."""
+        """Return C of other unknowns; zero where they are not determined."""
         found = gauss_newton_covariance(self.jacobian, determined)
         return np.where(np.isfinite(found), found, 0.0)
 
@@ -84,7 +84,7 @@ class DegreesOfFreedom:
         return float(determined) - float(np.sum(beliefs**2)) if len(beliefs) else float(determined)
 
     def left(self, output: str) -> float:
-        """ν of an output."""
+        """Return ν of an output."""
         mine = self.outputs == output
         if len(set(self.outputs.tolist())) == 1:
             return max(self.count - self.unknowns, MIN_DEGREES_OF_FREEDOM)
@@ -107,7 +107,7 @@ class DegreesOfFreedom:
         }
 
     def of_unknowns(self, k: Sequence[int] | None = None) -> float:
-        """ν of the joint confidence region of some unknowns; of all that are determined by default."""
+        """Return ν of the joint confidence region of some unknowns; of all that are determined by default."""
         wanted = np.flatnonzero(self.determined) if k is None else np.asarray(k, dtype=int)
         determined = self.determined.copy()
         determined[wanted] = True
@@ -127,11 +127,11 @@ class DegreesOfFreedom:
         return 1 / uncertain if uncertain > 1e-12 else np.inf
 
     def of_each(self) -> np.ndarray:
-        """ν of every unknown's standard error."""
+        """Return ν of every unknown's standard error."""
         return np.array([self.of_unknowns([k]) for k in range(len(self.determined))])
 
     def rescaled(self, factors: Mapping[str, float]) -> DegreesOfFreedom:
-        """The same where the noise of some outputs is so many times as large."""
+        """Return the same where the noise of some outputs is so many times as large."""
         jacobian = self.jacobian.copy()
         for output, factor in factors.items():
             jacobian[: self.count][self.outputs == output] /= factor
@@ -141,7 +141,7 @@ class DegreesOfFreedom:
 def settled_levels(
     freedom: DegreesOfFreedom, squares: Mapping[str, float], levels: Mapping[str, float]
 ) -> dict[str, float]:
-    """σ_j = √(SSE_j / ν_j) of every open output, with the ν_j that belong to these σ.
+    """Return σ_j = √(SSE_j / ν_j) of every open output, with the ν_j that belong to these σ.
 
     freedom : at the levels ``levels``
     squares : SSE of each open output

@@ -33,7 +33,7 @@ def describe_determination(
     same: Same | None = None,
     unseen: np.ndarray | bool = False,
 ) -> list[str]:
-    """Sentences, the most serious first; empty when everything is determined.
+    """Return sentences, the most serious first; empty when everything is determined.
 
     same : whether the criterion at other values is that of the estimate
     unseen : unknowns that a search has held because nothing moved with them
@@ -63,7 +63,9 @@ def describe_determination(
     for c in find_combinations(names, theta, jacobian, alive, same):
         if not np.isfinite(covariance[c.unknowns[0], c.unknowns[0]]):
             told = " and ".join(names[k] for k in c.unknowns)
-            notes.append(f"determined: {c.text} = {c.value:.6g} ± {c.std_error:.2g}, all that the data tell of {told}.")
+            notes.append(
+                f"determined: {c.text} = {c.value:.6g} ± {c.std_error:.2g}, all that the data determine of {told}."
+            )
     notes += _not_told(covariance, names, alive, notes)
     notes += _trade_offs(covariance, names, alive, together)
     notes += _not_pinned(unknowns, covariance, alive)
@@ -73,12 +75,12 @@ def describe_determination(
 def _dead(names: list[str]) -> list[str]:
     if len(names) > MAX_SEPARATE_SENTENCES:
         listed = ", ".join(names)
-        return [f"dead: no output moves with {listed}; fix them, or measure something that depends on them."]
-    return [f"dead: no output moves with {n}; fix it, or measure something that depends on it." for n in names]
+        return [f"dead: no output depends on {listed}; fix them, or measure something that depends on them."]
+    return [f"dead: no output depends on {n}; fix it, or measure something that depends on it." for n in names]
 
 
 def _flat_directions(scaled: np.ndarray, names: list[str]) -> tuple[list[str], list[set[str]]]:
-    """What to say, and the unknowns that take part in each direction."""
+    """Return what to say, and the unknowns that take part in each direction."""
     if scaled.shape[1] < 2:
         return [], []
     columns = scaled / np.linalg.norm(scaled, axis=0)
@@ -104,7 +106,7 @@ def _flat_directions(scaled: np.ndarray, names: list[str]) -> tuple[list[str], l
 
 
 def _not_told(covariance: np.ndarray, names: list[str], free: np.ndarray, notes: list[str]) -> list[str]:
-    """Unknowns of infinite variance that no sentence has named."""
+    """Return unknowns of infinite variance that no sentence has named."""
     is_open = np.isinf(np.diag(covariance)) & free
     silent = [n for n, k in zip(names, is_open, strict=True) if k and not any(n in note.split() for note in notes)]
     if not silent:
@@ -116,7 +118,9 @@ def _not_told(covariance: np.ndarray, names: list[str], free: np.ndarray, notes:
 def _trade_offs(
     covariance: np.ndarray, names: list[str], alive: np.ndarray, together: Sequence[set[str]] = ()
 ) -> list[str]:
-    """Pairs that move together, as a table where they are many; those of one flat direction are said by it."""
+    """Describe pairs of correlated unknowns, as a table where they are many; those of one flat direction are described
+    by it.
+    """
     correlation = correlation_of(covariance)
     found = [
         (j, i) for i in range(len(names)) for j in range(i)

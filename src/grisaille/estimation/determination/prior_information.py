@@ -1,4 +1,4 @@
-"""What the data tell beside priors.
+"""The information of the data without that of priors.
 
 With the information H = D + Λ of data and priors, the variance of an unknown, (H⁻¹)_kk, has the share
 
@@ -40,7 +40,7 @@ class DataInformation:
     undetermined: np.ndarray
 
     def shares(self, rows: np.ndarray) -> np.ndarray:
-        """Of the data, in the variances of linear combinations of the unknowns."""
+        """Return the share of the data in the variances of linear combinations of the unknowns."""
         variance = np.einsum("ki,ij,kj->k", rows, self.inverse, rows)
         by_data = np.einsum("ki,ij,kj->k", rows, self.inverse @ self.data @ self.inverse, rows)
         share = np.divide(by_data, variance, out=np.ones(len(rows)), where=variance > 0)
@@ -56,7 +56,9 @@ class DataInformation:
 def data_information(
     unknowns: Sequence[Unknown], theta: np.ndarray, information: np.ndarray, free: np.ndarray
 ) -> DataInformation | None:
-    """The parts of an information that contains priors; None where there are none, or nothing is known of them."""
+    """Return the parts of an information that contains priors; None where there are none, or nothing is known of
+    them.
+    """
     believed = prior_term(unknowns, theta).believed
     if not believed.any() or information.shape != (len(theta), len(theta)):
         return None
@@ -67,7 +69,7 @@ def data_information(
 
 
 def prior_note(unknowns: Sequence[Unknown], theta: np.ndarray, information: np.ndarray, free: np.ndarray) -> list[str]:
-    """Which unknowns their priors determine and not the data, in words; empty where there are none."""
+    """Return which unknowns their priors determine and not the data, in words; empty where there are none."""
     found = data_information(unknowns, theta, information, free)
     if found is None:
         return []

@@ -31,7 +31,7 @@ class Cost:
 def usual_cost(
     problem: EstimationProblem, evaluations: int, causes: Sequence[str] = (), faster: Sequence[str] = ()
 ) -> Cost:
-    """With what every search depends on: how much there is to compare, and how many unknowns."""
+    """Return the cost with what every search depends on: the number of samples and the number of unknowns."""
     samples = [len(c.trial.times) for c in problem.cases]
     count, n = len(samples), len(problem.unknowns)
     first = f"{sum(samples)} samples" + (f" in {count} experiments" if count > 1 else "")
@@ -45,7 +45,7 @@ def usual_cost(
 
 
 def explain_cost(cost: Cost) -> str:
-    """Why evaluations take long, and what would be faster, as the end of a sentence and another one."""
+    """Return why evaluations take long, and what would be faster, as the end of a sentence and another one."""
     causes = f" ({', '.join(cost.causes)})" if cost.causes else ""
     faster = f" Faster: {'; '.join(cost.faster)}." if cost.faster else ""
     return f"{causes}.{faster}"
@@ -60,7 +60,7 @@ def duration_note(cost: Cost, evaluations: int, seconds: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Two digits, in the unit that people say."""
+    """Return two digits, in the unit that people say."""
     if seconds >= 5400:
         return f"{seconds / 3600:.2g} h"
     if seconds >= 90:

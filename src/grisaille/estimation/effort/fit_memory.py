@@ -45,12 +45,12 @@ def require_fit(method: Estimator, question: FitRequest) -> None:
 
 
 def measurements(question: FitRequest) -> list[int]:
-    """Of each experiment."""
+    """Return the number of measurements of each experiment."""
     return [sum(int(np.isfinite(o.values).sum()) for o in e.outputs.values()) for e in question.data]
 
 
 def bytes_of_least_squares(question: FitRequest) -> float:
-    """Residuals by all unknowns."""
+    """Return the bytes of the derivatives of residuals by all unknowns."""
     instants = sum(len(trial.times) for trial, _ in question.trials)
     return (
         JACOBIAN_COPIES * BYTES_PER_DOUBLE * sum(measurements(question)) * len(question.unknowns)
@@ -59,7 +59,7 @@ def bytes_of_least_squares(question: FitRequest) -> float:
 
 
 def bytes_of_filters(question: FitRequest) -> float:
-    """Innovations and states of each record by its own unknowns."""
+    """Return the bytes of innovations and states of each record by its own unknowns."""
     system, outputs = question.structure.system, len(question.outputs)
     return sum(
         len(trial.times)

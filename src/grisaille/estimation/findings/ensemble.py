@@ -32,7 +32,7 @@ class UnexplainedErrors:
 
 @dataclass(frozen=True)
 class EnsembleResult:
-    """How many realizations a mean is made of, what their number leaves open, and what simulated records say.
+    """The number of realizations of a mean, the error that it leaves, and a check with simulated records.
 
     The residuals of such a fit hold the disturbances of the record, and are compared with those of simulated records.
     """

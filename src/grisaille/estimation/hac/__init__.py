@@ -1,1 +1,1 @@
-"""Standard errors under residuals that hang together: what correlation they have, and what it does to estimates."""
+"""Standard errors under residuals that are correlated: what correlation they have, and what it does to estimates."""

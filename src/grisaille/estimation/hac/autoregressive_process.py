@@ -60,21 +60,23 @@ class AutoregressiveProcess:
         )
 
     def transfer(self, size: int) -> NDArray[np.complex128]:
-        """(…, frequencies, m, m): from ε to e."""
+        """Return (…, frequencies, m, m): from ε to e."""
         m = self.noise.shape[-1]
         one = np.broadcast_to(np.eye(m), (*self.phi.shape[:-3], 1, m, m))
         denominator = np.fft.rfft(np.concatenate([one, -self.phi], axis=-3), size, axis=-3)
         return np.asarray(np.linalg.inv(denominator))
 
     def covariances(self, lags: int, size: int) -> Floats:
-        """Γ(0 … lags − 1), (…, lags, m, m), from a spectrum at ``size`` frequencies."""
+        """Return Γ(0 … lags − 1), (…, lags, m, m), from a spectrum at ``size`` frequencies."""
         H = self.transfer(size)
         spectrum = np.conj(H) @ self.noise[..., None, :, :] @ np.swapaxes(H, -1, -2)
         return np.asarray(np.fft.irfft(spectrum, size, axis=-3)[..., :lags, :, :])
 
 
 def yule_walker(gamma: Floats, order: int) -> tuple[AutoregressiveProcess, NDArray[np.bool_]]:
-    """The process with the covariances Γ(0 … p) of each of a stack, (…, lags, m, m); and whether there is one."""
+    """Return the process with the covariances Γ(0 … p) of each of a stack, (…, lags, m, m); and whether there is
+    one.
+    """
     p, m = order, gamma.shape[-1]
     if not p:
         noise = np.asarray(gamma[..., 0, :, :])
@@ -114,7 +116,7 @@ class ResidualMoments:
         self.whole = np.sqrt(np.outer(np.diag(pairs[0]), np.diag(pairs[0])))
 
     def _most_lags(self) -> int:
-        """10 log₁₀ n, and an eighth of what there is for each coefficient."""
+        """Return 10 log₁₀ n, and an eighth of what there is for each coefficient."""
         n, m = self.grid.instants, self.grid.shape[2]
         return max(0, min(int(10 * np.log10(max(n, 1.0))), int(n / (8 * m)), self.grid.shape[1] - 1))
 
@@ -124,13 +126,13 @@ class ResidualMoments:
     def _products(
         self, first: NDArray[np.complex128], second: NDArray[np.complex128] | None, lags: int | None = None
     ) -> Floats:
-        """Σ_t A_a(t) B_b(t + k) over experiments and columns: (lags + 1, m, m)."""
+        """Return Σ_t A_a(t) B_b(t + k) over experiments and columns: (lags + 1, m, m)."""
         second = first if second is None else second
         found = np.fft.irfft(np.einsum("efac,efbc->fab", np.conj(first), second), self.size, axis=0)
         return np.asarray(found[: (self.lags if lags is None else lags) + 1])
 
     def observed(self, residuals: Floats) -> Floats:
-        """c(0 … lags) of each column of residuals, (N, D): (D, lags + 1, m, m)."""
+        """Return c(0 … lags) of each column of residuals, (N, D): (D, lags + 1, m, m)."""
         found = []
         for first in range(0, residuals.shape[1], 16):
             part = self._transformed(self.grid.completed(residuals[:, first : first + 16]))
@@ -139,14 +141,14 @@ class ResidualMoments:
         return np.concatenate(found)
 
     def weights(self, A: Floats, lags: int) -> Floats:
-        """(columns, lags, m, m): aᵀΣa = Σ weights · Γ for each column a of A."""
+        """Return (columns, lags, m, m): aᵀΣa = Σ weights · Γ for each column a of A."""
         found = [self._products(self._transformed(self.grid.spread(a[:, None])), None, lags - 1) for a in A.T]
         stacked = np.array(found)
         stacked[:, 1:] *= 2
         return stacked
 
     def applied(self, gamma: Floats, values: Floats) -> Floats:
-        """Σ times columns (N, k), with the covariances Γ(0 …): (N, k)."""
+        """Return Σ times columns (N, k), with the covariances Γ(0 …): (N, k)."""
         return self.grid.gathered(self._everywhere(gamma, values))
 
     def _everywhere(self, gamma: Floats, values: Floats) -> Floats:
@@ -159,7 +161,7 @@ class ResidualMoments:
         return np.asarray(np.fft.irfft(moved, self.size, axis=1)[:, : self.grid.shape[1]])
 
     def expected(self, gamma: Floats, lags: int) -> Floats:
-        """E c(0 … lags)."""
+        """Return E c(0 … lags)."""
         S = self._everywhere(gamma, self.U) * self.reached[..., None]
         W = self.U.T @ self.grid.gathered(S)
         moved, twice = self._transformed(S), self.taken @ W
@@ -168,11 +170,11 @@ class ResidualMoments:
         return pairs * gamma[: lags + 1] - cross + self._products(self.taken, twice, lags)
 
     def first(self, c: Floats, order: int) -> tuple[AutoregressiveProcess, NDArray[np.bool_]]:
-        """Processes of sums of products, (…, lags, m, m), as if nothing had been taken."""
+        """Return processes of sums of products, (…, lags, m, m), as if nothing had been taken."""
         return yule_walker(c / self.whole, order)
 
     def order_of(self, c: Floats) -> int:
-        """The order with the least of Akaike's criterion."""
+        """Return the order with the least of Akaike's criterion."""
         n, m, values = self.grid.instants, self.grid.shape[2], []
         for p in range(self.lags + 1):
             process, exists = self.first(c, p)
@@ -182,7 +184,7 @@ class ResidualMoments:
         return int(np.argmin(values)) if values else 0
 
     def process_of(self, c: Floats) -> tuple[AutoregressiveProcess, bool]:
-        """The process under which sums of products are expected as they are; False where that is not reached.
+        """Return the process under which sums of products are expected as they are; False where that is not reached.
 
         It is then as near to one that is not stationary as the record can tell.
         """
@@ -203,7 +205,7 @@ class ResidualMoments:
         return process, bool(np.abs(step).max() < MOMENT_TOLERANCE * size)
 
     def _moved(self, gamma: Floats, step: Floats, order: int) -> AutoregressiveProcess | None:
-        """Along a step, shortened as often as needed to stay a process."""
+        """Return the process after a step, shortened until it is a process."""
         for share in (1.0, 0.5, 0.25, 0.125, 0.03):
             process, exists = yule_walker(gamma + share * step, order)
             if exists and process.root < np.exp(-1 / (MAX_TIME_CONSTANT * self.grid.shape[1])):
@@ -211,12 +213,12 @@ class ResidualMoments:
         return None
 
     def gamma(self, process: AutoregressiveProcess) -> Floats:
-        """Γ of one process as far as it reaches, or the records do."""
+        """Return Γ of one process as far as it reaches, or the records do."""
         reach = min(max(process.memory, self.lags + 1), self.grid.shape[1])
         return process.covariances(reach, spectral_size(process, reach))
 
     def draw(self, process: AutoregressiveProcess, count: int) -> Floats:
-        """(N, count) errors of a process, always the same numbers."""
+        """Return (N, count) errors of a process, always the same numbers."""
         E, cells, m = self.grid.shape
         size = 1 << int(np.ceil(np.log2(cells + min(process.memory, 8 * cells))))
         white = np.random.default_rng(0).standard_normal((E, size, m, count))
@@ -225,7 +227,9 @@ class ResidualMoments:
 
 
 def _root(covariance: Floats) -> Floats:
-    """A root of a covariance, also of one that is singular: outputs that say the same have no noise between them."""
+    """Return a root of a covariance, also of one that is singular: outputs that say the same have no noise between
+    them.
+    """
     try:
         return np.asarray(np.linalg.cholesky(covariance))
     except np.linalg.LinAlgError:
@@ -234,5 +238,5 @@ def _root(covariance: Floats) -> Floats:
 
 
 def spectral_size(process: AutoregressiveProcess, reach: int) -> int:
-    """Frequencies at which aliases of the covariances have died out."""
+    """Return frequencies at which aliases of the covariances have died out."""
     return 1 << int(np.ceil(np.log2(2 * max(reach, process.memory, 8))))

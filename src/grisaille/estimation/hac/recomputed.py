@@ -7,7 +7,7 @@ from grisaille.estimation.fitted import Fitted
 
 
 def with_errors(fit: Fitted, errors: str) -> Fitted:
-    """The same estimates with the errors of another option of the method."""
+    """Return the same estimates with the errors of another option of the method."""
     if fit.method.other_errors is None:
         raise missing_ability_error(fit.method, "other_errors")
     other = fit.method.other_errors.by(fit.estimate, errors)

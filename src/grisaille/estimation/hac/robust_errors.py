@@ -9,8 +9,8 @@ of
 Student's t that has this quantile, one number for each unknown. Where squared innovations are larger where an unknown
 is told than elsewhere (by more than chance), its variance is larger by as much.
 
-Nothing can be right where the residuals hang together longer than the record: errors are then infinite; few independent
-stretches are said. References: W. K. Newey, K. D. West, Econometrica 55 (1987) 703;
+Nothing can be right where the residuals are correlated over more than the record: errors are then infinite; too few
+independent stretches are noted. References: W. K. Newey, K. D. West, Econometrica 55 (1987) 703;
 H. White, Econometrica 48 (1980) 817; N. M. Kiefer, T. J. Vogelsang, Econometric Theory 21 (2005) 1130, for quantiles
 that know how badly a variance is known.
 """
@@ -51,14 +51,16 @@ TOO_FEW = 8
 
 @dataclass(frozen=True)
 class RobustErrors:
-    """How well standard errors are known that hold under correlated residuals: what an estimate keeps of them."""
+    """Standard errors that hold under correlated residuals, and how accurate they are: the part that an estimate
+    stores.
+    """
 
     degrees_of_freedom: Mapping[str, float]
     """Of Student's t, by the name of the unknown."""
     independent: Mapping[str, float]
     """For how many samples those of each output count, where their mean square is asked for."""
     stretch: float
-    """Samples that residuals hang together for; 1 of white ones, infinite where no process is."""
+    """Samples that residuals are correlated for; 1 of white ones, infinite where no process is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class RobustCovariance:
     independent: dict[str, float]
     """For how many samples those of each output count, where their mean square is asked for."""
     stretch: float
-    """Samples that residuals hang together for; 1 of white ones, infinite where no process is."""
+    """Samples that residuals are correlated for; 1 of white ones, infinite where no process is."""
     notes: tuple[str, ...]
 
     def known(self, names: Sequence[str]) -> RobustErrors:
@@ -96,7 +98,7 @@ class ScoreSeries:
 def robust_errors(
     cases: Sequence[ExperimentTerm], scores: ScoreSeries, names: Sequence[str], *, calibrated: bool = True
 ) -> RobustCovariance:
-    """The sandwich of a fit's residuals.
+    """Return the sandwich of a fit's residuals.
 
     calibrated : whether degrees of freedom are sought, too, which takes longer
     """
@@ -134,15 +136,17 @@ def robust_errors(
         found[lost], found[:, lost] = 0.0, 0.0
         found[lost, lost] = np.inf
         which = ", ".join(name for name, is_lost in zip(names, lost, strict=True) if is_lost)
-        notes.append(f"robust errors: the record is too short to tell how far {which} may be off; {reach}.")
+        notes.append(f"robust errors: the record is too short to show how far {which} may be off; {reach}.")
     if (larger > 1).any():
         which = ", ".join(f"{name} ({np.sqrt(f):.2g})" for name, f in zip(names, larger, strict=True) if f > 1)
-        notes.append(f"robust errors: residuals are larger where they tell {which}; errors are larger by this factor.")
+        notes.append(
+            f"robust errors: residuals are larger where they determine {which}; errors are larger by this factor."
+        )
     return RobustCovariance(found, _degrees(quantile), independent, grid.instants / stretches, tuple(notes))
 
 
 def _independent(moments: ResidualMoments, gamma: Floats) -> dict[str, float]:
-    """n / Σ ρ²: what mean squares of n correlated values are worth."""
+    """Return n / Σ ρ²: what mean squares of n correlated values are worth."""
     found = {}
     for k, name in enumerate(moments.grid.outputs):
         rho = gamma[:, k, k] / gamma[0, k, k]
@@ -152,14 +156,15 @@ def _independent(moments: ResidualMoments, gamma: Floats) -> dict[str, float]:
 
 
 def _stretches(moments: ResidualMoments, gamma: Floats) -> tuple[float, int]:
-    """How many independent values the records are worth, at the output with the fewest; and which that is."""
+    """Return how many independent values the records are worth, at the output with the fewest; and which that is."""
     cells = _lasting(np.einsum("kaa->ak", gamma))
     longest = int(np.argmax(cells))
     return moments.grid.instants / float(cells[longest]), longest
 
 
 def _lasting(gamma: Floats) -> Floats:
-    """For how many samples values hang together, (…) of covariances (…, lags): Σρ, or 2 Σρ² − 1 where they swing.
+    """Return over how many samples values are correlated, (…) of covariances (…, lags): Σρ, or 2 Σρ² − 1 where they
+    oscillate.
 
     Both are 1 of white noise, and nearly the same where correlations fall off slowly without a change of sign.
     """
@@ -168,14 +173,14 @@ def _lasting(gamma: Floats) -> Floats:
 
 
 def _reach(output: str, moments: ResidualMoments, stretches: float, cases: Sequence[ExperimentTerm]) -> str:
-    """For how long residuals hang together, in words."""
+    """Describe in words over how long residuals are correlated."""
     count, unit = moments.grid.instants, cases[0].experiment.clock.unit
     span = count * moments.grid.interval
     if cases[0].experiment.is_static:
         what = f"over {count / stretches:.3g} rows of {count}"
     else:
         what = f"over about {span / stretches:.3g} {unit} of the {span:.4g} {unit} recorded"
-    return f"residuals of {output} hang together {what}".replace("  ", " ")
+    return f"residuals of {output} are correlated {what}".replace("  ", " ")
 
 
 def _no_process(reach: str) -> str:
@@ -186,7 +191,9 @@ def _no_process(reach: str) -> str:
 
 
 def _may_wander(moments: ResidualMoments, c: Floats, order: int, output: int) -> bool:
-    """Whether a good part of the records of a random walk would leave residuals that hang together no longer."""
+    """Return whether a considerable part of the records of a random walk would leave residuals that are no longer
+    correlated.
+    """
     walks = np.zeros((*moments.grid.shape, RANDOM_WALKS))
     steps = np.random.default_rng(1).standard_normal((*moments.grid.shape[:2], RANDOM_WALKS))
     walks[:, :, output] = np.cumsum(steps, axis=1)
@@ -215,7 +222,8 @@ def _told(reach: str, stretches: float, order: int, is_clear: bool) -> list[str]
 def _too_few(moments: ResidualMoments) -> str:
     n, m = moments.grid.instants, moments.grid.shape[2]
     return (
-        f"robust errors: NONE, {n} instants of {m} output{'' if m == 1 else 's'} are too few to tell the correlation "
+        f"robust errors: NONE, {n} instants of {m} output{'' if m == 1 else 's'} are too few to estimate the "
+        f"correlation "
         f"of residuals; at least {TOO_FEW * m} are needed."
     )
 
@@ -223,7 +231,7 @@ def _too_few(moments: ResidualMoments) -> str:
 def _quantiles(
     moments: ResidualMoments, process: AutoregressiveProcess, c: Floats, A: Floats, variance: Floats
 ) -> Floats:
-    """In units of √V: how far limits must be for their level, given how badly such records tell V."""
+    """Return, in units of √V, how wide limits must be for their level, given how uncertain V is from such records."""
     from scipy.optimize import brentq
     from scipy.stats import norm
 
@@ -253,7 +261,7 @@ def _quantiles(
 
 
 def _unequal(moments: ResidualMoments, process: AutoregressiveProcess, r: Floats, A: Floats) -> Floats:
-    """Factors of variances: Σ (gᵀε)² / Σ gᵀSg where this is above one by more than chance, g = LᵀA, e = Lε."""
+    """Return factors of variances: Σ (gᵀε)² / Σ gᵀSg where this is above one by more than chance, g = LᵀA, e = Lε."""
     grid, p = moments.grid, process.order
     cells, whole = grid.shape[1], np.asarray(grid.spread(np.ones(len(r))).all(axis=-1))
     e, fits = grid.spread(r), whole.copy()
@@ -275,7 +283,7 @@ def _unequal(moments: ResidualMoments, process: AutoregressiveProcess, r: Floats
 
 
 def _degrees(quantile: Floats) -> Floats:
-    """ν with this quantile of Student's t; infinite where it is below the normal one."""
+    """Return ν with this quantile of Student's t; infinite where it is below the normal one."""
     from scipy.optimize import brentq
     from scipy.stats import norm, t
 

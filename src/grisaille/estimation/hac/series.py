@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SampleGrid:
-    """Where every residual stands: experiment, instant and output of each, in the order of residuals."""
+    """The position of every residual: experiment, instant and output of each, in the order of residuals."""
 
     experiment: NDArray[np.int64]
     instant: NDArray[np.int64]
@@ -31,7 +31,7 @@ class SampleGrid:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Experiments, most instants, outputs."""
+        """The number of experiments, of instants at most, and of outputs."""
         return len(self.times), max(len(t) for t in self.times), len(self.outputs)
 
     @property
@@ -45,17 +45,17 @@ class SampleGrid:
         return sum(float(np.ptp(t)) for t in self.times) / max(self.instants - len(self.times), 1)
 
     def spread(self, values: Floats) -> Floats:
-        """(N, …) as (experiments, instants, outputs, …), zero where nothing was measured."""
+        """Return (N, …) as (experiments, instants, outputs, …), zero where nothing was measured."""
         found = np.zeros((*self.shape, *values.shape[1:]))
         found[self.experiment, self.instant, self.output] = values
         return found
 
     def gathered(self, values: Floats) -> Floats:
-        """Back again."""
+        """Return a grid of values as the vector that ``spread`` was made of."""
         return np.asarray(values[self.experiment, self.instant, self.output])
 
     def completed(self, values: Floats) -> Floats:
-        """The same as ``spread``, with straight lines over what is missing between samples of an output."""
+        """Return the same as ``spread``, with straight lines over what is missing between samples of an output."""
         found, mask = self.spread(values), self.spread(np.ones(len(values)))
         for e, t in enumerate(self.times):
             for a in range(len(self.outputs)):
@@ -79,7 +79,7 @@ class SampleGrid:
 
 
 def grid_of(cases: Sequence[ExperimentTerm], counted: NDArray[np.bool_]) -> SampleGrid:
-    """The grid of a fit's residuals; ``counted``: those that entered."""
+    """Return the grid of a fit's residuals; ``counted``: those that entered."""
     outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
     experiment, instant, output, times, at = [], [], [], [], 0
     for e, case in enumerate(cases):

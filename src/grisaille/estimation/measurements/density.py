@@ -61,5 +61,5 @@ class MeasuredDensity(LogDensity):
         return density_from_objective(self.problem, start, held, nearly, self._constant)
 
     def redrawn(self, values: Sequence[np.ndarray], theta: np.ndarray) -> MeasuredDensity:
-        """Return the same of other measurements, begun at θ."""
+        """Return the same of other measurements, starting from θ."""
         return MeasuredDensity(self.problem.renewed(values, theta))

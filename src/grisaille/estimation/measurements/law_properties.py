@@ -1,4 +1,4 @@
-"""What the outputs of a fit declare of their scatter: a law, a level of noise, or nothing; and what is estimated.
+"""The declared scatter of the outputs of a fit: a law, a level of noise, or nothing; and which of it is estimated.
 
 Sentences on residuals speak of the law that was declared, and tests of their size ask whether anything was estimated
 that makes them as large as they are.
@@ -27,12 +27,12 @@ def laws_of(estimate: Estimate) -> dict[str, Law]:
 
 
 def leaves_residuals(estimate: Estimate) -> bool:
-    """Whether what a fit leaves are residuals of predictions: squares, and laws; filters leave innovations."""
+    """Return whether a fit has residuals of predictions, as squares and laws do; filters have innovations."""
     return estimate.evaluation.is_least_squares or bool(laws_of(estimate))
 
 
 def has_declared_size(estimate: Estimate, case: ExperimentTerm, output: str) -> bool:
-    """Whether nothing was estimated that makes the residuals of an output as large as they are."""
+    """Return whether nothing was estimated that makes the residuals of an output as large as they are."""
     mine = [u for u, f in zip(estimate.unknowns, estimate.free, strict=True) if f and u.applies_to(case.name)]
     if output in estimate.noise or any(u.kind == "scale" or (u.kind == "noise" and u.target == output) for u in mine):
         return False
@@ -51,7 +51,7 @@ def name_of(law: Law) -> str:
 
 
 def heavier(law: Law | None) -> str:
-    """Return laws with heavier tails than one has, as calls.
+    """Return laws with heavier tails than a given one, written as calls.
 
     law : None for normal noise
     """
@@ -85,7 +85,8 @@ def scatter_beside(law: Law, ratio: float) -> str:
     said = f"over-dispersed: the scatter is {ratio:.2g} times that of the law {name}"
     if isinstance(innermost(law), Binomial):
         return (
-            f"{said}: shares vary from sample to sample; gr.OutputError(covariance='sandwich') has errors that know it"
+            f"{said}: shares vary from sample to sample; gr.OutputError(covariance='sandwich') has errors "
+            f"that account for it"
         )
     if law.is_discrete and not isinstance(law, NegativeBinomial):
         return f"{said}: gr.laws.NegativeBinomial(size=…) has a size of its own"

@@ -1,4 +1,6 @@
-"""What laws of measurements do not go with: methods that know normal noise alone, weights, impossible values."""
+"""Refuse what laws of measurements cannot be combined with: methods for normal noise alone, weights, impossible
+values.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ def refuse_unknown_covariances(method: Estimator, question: FitRequest) -> None:
 
 
 def refuse_moving_limits(question: FitRequest) -> None:
-    """Refuse estimated unknowns and predictions in what says where values can lie: limits, steps, numbers of trials."""
+    """Refuse estimated unknowns and predictions in the limits of values: bounds, steps, numbers of trials."""
     flat = question.structure.model
     estimated = {u.target for u in question.unknowns if u.kind == "parameter"}
     for output, law in output_laws(flat, question.outputs).items():

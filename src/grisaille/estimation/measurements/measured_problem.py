@@ -194,7 +194,7 @@ class MeasuredProblem(EstimationProblem):
     def _seen(
         self, case: ExperimentTerm, s: OutputSamples, prediction: Prediction, theta: np.ndarray, sensitive: bool
     ) -> SamplesUnderLaw:
-        """Return the samples of an output beside their law."""
+        """Return the samples of an output with the arguments of their law."""
         return SamplesUnderLaw(
             s, *self._filled(case, s, prediction, theta, sensitive), self.laws[s.output].with_unknown_limits(s)
         )
@@ -313,7 +313,7 @@ class MeasuredProblem(EstimationProblem):
         return self._moved(case, prediction.sy[rows, case.column(name)])
 
     def _moved(self, case: ExperimentTerm, slopes: np.ndarray) -> np.ndarray:
-        """Return derivatives by all unknowns of those by an experiment's own, (N, …)."""
+        """Return derivatives by all unknowns from those by an experiment's own, (N, …)."""
         made = np.zeros((len(slopes), len(self.unknowns)))
         made[:, list(case.unknowns)] = slopes
         return made

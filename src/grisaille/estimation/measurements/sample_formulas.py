@@ -64,7 +64,7 @@ class SampleFormula:
 
     @cached_property
     def follows_time(self) -> bool:
-        """Whether time stands in the formula."""
+        """Whether the formula contains time."""
         p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
         return bool(ca.depends_on(self.function(p, y, t), t))
 

@@ -75,7 +75,7 @@ class LawTerms:
         cls, law: Law, values: np.ndarray, slopes: Mapping[str, np.ndarray], count: int,
         observed: np.ndarray | None = None,
     ) -> LawTerms:  # fmt: skip
-        """Return values and derivatives.
+        """Return the values of the terms and their derivatives.
 
         slopes : ∂η/∂θ, (N, count) for each argument that moves, by path
         observed : which samples add −∂²ℓ, where nobody knows what others of their kind could have been

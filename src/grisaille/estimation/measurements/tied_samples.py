@@ -98,7 +98,7 @@ class CovarianceEntries:
 
     @property
     def moving(self) -> np.ndarray:
-        """Return the unknowns that move Σ."""
+        """Return the unknowns that Σ depends on."""
         felt = [np.abs(s).max(axis=0) > 0 for s in self.slopes.values() if len(s)]
         return np.flatnonzero(np.any(felt, axis=0)) if felt else np.zeros(0, dtype=int)
 
@@ -127,7 +127,7 @@ class Tie:
 def ties(
     rows: Sequence[np.ndarray], which: Sequence[int], places: Sequence[int], entries: CovarianceEntries
 ) -> list[Tie]:
-    """Return how the samples of tied outputs hang together.
+    """Return how the samples of correlated outputs belong together.
 
     rows : of the grid, of each output
     which : of the ``samples`` of an experiment they are
@@ -148,7 +148,7 @@ def ties(
 def joint_terms(
     seen: Sequence[SamplesUnderLaw], places: Sequence[int], entries: CovarianceEntries, count: int
 ) -> list[LawTerms]:
-    """Return what the samples of tied outputs add, one for each of ``seen``; the information stands with the first.
+    """Return the terms of the samples of correlated outputs, one for each of ``seen``; the information is in the first.
 
     places : of these outputs in Σ
     entries : on rows 0, 1, … of the instants of ``seen``

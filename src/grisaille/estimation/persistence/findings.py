@@ -55,7 +55,7 @@ def _ensemble(saved: Mapping[str, Any]) -> EnsembleResult:
 
 
 def _of_table(extra: Mapping[str, float]) -> dict[str, Any]:
-    """Of a table by name; what the package did not write itself is a detail."""
+    """Return the findings of a table by name; those that the package did not write itself are details."""
     left = dict(extra)
     found: dict[str, Any] = {
         "compared": left.pop("criterion", None),

@@ -56,7 +56,7 @@ UNSEALED_NOTE = (
 def read_fit(
     path: str | os.PathLike[str], model: Model | None, check: bool, estimators: Mapping[str, type[Estimator]]
 ) -> Fitted:
-    """A fit that was saved.
+    """Return a fit that was saved.
 
     estimators : the package's own, which a file may name; others once they have been defined (``Estimator.known``)
     """
@@ -144,7 +144,7 @@ def rebuild_fit(
     arrays: Mapping[str, np.ndarray],
     predicted: Sequence[np.ndarray],
 ) -> Fitted:
-    """A fit of its content: ``record`` and ``arrays`` as ``saving`` makes them."""
+    """Return a fit of its content: ``record`` and ``arrays`` as ``saving`` makes them."""
     predictions = tuple(
         Prediction(y, np.zeros((0, 0, 0)), "", float(d))
         for y, d in zip(predicted, record["discretisation"], strict=True)
@@ -224,7 +224,7 @@ def _intervals(saved: Mapping[str, Any]) -> Intervals:
 def _case(
     model: Model, experiment: Experiment, unknowns: tuple[Unknown, ...], method: Any, steps: Mapping[str, Any]
 ) -> ExperimentTerm:
-    """The experiment with its samples at hand and its simulation prepared later."""
+    """Return the experiment with its samples at hand and its simulation prepared later."""
     flat = structure_of(model).model
     measured = tuple(experiment.outputs)
     known = output_laws(flat, measured) if have_laws(flat, measured) else noise_levels(flat, measured)

@@ -52,7 +52,7 @@ def groups_as_bytes(groups: Iterable[tuple[str, xr.Dataset]]) -> bytes:
 
 
 def _write(group: Any, dataset: xr.Dataset, dimensions: int) -> int:
-    """One group; gives how many dimensions the file has now."""
+    """Return one group; gives how many dimensions the file has now."""
     scales = {}
     for number, (name, size) in enumerate(dataset.sizes.items(), start=dimensions):
         key = str(name)
@@ -79,7 +79,7 @@ def _stored(group: Any, name: str, variable: Any) -> Any:
 
 
 def _created(group: Any, name: str, values: np.ndarray) -> Any:
-    """A dataset; an axis without entries is one that may grow, as netCDF knows no other."""
+    """Return a dataset; an axis without entries is one that may grow, as netCDF knows no other."""
     import h5py
 
     kind = h5py.string_dtype() if values.dtype == object else values.dtype
@@ -90,7 +90,7 @@ def _created(group: Any, name: str, values: np.ndarray) -> Any:
 
 
 def read_groups(path: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
-    """Every group by its name, the root under the empty name; units of time are left as numbers."""
+    """Return every group by its name, the root under the empty name; units of time are left as numbers."""
     import h5py
 
     _check_trailer(path)

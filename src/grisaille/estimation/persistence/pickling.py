@@ -23,7 +23,7 @@ Kind = TypeVar("Kind", bound="Fitted")
 
 
 def reduce_fit(fit: Fitted) -> tuple[Any, ...]:
-    """What ``__reduce__`` gives."""
+    """Return what ``__reduce__`` gives."""
     from grisaille.estimation.persistence.saving import fit_arrays, fit_record
 
     predictions = tuple(p.y for p in fit.estimate.evaluation.predictions)
@@ -40,7 +40,7 @@ def restore_fit(
     arrays: Mapping[str, np.ndarray],
     predictions: tuple[np.ndarray, ...],
 ) -> Kind:
-    """A fit of its content."""
+    """Return a fit of its content."""
     from grisaille.estimation.persistence.loading import rebuild_fit
 
     if method.__dict__.get("compiled") is False:  # pickled when models could be interpreted

@@ -44,7 +44,7 @@ def save(fit: Fitted, path: str | os.PathLike[str]) -> None:
 
 
 def file_groups(fit: Fitted) -> Iterator[tuple[str, xr.Dataset]]:
-    """What the file holds, by the name of its group."""
+    """Yield what the file holds, by the name of its group."""
     yield "", root_group(fit)
     for k, experiment in enumerate(fit.experiments):
         yield f"experiment_{k}", experiment.to_dataset()
@@ -53,7 +53,9 @@ def file_groups(fit: Fitted) -> Iterator[tuple[str, xr.Dataset]]:
 
 
 def root_group(fit: Fitted) -> xr.Dataset:
-    """The root group: numbers as arrays, the rest as JSON text (attributes of HDF5 end at 64 kB, variables do not)."""
+    """Return the root group: numbers as arrays, the rest as JSON text (attributes of HDF5 end at 64 kB, variables do
+    not).
+    """
     arrays = fit_arrays(fit)
     texts = {
         "model": pack(fit.initial_model._content),
@@ -66,7 +68,7 @@ def root_group(fit: Fitted) -> xr.Dataset:
 
 
 def fit_arrays(fit: Fitted) -> dict[str, np.ndarray]:
-    """The arrays of a fit; the columns of the trace are named in the record."""
+    """Return the arrays of a fit; the columns of the trace are named in the record."""
     e = fit.estimate
     arrays = {
         "theta": e.theta, "covariance": e.covariance, "free": e.free.astype(np.int8),
@@ -87,7 +89,7 @@ def fit_arrays(fit: Fitted) -> dict[str, np.ndarray]:
 
 
 def fit_record(fit: Fitted) -> dict[str, Any]:
-    """What is not an array, beside the model, the experiments and the method."""
+    """Return what is not an array, beside the model, the experiments and the method."""
     e = fit.estimate
     return {
         "why": fit.why,
@@ -108,7 +110,7 @@ def fit_record(fit: Fitted) -> dict[str, Any]:
 
 
 def seals(fit: Fitted) -> dict[str, Any]:
-    """What a file says about its parts, so that those that do not belong together are noticed."""
+    """Return checksums of a file's parts, so that parts that do not belong together are detected."""
     return {
         "model_fingerprint": fit.initial_model.fingerprint,
         "structure_key": fit.initial_model.structure_key,
@@ -119,7 +121,7 @@ def seals(fit: Fitted) -> dict[str, Any]:
 
 
 def _interval(level: float, method: str, found: Intervals) -> dict[str, Any]:
-    """Intervals that have been asked for, so that a loaded fit need not compute them again."""
+    """Return intervals that have been asked for, so that a loaded fit need not compute them again."""
     limits = {"lower": found.lower.tolist(), "upper": found.upper.tolist()}
     return {"level": level, "method": method, **limits, "kinds": found.kinds, "said": found.said, "notes": found.notes}
 
@@ -133,7 +135,7 @@ def _unknown(unknown: Unknown) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of what computed the numbers."""
+    """Return the versions of what computed the numbers."""
     from importlib.metadata import version
 
     import grisaille
@@ -143,7 +145,7 @@ def versions() -> dict[str, str]:
 
 
 def digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of all arrays, by name."""
+    """Return SHA-256 of all arrays, by name."""
     sha = sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -153,7 +155,7 @@ def digest(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def seal(model: str, record: str) -> str:
-    """SHA-256 of the texts of a file; the record holds the digest of the arrays."""
+    """Return SHA-256 of the texts of a file; the record holds the digest of the arrays."""
     return sha256(f"{len(model)}:{model}{record}".encode()).hexdigest()
 
 

@@ -50,7 +50,7 @@ def check_fields(value: Any, *but: str) -> None:
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Whether a value is of a kind as annotations write it; True where it cannot be told."""
+    """Return whether a value is of a kind as annotations write it; True where that cannot be decided."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(is_of_type(value, one) for one in inner)
@@ -82,7 +82,7 @@ def is_of_type(value: Any, kind: Any) -> bool:
 
 @cache
 def _kinds(cls: Any) -> dict[str, Any]:
-    """Kinds of the fields of a dataclass, as far as its module knows them."""
+    """Return kinds of the fields of a dataclass, as far as its module knows them."""
     found = {}
     for one in fields(cls):
         home = next((c for c in cls.__mro__ if one.name in vars(c).get("__annotations__", {})), cls)

@@ -1,4 +1,4 @@
-"""``fit.states()`` and ``fit.predict(horizon=k)``: what the data say about every variable at every sample, with bands.
+"""``fit.states()`` and ``fit.predict(horizon=k)``: estimates of every variable at every sample, with bands.
 
 Filtered values know the data up to their instant, smoothed ones all data, predictions those up to k samples before.
 """
@@ -41,7 +41,9 @@ def filtered_states(
     fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float, case_of: CaseOf,
     bands: Bands | None = None,
 ) -> xr.Dataset:  # fmt: skip
-    """What a filter and its smoother say; ``bands="all"`` puts the uncertainty of the unknowns into the bands."""
+    """Return what a filter and its smoother say; ``bands="all"`` puts the uncertainty of the unknowns into the
+    bands.
+    """
     case = _case(fit, experiment, case_of)
     if bands != "all":
         return states_of_case(case, fit.estimate.theta, names, level)
@@ -76,7 +78,7 @@ def _information(problem: LikelihoodProblem, theta: np.ndarray, is_likelihood: b
 
 
 def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
-    """The same for one experiment at given values of all unknowns."""
+    """Return the filtered and smoothed states of one experiment at given values of all unknowns."""
     labels, block = _states(case, *own_theta_and_steps(case, theta), names, _width(level))
     return _as_dataset(case, labels, block, names, level, "noise")
 
@@ -84,7 +86,7 @@ def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, leve
 def _states(
     case: Filtered, own: np.ndarray, steps: Discretisation, names: Wanted, width: float
 ) -> tuple[list[str], np.ndarray]:
-    """Labels, and (2, 4, times, labels): statistics of filtered and of smoothed values, for given unknowns.
+    """Return labels, and (2, 4, times, labels): statistics of filtered and of smoothed values, for given unknowns.
 
     Of filtered values alone, (1, 4, times, labels), where the filter has no smoother.
     """
@@ -118,7 +120,8 @@ def _as_dataset(
 def predictions(
     fit: Fitted, experiment: Experiment | str | None, horizon: Horizon, case_of: CaseOf, level: float = 0.95
 ) -> xr.Dataset:
-    """Every variable, quantity and output ``horizon`` after the last data used, with standard deviations and bands.
+    """Return every variable, quantity and output ``horizon`` after the last data used, with standard deviations and
+    bands.
 
     Outputs are as they would be measured: their standard deviations contain the measurement noise. At horizon ∞ bands
     of nonlinear models are quantiles of realizations (``simulated_bands``).
@@ -129,7 +132,7 @@ def predictions(
 def predictor(
     fit: Fitted, experiment: Experiment | str | None, horizon: Horizon, case_of: CaseOf, level: float = 0.95
 ) -> Callable[[np.ndarray], xr.Dataset]:
-    """The same as a function of the unknowns, on steps that do not change with them."""
+    """Return the same as a function of the unknowns, on steps that do not change with them."""
     _width(level)
     case = _case(fit, experiment, case_of)
     last_used(horizon, case.grid, clock_of(case.experiment))
@@ -165,7 +168,7 @@ def _predicted(
 
 
 def _kept(horizon: Horizon) -> float | str:
-    """As an attribute: a number of samples, or a duration as text."""
+    """Return a horizon as an attribute: a number of samples, or a duration as text."""
     return float(horizon) if isinstance(horizon, int | float | np.integer) else str(horizon)
 
 
@@ -178,7 +181,7 @@ def _width(level: float) -> float:
 
 
 def _case(fit: Fitted, experiment: Experiment | str | None, case_of: CaseOf) -> ExperimentTerm:
-    """One of the fit's own, by name or content; of a new experiment a new one."""
+    """Return the term of one of the fit's own experiments, by name or content; of a new experiment a new one."""
     if experiment is None:
         return fit.estimate.cases[0]
     found = fit.find_experiment(experiment)
@@ -192,7 +195,7 @@ def _case(fit: Fitted, experiment: Experiment | str | None, case_of: CaseOf) -> 
 
 
 def _refuse_unknown_levels(fit: Fitted, case: ExperimentTerm) -> None:
-    """A new experiment can be followed only where its own outputs have a noise level."""
+    """Refuse a new experiment whose outputs have no noise level: it cannot be filtered."""
     from grisaille.structure.structure_cache import structure_of
 
     flat = structure_of(fit.initial_model).model

@@ -27,7 +27,7 @@ def check_horizon(horizon: object, clock: Clock | None) -> None:
 
 
 def last_used(horizon: object, times: np.ndarray, clock: Clock | None) -> np.ndarray:
-    """o_j for every one of the times."""
+    """Return o_j for every one of the times."""
     rows = np.arange(len(times))
     if isinstance(horizon, float) and np.isposinf(horizon):
         return np.full(len(times), -1)
@@ -53,7 +53,7 @@ def _duration(horizon: object, clock: Clock) -> float:
 
 
 def horizon_text(horizon: object) -> str:
-    """``"1 day"``, ``"3 samples"``, ``"from the start alone"``: how far ahead, in words."""
+    """Return how far ahead predictions are, in words: ``"1 day"``, ``"3 samples"``, ``"from the start alone"``."""
     if isinstance(horizon, float) and np.isposinf(horizon):
         return "from the start alone"
     if isinstance(horizon, int | np.integer):

@@ -157,7 +157,7 @@ class PosteriorDirections:
         return int(self.columns.shape[1])
 
     def moved(self, i: int, by: float) -> np.ndarray | None:
-        """Return θ̂ moved by so many standard deviations along a direction; None outside the bounds."""
+        """Return θ̂ shifted by so many standard deviations along a direction; None outside the bounds."""
         theta = self.estimate.theta.copy()
         for k, step in zip(self.some, by * self.columns[:, i], strict=True):
             u = self._coordinate(k)
@@ -178,7 +178,7 @@ class PosteriorDirections:
         return np.array([self._coordinate(k).slope(float(theta[k])) for k in self.some])
 
     def _coordinate(self, k: int) -> Unknown:
-        """Return the unknown in the coordinate in which it moves."""
+        """Return the unknown in the coordinate in which it is varied."""
         u = self.estimate.unknowns[k]
         is_level = u.kind in ("scale", "noise") and self.estimate.theta[k] > 0
         return replace(u, logarithmic=True, logit=False) if is_level else u

@@ -39,7 +39,7 @@ def simulated_bands(
     names: Sequence[str],
     level: float,
 ) -> np.ndarray:
-    """(4, times, names): mean, standard deviation, lower and upper end."""
+    """Return (4, times, names): mean, standard deviation, lower and upper end."""
     posed = _posed(fit, case, theta)
     options = EnsembleOptions(
         BAND_REALIZATIONS, seed=BAND_SEED, purpose=Purpose.MODEL, start_covariance=start_covariance

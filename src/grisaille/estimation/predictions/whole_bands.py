@@ -79,7 +79,7 @@ def _refuse_means(fit: Fitted, experiment: Experiment, bands: Bands) -> None:
 
 
 def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, predicted: Predicted) -> xr.Dataset:
-    """Predictions of a filter with the uncertainty of its unknowns beside that of the state.
+    """Return predictions of a filter with the uncertainty of its unknowns beside that of the state.
 
     predicted : at given values of the unknowns
     """
@@ -101,7 +101,7 @@ def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, pred
 
 
 def refuse_without_covariance(fit: Fitted) -> None:
-    """Bands need standard errors."""
+    """Refuse bands of a fit without standard errors."""
     free = fit.estimate.free
     if not np.isfinite(fit.estimate.covariance[np.ix_(free, free)]).all():
         raise EstimationError(
@@ -111,7 +111,9 @@ def refuse_without_covariance(fit: Fitted) -> None:
 
 
 def sensitive(fit: Fitted, experiment: Experiment) -> tuple[xr.Dataset, dict[str, np.ndarray]]:
-    """The simulation of a record, and by name the derivatives of its variables by the fit's unknowns, (times, p)."""
+    """Return the simulation of a record, and by name the derivatives of its variables by the fit's unknowns, (times,
+    p).
+    """
     name = experiment.name or ""
     is_own = any(experiment is e for e in fit.experiments)
     moving = {
@@ -131,7 +133,7 @@ def sensitive(fit: Fitted, experiment: Experiment) -> tuple[xr.Dataset, dict[str
 
 
 def _differences(fit: Fitted, predicted: Predicted) -> dict[str, np.ndarray]:
-    """Central differences of a filter's predictions by the unknowns, (times, p) by name."""
+    """Return central differences of a filter's predictions by the unknowns, (times, p) by name."""
     theta, here = fit.estimate.theta, predicted(fit.estimate.theta)
     slopes = {str(n): np.zeros((here.sizes["time"], len(theta))) for n in here.data_vars}
     for k in np.flatnonzero(fit.std_errors > 0):
@@ -149,7 +151,7 @@ def _variance(fit: Fitted, slopes: np.ndarray) -> np.ndarray:
 
 
 def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np.ndarray]:
-    """Standard deviations of the noise of outputs, where they are known."""
+    """Return standard deviations of the noise of outputs, where they are known."""
     flat = structure_of(fit.settled_model).model
     values, _ = fit._values_for(experiment.name or "")
     found = evaluate_parameters(flat, {**experiment.constants, **values})
@@ -162,7 +164,7 @@ def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np
 
 
 def _student(fit: Fitted) -> float:
-    """Student's quantile by that of the normal law."""
+    """Return Student's quantile by that of the normal law."""
     one = np.ones(1)
     return float(half_width(one, BAND_LEVEL, np.min(fit.student))[0] / half_width(one, BAND_LEVEL, np.inf)[0])
 

@@ -19,7 +19,7 @@ LINE_WIDTH = 98
 
 
 def summarize(fit: Fitted) -> str:
-    """The table that ``print(fit)`` shows."""
+    """Return the table that ``print(fit)`` shows."""
     e = fit.estimate
     name, way = type(fit.method).__name__, _transcription(fit)
     first = max(22, *(len(str(label)) + 2 for label in (*fit.parameters.index, *fit.quality.index)))
@@ -64,7 +64,7 @@ def summarize(fit: Fitted) -> str:
 
 
 def summarize_html(fit: Fitted) -> str:
-    """The same for notebooks, shorter."""
+    """Return the same for notebooks, shorter."""
     units = {u.name: u.unit for u in fit.estimate.unknowns}
     rows = [
         (
@@ -91,7 +91,7 @@ def summarize_html(fit: Fitted) -> str:
 
 
 def kinds_of_intervals(fit: Fitted) -> str:
-    """Which of the table's intervals are of which kind."""
+    """Return which of the table's intervals are of which kind."""
     found = fit.limits()
     by_kind = {kind: [n for n, k in zip(fit.names, found.kinds, strict=True) if k == kind] for kind in found.kinds}
     others = [f"{kind}: {', '.join(names)}" for kind, names in by_kind.items() if kind != "Wald"]
@@ -104,12 +104,12 @@ def kinds_of_intervals(fit: Fitted) -> str:
 
 
 def _doubtful(fit: Fitted, heading: str) -> str:
-    """A heading with the mark of what speaks against it."""
+    """Return a heading with the mark of a doubt about it."""
     return f"{heading}{'*' if fit.estimate.caution else ''}{'!' if fit.doubts else ''}"
 
 
 def _laws(fit: Fitted) -> str:
-    """The laws that outputs declare, with the estimates in them."""
+    """Return the laws that outputs declare, with the estimates in them."""
     said = "; ".join(f"{output}: {law}" for output, law in declared_laws(fit).items())
     return f"{'laws':<18}{said}" if said else ""
 
@@ -119,20 +119,20 @@ def _tested(fit: Fitted) -> str:
 
 
 def _details(fit: Fitted) -> str:
-    """Numbers of a method from outside the package."""
+    """Return numbers of a method from outside the package."""
     said = ", ".join(f"{name} {_short(value)}" for name, value in fit.estimate.details.items())
     return f"{'details':<18}{said}" if said else ""
 
 
 def _prediction_basis(fit: Fitted) -> str:
-    """What was predicted from, where that is more than the start and the inputs."""
+    """Return what was predicted from, where that is more than the start and the inputs."""
     how = [] if fit.method.predictions_are == SIMULATION else [fit.method.predictions_are]
     how += ["as the loss counts them"] if fit.method.score is not None else []
     return f" ({', '.join(how)})" if how else ""
 
 
 def _transcription(fit: Fitted) -> str:
-    """How collocation represents trajectories; nothing for other estimators."""
+    """Return how collocation represents trajectories; nothing for other estimators."""
     return fit.estimate.transcription
 
 

@@ -34,7 +34,9 @@ class Value(float):
 
 
 def with_error(value: float, std_error: float) -> str:
-    """Digits down to the second significant one of the standard error; small and large numbers with an exponent."""
+    """Return digits down to the second significant one of the standard error; small and large numbers with an
+    exponent.
+    """
     if not np.isfinite(std_error) or std_error <= 0:
         return f"{value:.6g}"
     decimals = 1 - int(np.floor(np.log10(std_error)))

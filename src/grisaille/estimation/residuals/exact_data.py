@@ -6,7 +6,7 @@ end. It is ended where residuals are far below the digits of the data while the 
 
     rms(e) ≤ c max|y|,     ∂f/∂log σ > STEEP
 
-A level whose maximum is at zero is no such level: there f does not move with σ any more.
+A level whose maximum is at zero is no such level: there f does not depend on σ any more.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _exact_note(
 
 
 def _left(problem: EstimationProblem, evaluation: LikelihoodEvaluation) -> dict[str, float]:
-    """Root mean square of the residuals of each output, relative to its largest measured value."""
+    """Return root mean square of the residuals of each output, relative to its largest measured value."""
     values = np.concatenate([s.values for c in problem.cases for s in c.samples])
     found = {}
     for k, name in enumerate(problem.outputs):
@@ -119,7 +119,7 @@ def _names(formulas: Sequence[Expression]) -> set[str]:
 
 
 def _falling_with(problem: EstimationProblem, evaluation: LikelihoodEvaluation) -> set[str]:
-    """Unknowns that the criterion falls with as they become smaller, by their logarithm."""
+    """Return unknowns that the criterion falls with as they become smaller, by their logarithm."""
     if len(evaluation.slope) != len(problem.unknowns):
         return set()
     by_logarithm = evaluation.slope * evaluation.theta

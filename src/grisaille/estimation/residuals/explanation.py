@@ -33,7 +33,7 @@ MAX_SIZE_RATIO = 2.5
 
 
 def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) -> Estimate:
-    """The estimate with a first note, and another status, where its residuals are far larger than the noise.
+    """Return the estimate with a first note, and another status, where its residuals are far larger than the noise.
 
     disturbed : whether the model is, which decides what may help
     """
@@ -72,7 +72,9 @@ def _ways(method: Estimator, disturbed: bool) -> str:
 
 
 def _unexplained(estimate: Estimate, note: str) -> Estimate:
-    """With a first note, and a status that does not say that all is well."""
+    """Return the estimate with a first note and, where it converged, a status that says that the data are not
+    explained.
+    """
     status = estimate.status
     if estimate.converged:
         status = status.replace("converged:", "converged, but NOT to an explanation of the data:", 1)
@@ -80,7 +82,8 @@ def _unexplained(estimate: Estimate, note: str) -> Estimate:
 
 
 def _beside_the_mean(estimate: Estimate, method: Estimator, sizes: dict[str, float], *, disturbed: bool) -> Estimate:
-    """The same, and another status where an output is predicted worse than by one number, the mean of its samples.
+    """Return the same, and another status where an output is predicted worse than by one number, the mean of its
+    samples.
 
     Not where declared noise explains what is left, nor of means that disturbances carry off, as they do with slow ones
     and short records.
@@ -105,7 +108,7 @@ def _beside_the_mean(estimate: Estimate, method: Estimator, sizes: dict[str, flo
 
 
 def _shares_explained(estimate: Estimate, score: Score | None) -> dict[str, tuple[float, int]]:
-    """R² and the number of samples of each output, over all experiments, as a robust loss counts errors."""
+    """Return R² and the number of samples of each output, over all experiments, as a robust loss counts errors."""
     found, at, errors = {}, 0, errors_beside_recorded(estimate)
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for case in estimate.cases:
@@ -123,13 +126,16 @@ def _shares_explained(estimate: Estimate, score: Score | None) -> dict[str, tupl
 
 
 def _sizes_among_simulated(estimate: Estimate) -> dict[str, float]:
-    """Root mean square of the errors of each output over that in simulated records, where it is above all of them."""
+    """Return root mean square of the errors of each output over that in simulated records, where it is above all of
+    them.
+    """
     return {} if estimate.ensemble is None else {u.output: u.times for u in estimate.ensemble.unexplained}
 
 
 def residual_sizes(estimate: Estimate, *, is_robust: bool = False) -> dict[str, float]:
-    """Root mean square of the standardized residuals of each output whose noise was declared; of robust fits what the
-    middle of them says it is."""
+    """Return root mean square of the standardized residuals of each output whose noise was declared; for robust fits
+    from the middle of them.
+    """
     if estimate.ensemble is not None:
         return {}
     names = [s.output for c in estimate.cases for s in c.samples for _ in s.values]

@@ -31,7 +31,7 @@ def weigh_robustly(errors: np.ndarray, score: Score) -> np.ndarray:
 
 
 def _mean_square(score: Score) -> float:
-    """E ψ(z)² of a standard normal z."""
+    """Return E ψ(z)² of a standard normal z."""
     z = np.linspace(-8.0, 8.0, 1601)
     density = np.exp(-(z**2) / 2)
     return float(np.sum(score(z) ** 2 * density) / np.sum(density))

@@ -1,1 +1,1 @@
-"""Where records begin, and where searches do that go on from another fit."""
+"""Starts of records, and starts of searches that continue from another fit."""

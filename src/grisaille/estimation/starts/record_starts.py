@@ -1,4 +1,4 @@
-"""Where a record begins that a fit has not seen.
+"""The start of a record that was not part of the fit.
 
 A start that was estimated belongs to the record it was estimated from. Another one begins
 
@@ -44,7 +44,7 @@ Start = str | Mapping[str, float]
 
 @dataclass(frozen=True)
 class ContinuedRecord:
-    """How a filter follows a record: from where, and with what it knows there of all states."""
+    """A record as a filter continues it: where it begins, and the distribution of all states there."""
 
     experiment: Experiment
     method: Estimator
@@ -53,7 +53,7 @@ class ContinuedRecord:
 
 @dataclass(frozen=True)
 class RecordStart:
-    """A record whose start is known, how, and how many first samples of each output were used to know it."""
+    """A record with a known start, how it was found, and how many first samples of each output were used for it."""
 
     experiment: Experiment
     how: str
@@ -62,14 +62,14 @@ class RecordStart:
     """What a filter takes over from the record before; None where it begins with nothing but the start."""
 
     def following(self, fit: Fitted) -> ContinuedRecord:
-        """The record as the fit's method follows it."""
+        """Return the record as the fit's method follows it."""
         return self.carried or ContinuedRecord(self.experiment, fit.method, self.how)
 
 
 def start_of_record(
     fit: Fitted, experiment: Experiment, start: Start = "auto", samples: int | None = None
 ) -> RecordStart:
-    """The record as the fitted model begins it.
+    """Return the record as the fitted model begins it.
 
     start : ``"auto"``, ``"declared"`` (what the record and the model say, whatever was estimated), or values by name,
         the others as by ``"auto"``
@@ -103,12 +103,15 @@ def start_of_record(
 def _told_by_so_many(
     fit: Fitted, experiment: Experiment, start: Start, given: dict[str, float], samples: int
 ) -> RecordStart:
-    """The record with starts of all states that nobody gives, told by a number of first samples."""
+    """Return the record with starts of all states that are not given, estimated from a number of first samples."""
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
-        raise EstimationError(f"start_samples is {samples!r}; give how many first samples tell the start, 1 or more.")
+        raise EstimationError(
+            f"start_samples is {samples!r}; give how many first samples determine the start, 1 or more."
+        )
     if start == "declared":
         raise EstimationError(
-            f"start_samples={samples} says that samples tell the start, and start='declared' that nothing does. Leave "
+            f"start_samples={samples} says that samples determine the start, and start='declared' that "
+            f"nothing does. Leave "
             f"one of them out; experiment.replace(skip={samples}) leaves samples out of the score."
         )
     if experiment.is_static:
@@ -118,7 +121,7 @@ def _told_by_so_many(
     known = {n for n, v in record.start.items() if _is_number(v)} if given else set()
     wanted = [n for n in _targets(fit, record, [ALL_STATES]) if n not in known]
     if not wanted:
-        raise EstimationError(f"start_samples={samples} is given, but start= knows every state. Leave one of them out.")
+        raise EstimationError(f"start_samples={samples} is given, but start= gives every state. Leave one of them out.")
     rest = {n: v for n, v in record.start.items() if n in given}
     return _told_by_itself(fit, record.replace(start=rest), wanted, int(samples))
 
@@ -141,26 +144,26 @@ def _is_number(value: Any) -> bool:
 
 
 def _with_starts(record: Experiment, values: Mapping[str, float], keep: bool = False) -> Experiment:
-    """The record with numbers for some starts; ``keep``: not for those that it knows itself."""
+    """Return the record with numbers for some starts; ``keep``: not for those that it knows itself."""
     known = {n: v for n, v in record.start.items() if _is_number(v)}
     rest = {n: v for n, v in record.start.items() if n not in values and not (n == ALL_STATES and keep)}
     return record.replace(start={**rest, **values, **(known if keep else {})}) if values or keep else record
 
 
 def _own(fit: Fitted, own: Experiment, kind: str) -> list[tuple[Unknown, float]]:
-    """Estimates that belong to one record."""
+    """Return estimates that belong to one record."""
     pairs = zip(fit.estimate.unknowns, fit.estimate.theta.tolist(), strict=True)
     return [(u, v) for u, v in pairs if u.kind == kind and u.experiment is not None and u.experiment == own.name]
 
 
 def _with_constants(fit: Fitted, own: Experiment, record: Experiment) -> Experiment:
-    """The record with the parameters that the fitted one has for itself."""
+    """Return the record with the parameters that the fitted one has for itself."""
     values = {u.target: v for u, v in _own(fit, own, "parameter")}
     return record.replace(constants={**values, **record.constants}) if values else record
 
 
 def _refuse_local(fit: Fitted, record: Experiment) -> None:
-    """Parameters that every record has for itself are not known for a new one."""
+    """Refuse parameters that every record has for itself: they are not known for a new one."""
     shared = {u.target for u in fit.estimate.unknowns if u.kind == "parameter" and u.experiment is None}
     for u in fit.estimate.unknowns:
         local = u.kind == "parameter" and u.experiment is not None and u.experiment != record.name
@@ -173,7 +176,7 @@ def _refuse_local(fit: Fitted, record: Experiment) -> None:
 
 
 def _wanted(fit: Fitted, record: Experiment) -> list[str]:
-    """Starts that nobody knows: those the record leaves open, and those that had to be estimated elsewhere."""
+    """Return unknown starts: those the record leaves open, and those that were estimated for other records."""
     known = {n for n, v in record.start.items() if _is_number(v)}
     open_ones = [n for n, v in record.start.items() if not _is_number(v)]
     estimated = [u.target for u in fit.estimate.unknowns if u.kind == "start"]
@@ -181,7 +184,7 @@ def _wanted(fit: Fitted, record: Experiment) -> list[str]:
 
 
 def _shift(own: Experiment, record: Experiment) -> float | None:
-    """What is added to times of the record to have those of a fitted one; None where they cannot be compared."""
+    """Return what is added to times of the record to have those of a fitted one; None where they cannot be compared."""
     a, b = own.clock, record.clock
     if a.unit != b.unit or (a.origin is None) != (b.origin is None):
         return None
@@ -193,7 +196,7 @@ def _shift(own: Experiment, record: Experiment) -> float | None:
 
 
 def _is_same_run(own: Experiment, record: Experiment, shift: float) -> bool:
-    """The same instant of start, the same inputs, and no measurement that contradicts."""
+    """Return the same instant of start, the same inputs, and no measurement that contradicts."""
     assert own.t0 is not None and record.t0 is not None
     span = float(max(own.output_times[-1], record.output_times[-1] + shift) - own.t0)
     if abs(record.t0 + shift - own.t0) > SPAN_ROUNDING * max(span, 1e-300):
@@ -217,7 +220,7 @@ def _same_inputs(own: Experiment, record: Experiment, shift: float) -> bool:
 
 
 def _same_outputs(own: Experiment, record: Experiment, shift: float) -> bool:
-    """Equal where both were measured; and not side by side without a common instant, as two runs would be."""
+    """Return whether outputs are equal where both were measured; without a common instant they are not the same run."""
     for name, mine in own.outputs.items():
         if name not in record.outputs:
             continue
@@ -234,7 +237,7 @@ def _same_outputs(own: Experiment, record: Experiment, shift: float) -> bool:
 
 
 def _continues(own: Experiment, record: Experiment, shift: float) -> bool:
-    """Begins later, not after a pause, and contradicts nothing."""
+    """Return whether a record begins later, not after a pause, and contradicts nothing."""
     assert own.t0 is not None and record.t0 is not None
     times = own.output_times
     usual = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
@@ -244,7 +247,7 @@ def _continues(own: Experiment, record: Experiment, shift: float) -> bool:
 
 
 def _continued(fit: Fitted, own: Experiment, record: Experiment, shift: float) -> RecordStart:
-    """The state that the fitted record leads to."""
+    """Return the state that the fitted record leads to."""
     assert record.t0 is not None
     begin = record.t0 + shift
     names = _targets(fit, record, [ALL_STATES])
@@ -265,7 +268,9 @@ def _continued(fit: Fitted, own: Experiment, record: Experiment, shift: float) -
 
 
 def _carried_on(fit: Fitted, own: Experiment, record: Experiment, shift: float) -> ContinuedRecord | None:
-    """A part of the same run that was measured later: a filter begins it with what the fitted part tells."""
+    """Continue with a part of the same run that was measured later: a filter begins with the state at the end of the
+    fitted part.
+    """
     first = float(record.output_times[0])
     if fit.method.ahead is None or first + shift <= float(own.output_times[-1]):
         return None
@@ -273,7 +278,7 @@ def _carried_on(fit: Fitted, own: Experiment, record: Experiment, shift: float) 
 
 
 def _until(y: SampledSignal, begin: float) -> tuple[np.ndarray, np.ndarray]:
-    """What was measured before, and nothing at the beginning of the other record."""
+    """Return what was measured before, and nothing at the beginning of the other record."""
     kept = y.times < begin
     return np.append(y.times[kept], begin), np.append(y.values[kept], np.nan)
 
@@ -289,7 +294,7 @@ def _joined(signal: Any, other: Any, begin: float, shift: float) -> Any:
 
 
 def _targets(fit: Fitted, record: Experiment, names: Sequence[str]) -> list[str]:
-    """Variables whose starts are meant; ``"*"``: as many states as may be chosen."""
+    """Return variables whose starts are meant; ``"*"``: as many states as may be chosen."""
     structure = structure_of(fit.initial_model)
     named = record if record.name else record.replace(name="record")
     wanted = [ALL_STATES] if ALL_STATES in names else names
@@ -297,7 +302,7 @@ def _targets(fit: Fitted, record: Experiment, names: Sequence[str]) -> list[str]
 
 
 def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samples: int | None = None) -> RecordStart:
-    """Starts estimated from the first samples, everything else as fitted."""
+    """Return the record with starts estimated from its first samples, everything else as fitted."""
     names = list(dict.fromkeys(_targets(fit, record, wanted)))
     asked = ", ".join(f"start({n})" for n in names)
     times = record.output_times
@@ -305,9 +310,9 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samp
     count = usual if samples is None else samples
     remedy = f"Give start={{'{names[0]}': …}}, or start='declared'."
     who = f"Experiment '{record.name}'" if record.name else "The experiment"
-    where = f"{who} begins in a state that the fit does not know ({asked})"
+    where = f"{who} begins in an unknown state ({asked})"
     if len(times) <= count:
-        raise EstimationError(f"{where}, and {len(times)} samples are too few to tell it and to test. {remedy}")
+        raise EstimationError(f"{where}, and {len(times)} samples are too few to estimate it and to test. {remedy}")
     end = float(times[count - 1])
     outputs = {n: (y.times[y.times <= end], y.values[y.times <= end]) for n, y in record.outputs.items()}
     outputs = {n: (t, y) for n, (t, y) in outputs.items() if np.isfinite(y).any()}
@@ -320,7 +325,9 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samp
     except INDEPENDENT_OF_VALUES:
         raise  # no other values of the unknowns would help
     except GrisailleError as error:
-        raise EstimationError(f"{where}, and its first {count} samples do not tell it: {error} {remedy}") from error
+        raise EstimationError(
+            f"{where}, and its first {count} samples do not determine it: {error} {remedy}"
+        ) from error
     lost = [n for n, (_, error) in found.items() if not np.isfinite(error)]
     if lost:
         raise EstimationError(f"{where}, and its first {count} samples say nothing about start({lost[0]}). {remedy}")
@@ -332,7 +339,7 @@ def _told_by_itself(fit: Fitted, record: Experiment, wanted: Sequence[str], samp
 
 
 def estimate_starts(fit: Fitted, head: Experiment, names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Starts and their standard errors, at the fitted values of everything else."""
+    """Return starts and their standard errors, at the fitted values of everything else."""
     model, method = fit.settled_model, fit.method.validator
     structure = structure_of(model)
     unknowns = parameter_guesses(structure.model, resolve_unknowns(structure, [head], [f"start({n})" for n in names]))

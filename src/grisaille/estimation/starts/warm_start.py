@@ -1,4 +1,4 @@
-"""What a fit knows beyond its estimates that another search may begin with: the courses of the states."""
+"""Trajectories of the states of a fit, from which another search may begin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Course = tuple[np.ndarray, dict[str, np.ndarray]]
 
 
 def state_courses(fit: Any, experiments: Sequence[Any]) -> dict[str, Course]:
-    """Smoothed states of those experiments that the fit has seen, by the experiment's name."""
+    """Return smoothed states of the experiments of the fit, by the experiment's name."""
     if fit.method.states is None:
         return {}
     seen = {e.name: e for e in fit.experiments}

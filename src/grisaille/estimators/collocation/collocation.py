@@ -166,8 +166,8 @@ class Collocation(Estimator):
             raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0, or 'auto'.")
         if self.debias and self.criterion != "amle":
             raise EstimationError(
-                f"debias=True takes off the lean of criterion='amle', not of {self.criterion!r}"
-                + (", which does not lean: leave it out." if self.criterion == "laplace" else ".")
+                f"debias=True removes the bias of criterion='amle', not of {self.criterion!r}"
+                + (", which has no such bias: leave it out." if self.criterion == "laplace" else ".")
             )
         if self.optimizer == "ipopt" and self.criterion in ("ipda", "smoothing"):
             raise EstimationError(
@@ -186,7 +186,9 @@ class Collocation(Estimator):
         return SplineOptions(self.order, self.knots, kinks, self.quadrature, self.trajectories)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""
+        """Return scales when intensities are estimated; measurement noise that is left open, for the marginal
+        likelihood.
+        """
         said = {name.partition("@")[0] for name in wanted}
         more = []
         if self.intensities == "estimate" and not structure.model.disturbances:
@@ -203,7 +205,7 @@ class Collocation(Estimator):
         return [*wanted, *(n for n in more if n not in said)]
 
     def pose(self, question: FitRequest) -> EstimationProblem:
-        """The problem of a model and its data."""
+        """Return the problem of a model and its data."""
         question = question.scheduled("collocation")
         structure, data, unknowns = question.structure, question.data, question.unknowns
         model = with_slope(structure, data, unknowns)
@@ -287,7 +289,7 @@ class Collocation(Estimator):
 
 
 def _as_plain(value: Any) -> Any:
-    """Arrays as tuples of numbers, so that options can be compared, hashed and saved."""
+    """Return arrays as tuples of numbers, so that options can be compared, hashed and saved."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):

@@ -43,7 +43,7 @@ SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gau
 
 
 def pose_splines(question: FitRequest, options: SplineOptions, method: Any) -> CollocationProblem:
-    """The problem with its starting trajectories; ``method`` is the options of ``gr.Collocation``."""
+    """Return the problem with its starting trajectories; ``method`` is the options of ``gr.Collocation``."""
     guessed, cases = question.unknowns, _cases(question)
     if method.criterion != "laplace":
         refuse_open_noise(question.structure, question.data)
@@ -65,7 +65,7 @@ def pose_splines(question: FitRequest, options: SplineOptions, method: Any) -> C
 def build_spline_program(
     record: CollocationRecord, given: RecordValues, formulas: Formulas, options: SplineOptions
 ) -> tuple[SplineProgram, np.ndarray]:
-    """The program of a record at the values of a guess, and its starting trajectories."""
+    """Return the program of a record at the values of a guess, and its starting trajectories."""
     mesh = place_knots(record, options)
     program = SplineProgram(record, SplineKnots.on(mesh, options.quadrature), formulas)
     beta = starting_coefficients(record, mesh, given.q, lambda: _simulated(record, given), options.trajectories)
@@ -73,7 +73,7 @@ def build_spline_program(
 
 
 def _simulated(record: CollocationRecord, given: RecordValues) -> np.ndarray:
-    """States (times, nx) without disturbances; constant where the simulation fails."""
+    """Return states (times, nx) without disturbances; constant where the simulation fails."""
     system, flat, trial = record.structure.system, record.structure.model, record.trial
     names = record.stochastic.names[: record.stochastic.nx]
     known = dict(zip(system.parameter_names, given.q[: system.np].tolist(), strict=True))
@@ -93,7 +93,7 @@ def _simulated(record: CollocationRecord, given: RecordValues) -> np.ndarray:
 
 
 def _cases(question: FitRequest) -> list[ExperimentTerm]:
-    """Experiments with those of the unknowns that move them."""
+    """Return experiments bound to the unknowns that they depend on."""
     for trial, _ in question.trials:
         refuse_static(trial, "collocation")
         refuse_few_instants(trial, "a trajectory")
@@ -103,7 +103,7 @@ def _cases(question: FitRequest) -> list[ExperimentTerm]:
 
 
 def _observed(trial: BoundExperiment, laws: Mapping[str, OutputLaw]) -> tuple[str, ...]:
-    """What is measured, then what numbers of laws are formulas of."""
+    """Return what is measured, then what numbers of laws are formulas of."""
     measured = trial.data.outputs
     flat = trial.flat
     return tuple(dict.fromkeys([*measured, *(n for m in measured if has_law(flat, m) for n in laws[m].needs)]))
@@ -118,7 +118,7 @@ def _record(case: ExperimentTerm, unknowns: Sequence[Unknown]) -> CollocationRec
 def _start_guesses(
     unknowns: Sequence[Unknown], cases: Sequence[ExperimentTerm], records: Sequence[CollocationRecord]
 ) -> list[Unknown]:
-    """Estimated starts begin at the first measurement of their state, or at the consistent start."""
+    """Return guesses of estimated starts: the first measurement of their state, or the consistent start."""
     done = list(unknowns)
     for case, record in zip(cases, records, strict=True):
         seen = measured_states(record)
@@ -132,7 +132,7 @@ def _start_guesses(
 
 
 def direct_options(method: Any, reason: str) -> DirectOptions:
-    """What the options of ``gr.Collocation`` mean here; ``reason`` says why splines are not taken."""
+    """Return the options of ``gr.Collocation`` for elements; ``reason``: why splines are not used."""
     why = f"{reason[0].upper()}{reason[1:]}" if reason else "Direct collocation was asked for"
     if method.criterion not in ("amle", "laplace"):
         raise EstimationError(
@@ -151,7 +151,7 @@ def direct_options(method: Any, reason: str) -> DirectOptions:
 def pose_elements(
     question: FitRequest, options: DirectOptions, criterion: str = "amle", reason: str = ""
 ) -> CollocationProblem:
-    """The problem of a model and its data; ``reason`` says why splines are not taken."""
+    """Return the problem of a model and its data; ``reason``: why splines are not used."""
     structure, data, unknowns = question.structure, question.data, question.unknowns
     bounds = {n: v.bounds for n, v in structure.model.variables.items() if v.bounds is not None}
     limits = {n: (-np.inf if a is None else a, np.inf if b is None else b) for n, (a, b) in bounds.items()}

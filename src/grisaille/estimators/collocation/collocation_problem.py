@@ -62,7 +62,7 @@ class CollocationProblem(EstimationProblem):
         return np.asarray(named | self.trajectories.inside_levels(self.unknowns))
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> CollocationEvaluation:
-        """The criterion at θ."""
+        """Return the criterion at θ."""
         found = self.follow_at(theta)
         try:
             if not isinstance(found, str):
@@ -78,7 +78,7 @@ class CollocationProblem(EstimationProblem):
         return trajectories.follow(self, theta)
 
     def at(self, found: Solution, *, sensitive: bool = True) -> CollocationEvaluation:
-        """The evaluation of trajectories that are solved for."""
+        """Return the evaluation of trajectories that are solved for."""
         theta, told = found.theta, found.told(self.cases, self.criterion == "smoothing")
         slope, information = self.least(found)
         prior = self.prior(theta)
@@ -98,7 +98,7 @@ class CollocationProblem(EstimationProblem):
         )  # fmt: skip
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient only: samples are not looked at."""
+        """Return the objective and its gradient only, without values at samples."""
         if self.criterion != "laplace":
             return super().gradient(theta)
         found = self.follow_at(theta)
@@ -113,7 +113,7 @@ class CollocationProblem(EstimationProblem):
     def marginal_at(
         self, found: Solution, information: np.ndarray, sensitive: bool = True
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """−log L with priors, its gradient, and an information in which levels have that of their own freedom.
+        """Return −log L with priors, its gradient, and an information in which levels have that of their own freedom.
 
         That of a level σ is var(log σ) = 1/(2γ) with γ degrees of freedom.
         """
@@ -141,11 +141,11 @@ class CollocationProblem(EstimationProblem):
         return information
 
     def on(self, trajectories: TrajectoryBasis) -> CollocationProblem:
-        """The same problem on another mesh."""
+        """Return the same problem on another mesh."""
         return self.replace(trajectories=trajectories, cases=_on_meshes(self.cases, trajectories))
 
     def holding(self, theta: np.ndarray, held: np.ndarray, criterion: str = "amle") -> CollocationProblem:
-        """The same with some unknowns held at their values in θ, from which the others start."""
+        """Return the same with some unknowns held at their values in θ, from which the others start."""
         unknowns = [
             replace(u.starting_from(v), lower=v, upper=v, logit=False) if k else u.starting_from(v)
             for u, v, k in zip(self.unknowns, theta.tolist(), held, strict=True)
@@ -155,7 +155,9 @@ class CollocationProblem(EstimationProblem):
     def renewed(
         self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None
     ) -> CollocationProblem:
-        """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
+        """Return an independent problem with other measurements (an array for each ``samples``, in order) or another
+        guess.
+        """
         cases = self.renewed_cases(values)
         problem = CollocationProblem(self.unknowns, cases, self.trajectories.renewed(cases), self.criterion)
         if guess is not None:

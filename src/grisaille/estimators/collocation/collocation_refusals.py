@@ -46,7 +46,7 @@ JUMP_REMEDY = (
 
 
 def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
-    """Measurement noise must be declared where it is not estimated."""
+    """Refuse undeclared measurement noise where it is not estimated."""
     for e in data:
         for o in e.outputs:
             if structure.model.outputs[o].noise is None and not has_law(structure.model, o):
@@ -57,7 +57,7 @@ def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
 
 
 def refuse_levels(unknowns: Sequence[Unknown], inside: Iterable[str]) -> None:
-    """Neither measurement noise nor parameters ``inside`` formulas of noise and spectra."""
+    """Refuse measurement noise and parameters ``inside`` formulas of noise and spectra as unknowns."""
     names = set(inside)
     for u in unknowns:
         if u.kind == "noise" or (u.kind == "parameter" and u.target in names):
@@ -69,7 +69,9 @@ def refuse_levels(unknowns: Sequence[Unknown], inside: Iterable[str]) -> None:
 
 
 def level_parameters(structure: Structure, unknowns: Sequence[Unknown], outputs: Sequence[str]) -> set[str]:
-    """Estimated parameters that scales, spectra, correlations or measurement noise contain, through formulas too."""
+    """Return estimated parameters that scales, spectra, correlations or measurement noise contain, through formulas
+    too.
+    """
     system, flat = structure.system, structure.model
     own = {u.target: u.guess for u in unknowns if u.kind == "parameter"}
     known = evaluate_parameters(flat, own)
@@ -85,7 +87,7 @@ def level_parameters(structure: Structure, unknowns: Sequence[Unknown], outputs:
 
 
 def parameters_behind(structure: Structure, unknowns: Sequence[Unknown], names: Iterable[str]) -> set[str]:
-    """Estimated parameters that move some parameters, themselves or through formulas."""
+    """Return estimated parameters on which some parameters depend, directly or through formulas."""
     own = {u.target: u.guess for u in unknowns if u.kind == "parameter"}
     tied = formulas_of(structure.model, own).differentiate(own)
     rows = [tied.names.index(n) for n in names if n in tied.names]
@@ -93,7 +95,7 @@ def parameters_behind(structure: Structure, unknowns: Sequence[Unknown], names: 
 
 
 def refuse_zero_noise(program: DirectProgram, points: Sequence[ExperimentPoint]) -> None:
-    """Noise levels that do not depend on states must be positive, at the guess."""
+    """Refuse noise levels that are not positive at the guess, where they do not depend on states."""
     model, slots = program.model, program.slots
     sigma = ca.densify(ca.diag(model.variance))
     if ca.depends_on(sigma, ca.vertcat(model.t, model.X, model.Z, model.u, model.v)):
@@ -130,7 +132,7 @@ def _inside(formulas: ca.SX, symbols: ca.SX) -> set[int]:
 
 
 def _in_noise(structure: Structure, outputs: Sequence[str]) -> set[str]:
-    """Names of parameters in the noise formulas of some outputs."""
+    """Return names of parameters in the noise formulas of some outputs."""
     flat = structure.model
     formulas = [flat.outputs[o].noise for o in outputs]
     formulas += [f for o in outputs for f in law_formulas(flat.outputs[o]).values()]
@@ -146,7 +148,7 @@ def spline_obstacle(
     unknowns: Sequence[Unknown],
     criterion: str,
 ) -> str:
-    """Why splines do not apply, in words that can follow "because"; empty where they do.
+    """Return why splines do not apply, in words that can follow "because"; empty where they do.
 
     model : with disturbances, as ``with_slope`` gives it
     """
@@ -173,7 +175,7 @@ def spline_obstacle(
 
 
 def dead_time_obstacle(question: FitRequest) -> str:
-    """Why splines do not apply where a dead time is estimated; empty where none is."""
+    """Return why splines do not apply where a dead time is estimated; empty where none is."""
     for trial, _ in question.trials:
         moved = moving_dead_times(trial)
         if moved:
@@ -184,7 +186,7 @@ def dead_time_obstacle(question: FitRequest) -> str:
 def _unknown_gain(
     structure: Structure, model: StochasticModel, data: Sequence[Any], unknowns: Sequence[Unknown]
 ) -> str:
-    """Whether a parameter that is no level of noise stands between a disturbance and a state: C in C ẋ = f + w.
+    """Return whether a parameter that is no level of noise lies between a disturbance and a state: C in C ẋ = f + w.
 
     The penalty |ẋ − f/C|²/(Q/C²) would be made small by a small C; direct collocation weighs w itself.
     """
@@ -198,7 +200,7 @@ def _unknown_gain(
 
 
 def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel | None:
-    """The model with disturbances, where it has any.
+    """Return the model with disturbances, where it has any.
 
     Those without a linear effect where they are zero are refused: every search for a path begins there.
     """
@@ -226,7 +228,7 @@ def _undisturbed(model: StochasticModel, state: int) -> str:
 
 
 def caution(problem: EstimationProblem) -> str:
-    """The sentence under the table of a fit whose equations jump with states."""
+    """Return the sentence under the table of a fit whose equations jump with states."""
     jumps = [jump for case in problem.cases for jump in case.trial.structure.jumps.of_states]
     if not jumps:
         return ""

@@ -1,4 +1,4 @@
-"""A minimum before it is dressed as an estimate, and how far a joint minimum (amle, ipda) leans there.
+"""A minimum before it becomes an estimate, and the bias of a joint minimum (amle, ipda) there.
 
 Its criterion J(β, θ) is minimised over trajectories where a likelihood integrates over them:
 
@@ -47,7 +47,7 @@ class CollocationResult:
 
 
 def answer_of(problem: CollocationProblem, found: Solution, free: np.ndarray | None = None) -> CollocationResult:
-    """What a joint minimum says; ``free``, where another criterion decides which unknowns a bound holds."""
+    """Return the result at a joint minimum; ``free``, where another criterion decides which unknowns a bound holds."""
     evaluation = problem.at(found)
     free = (found.free() if free is None else free) | problem.levels
     covariance, lost = inverse_information(evaluation.curvature, free & ~problem.levels)
@@ -78,9 +78,9 @@ def describe_lean(
         return []
     much = ", ".join(f"{unknowns[k].name} by {share[k]:+.2g}" for k in told).replace("-", "−")
     if not criterion:
-        return [f"bias: the criterion leans, {much} standard errors; this was taken off."]
+        return [f"bias: this criterion is biased, {much} standard errors; this was subtracted."]
     remedy = "debias=True takes it off" if criterion == "amle" else "criterion='amle' with debias=True takes it off"
     return [
-        f"bias: the criterion leans, {much} standard errors to first order; criterion='laplace' (the "
+        f"bias: this criterion is biased, {much} standard errors to first order; criterion='laplace' (the "
         f"default) does not, {remedy}."
     ]

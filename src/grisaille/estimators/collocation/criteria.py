@@ -32,7 +32,7 @@ from grisaille.optimization.journal import Progress, SearchJournal
 
 
 def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -> Estimate:
-    """The estimate of a posed problem, on a mesh that is refined as the method says."""
+    """Return the estimate of a posed problem, on a mesh that is refined as the method requires."""
     journal, guessed, rounds = SearchJournal.of(progress), problem.unknowns, 0
     most = problem.trajectories.rounds(method.refine)
     if most:
@@ -85,7 +85,7 @@ def _finished(
     guessed: Sequence[Unknown],
     journal: SearchJournal,
 ) -> CollocationResult:
-    """What is done once, on the last mesh."""
+    """Return what is done once, on the last mesh."""
     if method.criterion == "laplace":
         return maximize_likelihood(problem, answer, guessed, journal, method.max_iterations)
     if method.criterion not in BIASED_CRITERIA or not answer.converged:
@@ -118,7 +118,7 @@ def _dressed(
     )
     known = np.isfinite(np.diag(answer.covariance))
     dead = tuple(
-        f"dead: no output moves with {u.name};"
+        f"dead: no output depends on {u.name};"
         for u, k in zip(problem.unknowns, known, strict=True)
         if u.kind in ("scale", "start") or (u.kind == "noise" and k)
     )
@@ -142,7 +142,7 @@ def about_held_states(names: Sequence[str]) -> str:
     """Say what declared bounds that hold trajectories do to the marginal likelihood."""
     which = ", ".join(names)
     return (
-        f"bounds: declared bounds hold {which}, which the model itself does not know: the criterion is no likelihood "
+        f"bounds: declared bounds hold {which}, which are not part of the model: the criterion is no likelihood "
         f"of the model (no log-likelihood, AIC, test or profile), and standard errors are approximate. Without "
         f"bounds= of {which} it is one; gr.KalmanML() leaves bounds aside"
     )

@@ -1,4 +1,4 @@
-"""Trajectories on elements that were solved for: what they say of samples and states."""
+"""Solved trajectories on elements: their predictions of samples and states."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ class ElementSolution(Solution):
         return np.asarray(program.look(rows, self.at.point, k)[0][program.meshes[k].ends_of_samples])
 
     def _weights(self, k: int) -> np.ndarray:
-        """Of the samples: reciprocal standard deviations; of laws, roots of what a sample tells of its prediction."""
+        """Return weights of the samples: reciprocal standard deviations; for laws, roots of the information of a
+        sample.
+        """
         program = self.at.program
         sigma = program.look("deviation", self.at.point, k)[0]
         weights = program.records[k].weights / sigma[program.meshes[k].ends_of_samples]
@@ -88,7 +90,7 @@ class ElementSolution(Solution):
         return np.asarray(weights)
 
     def explained(self, k: int) -> np.ndarray:
-        """Of the band of the output, parameters included: the trace in ``collocation.intensity``."""
+        """Return the variance of the predicted output, parameters included: the trace in ``collocation.intensity``."""
         covariance = np.nan_to_num(theta_covariance(self.at, self.inside & ~self.levels))
         deviation = quantities_along(self.at, self._model, k, covariance, "measured")[1]
         return (self._weights(k) * deviation[self.at.program.meshes[k].ends_of_samples]) ** 2

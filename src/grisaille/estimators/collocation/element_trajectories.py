@@ -62,7 +62,7 @@ CONSTRAINT_DRIFT = 1e-3
 
 
 class Elements(TrajectoryBasis):
-    """All experiments as one program; ``reason``: why splines are not taken, ``last``: where a search goes on from."""
+    """All experiments as one program; ``reason``: why splines are not used, ``last``: where a search continues from."""
 
     is_exact: ClassVar[bool] = True
 
@@ -93,7 +93,9 @@ class Elements(TrajectoryBasis):
         return np.isin(np.arange(len(unknowns)), index[index >= 0])
 
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> ElementSolution | str:
-        """The marginal likelihood integrates over all paths, so that the best one may leave the bounds of states."""
+        """Follow the best path for given unknowns; it may leave the bounds of states, because the marginal likelihood
+        integrates over all paths.
+        """
         program, bounded = self.program.at(theta), problem.criterion != "laplace"
         for start in (self.last, None) if self.last is not None else (None,):
             try:
@@ -119,7 +121,7 @@ class Elements(TrajectoryBasis):
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
         near: bool = False,
     ) -> ElementSolution:  # fmt: skip
-        """From the last path where one is remembered."""
+        """Minimise from the last path where one is stored."""
         lower, upper = problem.bounds
         bounds, journal = (np.where(wanted, lower, theta), np.where(wanted, upper, theta)), SearchJournal.of(progress)
         solved = self._with_dead_times if self.program.dead_times.size else self._solved
@@ -141,7 +143,7 @@ class Elements(TrajectoryBasis):
     def _with_dead_times(
         self, program: DirectProgram, theta: np.ndarray, bounds: Bounds, journal: SearchJournal
     ) -> SearchEnd[PathPoint]:
-        """Solved again with the signals of the dead times it has found, until these stay.
+        """Solve again with the signals of the dead times that were found, until these do not change.
 
         Between, signals are linear in dead times, which therefore move by a sampling interval at most (``Strides``).
         """
@@ -189,7 +191,9 @@ class Elements(TrajectoryBasis):
         return MeshJudgement(False, note, f"elements are too long: {said}")
 
     def _meeting_bumps(self, solution: ElementSolution, most: int) -> MeshJudgement:
-        """Whether elements meet the bumps on their way, or could not: those are told in ``notes``."""
+        """Return whether elements meet the bumps on their way; those that they could not meet are listed in
+        ``notes``.
+        """
         found = self._passed(solution) if most else []
         is_enough = not any(b.more <= 2**most for _, b in found)
         return MeshJudgement(is_enough, "" if is_enough else self._passed_notes(found)[0])
@@ -201,7 +205,7 @@ class Elements(TrajectoryBasis):
         return describe_skipped_features(found, "elements", "gr.KalmanML() cuts its steps there; or make it wider")
 
     def _moves(self, problem: CollocationProblem, solution: ElementSolution, covariance: np.ndarray) -> np.ndarray:
-        """|Δθ| on elements half as long, in standard errors; zero without a prediction, infinite for no path."""
+        """Return |Δθ| on elements half as long, in standard errors; zero without a prediction, infinite for no path."""
         known = np.where(np.isfinite(covariance), covariance, 0.0)
         if problem.criterion != "laplace":
             known = np.where(problem.levels[:, None] | problem.levels, 0.0, known)
@@ -218,7 +222,7 @@ class Elements(TrajectoryBasis):
         return np.asarray(np.where(errors > 0, moved / np.where(errors > 0, errors, 1.0), 0.0))
 
     def _is_bounded(self, solution: ElementSolution) -> bool:
-        """Whether bounds of states decide the path, which then does not follow θ as the gradients say."""
+        """Return whether bounds of states decide the path, which then does not follow θ as the gradients say."""
         if not solution.kept_limits:
             return False
         low, high = self.program.limits
@@ -249,7 +253,7 @@ class Elements(TrajectoryBasis):
         return [*self._drift(solution.at), *self._beyond_bounds(solution.at), *passed]
 
     def _drift(self, at: PathPoint) -> list[str]:
-        """Whether hidden constraints, posed at the first point only, still hold at the end."""
+        """Return whether hidden constraints, posed at the first point only, still hold at the end."""
         model, worst = self.program.model, 0.0
         for r in range(len(at.program.records) if model.structure.system.nc else 0):
             values = at.program.look("constraints", at.point, r)[0]
@@ -279,7 +283,7 @@ class Elements(TrajectoryBasis):
 
 
 def _of_criterion(at: PathPoint, finer: PathPoint) -> np.ndarray | None:
-    """g′ − g, paths and θ together."""
+    """Return g′ − g, paths and θ together."""
     try:
         return np.asarray(linearize(finer, exact=False).gradient - linearize(at, exact=False).gradient)
     except (IndefiniteError, np.linalg.LinAlgError):
@@ -287,6 +291,6 @@ def _of_criterion(at: PathPoint, finer: PathPoint) -> np.ndarray | None:
 
 
 def _of_likelihood(at: PathPoint, finer: PathPoint) -> np.ndarray | None:
-    """g′ of −log L, whose g is zero where no bound decides."""
+    """Return g′ of −log L, whose g is zero where no bound decides."""
     found = marginal(finer, PATH_DECREMENT)
     return None if found is None else found.slope

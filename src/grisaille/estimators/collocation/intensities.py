@@ -1,4 +1,4 @@
-"""Scales of disturbances as roots: where the misfit of each one's output is as large as its noise says.
+"""Scales of disturbances as roots: the misfit of each one's output is as large as its noise predicts.
 
 Each is paired with the output that sees the disturbed state most directly or, where only trials tell, with the one
 whose misfit it moves most. See ``collocation.intensity`` for the conditions and for why they have to be roots.
@@ -56,7 +56,7 @@ class IntensityConditions:
         self.sizes = problem.guess[self.scales]
 
     def misfit(self, theta: np.ndarray) -> tuple[OutputMisfit, np.ndarray]:
-        """Of all outputs with the scales of θ, and θ with the other unknowns at their best."""
+        """Return the misfit of all outputs with the scales of θ, and θ with the other unknowns at their best."""
         problem = self.problem
         found = problem.trajectories.minimize(problem, theta, ~problem.levels, self.journal)
         if not found.converged and problem.trajectories.distances(problem, self.scales) is None:
@@ -67,7 +67,7 @@ class IntensityConditions:
         return found.misfit(problem.cases, problem.outputs), found.theta
 
     def _tried(self) -> tuple[np.ndarray, np.ndarray]:
-        """What each output's misfit falls by as each scale grows."""
+        """Return what each output's misfit falls by as each scale grows."""
         here, falls = np.log(self.misfit(self.current)[0].ratios), []
         for k in self.scales:
             trial = self.current.copy()
@@ -77,7 +77,7 @@ class IntensityConditions:
         return -fall, np.abs(fall) < MIN_MISFIT_FALL
 
     def at(self, x: np.ndarray) -> OutputMisfit:
-        """With the scales of x."""
+        """Return the misfit with the scales of x."""
         trial = self.current.copy()
         trial[self.scales] = self.sizes * np.exp(x)
         found, self.current = self.misfit(trial)
@@ -87,19 +87,19 @@ class IntensityConditions:
         return np.asarray(np.log(self.at(x).ratios[self.columns]))
 
     def alone(self, x: np.ndarray, k: int, value: float) -> float:
-        """Condition k by its own scale."""
+        """Return condition k by its own scale."""
         moved = x.copy()
         moved[k] = value
         return float(self(moved)[k])
 
     def names(self, k: int) -> tuple[str, str]:
-        """A scale and its output."""
+        """Return a scale and its output."""
         return self.problem.unknowns[self.scales[k]].name, self.problem.outputs[self.columns[k]]
 
 
 @dataclass(frozen=True)
 class Intensities:
-    """θ with scales at which every paired output's misfit is what its noise says."""
+    """θ with scales at which the misfit of every paired output is as large as its noise predicts."""
 
     theta: np.ndarray
     errors: dict[int, float]
@@ -107,13 +107,13 @@ class Intensities:
     notes: list[str]
 
     def store_errors(self, covariance: np.ndarray) -> None:
-        """Variances of scales, which no likelihood's may undercut, in place of those that are there."""
+        """Store the variances of scales in place of those that are there; those of a likelihood may not be smaller."""
         for k, error in self.errors.items():
             covariance[k, k] = max(covariance[k, k], error**2)
 
 
 def find_intensities(problem: CollocationProblem, journal: SearchJournal) -> Intensities:
-    """The roots, with how well the misfit tells them."""
+    """Return the roots, with the accuracy to which the misfit determines them."""
     g = IntensityConditions(problem, journal)
     x, zero = np.zeros(len(g.scales)), np.zeros(len(g.scales), dtype=bool)
     for sweep in range(MAX_SWEEPS):
@@ -145,7 +145,7 @@ def find_intensities(problem: CollocationProblem, journal: SearchJournal) -> Int
 
 
 def _errors(g: IntensityConditions, x: np.ndarray, zero: np.ndarray) -> dict[int, float]:
-    """By differences of what data explain of their predictions; θ stays as it was found."""
+    """Return standard errors by differences of the explained variances of predictions; θ stays as it was found."""
     free, found = np.flatnonzero(~zero).tolist(), g.current.copy()
     here, moved = g.at(x), x.copy()
     slopes = np.zeros((len(here.count), len(free)))
@@ -159,7 +159,7 @@ def _errors(g: IntensityConditions, x: np.ndarray, zero: np.ndarray) -> dict[int
 
 
 def _bracketed(g: IntensityConditions, x: np.ndarray, k: int, sweep: int) -> tuple[float, bool]:
-    """The root of one condition by its own scale, or where that is as good as zero."""
+    """Return the root of one condition by its own scale, or where that is as good as zero."""
     # an output's misfit may stay too large for as long as another scale is too small: do not climb at first
     first = sweep == 0 and len(x) > 1
     coarse = sweep == 0
@@ -180,7 +180,7 @@ def _bracketed(g: IntensityConditions, x: np.ndarray, k: int, sweep: int) -> tup
 
 
 def find_scales(problem: CollocationProblem) -> list[int]:
-    """The unknowns that are scales; refused where there are too many, or where something is known of them."""
+    """Return the unknowns that are scales; refused where there are too many, or where something is known of them."""
     scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
     known = [k for k in scales if problem.unknowns[k].prior is not None]
     if known:

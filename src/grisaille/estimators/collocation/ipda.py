@@ -1,4 +1,4 @@
-"""Iteratively refined principal differential analysis: trajectories and unknowns in turn, until neither moves.
+"""Iteratively refined principal differential analysis: trajectories and unknowns in turn, until neither changes.
 
 Step one finds trajectories for given unknowns, step two the unknowns that suit these trajectories best. The limit is
 the joint minimum, reached by many cheap steps. Reference: M. S. Varziri, Parameter Estimation in Stochastic Dynamic
@@ -26,7 +26,7 @@ SETTLED_MOVE = 4e-6
 
 
 def minimize_in_turn(problem: CollocationProblem, journal: SearchJournal, near: bool, most: int) -> CollocationResult:
-    """Splines only."""
+    """Minimise over trajectories and unknowns in turn; for splines only."""
     theta, reason, settled = problem.guess, "the limit of iterations was reached", False
     for k in range(most * 10):
         found = _followed(problem, theta, k)
@@ -55,7 +55,7 @@ def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineS
 
 
 def _second_step(found: ArrowQuadratic) -> np.ndarray:
-    """The unknowns that suit the trajectories best."""
+    """Return the unknowns that suit the trajectories best."""
     return descend(AtTrajectories(found), found, damping=0.0, tolerance=1e-11, most=60).theta
 
 

@@ -48,7 +48,7 @@ def check_laplace(problem: EstimationProblem, estimate: Estimate) -> Approximati
 
 
 def _prepared(case: ExperimentTerm, theta: np.ndarray) -> ValueRunner:
-    """The filter of one experiment whose start is known, as it is for trajectories."""
+    """Return the filter of one experiment whose start is known, as it is for trajectories."""
     nx = case.trial.structure.system.nx
     known = tuple((0.0,) * nx for _ in range(nx))
     runner = ValueRunner(case.trial, FilterOptions("unscented", initial_covariance=known))

@@ -34,7 +34,7 @@ standard error for a few hundred samples."""
 def approach_likelihood(
     problem: CollocationProblem, journal: SearchJournal, near: bool, most: int
 ) -> CollocationResult:
-    """A maximum to the accuracy of the expected information.
+    """Return a maximum to the accuracy of the expected information.
 
     Unless ``near``, from where the joint descent leads, levels held: at a guess that is far from the data the best
     trajectory may leave what the model means, and the search would end there. Where that leads nowhere, from the guess.
@@ -65,7 +65,9 @@ def approach_likelihood(
 
 
 def _search(problem: CollocationProblem, journal: SearchJournal, most: int) -> Search[CollocationEvaluation]:
-    """A search that ends where data are explained exactly, so that levels of noise would go to zero without end."""
+    """Return a search that ends where data are explained exactly, so that levels of noise would go to zero without
+    end.
+    """
     search = Search(problem, journal, journal.evaluations + most)
     search.find_endless = partial(find_unbounded_likelihood, problem, smooths=True)
     return search
@@ -78,7 +80,7 @@ def maximize_likelihood(
     journal: SearchJournal,
     most: int,
 ) -> CollocationResult:
-    """The maximum itself, and the curvature there."""
+    """Return the maximum itself, and the curvature there."""
     asked = problem.unknowns
     problem.go_on_from(nearly.evaluation.theta)
     search = _search(problem, journal, most)
@@ -109,7 +111,7 @@ def maximize_likelihood(
 def remove_bias(
     problem: CollocationProblem, answer: CollocationResult, journal: SearchJournal, most: int
 ) -> CollocationResult:
-    """Where the marginal likelihood is largest at the same intensities, from the minimum of the criterion on."""
+    """Return the maximum of the marginal likelihood at the same intensities, from the minimum of the criterion on."""
     theta = answer.evaluation.theta
     search = Search(problem.holding(theta, problem.levels, "laplace"), journal, journal.evaluations + most)
     try:
@@ -135,7 +137,9 @@ def remove_bias(
 def _left_alone(
     problem: CollocationProblem, evaluation: CollocationEvaluation, dead: np.ndarray, asked: Sequence[Unknown]
 ) -> CollocationEvaluation:
-    """With unknowns that no output sees back at their guesses, from which rounding alone has moved them."""
+    """Return the evaluation with unknowns that affect no output back at their guesses, from which rounding alone has
+    moved them.
+    """
     if not dead.any():
         return evaluation
     back = problem.evaluate(np.where(dead, [u.guess for u in asked], evaluation.theta))
@@ -146,12 +150,12 @@ def _level_notes(
     problem: CollocationProblem, evaluation: CollocationEvaluation, covariance: np.ndarray, unseen: np.ndarray,
     gone: np.ndarray,
 ) -> list[str]:  # fmt: skip
-    """Unknowns that no output sees, and levels that are as good as zero."""
+    """Return unknowns that no output depends on, and levels that are as good as zero."""
     notes, errors = [], np.sqrt(np.diag(covariance))
     for k in map(int, np.flatnonzero(problem.levels | unseen)):
         name = problem.unknowns[k].name
         if unseen[k] and not gone[k]:
-            notes.append(f"dead: no output moves with {name}; fix it, or measure something that depends on it.")
+            notes.append(f"dead: no output depends on {name}; fix it, or measure something that depends on it.")
         elif gone[k] or 0 < evaluation.theta[k] < VANISHED_LEVEL * errors[k]:
             rate = _rate(problem, evaluation, k, float(errors[k]) if errors[k] > 0 else problem.unknowns[k].size)
             limit = f"; one-sided 95 % limit about {np.sqrt(ONE_SIDED / rate):.3g}" if rate > 0 else ""
@@ -160,7 +164,7 @@ def _level_notes(
 
 
 def _rate(problem: CollocationProblem, evaluation: CollocationEvaluation, k: int, level: float) -> float:
-    """∂(−log L)/∂(σ²) near zero, from a level that is not too small for the knots."""
+    """Return ∂(−log L)/∂(σ²) near zero, from a level that is not too small for the knots."""
     theta = evaluation.theta.copy()
     theta[k] = level
     trial = problem.evaluate(theta, sensitive=False)

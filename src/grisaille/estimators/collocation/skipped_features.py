@@ -1,4 +1,5 @@
-"""Bumps and short conditions that lie between the points at which collocation knows the model (``trial.passed_bends``).
+"""Bumps and short conditions that lie between the points at which collocation evaluates the model
+(``trial.passed_bends``).
 
 Elements half as long are compared by the residuals that they leave, and knots by what bends inside cells: both see
 nothing of a bump that no point meets.
@@ -69,7 +70,7 @@ def features_skipped_by_cells(solution: SplineSolution) -> list[tuple[int, Skipp
 
 
 def describe_skipped_features(found: Sequence[tuple[str, SkippedBump]], parts: str, remedy: str) -> list[str]:
-    """Say what is passed, in one note."""
+    """Describe the skipped features in one note."""
     if not found:
         return []
     name, bump = max(found, key=lambda f: f[1].more)
@@ -77,7 +78,7 @@ def describe_skipped_features(found: Sequence[tuple[str, SkippedBump]], parts: s
     return [
         f"{parts}: near t = {bump.time:.6g} of '{name}' the trajectory passes a bump or a short condition, which "
         f"begins or ends where {bump.text} is zero, in {bump.width:.2g}{more}. The points at which the model holds do "
-        f"not see it and estimates know nothing of it: {remedy}."
+        f"not meet it, and estimates ignore it: {remedy}."
     ]
 
 
@@ -117,7 +118,7 @@ def _bends_of_splines(model: StochasticModel) -> BendSearch | None:
 
 
 def _path_on_elements(at: PathPoint, r: int) -> SolutionPath:
-    """The polynomials of every element."""
+    """Return the polynomials of every element."""
     program, point = at.program, at.point
     mesh, (first, last) = program.meshes[r], program.span(r)
     n, nz, count, s = program.model.n, program.model.nz, last - first, len(RADAU_NODES)
@@ -136,7 +137,7 @@ def _path_on_elements(at: PathPoint, r: int) -> SolutionPath:
 
 
 def _path_on_cells(program: SplineProgram, beta: Floats) -> tuple[SolutionPath, tuple[Floats, Floats]]:
-    """The spline in every cell, and the quadrature there."""
+    """Return the spline in every cell, and the quadrature there."""
     mesh, record = program.mesh, program.record
     cells = cut_into_cells(mesh.bounds, record.table)
     t, u = cells.at(np.linspace(0.0, 1.0, POINTS_PER_INTERVAL + 1))

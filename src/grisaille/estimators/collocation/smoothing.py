@@ -19,7 +19,7 @@ from grisaille.optimization.search import Search, arrival_reason
 
 
 def minimize_misfit(problem: CollocationProblem, journal: SearchJournal, near: bool, most: int) -> CollocationResult:
-    """Splines only."""
+    """Minimise the misfit of smoothed trajectories; for splines only."""
     search = Search(problem, journal, journal.evaluations + most)
     outcome = trust_region.minimize(search, 1e-9)
     nearly = outcome.evaluation
@@ -38,7 +38,7 @@ def minimize_misfit(problem: CollocationProblem, journal: SearchJournal, near: b
 def _with_own_starts(
     problem: CollocationProblem, evaluation: CollocationEvaluation, covariance: np.ndarray
 ) -> CollocationEvaluation:
-    """Starts that belong to the trajectories, read off them, with their variances."""
+    """Return starts that belong to the trajectories, read off them, with their variances."""
     solution, theta = evaluation.solution, evaluation.theta.copy()
     assert isinstance(solution, SplineSolution)
     found, shared = solution.at, covariance.copy()

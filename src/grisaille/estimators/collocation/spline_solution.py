@@ -1,4 +1,4 @@
-"""Trajectories as splines that were solved for: what they say of samples and states.
+"""Solved trajectories as splines: their predictions of samples and states.
 
 The covariance of the states at an instant comes from the curvature A of the criterion by the trajectories, and from
 the covariance C of the estimates,
@@ -61,7 +61,7 @@ class SplineSolution(Solution):
         return TrajectoryPredictions(outputs, y - part.errors, part.errors, residuals, rows)
 
     def _moved(self, k: int, responses: list[np.ndarray]) -> np.ndarray:
-        """∂β/∂θ of experiment k, known values at the first instant moving along."""
+        """Return ∂β/∂θ of experiment k, known values at the first instant moving along."""
         moved = -responses[k]
         moved[:, list(self.at.task.moved[k])] += self.at.task.programs[k].start_slopes(self.at.given[k])
         return moved
@@ -79,7 +79,7 @@ class SplineSolution(Solution):
         return found
 
     def _scatter(self, k: int) -> np.ndarray:
-        """The inverse of the curvature of experiment k by its coefficients, inside the band."""
+        """Return the inverse of the curvature of experiment k by its coefficients, inside the band."""
         return banded.mask_held(self.factors[k].inverse_band, self.at.held[k])
 
     @cached_property
@@ -136,7 +136,9 @@ class SplineSolution(Solution):
         return program.record.name, times, list(quantities.rows), block
 
     def _with_knots_at_samples(self, k: int) -> SplineSolution:
-        """With knots at every instant of an experiment, where those of the fit were placed by itself."""
+        """Return the solution with knots at every instant of an experiment, where those of the fit were placed
+        automatically.
+        """
         at, task, program, betas = self.at, self.at.task, self.at.task.programs[k], self.at.betas
         mesh = folded_at(program.mesh, program.record.times)
         if not self.placed or mesh is program.mesh:
@@ -151,7 +153,9 @@ class SplineSolution(Solution):
     def moments(
         self, k: int, times: np.ndarray, covariance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, UncertainUnknowns]:
-        """Of the states of experiment k: means (T, n), covariances (T, n, n) at fixed unknowns, how these move them."""
+        """Return, for the states of experiment k, means (T, n), covariances (T, n, n) at fixed unknowns, and their
+        sensitivities.
+        """
         task, given = self.at.task, self.at.given[k]
         program, mine = task.programs[k], list(task.moved[k])
         local = program.mesh.at(times)

@@ -1,4 +1,5 @@
-"""Trajectories as splines: solved for along the arrow of their curvature, and what they say of samples and states.
+"""Trajectories as splines: solved with the arrow structure of their curvature, with their predictions of samples and
+states.
 
 A joint descent first. With nearly no disturbance the minimum lies in a narrow curved valley, which such a descent
 follows in short steps: then trajectories are solved for at each step of a search over the unknowns alone.
@@ -91,7 +92,7 @@ class Splines(TrajectoryBasis):
         return np.array([u.kind == "parameter" and u.target in inside for u in unknowns], dtype=bool)
 
     def task(self, problem: CollocationProblem) -> DescentTask:
-        """Unknowns and trajectories as the descent sees them."""
+        """Return unknowns and trajectories as a task of the descent."""
         lower, upper = problem.inner_bounds()
         limits = [p.limits for p in self.programs]
         limits = limits if np.isfinite(np.concatenate([b for pair in limits for b in pair])).any() else []
@@ -123,7 +124,7 @@ class Splines(TrajectoryBasis):
         self.betas, self._last, self.solved_before = solution.at.betas, None, solved
 
     def _predicted(self, problem: CollocationProblem, theta: np.ndarray) -> list[np.ndarray]:
-        """The last trajectories, moved along with the unknowns."""
+        """Return the last trajectories, extrapolated with the change of the unknowns."""
         last = self._last
         if (
             last is None
@@ -140,7 +141,7 @@ class Splines(TrajectoryBasis):
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
         near: bool = False,
     ) -> SplineSolution:  # fmt: skip
-        """The joint minimum, with noise formulas that contain states evaluated on it until they stay."""
+        """Return the joint minimum, with noise formulas that contain states evaluated on it until they stay."""
         journal = SearchJournal.of(progress)
         found = self._joint(problem, theta, wanted, journal, near)
         for _ in range(0 if near else 30):
@@ -153,7 +154,7 @@ class Splines(TrajectoryBasis):
         return self._refused(found, problem, theta)
 
     def _refused(self, found: SplineSolution, problem: CollocationProblem, theta: np.ndarray) -> SplineSolution:
-        """Trajectories that were not found, or that nothing determines."""
+        """Return trajectories that were not found, or that nothing determines."""
         if not np.isfinite(found.objective):
             there = describe_start([u.starting_from(v) for u, v in zip(problem.unknowns, theta, strict=True)])
             raise EstimationError(
@@ -174,7 +175,7 @@ class Splines(TrajectoryBasis):
     def _joint(
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, journal: SearchJournal, near: bool
     ) -> SplineSolution:
-        """Unknowns and trajectories together; where that is slow, trajectories solved for at each step."""
+        """Return unknowns and trajectories together; where that is slow, trajectories solved for at each step."""
         task, xi, most = self.task(problem), problem.inner(theta), self.method.max_iterations
         before = journal.evaluations
         if self.method.optimizer == "ipopt":
@@ -198,7 +199,7 @@ class Splines(TrajectoryBasis):
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, found: SplineSolution,
         journal: SearchJournal,
     ) -> SplineSolution:  # fmt: skip
-        """From the guess, and from where the joint descent stopped; whatever is better."""
+        """Minimise from the guess and from where the joint descent stopped; return the better of the two."""
         best = found
         for start in (found.theta, theta):
             held = np.where(wanted, start, theta)
@@ -217,7 +218,7 @@ class Splines(TrajectoryBasis):
         return best
 
     def polished(self, problem: CollocationProblem, wanted: np.ndarray, found: SplineSolution) -> SplineSolution:
-        """The last digits, by Newton's method over everything."""
+        """Return the last digits, by Newton's method over everything."""
         q = found.at
         last = arrow_descent.minimize(
             self.task(problem), problem.inner(q.theta), q.betas, wanted=wanted, near=True,
@@ -263,7 +264,7 @@ class Splines(TrajectoryBasis):
         return MeshJudgement(False, note, "estimates still move as knots are added" if counts else "")
 
     def finer(self, solution: SplineSolution) -> Splines:
-        """With more knots in the cells that hold most of what bends inside cells."""
+        """Return splines with more knots in the cells with the largest share of the criterion."""
         at, errors = solution.at, _errors_of(solution.at)
         every = np.sort(np.concatenate(errors))[::-1]
         least = every[int(np.searchsorted(np.cumsum(every), REFINED_SHARE * every.sum()))]
@@ -277,7 +278,7 @@ class Splines(TrajectoryBasis):
         return Splines(programs, betas, self.method)
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray:
-        """In integrations."""
+        """Return distances as numbers of integrations."""
         models = list({id(p.record.stochastic): p.record.stochastic for p in self.programs}.values())
         targets = [problem.unknowns[k].target for k in scales]
         found = [[min(_distance(m, t, o) for m in models) for o in problem.outputs] for t in targets]
@@ -311,18 +312,18 @@ def _errors_of(q: ArrowQuadratic) -> list[np.ndarray]:
 
 
 def _left_over(q: ArrowQuadratic) -> float:
-    """The part of the criterion that more knots would take away, roughly."""
+    """Return the part of the criterion that more knots would take away, roughly."""
     return float(sum(errors.sum() for errors in _errors_of(q)))
 
 
 def _older(program: SplineProgram, k: int, kept: Mapping[str, np.ndarray]) -> SplineKnots:
-    """Of experiment k in a file that kept knots as arrays."""
+    """Read the knots of experiment k from a file that stored them as arrays."""
     splines = tuple(spline_of(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines)))
     return SplineKnots.on(SplineMesh(splines), program.knots.quadrature, kept[f"noise_states_{k}"])
 
 
 def _distance(model: StochasticModel, disturbance: str, output: str) -> float:
-    """How many integrations lie between a disturbance's noise and an output."""
+    """Return how many integrations lie between a disturbance's noise and an output."""
     if output not in model.outputs or f"scale({disturbance})" not in model.quantities:
         return UNSEEN_DISTANCE
     level = model.q[model.quantities.index(f"scale({disturbance})")]

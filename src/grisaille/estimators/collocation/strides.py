@@ -1,4 +1,4 @@
-"""How far dead times may move at once, where a criterion is renewed after each move.
+"""The largest changes of dead times at once, where a criterion is renewed after each change.
 
 A stride that turns back has passed a minimum, or a corner of the criterion, and the next is at most half as long. Where
 several unknowns move, one may turn back because another one moved: strides that go on in one direction, cut each time,
@@ -46,7 +46,7 @@ class Strides:
         return bool(self.settled.all())
 
     def after(self, step: Floats) -> Self:
-        """Another stride has been made."""
+        """Return the strides after another one has been made."""
         size, turned = np.abs(step), step * self.last < 0
         is_cut = size >= CUT_STRIDE * self.within
         cut = np.where(is_cut, np.where(turned, 1, self.cut + 1), 0)

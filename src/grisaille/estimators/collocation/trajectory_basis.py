@@ -39,7 +39,7 @@ Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryPredictions:
-    """What an experiment's trajectory says of its samples, (times, outputs); NaN or zero where none is."""
+    """Predictions of samples by an experiment's trajectory, (times, outputs); NaN or zero where there is none."""
 
     outputs: tuple[str, ...]
     predictions: np.ndarray
@@ -52,7 +52,7 @@ class TrajectoryPredictions:
 
 @dataclass(frozen=True, eq=False)
 class AllResiduals:
-    """What trajectories say of the samples, in the order of these."""
+    """Residuals of trajectories, in the order of the samples."""
 
     residuals: np.ndarray
     errors: np.ndarray
@@ -66,16 +66,16 @@ class Solution(SearchEnd[Any], ABC):
 
     @classmethod
     def of(cls, found: SearchEnd[Any], **more: Any) -> Self:
-        """Where steps ended, with what belongs to the basis."""
+        """Return the solution at which steps ended, with what belongs to the basis."""
         return cls(**vars(found), **more)
 
     @abstractmethod
     def free(self) -> np.ndarray:
-        """Which unknowns no bound decides."""
+        """Return which unknowns no bound decides."""
 
     @abstractmethod
     def least(self) -> tuple[np.ndarray, np.ndarray]:
-        """Slope and curvature by θ of the least criterion over trajectories, priors included."""
+        """Return slope and curvature by θ of the least criterion over trajectories, priors included."""
 
     @property
     def has_exact_priors(self) -> bool:
@@ -84,7 +84,9 @@ class Solution(SearchEnd[Any], ABC):
 
     @abstractmethod
     def seen(self, k: int, implicit: bool) -> TrajectoryPredictions:
-        """``implicit``: with the exact response of trajectories to unknowns; raises where nothing determines them."""
+        """Return the predictions of samples; ``implicit``: with the exact response of trajectories to unknowns; raises
+        where nothing determines them.
+        """
 
     def residuals_by_laws(self) -> np.ndarray:
         """Return the information of samples on each unknown through numbers of their laws."""
@@ -96,7 +98,7 @@ class Solution(SearchEnd[Any], ABC):
 
     @abstractmethod
     def explained(self, k: int) -> np.ndarray:
-        """Variances of predictions of experiment k in units of the noise, (times, outputs)."""
+        """Return variances of predictions of experiment k in units of the noise, (times, outputs)."""
 
     @abstractmethod
     def marginal(self, sensitive: bool) -> Marginal:
@@ -104,22 +106,22 @@ class Solution(SearchEnd[Any], ABC):
 
     @abstractmethod
     def marginals(self, sensitive: bool) -> list[Marginal]:
-        """Of every experiment, without priors."""
+        """Return the marginal likelihood of every experiment, without priors."""
 
     @abstractmethod
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
-        """Quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
+        """Return quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
-        """As a file keeps them."""
+        """Return the arrays that are saved in a file."""
 
     def held_states(self) -> list[str]:
         """Return the states that their declared bounds hold somewhere, so that they do not scatter there."""
         return []
 
     def told(self, cases: Sequence[ExperimentTerm], implicit: bool) -> AllResiduals:
-        """Of all experiments; ``implicit`` as in ``seen``."""
+        """Return the residuals of all experiments; ``implicit`` as in ``seen``."""
         every = [self.seen(k, implicit) for k in range(len(cases))]
         places = [
             (seen, (s.rows, seen.outputs.index(s.output)))
@@ -139,7 +141,7 @@ class Solution(SearchEnd[Any], ABC):
         return AllResiduals(residuals, errors, jacobian, tuple(predictions))
 
     def misfit(self, cases: Sequence[ExperimentTerm], outputs: Sequence[str]) -> OutputMisfit:
-        """Of every output."""
+        """Return the misfit of every output."""
         found = OutputMisfit(*np.zeros((3, len(outputs))))
         for k, case in enumerate(cases):
             seen, explained = self.seen(k, False), self.explained(k)
@@ -164,7 +166,7 @@ class MeshJudgement:
 
 
 class TrajectoryBasis(ABC):
-    """Trajectories of all experiments on one mesh; they remember the last ones, from which a search goes on."""
+    """Trajectories of all experiments on one mesh; they store the last ones, from which a search continues."""
 
     is_biased: ClassVar[bool] = False
     """Whether the criterion over trajectories and unknowns together leans by any number of standard errors."""
@@ -183,22 +185,24 @@ class TrajectoryBasis(ABC):
 
     @abstractmethod
     def inside_levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
-        """Unknowns that are parameters inside intensities, noise levels or spectra."""
+        """Return unknowns that are parameters inside intensities, noise levels or spectra."""
 
     @abstractmethod
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> Solution | str:
-        """Trajectories for given unknowns, or why there are none."""
+        """Return trajectories for given unknowns, or why there are none."""
 
     @abstractmethod
     def minimize(
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
         near: bool = False,
     ) -> Solution:  # fmt: skip
-        """The least criterion over trajectories and the unknowns ``wanted``; ``near``: from the last trajectories."""
+        """Return the least criterion over trajectories and the unknowns ``wanted``; ``near``: from the last
+        trajectories.
+        """
 
     @abstractmethod
     def keep(self, solution: Any, solved: bool) -> None:
-        """Trajectories that the next search starts from."""
+        """Store the trajectories that the next search starts from."""
 
     @abstractmethod
     def rounds(self, refine: int | str) -> int:
@@ -206,33 +210,36 @@ class TrajectoryBasis(ABC):
 
     @abstractmethod
     def prepared(self, problem: CollocationProblem) -> TrajectoryBasis:
-        """On a mesh that can follow the model at the guess: on a coarser one a search would run away from it."""
+        """Return a mesh that can follow the model at the guess; on a coarser one a search would diverge."""
 
     @abstractmethod
     def with_tested_residuals(
         self, problem: CollocationProblem, solution: Any, covariance: np.ndarray, before: np.ndarray | None, most: int
     ) -> MeshJudgement:
-        """Whether the mesh is fine enough; ``before``: the estimates on the mesh before, ``most``: rounds allowed."""
+        """Return whether the mesh is fine enough; ``before``: the estimates on the mesh before, ``most``: rounds
+        allowed.
+        """
 
     @abstractmethod
     def finer(self, solution: Any) -> TrajectoryBasis:
-        """On a finer mesh, from a solution."""
+        """Return the trajectories on a finer mesh, from a solution."""
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray | None:
-        """How far each scale's disturbance is from each output, ``UNSEEN_DISTANCE`` at most; None where only trials
-        tell."""
+        """Return how far each scale's disturbance is from each output, ``UNSEEN_DISTANCE`` at most; None where only
+        trials show it.
+        """
         return None
 
     @abstractmethod
     def renewed(self, cases: Sequence[ExperimentTerm]) -> TrajectoryBasis:
-        """Independent ones for other measurements."""
+        """Return independent ones for other measurements."""
 
     @abstractmethod
     def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> TrajectoryBasis:
-        """On the meshes of a file, starting from its trajectories; None in older ones."""
+        """Restore the meshes of a file, starting from its trajectories; None in older files."""
 
     def notes(self, solution: Any) -> list[str]:
-        """What is not as it should be along the trajectories."""
+        """Return what is not as it should be along the trajectories."""
         return []
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Trajectories at the estimates of a fit: ``fit.states()`` at the sample times with bands, and what a file keeps.
+"""Trajectories at the estimates of a fit: ``fit.states()`` at the sample times with bands, and what a file stores.
 
 They are its own, those of a loaded fit solved for again (a file keeps meshes and coefficients, or the path, so that a
 loaded fit has the trajectories it had), or those of a new experiment.
@@ -52,7 +52,7 @@ class TrajectoryStates(States):
 
 
 def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands = "all") -> xr.Dataset:
-    """Smoothed values of the quantities of one experiment; arguments and dimensions as in ``fit.states``."""
+    """Return smoothed values of the quantities of one experiment; arguments and dimensions as in ``fit.states``."""
     evaluation, k, covariance = _followed(fit, experiment)
     structure = fit.estimate.cases[k].trial.structure
     known = covariance if bands == "all" else np.zeros_like(covariance)
@@ -63,7 +63,9 @@ def states_along(
     evaluation: CollocationEvaluation, k: int, covariance: np.ndarray, structure: Structure, names: Any = None,
     level: float = 0.95, bands: Bands = "all",
 ) -> xr.Dataset:  # fmt: skip
-    """The same along trajectories that are solved for, of experiment k; ``covariance`` is that of the unknowns."""
+    """Return the same along trajectories that are solved for, of experiment k; ``covariance`` is that of the
+    unknowns.
+    """
     import xarray as xr
     from scipy.stats import norm
 
@@ -84,7 +86,7 @@ def states_along(
 
 
 def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structure) -> np.ndarray:
-    """Bands end at the bounds that a variable declares."""
+    """Return bands that end at the bounds that a variable declares."""
     for i, name in enumerate(chosen):
         variable = structure.model.variables.get(name)
         if variable is None or variable.bounds is None:
@@ -97,7 +99,9 @@ def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structur
 
 
 def _followed(fit: Fitted, experiment: Any) -> tuple[CollocationEvaluation, int, np.ndarray]:
-    """The trajectories, the place of the experiment among them, and the covariance of the estimates that move them."""
+    """Return the trajectories, the index of the experiment among them, and the covariance of the estimates that they
+    depend on.
+    """
     own = _without_undetermined(fit.estimate)
     names = [c.name for c in fit.estimate.cases]
     if experiment is None:
@@ -116,7 +120,7 @@ def _followed(fit: Fitted, experiment: Any) -> tuple[CollocationEvaluation, int,
 
 
 def _without_undetermined(estimate: Estimate) -> np.ndarray:
-    """The covariance of the estimates; where some are not determined, of the combinations of them that are."""
+    """Return the covariance of the estimates; where some are not determined, of the combinations of them that are."""
     if np.isfinite(estimate.covariance).all():
         return estimate.covariance
     assert isinstance(estimate.evaluation, LikelihoodEvaluation)
@@ -128,7 +132,7 @@ def _without_undetermined(estimate: Estimate) -> np.ndarray:
 
 
 def solved_again(fit: Fitted) -> CollocationEvaluation:
-    """The evaluation of the fit with its trajectories, solved for again after loading."""
+    """Return the evaluation of the fit with its trajectories, solved for again after loading."""
     evaluation = fit.estimate.evaluation
     if isinstance(evaluation, CollocationEvaluation) and evaluation.solution is not None:
         return evaluation
@@ -140,7 +144,9 @@ def solved_again(fit: Fitted) -> CollocationEvaluation:
 
 
 def of_new_experiment(fit: Fitted, experiment: Any) -> tuple[CollocationEvaluation, np.ndarray]:
-    """The trajectories of another experiment at the estimates, and the covariance of the unknowns that move it."""
+    """Return the trajectories of another experiment at the estimates, and the covariance of the unknowns that it
+    depends on.
+    """
     named = experiment if experiment.name else experiment.replace(name="new experiment")
     named.check(fit.initial_model)
     e = fit.estimate
@@ -152,7 +158,7 @@ def of_new_experiment(fit: Fitted, experiment: Any) -> tuple[CollocationEvaluati
 
 
 def kept_arrays(fit: Fitted) -> dict[str, np.ndarray]:
-    """Coefficients, or the path, as a file keeps them beside the meshes of the cases."""
+    """Return coefficients, or the path, as a file keeps them beside the meshes of the cases."""
     evaluation = fit.estimate.evaluation
     if not isinstance(evaluation, CollocationEvaluation) or evaluation.solution is None:
         return dict(fit.kept)
@@ -175,5 +181,7 @@ def _solved(
 
 
 def _guessed(unknown: Unknown, value: float) -> Unknown:
-    """Starting from the estimate; a level that came out as zero keeps its guess, from which ranks are decided."""
+    """Return the unknown with its estimate as guess; a level that came out as zero keeps its guess, from which ranks
+    are decided.
+    """
     return unknown if value == 0 and unknown.kind in ("scale", "noise") else unknown.starting_from(value)

@@ -1,4 +1,4 @@
-"""What a filter's likelihood says about its fits."""
+"""Messages of a filter's likelihood about its fits."""
 
 from __future__ import annotations
 

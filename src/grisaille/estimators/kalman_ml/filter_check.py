@@ -49,7 +49,7 @@ def check_filter(problem: LikelihoodProblem, estimate: Estimate) -> Approximatio
 
 
 def _part(case: ExperimentTerm, kind: str, theta: np.ndarray) -> CriterionTerm:
-    """An experiment by the other filter, on the steps of the first where both step alike."""
+    """Return an experiment by the other filter, on the steps of the first where both step alike."""
     o, own = case.runner.options, case.own(theta)
     runner = ValueRunner(case.trial, replace(o, filter=kind, propagation="linearize"))
     model = runner.prepare(own)

@@ -1,4 +1,4 @@
-"""What ``gr.KalmanML`` accepts, and what it says where it does not."""
+"""Check the options of ``gr.KalmanML``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOUND_CHOICES = ("optimizer", "transform")
 
 
 def checked_filter(value: Any) -> Any:
-    """One of the package's own by name, or the options of another one; files name these with their fields."""
+    """Return one of the package's own by name, or the options of another one; files name these with their fields."""
     if isinstance(value, FilterMethod):
         return value
     if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str):
@@ -37,7 +37,7 @@ def checked_filter(value: Any) -> Any:
 
 
 def refuse_beside_own(filter: FilterMethod, given: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
-    """Options that speak of the package's own filters do not go with another one."""
+    """Refuse options of the package's own filters beside another filter."""
     for name, value in plain.items():
         if given[name] != value:
             raise EstimationError(
@@ -58,7 +58,7 @@ def checked_whole_number(name: str, value: Any, otherwise: str = "") -> None:
 
 
 def checked_horizon(value: Any) -> int | str:
-    """Samples, or a duration, which is kept as text."""
+    """Return samples, or a duration, which is kept as text."""
     if is_length(value):
         return value if isinstance(value, str) else str(pd.Timedelta(value))
     checked_whole_number("horizon", value, ", or a duration such as '1 day'")
@@ -72,7 +72,7 @@ def checked_positive(name: str, value: Any, zero: bool = False) -> None:
 
 
 def checked_steps(filter: Any, propagation: str, solver: str, substeps: Any, start: Any) -> None:
-    """What goes together between samples."""
+    """Check that the options for steps between samples are compatible."""
     checked_choice("propagation", propagation, PROPAGATION_CHOICES)
     checked_choice("solver", solver, SOLVER_CHOICES)
     if substeps != "auto":
@@ -94,7 +94,7 @@ def checked_steps(filter: Any, propagation: str, solver: str, substeps: Any, sta
 
 
 def checked_sigma(sigma: Any) -> tuple[float, float, float]:
-    """α, β, κ of sigma points; n + λ = α² (n + κ) must be positive for every n."""
+    """Return α, β, κ of sigma points; n + λ = α² (n + κ) must be positive for every n."""
     try:
         alpha, beta, kappa = (float(v) for v in sigma)
     except (TypeError, ValueError):
@@ -107,7 +107,7 @@ def checked_sigma(sigma: Any) -> tuple[float, float, float]:
 
 
 def checked_covariance(kind: Any) -> Any:
-    """The option in a form that can be saved: a word, a dict of numbers or nested tuples."""
+    """Return the option in a form that can be saved: a word, a dict of numbers or nested tuples."""
     if isinstance(kind, CarriedStart):
         return kind
     if isinstance(kind, str):
@@ -139,7 +139,7 @@ def checked_covariance(kind: Any) -> Any:
 
 
 def checked_robust(robust: Any) -> Any:
-    """None, a threshold, or ``("smooth", threshold)``."""
+    """Return a checked ``robust``: None, a threshold, or ``("smooth", threshold)``."""
     if robust is None:
         return None
     if isinstance(robust, list | tuple) and len(robust) == 2 and robust[0] in ("smooth", "huber"):
@@ -150,7 +150,7 @@ def checked_robust(robust: Any) -> Any:
 
 
 def signed_threshold(robust: Any) -> float:
-    """As filters take it: c of Huber's loss, −c of the smooth one, infinite for none."""
+    """Return the threshold as filters read it: c of Huber's loss, −c of the smooth one, infinite for none."""
     if robust is None:
         return np.inf
     return -robust[1] if isinstance(robust, tuple) else float(robust)
@@ -164,7 +164,7 @@ def _threshold(given: Any, value: Any) -> None:
 
 
 def huber_score(robust: Any, innovations: np.ndarray) -> np.ndarray:
-    """ψ of Huber's loss, or of the smooth one, in standard deviations."""
+    """Return ψ of Huber's loss, or of the smooth one, in standard deviations."""
     if isinstance(robust, tuple):
         return np.asarray(innovations / np.sqrt(1 + (innovations / robust[1]) ** 2))
     return np.asarray(np.clip(innovations, -robust, robust))

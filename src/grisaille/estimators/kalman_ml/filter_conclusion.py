@@ -85,7 +85,7 @@ def conclude(method: KalmanML, found: LikelihoodOptimum, guessed: Sequence[Unkno
 
 
 def _conventions(method: KalmanML, problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
-    """What makes the criterion something other than a likelihood, and what differences stand for."""
+    """Return what makes the criterion something other than a likelihood, and what is computed by differences."""
     notes = []
     if problem.cases[0].runner.lacks_derivatives:
         notes.append(
@@ -109,7 +109,7 @@ def _conventions(method: KalmanML, problem: LikelihoodProblem, evaluation: Likel
 
 
 def _smaller_levels(robust: Any) -> str:
-    """What linear counting makes of the levels of normal noise: s times their size, with E ψ(e/s) e/s = 1."""
+    """Return what linear counting makes of the levels of normal noise: s times their size, with E ψ(e/s) e/s = 1."""
     e = np.linspace(-10, 10, 4001)
     density = np.exp(-(e**2) / 2) / np.sum(np.exp(-(e**2) / 2))
     c, size = robust[1] if isinstance(robust, tuple) else robust, 1.0
@@ -121,6 +121,6 @@ def _smaller_levels(robust: Any) -> str:
 
 
 def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
-    """Where the search had ended."""
+    """Return where the search had ended, in words."""
     found = ", ".join(f"{u.name} = {v:.4g}" for u, v in zip(unknowns, theta, strict=True))
     return f"(The search ended at {found}.)"

@@ -47,7 +47,7 @@ class FilterDensity(LogDensity):
 
     @classmethod
     def around(cls, estimate: Estimate, penalty: BoundPenalty) -> FilterDensity:
-        """Return that of a fit, on its filters."""
+        """Return the density at a fit, with its filters."""
         limits = {k: estimate.limits.get(u.name) for k, u in enumerate(estimate.unknowns)}
         zeros = {k: SMALLEST_LEVEL * limit for k, limit in limits.items() if limit is not None}
         unknowns = [

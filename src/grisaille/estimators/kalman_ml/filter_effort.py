@@ -1,4 +1,4 @@
-"""What a search by filters costs."""
+"""The cost of a search by filters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class FilterEffort(Effort):
     method: KalmanML
 
     def cost(self, problem: EstimationProblem) -> Cost:
-        """Hessians by differences of gradients, twice, take most evaluations; steps make each of them long."""
+        """Return the cost: Hessians by differences of gradients, twice, take most evaluations; steps make each of them
+        long.
+        """
         steps = [s for c in problem.discretised_problem.cases if (s := steps_of(c.discretisation)).counts]
         counts = np.concatenate([s.counts for s in steps]) if steps else np.ones(1)
         causes: list[str] = []
@@ -64,11 +66,13 @@ class FilterEffort(Effort):
         return usual_cost(problem, 20 + 7 * len(problem.unknowns), causes, faster)
 
     def bytes_needed(self, question: FitRequest) -> float:
-        """Records are filtered one after the other, each with derivatives by the unknowns that move it."""
+        """Return the bytes needed: records are filtered one after the other, each with derivatives by the unknowns that
+        move it.
+        """
         return bytes_of_filters(question)
 
     def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
-        """That the covariance of many states makes every evaluation long."""
+        """Warn that the covariance of many states makes every evaluation long."""
         structure, samples = structure_of(model), sum(len(e.time) for e in experiments if e.time is not None)
         states = structure.system.nx
         each = SECONDS_PER_STATE * samples * states**3

@@ -1,4 +1,4 @@
-"""Predictions of a Kalman filter, and how it goes on with a record that continues another one."""
+"""Predictions of a Kalman filter, and how it continues with a record that follows another one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FilteredAhead(Ahead):
-    """What the filter says of samples that it has not seen yet."""
+    """Predictions by the filter of samples that it has not used yet."""
 
     method: KalmanML
 

@@ -1,4 +1,4 @@
-"""States as a Kalman filter and its smoother know them."""
+"""States as a Kalman filter and its smoother estimate them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FilteredStates(States):
-    """Filtered and smoothed ones, with bands for given parameters or with theirs."""
+    """Filtered and smoothed states, with bands for given parameters or with the uncertainty of the estimates."""
 
     method: KalmanML
 

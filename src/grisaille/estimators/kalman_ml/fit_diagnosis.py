@@ -1,4 +1,4 @@
-"""What a likelihood fit says about itself: covariance, what the data determined, discretisation, how it ended."""
+"""The diagnosis of a likelihood fit: covariance, what the data determined, discretisation, how it ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_EDGE_DISTANCE = 1.0
 
 
 def covariance_of(search: Likely, polished: scoring.PolishedMinimum[LikelihoodEvaluation]) -> np.ndarray:
-    """Inverse Hessian in the unknowns themselves, infinite for what the data leave open."""
+    """Return inverse Hessian in the unknowns themselves, infinite for what the data leave open."""
     slopes = search.slopes(polished.evaluation.theta)
     return without_undetermined(polished.covariance * np.outer(slopes, slopes), polished.lost)
 
@@ -44,20 +44,20 @@ def describe(
     free: np.ndarray,
     zeros: LevelsAtZero,
 ) -> list[str]:
-    """What the data determined; levels at zero are named as such, not as dead."""
+    """Return what the data determined; levels at zero are named as such, not as dead."""
     names = [u.name for u, z in zip(search.unknowns, zeros.zero, strict=True) if z]
     root = root_of(evaluation.curvature)
     seen = free | zeros.zero
     notes = describe_determination(
         search.unknowns, evaluation.theta, root, covariance, seen, _same_as(search, evaluation)
     )
-    known = tuple(f"dead: no output moves with {name};" for name in names)
+    known = tuple(f"dead: no output depends on {name};" for name in names)
     kept = [n for n in notes if not n.startswith(known)] if known else notes
     return zeros.sentences(search.unknowns) + kept
 
 
 def _same_as(search: Likely, evaluation: LikelihoodEvaluation) -> Callable[[np.ndarray], bool]:
-    """Whether other values have the likelihood of an evaluation."""
+    """Return whether other values have the likelihood of an evaluation."""
 
     def same(theta: np.ndarray) -> bool:
         there = search.evaluate(theta, sensitive=False, quietly=True)
@@ -69,7 +69,7 @@ def _same_as(search: Likely, evaluation: LikelihoodEvaluation) -> Callable[[np.n
 
 
 def discretisation_notes(problem: LikelihoodProblem, search: Likely, evaluation: LikelihoodEvaluation) -> list[str]:
-    """Whether the steps chosen at the guess are short enough at the estimate."""
+    """Return whether the steps chosen at the guess are short enough at the estimate."""
     most = max(steps_of(c.discretisation).most for c in problem.cases)
     if not most:
         return []
@@ -89,7 +89,7 @@ def discretisation_notes(problem: LikelihoodProblem, search: Likely, evaluation:
 
 
 def _passed_notes(problem: LikelihoodProblem, theta: np.ndarray, most: int) -> list[str]:
-    """What the steps pass without meeting it: no shorter ones that were tried show it."""
+    """Return what the steps pass without meeting it: no shorter ones that were tried show it."""
     found = [(c, b) for c in problem.cases for b in c.runner.passed(c.own(theta), c.discretisation)]
     if not found:
         return []
@@ -100,7 +100,7 @@ def _passed_notes(problem: LikelihoodProblem, theta: np.ndarray, most: int) -> l
     return [
         f"discretisation: near t = {bump.time:.6g} of '{case.name}' the mean passes a bump or a short condition, which "
         f"begins or ends where {bump.text} is zero, in {bump.width:.2g}, {bump.share:.2g} of a step{more}. The filter "
-        f"does not see it and estimates know nothing of it: {remedy}."
+        f"does not meet it, and estimates ignore it: {remedy}."
     ]
 
 
@@ -109,7 +109,8 @@ def _halved(case: ExperimentTerm) -> ExperimentTerm:
 
 
 def off_a_maximum(problem: LikelihoodProblem, notes: Sequence[str]) -> list[str]:
-    """What is to be said where a search ended and the likelihood has no maximum: no curvature tells what is determined.
+    """Return the notes of a search that ended where the likelihood has no maximum: no curvature shows what is
+    determined.
 
     Where straight lines meet, the slope that a filter follows jumps, and the best point may lie on such an edge.
     """
@@ -130,7 +131,7 @@ def off_a_maximum(problem: LikelihoodProblem, notes: Sequence[str]) -> list[str]
 
 
 def edge_notes(problem: LikelihoodProblem, polished: scoring.PolishedMinimum[LikelihoodEvaluation]) -> list[str]:
-    """Whether values close to the estimate have no likelihood, which no curvature shows."""
+    """Return whether values close to the estimate have no likelihood, which no curvature shows."""
     errors = np.sqrt(np.diag(polished.covariance))
     seen = np.flatnonzero(errors > 0)
     if not polished.edges or not len(seen):

@@ -232,7 +232,9 @@ class KalmanML(Estimator):
         return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Noise levels that the model leaves open are estimated too, and covariances of noise that it calls unknown."""
+        """Add noise levels that the model leaves open, and covariances of noise that it declares unknown, to the
+        unknowns.
+        """
         measured = dict.fromkeys(o for e in data for o in e.outputs)
         said = {name.partition("@")[0] for name in wanted}
         still = [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
@@ -244,7 +246,7 @@ class KalmanML(Estimator):
         return True
 
     def pose(self, question: FitRequest) -> LikelihoodProblem:
-        """The problem of a model and its data."""
+        """Return the problem of a model and its data."""
         return pose_likelihood(self, question)
 
     @property
@@ -259,7 +261,8 @@ class KalmanML(Estimator):
     def level_guesses(
         self, model: Model, experiments: Any, estimate: Iterable[object] | None = None
     ) -> dict[str, float]:
-        """Sane starts of all noise levels that are estimated, by name: what a fit without ``guess=`` begins with.
+        """Return sane starts of all noise levels that are estimated, by name: what a fit without ``guess=`` begins
+        with.
 
         Each kind, ``scale(…)`` and ``noise(…)``, is moved together over orders of magnitude to the largest likelihood.
         """
@@ -286,5 +289,7 @@ class KalmanML(Estimator):
         *,
         may_change: bool = True,
     ) -> ReviewedEstimate:
-        """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
+        """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where results differ
+        noticeably.
+        """
         return compare_with_other_filter(self, problem.of(LikelihoodProblem), estimate, progress, may_change=may_change)

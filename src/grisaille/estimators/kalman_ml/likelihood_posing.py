@@ -51,7 +51,7 @@ def pose_likelihood(method: KalmanML, question: FitRequest) -> LikelihoodProblem
 def case_of(
     method: KalmanML, model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = UNKNOWN_KINDS
 ) -> ExperimentTerm:
-    """Return one experiment with its filter; ``kinds`` of unknowns move it."""
+    """Return the term of one experiment with its filter; ``kinds`` of unknowns belong to it."""
     return filter_case(method, experiment, *trial_of(model, experiment, unknowns, kinds))
 
 
@@ -75,7 +75,9 @@ def discretised(case: ExperimentTerm, theta: np.ndarray) -> ExperimentTerm:
 
 
 def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) -> list[Unknown]:
-    """Parameters that are nothing but noise levels (``scale=sigma``) are searched on a log scale too."""
+    """Return the unknowns with parameters that are nothing but noise levels (``scale=sigma``) searched on a log
+    scale.
+    """
     return [
         replace(u, logarithmic=True)
         if u.kind == "parameter" and u.target in model.levels and u.lower == 0 and u.guess > 0 and not u.logarithmic

@@ -35,7 +35,7 @@ REFINED_STEP_TOLERANCE = 2e-3
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodOptimum:
-    """Where a search ended, with the steps that it had there."""
+    """The end of a search, with the steps that it had there."""
 
     problem: LikelihoodProblem
     search: Likely
@@ -118,7 +118,7 @@ class LikelihoodSearch:
     def gone_on(
         self, problem: LikelihoodProblem, search: Likely, zeros: LevelsAtZero, restart: np.ndarray, objective: float
     ) -> LikelihoodProblem | None:
-        """The problem to search again from a point, where there is a reason to, and a likelihood there.
+        """Return the problem to search again from a point, where there is a reason to, and a likelihood there.
 
         A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
         are others. Steps with which the filter breaks down at the optimum are not taken.
@@ -141,7 +141,7 @@ class LikelihoodSearch:
         return renewed if found.completed and (are_others or abs(found.objective - objective) > same) else None
 
     def stepped_at(self, problem: LikelihoodProblem, theta: np.ndarray) -> LikelihoodProblem:
-        """With steps that suit these values, where they are not given."""
+        """Return the problem with steps that suit these values, where steps are not given."""
         if self.method.substeps != "auto":
             return problem
         return problem.replace(cases=tuple(_rediscretised(c, theta) for c in problem.cases))
@@ -159,7 +159,7 @@ def is_near(polished: scoring.PolishedMinimum[LikelihoodEvaluation]) -> bool:
 
 
 def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
-    """The same with the most steps of a cell in every cell; None where all have them."""
+    """Return the same with the most steps of a cell in every cell; None where all have them."""
     steps = [steps_of(c.discretisation) for c in problem.cases]
     if not any(s.is_uneven for s in steps):
         return None
@@ -170,7 +170,7 @@ def _with_all_steps(problem: LikelihoodProblem) -> LikelihoodProblem | None:
 
 
 def _rediscretised(case: ExperimentTerm, theta: np.ndarray) -> ExperimentTerm:
-    """The same, or the case as it is where no steps suit."""
+    """Return the same, or the case as it is where no steps suit."""
     try:
         return discretised(case, theta)
     except EstimationError:
@@ -178,14 +178,14 @@ def _rediscretised(case: ExperimentTerm, theta: np.ndarray) -> ExperimentTerm:
 
 
 def _inside(guess: np.ndarray, evaluation: LikelihoodEvaluation, zero: np.ndarray) -> LikelihoodEvaluation:
-    """The same with levels at zero where their logarithm exists, for tests of bounds only."""
+    """Return the same with levels at zero where their logarithm exists, for tests of bounds only."""
     return replace(evaluation, theta=np.where(zero, guess, evaluation.theta))
 
 
 def _polish(
     search: Likely, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray
 ) -> scoring.PolishedMinimum[LikelihoodEvaluation]:
-    """Newton's method in the unknowns that are left; those at zero stay, on a linear scale."""
+    """Apply Newton's method in the remaining unknowns; those at zero stay, on a linear scale."""
     search.unknowns = tuple(
         replace(u, logarithmic=False, logit=False) if z else u for u, z in zip(search.unknowns, zero, strict=True)
     )

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def compare_with_other_filter(
     method: KalmanML, problem: LikelihoodProblem, estimate: Estimate, progress: Progress | None, *, may_change: bool
 ) -> ReviewedEstimate:
-    """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
+    """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where results differ
+    noticeably.
+    """
     check = None if estimate.explained_exactly else check_filter(problem, estimate)
     if check is None:
         return ReviewedEstimate(method, estimate)
@@ -42,7 +44,7 @@ def compare_with_other_filter(
 def _by_unscented(
     method: KalmanML, problem: LikelihoodProblem, before: Estimate, progress: Progress | None
 ) -> ReviewedEstimate | None:
-    """The fit by the unscented filter, from where the extended one ended; None where it has no maximum there."""
+    """Return the fit by the unscented filter, from where the extended one ended; None where it has no maximum there."""
     unscented, begin = replace(method, filter="unscented"), time.perf_counter()
     try:
         cases = [filter_case(unscented, c.experiment, c.trial, c.unknowns) for c in problem.cases]
@@ -60,12 +62,12 @@ def _by_unscented(
 
 
 def _determines_as_much(before: Estimate, after: Estimate) -> bool:
-    """Whether a fit determines every unknown that the one before it did."""
+    """Return whether a fit determines every unknown that the one before it did."""
     known, still = (np.isfinite(np.diag(e.covariance)) for e in (before, after))
     return bool((still | ~known).all())
 
 
 def _journal_after(progress: Progress | None) -> SearchJournal:
-    """A new journal that reports to whom the one before did."""
+    """Return a new journal that reports to whom the one before did."""
     before = SearchJournal.of(progress)
     return SearchJournal(before.report, before.watch)

@@ -4,7 +4,7 @@
 
 s_j is what a part of the record adds to the gradient: the gradient with all data up to its end less that up to its
 beginning, so that every filter, any number of outputs and exact derivatives are served alike. Robust losses make H the
-variance of nothing (it is that of squares); predictions over several samples have scores that hang together, which the
+variance of nothing (it is that of squares); predictions over several samples have scores that are correlated, which the
 products with L earlier ones contain. Reference: W. K. Newey, K. D. West, Econometrica 55 (1987) 703.
 """
 
@@ -21,7 +21,7 @@ PARTS, FEWER = 100, 24
 
 
 def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.ndarray, horizon: int = 1) -> np.ndarray:
-    """The covariance at θ; ``inverse``: H⁻¹ in the unknowns, zero or infinite where it tells nothing."""
+    """Return the covariance at θ; ``inverse``: H⁻¹ in the unknowns, zero or infinite where they are not determined."""
     known = np.isfinite(np.diag(inverse))
     bread = np.where(np.outer(known, known), inverse, 0.0)
     meat, parts, count = np.zeros_like(bread), 0, 0
@@ -38,7 +38,7 @@ def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.nd
 
 
 def _not_below(found: np.ndarray, bread: np.ndarray) -> np.ndarray:
-    """The sandwich with no error below half of the curvature's, which then stands in its place.
+    """Return the sandwich with no error below half of the curvature's, which then replaces it.
 
     What few samples tell, a start say, has its score in one part, and scores that add up to zero leave nothing of it.
     """
@@ -51,7 +51,7 @@ def _not_below(found: np.ndarray, bread: np.ndarray) -> np.ndarray:
 
 
 def _scores(problem: LikelihoodProblem, theta: np.ndarray, parts: int) -> Iterator[tuple[np.ndarray, int]]:
-    """For each experiment, (parts, unknowns) and how many samples a part has."""
+    """Yield, for each experiment, scores (parts, unknowns) and how many samples a part has."""
     total = sum(len(c.grid) for c in problem.cases)
     for case in problem.discretised_problem.cases:
         length = -(-total // parts)

@@ -33,7 +33,7 @@ def move_guess_apart(search: Squares) -> list[str]:
 
 
 def _moved(search: Squares, guess: np.ndarray, apart: float) -> np.ndarray:
-    """Each unknown by another part of itself, away from a bound that it stands at."""
+    """Return unknowns each moved by a different part of itself, away from a bound at which it is."""
     lower, upper = search.bounds
     sizes = np.array([u.size for u in search.unknowns])
     by = apart * np.where(guess != 0, np.abs(guess), sizes) * np.arange(1, len(guess) + 1) / len(guess)

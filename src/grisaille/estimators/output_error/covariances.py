@@ -49,7 +49,7 @@ class FitResiduals:
 
 @dataclass(frozen=True, eq=False)
 class EstimatedCovariance:
-    """A covariance, what is to be said about it, and what else an estimate keeps of it."""
+    """A covariance, its notes, and what else an estimate stores of it."""
 
     covariance: np.ndarray
     notes: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class EstimatedCovariance:
 
 
 def estimate_covariance(left: FitResiduals, errors: str, *, calibrated: bool = True) -> EstimatedCovariance:
-    """The covariance of the estimates.
+    """Return the covariance of the estimates.
 
     calibrated : whether robust errors are also asked how well they are known, which takes longer
     """

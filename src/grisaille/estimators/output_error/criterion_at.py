@@ -4,7 +4,7 @@
     open noise      −log L(θ, σ̂(θ)),   σ̂_k² = Σ (w e)² / N_k           gradient Jᵀr with r = w e / σ̂
     robust losses   ½ C² Σ ρ((r/C)²), open noise at its robust level  gradient Jᵀ(ρ' r), levels held
 
-each with half the squares of the priors' residuals. At σ̂ the likelihood does not move with σ, so that the gradient
+each with half the squares of the priors' residuals. At σ̂ the likelihood does not depend on σ, so that the gradient
 with levels held is that of the profile. Where the trajectory crosses a switch at which its equations jump, derivatives
 are the differences that a fit takes there. Noise that follows the predictions by a formula is held in gradients: fits
 renew it until it stays, and minimise nothing else.
@@ -25,7 +25,7 @@ MIN_SAMPLE_SHARE = 0.01
 
 
 def across_jumps(problem: EstimationProblem, evaluation: Evaluation) -> Evaluation:
-    """The same point with derivatives that contain the share of jumps, where those of the pieces lack it."""
+    """Return the same point with derivatives that contain the share of jumps, where those of the pieces lack it."""
     if not has_jumps(problem) or not len(problem.unknowns):
         return evaluation
     steps = steps_across_jumps(problem, problem.unknowns, evaluation)
@@ -33,7 +33,7 @@ def across_jumps(problem: EstimationProblem, evaluation: Evaluation) -> Evaluati
 
 
 def profiled_likelihood(problem: EstimationProblem, evaluation: Evaluation, log_likelihood: float) -> Evaluation:
-    """The likelihood with open levels at their best for this point."""
+    """Return the likelihood with open levels at their best for this point."""
     levels = {
         name: np.sqrt(np.mean(_weighted(problem, evaluation, name) ** 2)) if problem.count else 1.0
         for name in problem.sigma
@@ -46,7 +46,7 @@ def profiled_likelihood(problem: EstimationProblem, evaluation: Evaluation, log_
 
 
 def robust_criterion(problem: EstimationProblem, evaluation: Evaluation, loss: str, scale: float) -> Evaluation:
-    """The robust criterion, priors included."""
+    """Return the robust criterion, priors included."""
     levels = robust_levels(problem, evaluation)
     residuals, jacobian = _standardised(problem, evaluation, levels)
     value, slope, _ = of_data(loss, problem.count)((residuals / scale) ** 2)
@@ -54,7 +54,9 @@ def robust_criterion(problem: EstimationProblem, evaluation: Evaluation, loss: s
 
 
 def robust_levels(problem: EstimationProblem, evaluation: Evaluation) -> dict[str, float]:
-    """σ of each output with unknown noise from the middle of its errors, times √(N/ν) for what the fit took of them."""
+    """Return σ of each output with unknown noise from the middle of its errors, times √(N/ν) for what the fit took of
+    them.
+    """
     levels = {name: max(robust_level(_weighted(problem, evaluation, name)), 1e-150) for name in problem.sigma}
     if not len(evaluation.jacobian):
         return levels
@@ -72,7 +74,7 @@ def _weighted(problem: EstimationProblem, evaluation: Evaluation, name: str) -> 
 def _standardised(
     problem: EstimationProblem, evaluation: Evaluation, levels: dict[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals and Jacobian in units of other levels of noise."""
+    """Return residuals and Jacobian in units of other levels of noise."""
     factor = np.ones(len(evaluation.residuals))
     for name, level in levels.items():
         mine = problem.output_of == problem.outputs.index(name)

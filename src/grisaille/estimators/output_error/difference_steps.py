@@ -28,7 +28,7 @@ DERIVATIVE_TOLERANCE = 0.01
 
 
 def has_jumps(problem: EstimationProblem) -> bool:
-    """Whether some experiment's equations jump with states in a way that derivatives do not see."""
+    """Return whether some experiment's equations jump with states in a way that derivatives do not see."""
     return any(
         (case.trial.structure.jumps.of_states or case.trial.flat.whens) and not case.runner.is_exact
         for case in problem.cases
@@ -41,7 +41,7 @@ def steps_across_jumps(
     evaluation: Evaluation,
     journal: SearchJournal | None = None,
 ) -> np.ndarray | None:
-    """Steps of differences by each unknown; None where the derivatives of the pieces agree with them."""
+    """Return steps of differences by each unknown; None where the derivatives of the pieces agree with them."""
     steps = _step_sizes(unknowns, evaluation)
     differenced = problem.differenced(evaluation.theta, steps)
     if journal is not None:
@@ -53,12 +53,12 @@ def steps_across_jumps(
 
 
 def crossings_at(problem: EstimationProblem, theta: np.ndarray) -> list[tuple[str, Crossing]]:
-    """Experiment and crossing, in every experiment."""
+    """Return experiment and crossing, in every experiment."""
     return [(case.name, crossing) for case in problem.cases for crossing in case.crossings(theta)]
 
 
 def caution(found: list[tuple[str, Crossing]], *, differenced: bool) -> str:
-    """The sentence under the table; nothing where derivatives were exact and no crossing was found."""
+    """Return the sentence under the table; nothing where derivatives were exact and no crossing was found."""
     if not (found or differenced):
         return ""
     where = ", ".join(f"{crossing} in '{name}'" for name, crossing in found[:3]) or "a relation of its states"

@@ -15,7 +15,7 @@ from grisaille.simulation.runner import EventListing
 
 
 def order_notes(problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
-    """A sentence for every unknown within whose standard error the order of events changes."""
+    """Return a sentence for every unknown within whose standard error the order of events changes."""
     errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
     notes = []
     for case in problem.cases:

@@ -42,7 +42,7 @@ class StageFailure:
 
 
 def is_minimum(search: Squares, found: LeastSquaresMinimum) -> bool:
-    """Whether a solution is near enough to a minimum to count as converged."""
+    """Return whether a solution is near enough to a minimum to count as converged."""
     if not found.outcome.settled or not found.evaluation.completed:
         return False
     enough = ROUNDING_OFFSET if found.problem.differences is None else OFFSET_TOLERANCE_OF_DIFFERENCES
@@ -52,7 +52,7 @@ def is_minimum(search: Squares, found: LeastSquaresMinimum) -> bool:
 def keep_if_stage_fails(
     search: Squares, found: LeastSquaresMinimum, stage: Callable[[], LeastSquaresMinimum]
 ) -> StageFailure:
-    """What a stage makes of a solution; the solution itself where the stage fails."""
+    """Return what a stage makes of a solution; the solution itself where the stage fails."""
     try:
         other = stage()
         reason = other.evaluation.failure
@@ -64,7 +64,7 @@ def keep_if_stage_fails(
 
 
 def unconfirmed_steps(found: LeastSquaresMinimum, rtol: float, reason: str) -> str:
-    """The note on a solution whose steps are too long for the tolerance, and which finer ones could not confirm.
+    """Return the note on a solution whose steps are too long for the tolerance, and which finer ones could not confirm.
 
     An error of the outputs moves no estimate by more of its standard errors than its own length in units of the noise.
     """
@@ -87,7 +87,7 @@ def unconfirmed_steps(found: LeastSquaresMinimum, rtol: float, reason: str) -> s
 
 
 def go_back(search: Squares, found: LeastSquaresMinimum) -> None:
-    """Let a search stand where a solution was found."""
+    """Reset a search to the point where a solution was found."""
     search.restart(found.evaluation.theta, found.problem)
     search.best = search.last = found.evaluation
     search.journal.kept = found.problem
@@ -100,7 +100,7 @@ def try_other_searches(
     marquardt: Solve,
     free: Callable[[Squares, Evaluation], np.ndarray],
 ) -> LeastSquaresMinimum:
-    """The best of what other searches find where the default one has not ended in a minimum.
+    """Return the best of what other searches find where the default one has not ended in a minimum.
 
     guess : where that began
     marquardt : solves a problem by Levenberg–Marquardt from where the search stands
@@ -143,7 +143,7 @@ def _along_edges(
 
 
 def _better(search: Squares, one: LeastSquaresMinimum, other: LeastSquaresMinimum) -> LeastSquaresMinimum:
-    """The lower of two solutions; of equal ones that which is a minimum."""
+    """Return the lower of two solutions; of equal ones that which is a minimum."""
     differ = one.whole - other.whole
     if abs(differ) <= OBJECTIVE_TOLERANCE * (1 + abs(one.whole)):
         return other if is_minimum(search, other) else one

@@ -9,6 +9,8 @@ from grisaille.estimation.problem import EstimationProblem, Evaluation
 
 
 def freedom_of(problem: EstimationProblem, evaluation: Evaluation, told: np.ndarray) -> DegreesOfFreedom:
-    """What residuals leave with the levels of noise of this problem; ``told``: unknowns that are determined."""
+    """Return the degrees of freedom of residuals with the levels of noise of this problem; ``told``: unknowns that are
+    determined.
+    """
     outputs = np.array(problem.outputs, dtype=object)[problem.output_of]
     return DegreesOfFreedom(evaluation.curved, outputs, tuple(problem.sigma), told)

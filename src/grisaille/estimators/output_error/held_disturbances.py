@@ -34,7 +34,7 @@ MIN_SHIFT_TOLD = 0.3
 
 
 def shifted_means(problem: EstimationProblem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
-    """Notes on disturbances that move the mean of the outputs so far that estimates follow."""
+    """Return notes on disturbances that shift the mean of the outputs so far that estimates are biased."""
     notes = []
     structure, outputs = problem.cases[0].trial.structure, problem.outputs
     for name, h in structure.cached_value(
@@ -64,7 +64,9 @@ class _Shift:
 def _shift_of(
     problem: EstimationProblem, case: ExperimentTerm, name: str, h: float, evaluation: Evaluation
 ) -> _Shift | None:
-    """None where the disturbance has no variance, or the model no answer that far away."""
+    """Return the shift by a disturbance; None where it has no variance, or the model cannot be simulated that far
+    away.
+    """
     theta = case.own(evaluation.theta)
     deviation = _deviation(case, name, theta)
     if case.trial.is_static or deviation is None:
@@ -123,7 +125,9 @@ def _enters(name: str, h: float) -> str:
 
 
 def _entering_nonlinearly(structure: Structure, outputs: Sequence[str]) -> dict[str, float]:
-    """Coloured disturbances of which the equations are no affine function with one gain for all states, with h."""
+    """Return coloured disturbances of which the equations are no affine function with one gain for all states, with
+    h.
+    """
     system, found = structure.system, {}
     measured = [system.observed[system.observed_names.index(o)] for o in outputs]
     seen = ca.vertcat(system.rhs, system.residual, *measured)
@@ -139,7 +143,7 @@ def _entering_nonlinearly(structure: Structure, outputs: Sequence[str]) -> dict[
 
 
 def _symbols(structure: Structure) -> dict[str, ca.SX]:
-    """Disturbance → its entries of u, with derivatives."""
+    """Return disturbance → its entries of u, with derivatives."""
     system = structure.system
     places: dict[str, list[int]] = {}
     for k, signal in enumerate(system.signals):
@@ -149,7 +153,7 @@ def _symbols(structure: Structure) -> dict[str, ca.SX]:
 
 
 def _deviation(case: ExperimentTerm, name: str, theta: np.ndarray) -> float | None:
-    """Of a stationary disturbance: C P Cᵀ with A P + P Aᵀ + B Bᵀ = 0."""
+    """Return the standard deviation of a stationary disturbance: C P Cᵀ with A P + P Aᵀ + B Bᵀ = 0."""
     import scipy.linalg
 
     flat = case.trial.flat

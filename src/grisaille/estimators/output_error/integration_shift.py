@@ -44,7 +44,7 @@ MIN_TRUSTED_ERROR = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class IntegrationShift:
-    """By how many standard errors the errors of integration move estimates."""
+    """By how many standard errors the errors of integration change estimates."""
 
     name: str
     """Of the unknown that is moved most."""
@@ -55,12 +55,12 @@ class IntegrationShift:
     """Largest error, of the largest value of its output."""
 
     def note(self, rtol: float) -> str:
-        """What a fit says that could not be made more accurate."""
+        """Return the note on a fit that could not be made more accurate."""
         other = max(rtol * WANTED / self.worst, 1e-13)
         remedy = (
             f"use a smaller tolerance, gr.OutputError(rtol={other:.0e})"
             if other < 0.9 * rtol
-            else "the noise is smaller than what simulations can tell: declare a larger one"
+            else "the noise is smaller than what simulations can resolve: declare a larger one"
         )
         return (
             f"integration: errors of the simulation move {self.name} by about {self.worst:.2g} standard errors, which "
@@ -146,8 +146,8 @@ def notes_of_pieces(problem: EstimationProblem, at: Evaluation, told: np.ndarray
     if not _may_be_felt(problem, at, 1.0):
         return []
     return [
-        f"integration: it is not known what errors of the simulation, whose tolerance of {rtol:.0e} is felt beside "
-        f"this noise, do to the estimates, because small errors run away along the record; compare with a smaller "
+        f"integration: it is not known what errors of the simulation, whose tolerance of {rtol:.0e} matters beside "
+        f"this noise, do to the estimates, because small errors grow along the record; compare with a smaller "
         f"tolerance, gr.OutputError(rtol={max(rtol / 100, 1e-13):.0e})."
     ]
 
@@ -155,7 +155,7 @@ def notes_of_pieces(problem: EstimationProblem, at: Evaluation, told: np.ndarray
 def with_smaller_tolerance(
     problem: EstimationProblem, at: Evaluation, shift: IntegrationShift
 ) -> EstimationProblem | None:
-    """Return the problem with steps that are short enough where errors are felt; None where none can be shorter."""
+    """Return the problem with steps that are short enough where errors matter; None where none can be shorter."""
     share = 0.5 * WANTED / shift.worst
     cases = []
     for case, length in zip(problem.cases, shift.cases, strict=True):
@@ -169,7 +169,7 @@ def with_smaller_tolerance(
 
 
 def _may_be_felt(problem: EstimationProblem, at: Evaluation, accumulated: float = ACCUMULATION_FACTOR) -> bool:
-    """Whether errors as large as the tolerance allows, so many times, would be noticed."""
+    """Return whether errors as large as the tolerance allows, so many times, would change the estimates noticeably."""
     total = 0.0
     for case, prediction in zip(problem.cases, at.predictions, strict=True):
         steps, runner = case.discretisation, case.runner
@@ -190,7 +190,7 @@ def _size(y: np.ndarray, column: int) -> float:
 
 
 def _per_unit(problem: EstimationProblem, case: ExperimentTerm, at: Evaluation) -> np.ndarray:
-    """Standardized residual by unit of each sample of a case."""
+    """Return standardized residual by unit of each sample of a case."""
     k = problem.cases.index(case)
     first = sum(c.count for c in problem.cases[:k])
     deviations = [problem.deviations(case, s.output, s.rows, at.predictions[k], at.theta) for s in case.samples]

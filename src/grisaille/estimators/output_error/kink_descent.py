@@ -31,7 +31,7 @@ MAX_MINIMA = 4
 
 
 def lies_on_kinks(found: LeastSquaresMinimum) -> bool:
-    """Whether events may bend the criterion; differences over wide steps have smoothed it."""
+    """Return whether events may bend the criterion; differences over wide steps have smoothed it."""
     jumps = (case.trial.structure.jumps.of_states for case in found.problem.cases)
     return found.problem.differences is None and found.evaluation.completed and any(jumps)
 
@@ -42,7 +42,7 @@ def search_beside_kinks(
     free: Callable[[Squares, Evaluation], np.ndarray],
     solve: Callable[[EstimationProblem, Squares], LeastSquaresMinimum],
 ) -> LeastSquaresMinimum:
-    """The lowest of the minima that lie beside one another."""
+    """Return the lowest of the minima that lie beside one another."""
     left: list[np.ndarray] = []
     for _ in range(MAX_MINIMA):
         at = found.evaluation
@@ -63,7 +63,8 @@ def search_beside_kinks(
 def find_lower_beside_kinks(
     search: Squares, at: Evaluation, free: np.ndarray, left: Sequence[np.ndarray] = ()
 ) -> np.ndarray | None:
-    """The lowest point where the criterion rises less than its parabola says; None where there is none.
+    """Return the lowest point where the criterion rises less than its quadratic model predicts; None where there is
+    none.
 
     left : minima that were higher; points nearer to them are not looked at
     """

@@ -1,4 +1,4 @@
-"""What least squares says about its fits."""
+"""Messages of least squares about its fits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeastSquaresAdvice(Advice):
-    """Disturbances are at zero; robust losses, robust errors and multiple shooting are options."""
+    """Messages on options of least squares: disturbances are at zero; robust losses, robust errors and multiple
+    shooting.
+    """
 
     method: OutputError
 

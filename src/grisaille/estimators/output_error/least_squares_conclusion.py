@@ -113,7 +113,7 @@ def conclude(
 
 
 def _objective(method: OutputError, problem: EstimationProblem, evaluation: Evaluation) -> float:
-    """What was minimised, at the levels of noise that are reported."""
+    """Return what was minimised, at the levels of noise that are reported."""
     if method.loss == "linear":
         return evaluation.objective
     value = robust_losses.of_data(method.loss, problem.count)((evaluation.residuals / method.loss_scale) ** 2)[0]

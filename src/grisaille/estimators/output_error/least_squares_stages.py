@@ -32,7 +32,7 @@ class LeastSquaresStages(LeastSquaresSolver):
     """A search with everything that is checked and sought again where it ends."""
 
     def run(self, problem: EstimationProblem, search: Squares) -> tuple[LeastSquaresMinimum, list[str]]:
-        """Return the minimum, and what is to be said about the way to it."""
+        """Return the minimum, and notes on the search."""
         guess, is_plain = search.guess, not self.is_multiple and not self.is_robust
         found, moved = self.begin(problem, search)
         found, unconfirmed = self.on_finer_steps(found, search)
@@ -49,7 +49,9 @@ class LeastSquaresStages(LeastSquaresSolver):
         return found, [*moved, *unconfirmed, *felt]
 
     def search_from(self, problem: EstimationProblem, journal: SearchJournal) -> Squares:
-        """A search that ends where it gains nothing, and where simulations have become far longer than at first."""
+        """Return a search that ends where it gains nothing, and where simulations have become far longer than at
+        first.
+        """
         search: Squares = Search(problem, journal, self.method.max_evaluations)
         if not self.is_multiple:
             search.may_stall, search.most_steps = self.is_robust or self.method.optimizer == "nelder-mead", 0

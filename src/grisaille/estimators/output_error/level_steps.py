@@ -27,7 +27,7 @@ MAX_EIGENVALUE = 0.98
 def newton_levels(
     problem: EstimationProblem, evaluation: Evaluation, found: Mapping[str, float], free: np.ndarray
 ) -> dict[str, float]:
-    """Levels to go on with, where those of the evaluation lead to ``found``."""
+    """Return the levels to continue with, where those of the evaluation lead to ``found``."""
     names = list(problem.sigma)
     before = np.log([problem.sigma[n] for n in names])
     step = np.log([found[n] for n in names]) - before

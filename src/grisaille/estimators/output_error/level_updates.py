@@ -21,14 +21,16 @@ COVARIANCE_TOLERANCE = 1e-4
 
 
 def levels_of(problem: EstimationProblem, evaluation: Evaluation, robust: bool = False) -> dict[str, float]:
-    """σ of each output while θ is sought: the mean square of its weighted errors, or the robust level of them."""
+    """Return σ of each output while θ is sought: the mean square of its weighted errors, or the robust level of
+    them.
+    """
     if robust:
         return criterion_at.robust_levels(problem, evaluation)
     return {n: float(np.sqrt(max(s / n_of, 1e-300))) for n, (s, n_of) in squares_of(problem, evaluation).items()}
 
 
 def squares_of(problem: EstimationProblem, evaluation: Evaluation) -> dict[str, tuple[float, int]]:
-    """Sum of squares of the weighted errors of each output with unknown noise, and how many there are."""
+    """Return sum of squares of the weighted errors of each output with unknown noise, and how many there are."""
     found = {}
     for name in problem.sigma:
         mine = problem.output_of == problem.outputs.index(name)
@@ -38,7 +40,7 @@ def squares_of(problem: EstimationProblem, evaluation: Evaluation) -> dict[str, 
 
 
 def settle_levels(problem: EstimationProblem, evaluation: Evaluation, told: np.ndarray) -> dict[str, float]:
-    """√(SSE/ν) of each output with unknown noise."""
+    """Return √(SSE/ν) of each output with unknown noise."""
     freedom = freedom_of(problem, evaluation, told)
     return settled_levels(freedom, {n: s for n, (s, _) in squares_of(problem, evaluation).items()}, problem.sigma)
 
@@ -59,7 +61,9 @@ def refuse_followed(problem: EstimationProblem, evaluation: Evaluation) -> None:
 
 
 def rescale_levels(problem: EstimationProblem, evaluation: Evaluation, before: Mapping[str, float]) -> Evaluation:
-    """The same point after the unknown noise levels have changed: residuals and their Jacobian scale with them."""
+    """Return the same point after the unknown noise levels have changed: residuals and their Jacobian scale with
+    them.
+    """
     factor = np.ones(len(evaluation.residuals))
     for k, name in enumerate(problem.outputs):
         if name in before:

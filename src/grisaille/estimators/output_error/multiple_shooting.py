@@ -115,8 +115,9 @@ class MultipleShooting:
         return self.problem.unknowns[j].kind == "start"
 
     def first_nodes(self, theta: np.ndarray) -> np.ndarray:
-        """Node states to begin with: those of a fit that was given as a guess, measured values where an output is a
-        state, else the simulated course."""
+        """Return node states to begin with: those of a fit that was given as a guess, measured values where an output
+        is a state, else the simulated course.
+        """
         nodes = np.zeros(self.size)
         for piece in self.pieces:
             case = self.problem.cases[piece.case]
@@ -144,7 +145,7 @@ class MultipleShooting:
         return guess
 
     def _state_of(self, case: ExperimentTerm, output: str) -> int | None:
-        """The state that an output measures directly."""
+        """Return the state that an output measures directly."""
         system = self.pieces[0].runner.structure.system
         names = list(system.observed_names)
         formula = system.observed[names.index(output)]
@@ -162,7 +163,7 @@ class MultipleShooting:
         return [str(ca.simplify(rates[k])) for k in range(system.nx)]
 
     def _slopes_from_data(self, case: ExperimentTerm, piece: ShootingInterval, guess: np.ndarray) -> np.ndarray:
-        """A state that is the rate of a measured one gets its slope."""
+        """Return a node's guess with slopes of the data for states that are the rate of a measured one."""
         system, texts = piece.runner.structure.system, self._rates
         for s in case.samples:
             column = self._state_of(case, s.output)
@@ -191,7 +192,7 @@ class MultipleShooting:
         return found
 
     def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> ShootingResult:
-        """Every piece at one point."""
+        """Simulate every piece at one point."""
         shot = self._shoot(theta, nodes)
         self.journal.count(shot.evaluation)
         return shot
@@ -229,7 +230,7 @@ class MultipleShooting:
         return self._assemble(theta, courses, slopes, gaps, gap_slopes, gap_sizes)
 
     def _sizes(self, nodes: np.ndarray) -> list[np.ndarray]:
-        """The largest value of each state at the nodes of each experiment."""
+        """Return the largest value of each state at the nodes of each experiment."""
         sizes = [np.zeros(len(self.states)) for _ in self.problem.cases]
         for piece in self.pieces:
             if piece.nodes is not None:
@@ -237,7 +238,7 @@ class MultipleShooting:
         return sizes
 
     def _columns(self, case: ExperimentTerm, piece: ShootingInterval) -> np.ndarray:
-        """Where the derivatives of a piece belong among (θ, nodes)."""
+        """Return the columns of the derivatives of a piece among (θ, nodes)."""
         n = len(self.problem.unknowns)
         if piece.nodes is None:
             return np.array(case.unknowns, dtype=int)
@@ -312,7 +313,7 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
 
 
 def _seen(shot: ShootingResult, sizes: np.ndarray) -> np.ndarray:
-    """How clearly residuals move with each unknown, the nodes following."""
+    """Return how strongly residuals depend on each unknown, the nodes following."""
     J = _along_pieces(shot, len(sizes), np.ones(len(sizes), dtype=bool))
     return SquaresQuadratic(J * sizes, shot.residuals, sizes).seen
 
@@ -320,7 +321,7 @@ def _seen(shot: ShootingResult, sizes: np.ndarray) -> np.ndarray:
 def _bounded_step(
     shot: ShootingResult, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray, dead: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The constrained step with unknowns held that are dead or would leave a bound; also which these are."""
+    """Return the constrained step with unknowns held that are dead or would leave a bound; also which these are."""
     n = len(lower)
     held = np.concatenate([dead, np.zeros(len(v) - n, dtype=bool)])
     while True:
@@ -332,12 +333,12 @@ def _bounded_step(
 
 
 def _with_held(slopes: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Continuity, and one further constraint for each held unknown: it does not move."""
+    """Return continuity, and one further constraint for each held unknown: it does not change."""
     return np.vstack([slopes, np.eye(len(held))[held]]) if held.any() else slopes
 
 
 def _constrained_step(shot: ShootingResult, scale: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also the multipliers of the gaps."""
+    """Solve min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also return the multipliers of the gaps."""
     J, C = shot.jacobian * scale, _with_held(shot.slopes * scale, held)
     gaps = np.concatenate([shot.gaps, np.zeros(int(held.sum()))])
     particular = np.linalg.lstsq(C, -gaps, rcond=1e-13)[0] if len(C) else np.zeros(J.shape[1])
@@ -389,7 +390,7 @@ def _search(
 def _joined(
     shot: ShootingResult, dead: np.ndarray, well: bool, reason: str, held: np.ndarray
 ) -> SearchOutcome[Evaluation]:
-    """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
+    """Return covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
     n = len(dead)
     scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
     Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
@@ -413,7 +414,7 @@ def _joined(
 
 
 def _along_pieces(shot: ShootingResult, n: int, held: np.ndarray) -> np.ndarray:
-    """∂r by some unknowns, the nodes following: where a bound pushes."""
+    """Return ∂r by some unknowns, the nodes following: where a bound pushes."""
     own, nodes = shot.jacobian[:, :n][:, held], shot.jacobian[:, n:]
     if not len(shot.slopes):
         return np.asarray(own)

@@ -126,7 +126,7 @@ class NormalDensity(LogDensity):
         levels: Mapping[str, float],
         derivatives: bool,
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return σ of some samples at θ, None where it does not move, and its derivatives where these are asked for."""
+        """Return σ of some samples at θ, None where it is constant, and its derivatives where these are requested."""
         slopes = np.zeros((len(s.rows), len(theta)))
         if s.output in levels:
             slopes[:, self.count + list(levels).index(s.output)] = 1.0

@@ -1,4 +1,4 @@
-"""What a least-squares fit says about its search and its noise."""
+"""Notes of a least-squares fit on its search and its noise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SWINGING, FEWEST = 0.7, 20
 
 
 def nothing_moves_note(search: Squares, seen: np.ndarray) -> str:
-    """What is said where no unknown moves anything that was measured: there was nothing to search."""
+    """Return the note where no unknown affects anything that was measured: there was nothing to search."""
     if seen.any() or not len(seen):
         return ""
     names = [u.name for u in search.unknowns]
@@ -41,7 +41,7 @@ def nothing_moves_note(search: Squares, seen: np.ndarray) -> str:
 
 
 def growth_note(problem: EstimationProblem, search: Squares, evaluation: Evaluation) -> list[str]:
-    """Sensitivities that explode along the record: single shooting cannot be trusted there."""
+    """Return sensitivities that explode along the record: single shooting cannot be trusted there."""
     notes = []
     for case, prediction in zip(problem.cases, evaluation.predictions, strict=False):
         if prediction.sy.size and case.grid.size > 10:
@@ -54,13 +54,15 @@ def growth_note(problem: EstimationProblem, search: Squares, evaluation: Evaluat
             ):
                 notes.append(
                     f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
-                    f"so small errors run away; use gr.OutputError(shooting='multiple')."
+                    f"so small errors grow; use gr.OutputError(shooting='multiple')."
                 )
     return notes
 
 
 def _leverage(unknowns: Sequence[Unknown], case: ExperimentTerm, prediction: Prediction) -> float:
-    """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
+    """Return largest change of an output at the end, in its measured range, by a change of an unknown of its own
+    size.
+    """
     variables = case.trial.flat.variables
     mine = [unknowns[k] for k in case.unknowns]
     # a start of zero says nothing about its size; its variable does
@@ -72,7 +74,7 @@ def _leverage(unknowns: Sequence[Unknown], case: ExperimentTerm, prediction: Pre
 
 
 def weighting_note(output: str) -> str:
-    """That weights follow the estimates, and what is not made use of."""
+    """Note that weights follow the estimates, and which information is not used."""
     return (
         f"noise of {output}: its formula follows the estimates, and weights were renewed until they stay (iteratively "
         f"reweighted least squares). What the size of the residuals tells of the unknowns is not used; gr.KalmanML() "
@@ -81,7 +83,7 @@ def weighting_note(output: str) -> str:
 
 
 def correlation_notes(method: OutputError, problem: EstimationProblem) -> list[str]:
-    """Declared covariances between measured outputs, which squares of errors leave aside."""
+    """Return declared covariances between measured outputs, which squares of errors leave aside."""
     option = next(
         (
             f"{name}={value!r}"
@@ -107,7 +109,9 @@ def correlation_notes(method: OutputError, problem: EstimationProblem) -> list[s
 
 
 def minima_note(problem: EstimationProblem, evaluation: Evaluation) -> list[str]:
-    """Residuals that swing together beside equations that switch: trajectories that miss switches have minima, too."""
+    """Return residuals that swing together beside equations that switch: trajectories that miss switches have minima,
+    too.
+    """
     switching = next((c for c in problem.cases if c.trial.flat.whens or c.trial.structure.jumps.of_states), None)
     if switching is None or not evaluation.completed:
         return []
@@ -129,7 +133,7 @@ def minima_note(problem: EstimationProblem, evaluation: Evaluation) -> list[str]
 
 
 def same_as(search: Squares, evaluation: Evaluation) -> Callable[[np.ndarray], bool]:
-    """Whether other values have the sum of squares of an evaluation, up to the accuracy of simulations."""
+    """Return whether other values have the sum of squares of an evaluation, up to the accuracy of simulations."""
 
     def same(theta: np.ndarray) -> bool:
         there = search.evaluate(theta, sensitive=False, quietly=True)

@@ -131,7 +131,7 @@ class OutputError(Estimator):
             raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
 
     def pose(self, question: FitRequest) -> EstimationProblem:
-        """Simulations compared with the data, in units of the noise."""
+        """Return simulations compared with the data, in units of the noise."""
         targets = [u.target for u in question.unknowns if u.kind == "parameter"]
         if needs_laws(self, question.structure, question.outputs, targets):
             return pose_by_law(self, question)
@@ -149,7 +149,9 @@ class OutputError(Estimator):
         return problem
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Levels of normal noise that are open beside laws or shared noise are unknowns, unknown correlations too."""
+        """Add levels of normal noise that are open beside laws or shared noise, and unknown correlations, to the
+        unknowns.
+        """
         outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
         if not needs_laws(self, structure, outputs, [name.partition("@")[0] for name in wanted]):
             return list(wanted)

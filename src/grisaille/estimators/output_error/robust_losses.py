@@ -1,4 +1,4 @@
-"""Robust losses: what they count, how far their estimates can be trusted, and a noise level that outliers do not move.
+"""Robust losses: their criterion, the errors of their estimates, and a noise level that outliers do not change.
 
     criterion   ½ Σ c² ρ(z),   z = (r / c)²,  r standardized, c where the loss sets in; priors count with their squares
     score       ψ = ρ'(z) r,   slope ψ' = ρ'(z) + 2 z ρ''(z)
@@ -45,19 +45,19 @@ LOSSES = {
 
 
 def score(loss: str, scale: float, residuals: np.ndarray) -> np.ndarray:
-    """ψ = ρ'(z) r."""
+    """Return ψ = ρ'(z) r."""
     return np.asarray(LOSSES[loss].slope((residuals / scale) ** 2) * residuals)
 
 
 def root_weights(loss: str, scale: float, count: int, residuals: np.ndarray) -> np.ndarray:
-    """√ψ′ of so many residuals, zero where it is negative; what follows are priors, which count in full."""
+    """Return √ψ′ of so many residuals, zero where it is negative; what follows are priors, which count in full."""
     z, form, found = (residuals / scale) ** 2, LOSSES[loss], np.ones(len(residuals))
     found[:count] = np.sqrt(np.maximum(form.slope(z) + 2 * z * form.bend(z), 0.0))[:count]
     return found
 
 
 def of_data(loss: str, count: int) -> Formula:
-    """ρ, ρ' and ρ'' of so many residuals, as SciPy asks for them; what follows are priors, which are squares."""
+    """Return ρ, ρ' and ρ'' of so many residuals, as SciPy asks for them; what follows are priors, which are squares."""
     form, plain = LOSSES[loss], LOSSES["linear"]
 
     def rho(z: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ def of_data(loss: str, count: int) -> Formula:
 def robust_covariance(
     jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray, loss: str, scale: float, beliefs: np.ndarray
 ) -> np.ndarray:
-    """The sandwich of a robust loss, with its small-sample factor N/(N − n); ``beliefs``: the rows of priors."""
+    """Return the sandwich of a robust loss, with its small-sample factor N/(N − n); ``beliefs``: the rows of priors."""
     z, form = (residuals / scale) ** 2, LOSSES[loss]
     slope = form.slope(z) + 2 * z * form.bend(z)
     information = (jacobian * slope[:, None]).T @ jacobian + beliefs.T @ beliefs
@@ -81,6 +81,6 @@ def robust_covariance(
 
 
 def robust_level(errors: np.ndarray) -> float:
-    """σ from the middle of the errors; their root mean square where more than half of them vanish."""
+    """Return σ from the middle of the errors; their root mean square where more than half of them vanish."""
     middle, all_of_them = middle_level(errors), float(np.sqrt(np.mean(errors**2)))
     return middle if middle > 1e-9 * all_of_them else all_of_them

@@ -50,7 +50,7 @@ class LeastSquaresSolver:
         return self.method.shooting == "multiple"
 
     def begin(self, problem: EstimationProblem, search: Squares) -> tuple[LeastSquaresMinimum, list[str]]:
-        """The first minimum; a guess at which the order of events matters is left, and that is said."""
+        """Return the first minimum; leave a guess at which the order of events matters, and note it."""
         known = len(search.journal.failures)
         try:
             return self.solve(problem, search), []
@@ -73,7 +73,7 @@ class LeastSquaresSolver:
         return self.with_levels(found, search)
 
     def with_levels(self, found: LeastSquaresMinimum, search: Squares) -> LeastSquaresMinimum:
-        """Levels and unknowns in turn until both stay, from a minimum with the first levels on."""
+        """Return levels and unknowns in turn until both stay, from a minimum with the first levels on."""
         problem, outcome, evaluation, robust = found.problem, found.outcome, found.evaluation, self.is_robust
         has_priors = len(evaluation.residuals) > problem.count
         alone = len(problem.outputs) == 1 and not has_priors and not robust
@@ -107,7 +107,9 @@ class LeastSquaresSolver:
     def by_newton_levels(
         self, found: LeastSquaresMinimum, levels: Mapping[str, float], search: Squares
     ) -> LeastSquaresMinimum | None:
-        """The minimum with the levels that Newton's step leads to; None where Gauss–Newton steps do not reach it."""
+        """Return the minimum with the levels that Newton's step leads to; None where Gauss–Newton steps do not reach
+        it.
+        """
         if self.is_robust or self.is_multiple or found.problem.moving or not found.problem.sigma:
             return None
         at = found.evaluation
@@ -124,7 +126,7 @@ class LeastSquaresSolver:
         return LeastSquaresMinimum(problem, outcome, self.polished(search, outcome))
 
     def minimize(self, problem: EstimationProblem, search: Squares) -> tuple[EstimationProblem, Ending]:
-        """The minimum with these levels, and the problem with what was frozen on the way."""
+        """Return the minimum with these levels, and the problem with what was frozen on the way."""
         if self.is_multiple:
             shooting = multiple_shooting.MultipleShooting(problem, self.method.pieces, search.journal)
             joined = multiple_shooting.solve(shooting, search, self.method.tolerance)
@@ -174,6 +176,6 @@ class LeastSquaresSolver:
 
 
 def _ran_away(outcome: Ending, first: np.ndarray, unknowns: Sequence[Unknown]) -> bool:
-    """Whether an estimate left the magnitude of where it began: a valley that falls towards infinity."""
+    """Return whether an estimate left the magnitude of where it began: a valley that falls towards infinity."""
     sizes = [u.size for u in unknowns]
     return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY_STATUS * np.maximum(np.abs(first), sizes)).any())

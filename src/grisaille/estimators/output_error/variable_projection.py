@@ -25,7 +25,7 @@ from grisaille.structure.switching_pieces import is_affine
 
 
 def linear_unknowns(problem: EstimationProblem) -> np.ndarray:
-    """True for unbounded unknowns without a prior that enter every measured output linearly, jointly."""
+    """Return True for unbounded unknowns without a prior that enter every measured output linearly, jointly."""
     linear = np.array([_may_be_linear(u) for u in problem.unknowns])
     for case in problem.cases if linear.any() else ():
         linear &= _linear_in(case, problem.unknowns, linear)
@@ -64,7 +64,7 @@ def _linear_in(case: ExperimentTerm, unknowns: tuple[Unknown, ...], candidates: 
 
 
 def _tied_parameters(structure: Structure, names: list[str]) -> set[str]:
-    """Parameters that another parameter's formula or a noise level contains."""
+    """Return parameters that another parameter's formula or a noise level contains."""
     from grisaille.model.expression import Name, postorder
 
     formulas = [p.value for p in structure.model.parameters.values() if p.value is not None]
@@ -111,7 +111,7 @@ class ProjectedSearch(Search[Evaluation]):
         return evaluation
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
-        """(I − QQᵀ) ∂r/∂η, scaled to ξ."""
+        """Return (I − QQᵀ) ∂r/∂η, scaled to ξ."""
         q, _ = np.linalg.qr(evaluation.jacobian[:, self.linear])
         J = evaluation.jacobian[:, ~self.linear] * self.slopes(evaluation.theta)[~self.linear]
         return np.asarray(J - q @ (q.T @ J))

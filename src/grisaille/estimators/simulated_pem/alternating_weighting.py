@@ -31,7 +31,7 @@ ROUND_GAIN = SETTLED_DISTANCE**2
 def alternate_weighting(
     search: MeanSearch, ending: MeanSearchEnd, minimize: Callable[[np.ndarray], MeanSearchEnd]
 ) -> MeanSearchEnd:
-    """Λ and noise formulas renewed, and the minimum found again, until the unknowns stay."""
+    """Renew Λ and noise formulas and minimise again, until the unknowns do not change."""
     criterion = search.criterion
     errors, free = np.zeros(0), np.zeros(0, dtype=bool)
     for _ in range(MAX_ROUNDS):
@@ -52,7 +52,7 @@ def alternate_weighting(
 
 
 def has_settled(criterion: MeanCriterion, value: MeanValue, errors: np.ndarray) -> bool:
-    """Whether no unknown is farther from the minimum than a small part of its standard error."""
+    """Return whether no unknown is farther from the minimum than a small part of its standard error."""
     step, _ = step_to_minimum(criterion, value)
     problem = criterion.problem
     moved = problem.outer(problem.inner(value.theta) + step) - value.theta

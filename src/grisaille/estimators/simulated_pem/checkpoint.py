@@ -1,4 +1,4 @@
-"""Where a long search stands, in a small JSON file: written after every better point, read when the fit begins again.
+"""Checkpoints of a long search in a small JSON file: written after every better point, read when the fit begins again.
 
 The file holds the unknowns by name and a fingerprint of model, data and options; one that belongs to another fit is
 refused, never overwritten. It is replaced in one step, so that an interruption leaves the old or the new one, and is
@@ -33,7 +33,7 @@ class Checkpoint:
             )
 
     def read(self) -> np.ndarray | None:
-        """The unknowns that were reached, or None without a file."""
+        """Return the unknowns that were reached, or None without a file."""
         if not self.path.exists():
             return None
         try:

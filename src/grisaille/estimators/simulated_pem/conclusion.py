@@ -53,7 +53,7 @@ class SearchFinding:
 
 
 def without_spent_levels(criterion: MeanCriterion, ending: MeanSearchEnd) -> tuple[MeanSearchEnd, np.ndarray]:
-    """Levels whose logarithm would run away are set to zero where nothing is lost by it."""
+    """Set levels whose logarithm would diverge to zero, where the criterion does not become worse."""
     zero = np.zeros(len(ending.value.theta), dtype=bool)
     value = ending.value
     for k, unknown in enumerate(criterion.problem.unknowns):
@@ -69,7 +69,7 @@ def without_spent_levels(criterion: MeanCriterion, ending: MeanSearchEnd) -> tup
 
 
 def assess(search: MeanSearch, ending: MeanSearchEnd, zero: np.ndarray, spread: np.ndarray | None) -> SearchFinding:
-    """Standard errors of a minimum."""
+    """Return standard errors of a minimum."""
     criterion = search.criterion
     free = free_unknowns(criterion, ending.value) & ~zero
     unseen = free & ~seen_unknowns(search, ending.value)
@@ -78,7 +78,7 @@ def assess(search: MeanSearch, ending: MeanSearchEnd, zero: np.ndarray, spread: 
 
 
 def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estimate:
-    """The estimate with its diagnosis."""
+    """Return the estimate with its diagnosis."""
     criterion, problem, value = search.criterion, search.criterion.problem, found.ending.value
     named = [u.name for u, z in zip(problem.unknowns, found.zero, strict=True) if z]
     notes = [f"zero: {name} is zero to all digits that the data have." for name in named]
@@ -86,7 +86,7 @@ def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estima
     told = describe_determination(
         problem.unknowns, value.theta, root, found.covariance, found.free | found.zero, None, found.unseen
     )
-    notes += [n for n in told if not any(n.startswith(f"dead: no output moves with {name};") for name in named)]
+    notes += [n for n in told if not any(n.startswith(f"dead: no output depends on {name};") for name in named)]
     if not criterion.with_variance:
         flat = criterion.problem.cases[0].trial.flat
         notes += collinear_notes(flat, problem.unknowns, found.covariance, value, found.free)
@@ -120,7 +120,9 @@ def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estima
 def _checked_by_records(
     criterion: MeanCriterion, value: MeanValue, found: SearchFinding
 ) -> tuple[str, dict[str, float], dict[str, float]]:
-    """What records simulated with the fit say about its intervals: a sentence where they fail, bias and coverage."""
+    """Return what records simulated with the fit say about its intervals: a sentence where they fail, bias and
+    coverage.
+    """
     if found.zero.any():  # a level of zero has no logarithm to take steps in
         return "", {}, {}
     again = reestimate(criterion, value, found.free & ~found.unseen, found.covariance)
@@ -135,7 +137,7 @@ def _checked_by_records(
 
 
 def conclude_interrupted(reached: BestPoint) -> Estimate:
-    """What an interrupted search reached: no errors, which would take another pass over the ensemble."""
+    """Return what an interrupted search reached: no errors, which would take another pass over the ensemble."""
     value, criterion, journal = reached.value, reached.criterion, reached.criterion.journal
     n = len(value.theta)
     covariance, free = np.diag(np.full(n, np.inf)), np.ones(n, dtype=bool)
@@ -144,7 +146,7 @@ def conclude_interrupted(reached: BestPoint) -> Estimate:
 
 
 def _caution(criterion: MeanCriterion) -> str:
-    """Errors rest on differences where paths jump with their states, or at events."""
+    """Caution that standard errors rest on differences where paths jump with their states, or at events."""
     trials = [case.trial for case in criterion.problem.cases]
     jumps = [jump.text for trial in trials for jump in trial.structure.jumps.of_states]
     events = [when.clauses[0].text for trial in trials for when in trial.flat.whens]
@@ -152,7 +154,7 @@ def _caution(criterion: MeanCriterion) -> str:
     if jumps:
         why = f"jumps: the equations jump with '{jumps[0]}', and paths that cross it have no derivative there"
     elif events:
-        why = f"jumps: paths change at events, gr.when({events[0]}), whose number moves with the unknowns"
+        why = f"jumps: paths change at events, gr.when({events[0]}), whose number depends on the unknowns"
         several = (
             ", and speak of this minimum alone; there may be one for each number: gr.multistart(…) looks for others"
         )

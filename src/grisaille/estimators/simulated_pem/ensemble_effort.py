@@ -24,7 +24,7 @@ class EnsembleEffort(Effort):
     method: SimulatedPEM
 
     def cost(self, problem: EstimationProblem) -> Cost:
-        """Gauss–Newton takes a dozen ensembles, and as many for the errors."""
+        """Return the cost: Gauss–Newton takes a dozen ensembles, and as many for the errors."""
         causes = [f"{FIRST if self.method.realizations == 'auto' else self.method.realizations} realizations"]
         faster: list[str] = []
         if self.method.realizations != "auto" and self.method.realizations > FIRST_REALIZATIONS:

@@ -32,7 +32,7 @@ MAX_CUTS = 8
 
 @dataclass(frozen=True)
 class EnsembleIntegrationShift:
-    """By how many standard errors the errors of integration move estimates."""
+    """By how many standard errors the errors of integration change estimates."""
 
     name: str
     """Of the unknown that is moved most."""
@@ -49,7 +49,7 @@ class EnsembleIntegrationShift:
         return int(min(2 ** np.ceil(np.log2(max(wanted, 2.0))), MAX_CUTS))
 
     def note(self, rtol: float) -> str:
-        """What a fit says that could not be made more accurate."""
+        """Return the note on a fit that could not be made more accurate."""
         return (
             f"integration: errors of the simulation move {self.name} by about {self.worst:.2g} standard errors, which "
             f"do not contain them; use a smaller tolerance, gr.SimulatedPEM(rtol={max(rtol / 100, 1e-13):.0e}), or a "
@@ -58,7 +58,7 @@ class EnsembleIntegrationShift:
 
 
 def shorten_for_noise(search: MeanSearch, value: MeanValue, *, may_shorten: bool) -> tuple[bool, list[str]]:
-    """Take steps that are short enough for the noise; whether they were taken, and what is said where they were not."""
+    """Shorten steps enough for the noise; return whether that was possible, and a note where it was not."""
     shift = integration_shift(search, value)
     if shift is None or not shift.is_noticed:
         return False, []
@@ -89,7 +89,7 @@ def integration_shift(search: MeanSearch, value: MeanValue) -> EnsembleIntegrati
 
 
 def _may_be_felt(criterion: MeanCriterion, value: MeanValue) -> bool:
-    """Whether errors as large as the tolerance allows, so many times, would be noticed."""
+    """Return whether errors as large as the tolerance allows, so many times, would change the estimates noticeably."""
     rtol, total = criterion.runners[0].options.rtol, 0.0
     for part in value.parts:
         mean = value.predictions[part.pattern.case].mean[:, part.pattern.columns]

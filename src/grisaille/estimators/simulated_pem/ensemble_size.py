@@ -21,13 +21,13 @@ MAX_ERROR_OF_ERRORS = 0.09
 
 
 def are_enough(sandwich: Sandwich, realizations: int) -> bool:
-    """Whether more realizations would change nothing that matters."""
+    """Return whether more realizations would change nothing that matters."""
     share = max(1.0 / realizations, float(sandwich.shares.max(initial=0.0)))
     return share < SHARE and float(sandwich.correction_errors.max(initial=0.0)) < OFFSET
 
 
 def describe_size(sandwich: Sandwich, realizations: int, names: Sequence[str], corrected: bool) -> list[str]:
-    """What the finite number of realizations contributes, in words."""
+    """Return what the finite number of realizations contributes, in words."""
     notes = []
     share = float(sandwich.shares.max(initial=0.0))
     if share > SHARE:
@@ -56,7 +56,7 @@ def describe_size(sandwich: Sandwich, realizations: int, names: Sequence[str], c
 
 
 def describe_choice(sandwich: Sandwich, tried: Sequence[int]) -> str:
-    """What ``realizations="auto"`` did."""
+    """Return what ``realizations="auto"`` did."""
     share, offset = float(sandwich.shares.max(initial=0.0)), float(sandwich.correction_errors.max(initial=0.0))
     why = "enough" if are_enough(sandwich, tried[-1]) else f"not enough, but no more than {MOST} are tried"
     path = ", ".join(map(str, tried))

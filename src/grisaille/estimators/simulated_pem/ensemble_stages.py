@@ -46,7 +46,7 @@ class EnsembleStages:
     method: SimulatedPEM
 
     def run(self, search: MeanSearch, start: np.ndarray) -> SearchFinding:
-        """Return the minimum from a start, with its errors and what is to be said about the way to it."""
+        """Return the minimum from a start, with its errors and notes on the search."""
         criterion = search.criterion
         notes, search_as = self.accept(criterion, start)
         notes += refuse_unmoved_means(criterion, start)
@@ -112,14 +112,14 @@ class EnsembleStages:
         return again
 
     def places(self, found: SearchFinding) -> list[str]:
-        """Where ensembles were simulated, if not on the processor as a matter of course."""
+        """Return on which devices ensembles were simulated, if not on the processor as a matter of course."""
         if self.method.device == "cpu":
             return []
         told = dict.fromkeys(p.device for p in found.ending.value.predictions)
         return [f"ensembles were simulated on {place}." for place in told if place]
 
     def accept(self, criterion: MeanCriterion, start: np.ndarray) -> tuple[list[str], str]:
-        """Whether there are derivatives at the guess; how to search, and what is to be said about it."""
+        """Return whether there are derivatives at the guess; how to search, and notes on it."""
         difference_across_jumps(criterion.problem, criterion.runners)
         first = criterion.at(start)
         if first.completed:
@@ -180,7 +180,7 @@ class EnsembleStages:
         return found
 
     def settle(self, search: MeanSearch, start: np.ndarray, search_as: str) -> tuple[MeanSearchEnd, np.ndarray | None]:
-        """The minimum for Λ and noise formulas that belong to it."""
+        """Return the minimum for Λ and noise formulas that belong to it."""
         criterion, problem = search.criterion, search.criterion.problem
         has_priors = bool(problem.prior(start).residuals.size)
         alone = len(problem.outputs) == 1 and not has_priors and not criterion.with_variance
@@ -209,7 +209,7 @@ class EnsembleStages:
     def minimize(
         self, search: MeanSearch, start: np.ndarray, search_as: str, tolerance: float
     ) -> tuple[MeanSearchEnd, np.ndarray | None]:
-        """The end of a search, and the covariance that a stochastic one leaves."""
+        """Return the end of a search, and the covariance that a stochastic one leaves."""
         if search_as == "grid":
             return grid_search(search, self.method.points), None
         if search_as == "nelder-mead":
@@ -227,5 +227,5 @@ class EnsembleStages:
 
 
 def _unconfirmed(what: str, error: GrisailleError) -> str:
-    """The note on a stage that failed after there was an answer."""
+    """Return the note on a stage that failed after there was an answer."""
     return f"not confirmed: {what} failed ({str(error).rstrip('.')}); the estimates are those before it."

@@ -86,7 +86,9 @@ def error_sizes(
 
 
 def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanValue:
-    """Where mean and variance together fit best, with levels as declared; the point itself where noise is open."""
+    """Return where mean and variance together fit best, with levels as declared; the point itself where noise is
+    open.
+    """
     if any(np.isnan(part.R).any() for part in value.parts):
         return value
     problem, both = criterion.problem, copy.copy(criterion)
@@ -107,7 +109,9 @@ def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanVa
 
 
 def _independent(experiments: Sequence[ErrorSizeRecord]) -> list[ErrorSizeRecord]:
-    """Realizations of one number share their random numbers over experiments; records do not."""
+    """Return records that are independent: realizations of one number share their random numbers over experiments,
+    records do not.
+    """
     fields = [
         independent_records(list(arrays))
         for arrays in zip(*((r.score, r.squares, r.cross) for r in experiments), strict=True)
@@ -116,7 +120,7 @@ def _independent(experiments: Sequence[ErrorSizeRecord]) -> list[ErrorSizeRecord
 
 
 def independent_records(experiments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Shift what belongs to realizations (M, …) so that those with common random numbers do not meet."""
+    """Shift arrays of realizations (M, …) so that those with common random numbers are not combined."""
     count = min(map(len, experiments))
     # an even shift keeps antithetic pairs side by side
     shifts = [2 * (k * count // len(experiments) // 2) for k in range(len(experiments))]
@@ -148,14 +152,14 @@ class JudgedCase:
         self.G = np.einsum("tq,tqn,tqm->qnm", self.w2, self.psi, self.psi, optimize=True)
 
     def looseness(self, covariance: np.ndarray) -> float:
-        """Relative standard error of E, at most; an unknown without error does not count."""
+        """Return relative standard error of E, at most; an unknown without error does not count."""
         known = np.where(np.isfinite(covariance), covariance, 0.0)
         variance = np.einsum("qn,nm,qm->q", self.slope, known, self.slope)
         there = np.isfinite(self.expected) & (self.expected > 0)
         return float(np.sqrt(np.max(variance[there] / self.expected[there] ** 2, initial=0.0)))
 
     def measured(self) -> ErrorSizeRecord:
-        """The record at hand."""
+        """Return the record at hand."""
         score = np.zeros(self.n)
         for part in (p for p in self.value.parts if p.pattern.case == self.number):
             score += np.einsum("tin,ti->n", part.psi, part.We)
@@ -165,7 +169,7 @@ class JudgedCase:
         return ErrorSizeRecord(score, squares, np.einsum("tq,tqn,tq->qn", self.w2, self.psi, self.e))
 
     def simulated(self) -> ErrorSizeRecord:
-        """Fresh realizations with noise."""
+        """Return fresh realizations with noise."""
         runner, n, q = self.criterion.runners[self.number], self.n, len(self.case.samples)
         M, first = runner.options.realizations, runner.options.first
         count = min(max(M, FEWEST), MOST)
@@ -175,7 +179,7 @@ class JudgedCase:
         return ErrorSizeRecord(v[:, :n], v[:, n : n + q], v[:, n + q :].reshape(len(v), q, n))
 
     def _forms(self) -> list[ProjectionForm]:
-        """Score, Σ w²e² and c of records."""
+        """Return score, Σ w²e² and c of records."""
         n, q, curved = self.n, len(self.case.samples), self.criterion.with_variance
         score, bent = np.zeros((*self.shape, n)), np.zeros((*self.shape, self.shape[1], n))
         for part in (p for p in self.value.parts if p.pattern.case == self.number):
@@ -195,7 +199,7 @@ class JudgedCase:
         ]
 
     def ratios(self, record: ErrorSizeRecord, moved: np.ndarray) -> np.ndarray:
-        """T/E at the estimate (…, q); nan where the noise is open."""
+        """Return T/E at the estimate (…, q); nan where the noise is open."""
         T = record.squares - 2 * np.einsum("...qn,...n->...q", record.cross, moved)
         T = T + np.einsum("...n,qnm,...m->...q", moved, self.G, moved)
         with np.errstate(divide="ignore", invalid="ignore"):

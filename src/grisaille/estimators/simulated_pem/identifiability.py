@@ -1,4 +1,4 @@
-"""Whether the mean of the outputs moves with every unknown, decided before a search.
+"""Whether the mean of the outputs depends on every unknown, decided before a search.
 
 An unknown is suspected where its averaged sensitivity is hardly larger than its Monte Carlo error,
 
@@ -41,7 +41,7 @@ MAX_COLLINEARITY = 0.99
 
 
 def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[str]:
-    """Notes on unknowns that hardly move the mean; ``EstimationError`` naming those that do not move it."""
+    """Return notes on unknowns that hardly affect the mean; ``EstimationError`` naming those that do not affect it."""
     if criterion.with_variance or any(r.differences is not None for r in criterion.runners):
         return []
     M = criterion.realizations
@@ -58,7 +58,7 @@ def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[st
     if unmoved:
         _refuse(unmoved, 2 * half)
     return [
-        f"the mean hardly moves with {names[k]} at the guess: the Monte Carlo error of its sensitivity is "
+        f"the mean hardly depends on {names[k]} at the guess: the Monte Carlo error of its sensitivity is "
         f"{100 * share:.0f} % with {M} realizations; give more of them."
         for k, share in suspects.items()
     ]
@@ -68,7 +68,7 @@ def _refuse(unmoved: Sequence[str], realizations: int) -> None:
     names = ", ".join(f"'{n}'" for n in unmoved)
     several = len(unmoved) > 1
     raise EstimationError(
-        f"The mean of the outputs does not move with {names} beyond its Monte Carlo error ({realizations} "
+        f"The mean of the outputs does not depend on {names} beyond its Monte Carlo error ({realizations} "
         f"realizations), although single realizations do: {'they are' if several else 'it is'} not identifiable from "
         f"the mean. Use gr.SimulatedPEM(match='mean-variance'), which compares variances too; leave "
         f"{'them' if several else 'it'} out of estimate=; or, for an effect that is small but there, give more "
@@ -77,7 +77,7 @@ def _refuse(unmoved: Sequence[str], realizations: int) -> None:
 
 
 def _suspects(criterion: MeanCriterion, theta: np.ndarray) -> dict[int, float]:
-    """Unknowns whose averaged sensitivity is hardly above its Monte Carlo error, with the share of that."""
+    """Return unknowns whose averaged sensitivity is hardly above its Monte Carlo error, with the share of that."""
     value = criterion.at(theta)
     if not value.completed:
         return {}
@@ -96,7 +96,7 @@ def _suspects(criterion: MeanCriterion, theta: np.ndarray) -> dict[int, float]:
 
 
 def _moved(criterion: MeanCriterion, theta: np.ndarray, half: int) -> np.ndarray:
-    """t of each unknown, the mean of both ways; zero where there is no effect to the rounding."""
+    """Return t of each unknown, the mean of both ways; zero where there is no effect to the rounding."""
     halves = [criterion.with_runners(half, first) for first in (0, half)]
     values = [h.at(theta) for h in halves]
     if not all(v.completed for v in values):
@@ -106,7 +106,7 @@ def _moved(criterion: MeanCriterion, theta: np.ndarray, half: int) -> np.ndarray
 
 
 def _student(direction: MeanValue, tried: MeanCriterion, there: MeanValue) -> np.ndarray:
-    """Mean over its standard error of the projections of one half's sensitivities on the other's mean ones."""
+    """Return mean over its standard error of the projections of one half's sensitivities on the other's mean ones."""
     n = len(there.theta)
     mean, variance, own = np.zeros(n), np.zeros(n), np.zeros(n)
     for part, other in zip(direction.parts, there.parts, strict=True):
@@ -125,7 +125,7 @@ def _student(direction: MeanValue, tried: MeanCriterion, there: MeanValue) -> np
 
 
 def _form(direction: MeanValue, number: int, case: ExperimentTerm, k: int) -> ProjectionForm:
-    """The projection of sensitivities on Wψ of one unknown."""
+    """Return the projection of sensitivities on Wψ of one unknown."""
     shape = (len(case.grid), len(case.outputs))
     along = np.zeros(shape)
     for part in (p for p in direction.parts if p.pattern.case == number):
@@ -138,7 +138,7 @@ def _form(direction: MeanValue, number: int, case: ExperimentTerm, k: int) -> Pr
 def collinear_notes(
     flat: FlatModel, unknowns: Sequence[Unknown], covariance: np.ndarray, value: MeanValue, free: np.ndarray
 ) -> list[str]:
-    """Pairs with a parameter of a disturbance that the mean hardly tells apart."""
+    """Return pairs with a parameter of a disturbance that the mean hardly distinguishes."""
     inside = disturbance_parameters(flat)
     correlation = correlation_of(covariance)
     notes = []
@@ -148,6 +148,7 @@ def collinear_notes(
             if belongs and free[i] and free[j] and abs(correlation[i, j]) > MAX_COLLINEARITY:
                 notes.append(
                     f"NEARLY UNIDENTIFIABLE from the mean: {other.name} and {u.name} are correlated by "
-                    f"{correlation[i, j]:+.4f}; fix one of them, or use match='mean-variance', which tells them apart."
+                    f"{correlation[i, j]:+.4f}; fix one of them, or use match='mean-variance', which "
+                    f"distinguishes them."
                 )
     return notes

@@ -29,7 +29,7 @@ MAX_MINIMA = 2
 
 
 def approach_by_means(search: MeanSearch, guess: MeanValue) -> np.ndarray:
-    """θ to start from: the guess, or the minimum for the mean."""
+    """Return θ to start from: the guess, or the minimum for the mean."""
     criterion = search.criterion
     if not (guess.completed and guess.level > MAX_NEAR_ERROR):
         return guess.theta
@@ -46,7 +46,7 @@ def approach_by_means(search: MeanSearch, guess: MeanValue) -> np.ndarray:
 
 
 def _held(criterion: MeanCriterion, theta: np.ndarray) -> tuple[Unknown, ...]:
-    """The unknowns, those that only variances tell as they are guessed."""
+    """Return the unknowns, with those that only variances determine at their guesses."""
     inside = disturbance_parameters(criterion.problem.cases[0].trial.structure.model)
     return tuple(
         replace(u, lower=float(t), upper=float(t), logit=False)

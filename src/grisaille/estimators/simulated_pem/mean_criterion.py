@@ -136,7 +136,7 @@ class MeanCriterion:
         return self.problem.unknowns
 
     def gain_scale(self, value: MeanValue) -> float:
-        """What gains are compared with: a weighting that was given may be in any unit."""
+        """Return what gains are compared with: a weighting that was given may be in any unit."""
         return value.level if self.given is not None else max(1.0, value.level)
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> MeanValue:
@@ -147,13 +147,13 @@ class MeanCriterion:
         return found.objective, found.gradient
 
     def with_runners(self, realizations: int, first: int = 0) -> MeanCriterion:
-        """The same criterion with other realizations; Λ is taken over."""
+        """Return the same criterion with other realizations; Λ is taken over."""
         other = MeanCriterion(self.problem, [r.renewed(realizations, first) for r in self.runners], self.journal)
         other.level = self.level
         return other
 
     def of_means(self, unknowns: tuple[Unknown, ...]) -> MeanCriterion:
-        """The mean alone, of the same realizations, with one weight for all instants."""
+        """Return the mean alone, of the same realizations, with one weight for all instants."""
         matching = replace(self.problem.matching, with_variance=False, weighting=None)
         other = MeanCriterion(self.problem.replace(unknowns=unknowns, matching=matching), self.runners, self.journal)
         other._last = self._last
@@ -172,7 +172,9 @@ class MeanCriterion:
         return True
 
     def on_shorter_steps(self, parts: int) -> MeanCriterion | None:
-        """The same criterion with steps so many times shorter, Λ taken over; None where integrators take their own."""
+        """Return the same criterion with steps so many times shorter, Λ taken over; None where integrators take their
+        own.
+        """
         runners = tuple(runner.on(runner.grid.cut(parts)) for runner in self.runners)
         if all(now.grid == before.grid for now, before in zip(runners, self.runners, strict=True)):
             return None
@@ -188,7 +190,7 @@ class MeanCriterion:
         return finer is not None
 
     def without_slopes(self, theta: np.ndarray) -> MeanValue:
-        """Value at θ for which a failure is expected: it is not among those of the search."""
+        """Return value at θ for which a failure is expected: it is not among those of the search."""
         known = len(self.journal.failures)
         value = self.at(theta, sensitive=False)
         del self.journal.failures[known:]
@@ -199,7 +201,7 @@ class MeanCriterion:
         return self.problem.replace(cases=tuple(cases))
 
     def at(self, theta: np.ndarray, *, sensitive: bool = True) -> MeanValue:
-        """Value and derivatives at θ."""
+        """Return value and derivatives at θ."""
         if self._last is not None and self._last[0] == self._key(theta, sensitive):
             return self._compared(theta, self._last[1], sensitive)
         self.journal.add()
@@ -216,7 +218,7 @@ class MeanCriterion:
         return self._compared(theta, tuple(predictions), sensitive)
 
     def at_each(self, thetas: Sequence[np.ndarray]) -> Iterator[MeanValue]:
-        """Values without derivatives at several points; together where a graphics processor simulates them."""
+        """Yield values without derivatives at several points; together where a graphics processor simulates them."""
         if any(runner.options.device != "cpu" for runner in self.runners):
             predictions = [
                 runner.predict_each([case.own(theta) for theta in thetas])
@@ -228,11 +230,11 @@ class MeanCriterion:
         self._ahead = {}
 
     def _key(self, theta: np.ndarray, sensitive: bool) -> tuple[object, ...]:
-        """What predictions depend on; options change with refined steps."""
+        """Return what predictions depend on; options change with refined steps."""
         return theta.tobytes(), sensitive, *((r.options, r.differences is None) for r in self.runners)
 
     def renew(self, value: MeanValue) -> MeanValue:
-        """The same point after Λ has changed; nothing is simulated."""
+        """Return the same point after Λ has changed; nothing is simulated."""
         return self._compared(value.theta, value.predictions, any(p.mean_slopes.size for p in value.predictions))
 
     def _compared(self, theta: np.ndarray, predictions: tuple[EnsemblePrediction, ...], sensitive: bool) -> MeanValue:
@@ -272,7 +274,7 @@ class MeanCriterion:
     def _noise(
         self, pattern: MeasurementPattern, case: ExperimentTerm, p: EnsemblePrediction, theta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Variances of the measurement noise (nan where unknown), and their derivatives."""
+        """Return variances of the measurement noise (nan where unknown), and their derivatives."""
         problem = self.problem
         R, dR = np.full(pattern.samples.shape, np.nan), np.zeros((*pattern.samples.shape, len(theta)))
         for j, output in enumerate(pattern.outputs):
@@ -310,7 +312,9 @@ class MeanCriterion:
         )  # fmt: skip
 
     def update_levels(self, value: MeanValue) -> float:
-        """Λ from the errors at a point, with the covariances between outputs; gives the largest relative change."""
+        """Update Λ from the errors at a point, with the covariances between outputs; return the largest relative
+        change.
+        """
         moved = self._refreeze(value)
         if self.given is not None or self.with_variance:
             return moved
@@ -328,14 +332,14 @@ class MeanCriterion:
         return moved
 
     def _refreeze(self, value: MeanValue) -> float:
-        """Noise formulas at the predictions of a point."""
+        """Return noise formulas at the predictions of a point."""
         if not self.with_variance:
             return 0.0
         self.problem, moved = self.problem.refrozen(value.predictions, value.theta)
         return moved
 
     def comparable(self, value: MeanValue) -> float:
-        """A number by which minima of the same data are compared: Λ is taken at its own minimum for each."""
+        """Return a number by which minima of the same data are compared: Λ is taken at its own minimum for each."""
         if self.with_variance or self.given is not None:
             return value.objective
         logs = 0.0
@@ -369,7 +373,9 @@ def _curvature(part: PatternTerm, with_variance: bool) -> np.ndarray:
 
 
 def _summed(subscripts: str, *arrays: np.ndarray) -> np.ndarray:
-    """A product of several arrays in the order that needs the least work, which is found once for all of a shape."""
+    """Return a product of several arrays in the order that needs the least work, which is found once for all of a
+    shape.
+    """
     order = _order(subscripts, *(a.shape for a in arrays))
     return np.asarray(np.einsum(subscripts, *arrays, optimize=order))
 
@@ -380,7 +386,7 @@ def _order(subscripts: str, *shapes: tuple[int, ...]) -> list[Any]:
 
 
 def _on_its_grid(case: ExperimentTerm[EnsembleRunner]) -> EnsembleRunner:
-    """A runner of one's own."""
+    """Return a runner of one's own."""
     runner, grid = case.runner, case.discretisation
     return runner.on(grid if isinstance(grid, EnsembleGrid) else runner.grid)
 

@@ -1,7 +1,7 @@
 """The problem of simulated prediction errors: experiments predicted by ensembles, and what is unknown about them.
 
 Scales of disturbances are unknowns beside parameters and starts; levels of measurement noise only where variances are
-matched too, since a mean does not move with them.
+matched too, since a mean does not depend on them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MeanProblem(EstimationProblem):
         self.matching = matching
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
-        """The criterion with Λ at this point; it is no likelihood."""
+        """Return the criterion with Λ at this point; it is no likelihood."""
         criterion = MeanCriterion(self)
         value = criterion.at(theta, sensitive=sensitive)
         if not value.completed:
@@ -72,18 +72,20 @@ class MeanProblem(EstimationProblem):
         )  # fmt: skip
 
     def _freeze_at_guess(self) -> Self:
-        """As it is: the criterion freezes formulas of σ at its first point."""
+        """Return the problem itself: the criterion freezes formulas of σ at its first point."""
         return self
 
     def noise_unknown(self, case: ExperimentTerm, output: str) -> int | None:
-        """The unknown that is the noise level of an output, where there is one."""
+        """Return the unknown that is the noise level of an output, where there is one."""
         for k, u in enumerate(self.unknowns):
             if u.kind == "noise" and u.target == output and u.applies_to(case.name):
                 return k
         return None
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> MeanProblem:
-        """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
+        """Return an independent problem with other measurements (an array for each ``samples``, in order) or another
+        guess.
+        """
         problem = MeanProblem(self.unknowns, self.renewed_cases(values), self.noise, self.matching)
         if guess is not None:
             problem.with_guess(guess)
@@ -91,7 +93,7 @@ class MeanProblem(EstimationProblem):
 
 
 def pose_mean_problem(question: FitRequest, options: EnsembleOptions, matching: OutputMatching) -> MeanProblem:
-    """The problem of a model and its data."""
+    """Return the problem of a model and its data."""
     structure, data, unknowns = question.structure, question.data, question.unknowns
     if not structure.model.disturbances:
         raise EstimationError(
@@ -109,7 +111,7 @@ def pose_mean_problem(question: FitRequest, options: EnsembleOptions, matching: 
 
 
 def difference_across_jumps(problem: EstimationProblem, runners: Sequence[EnsembleRunner]) -> None:
-    """Derivatives by differences where equations jump with states, or states themselves at events.
+    """Take derivatives by differences where equations jump with states, or states themselves at events.
 
     The derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path.
     """
@@ -121,13 +123,15 @@ def difference_across_jumps(problem: EstimationProblem, runners: Sequence[Ensemb
 
 
 def open_noise(flat: FlatModel, data: Sequence[Any]) -> list[str]:
-    """Names of the noise levels that the model leaves open."""
+    """Return names of the noise levels that the model leaves open."""
     measured = dict.fromkeys(o for e in data for o in e.outputs)
     return [f"noise({o})" for o in measured if flat.outputs[o].noise is None]
 
 
 def disturbance_parameters(flat: FlatModel) -> set[str]:
-    """Parameters that a spectrum, a scale or a correlation contains, through formulas of other parameters too."""
+    """Return parameters that a spectrum, a scale or a correlation contains, through formulas of other parameters
+    too.
+    """
     formulas: list[Any] = []
     for d in flat.disturbances.values():
         formulas += [e for matrix in d.spectrum.state_space() for row in matrix for e in row]
@@ -146,7 +150,7 @@ def _refuse_noise(unknowns: Sequence[Unknown], matching: OutputMatching) -> None
     levels = [u.name for u in unknowns if u.kind == "noise"]
     if levels and not matching.with_variance:
         raise EstimationError(
-            f"The mean of the outputs does not move with '{levels[0]}': use gr.SimulatedPEM(match='mean-variance'), "
+            f"The mean of the outputs does not depend on '{levels[0]}': use gr.SimulatedPEM(match='mean-variance'), "
             f"which compares variances too."
         )
 

@@ -44,7 +44,7 @@ class MeanSearchEnd:
 
 @dataclass(frozen=True)
 class BestPoint:
-    """The best point so far, and the criterion that says so."""
+    """The best point so far, and its criterion."""
 
     criterion: MeanCriterion
     value: MeanValue
@@ -71,7 +71,7 @@ class MeanSearch(Search[MeanValue]):
         return self.criterion.at(theta, sensitive=sensitive)
 
     def accept(self, value: MeanValue) -> None:
-        """A point that the search goes on from."""
+        """Accept a point from which the search continues."""
         self.best = self.last = value
         if self.keep is not None:
             self.keep(value.theta)
@@ -117,7 +117,7 @@ class _Averaged(StepModel[MeanValue]):
 
 
 def gauss_newton(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> MeanSearchEnd:
-    """Damped Gauss–Newton steps until the predicted gain is nothing beside the statistical error."""
+    """Take damped Gauss–Newton steps until the predicted gain is negligible beside the statistical error."""
     search.begin(start)
     if search.is_spent:
         return MeanSearchEnd(search.lowest, False, LIMIT_STATUS)
@@ -129,7 +129,7 @@ def gauss_newton(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> 
 
 
 def step_to_minimum(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndarray, float]:
-    """The step of ξ to the minimum of the quadratic model inside the bounds, and twice the gain of it."""
+    """Return the step of ξ to the minimum of the quadratic model inside the bounds, and twice the gain of it."""
     search = MeanSearch(criterion)
     model, xi = _Averaged(search), search.inner(value.theta)
     lower, upper = search.inner_bounds()
@@ -140,12 +140,12 @@ def step_to_minimum(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndar
 
 
 def seen_unknowns(search: MeanSearch, value: MeanValue) -> np.ndarray:
-    """Unknowns that the criterion moves with."""
+    """Return unknowns that the criterion depends on."""
     return search.alive(_Averaged(search).first(search, value).seen)
 
 
 def free_unknowns(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
-    """False where a bound holds an unknown against the slope of the criterion."""
+    """Return False where a bound holds an unknown against the slope of the criterion."""
     lower, upper = criterion.problem.bounds
     near = 1e-9 * np.minimum(upper - lower, [u.size for u in criterion.unknowns])
     low = (value.theta <= lower + near) & (value.gradient >= 0)
@@ -154,7 +154,7 @@ def free_unknowns(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
 
 
 def grid_search(search: MeanSearch, points: int) -> MeanSearchEnd:
-    """The best of equally spaced values of one bounded unknown."""
+    """Return the best of equally spaced values of one bounded unknown."""
     criterion, problem = search.criterion, search.criterion.problem
     lower, upper = problem.bounds
     if len(problem.unknowns) != 1 or not np.isfinite([*lower, *upper]).all():
@@ -175,7 +175,7 @@ def grid_search(search: MeanSearch, points: int) -> MeanSearchEnd:
 
 
 def nelder_mead(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> MeanSearchEnd:
-    """The simplex method on the same criterion: slow, but it needs no derivatives."""
+    """Minimise the same criterion by the simplex method: slow, but it needs no derivatives."""
     search.begin(start, sensitive=False)
     reason = simplex.shrink(search, flat=max(tolerance, 1e-8), narrow=1e-6)
     return MeanSearchEnd(search.criterion.at(search.lowest.theta), reason == simplex.SHRUNK_STATUS, reason)

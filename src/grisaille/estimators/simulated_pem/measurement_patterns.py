@@ -31,7 +31,7 @@ class MeasurementPattern:
 
 
 def find_patterns(cases: Sequence[ExperimentTerm]) -> list[MeasurementPattern]:
-    """The samples grouped by experiment and by which outputs were measured together."""
+    """Return the samples grouped by experiment and by which outputs were measured together."""
     found, at = [], 0
     for number, case in enumerate(cases):
         places = np.full((len(case.grid), len(case.samples)), -1)

@@ -14,7 +14,7 @@ MIN_EIGENVALUE = 1e-4
 
 
 def given_weighting(wanted: Any, outputs: Sequence[str]) -> np.ndarray | None:
-    """Λ⁻¹ as the user gave it; None where it is to be estimated."""
+    """Return Λ⁻¹ as the user gave it; None where it is to be estimated."""
     if wanted is None or isinstance(wanted, str):
         return None
     matrix, q = np.atleast_2d(np.asarray(wanted, dtype=float)), len(outputs)
@@ -27,8 +27,9 @@ def given_weighting(wanted: Any, outputs: Sequence[str]) -> np.ndarray | None:
 
 
 def positive_definite(level: np.ndarray, count: np.ndarray, diagonal: bool) -> np.ndarray:
-    """Λ from mean products of errors over ``count`` common samples: without correlations that few samples tell, and
-    shrunk towards the diagonal where it would be singular."""
+    """Return Λ from mean products of errors over ``count`` common samples: without correlations that few samples tell,
+    and shrunk towards the diagonal where it would be singular.
+    """
     size = np.sqrt(np.maximum(np.diag(level), 1e-300))
     enough = count >= 10 * len(level)
     correlation = np.where(enough & (not diagonal), level / np.outer(size, size), 0.0)

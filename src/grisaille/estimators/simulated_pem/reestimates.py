@@ -127,13 +127,13 @@ def reestimate(
 
 
 def _stated(criterion: MeanCriterion, value: MeanValue, free: np.ndarray) -> np.ndarray:
-    """Standard errors in ξ that a fit with this estimate would state."""
+    """Return standard errors in ξ that a fit with this estimate would state."""
     covariance = ensemble_sandwich(criterion, value, free).covariance
     return np.asarray(np.sqrt(np.clip(np.diag(covariance), 0.0, None)) / criterion.problem.slopes(value.theta))
 
 
 def _errors_at(steps: np.ndarray, logs: np.ndarray, n: int) -> np.ndarray:
-    """Errors at every record's estimate, quadratics in their logarithms (K, n) along each unknown."""
+    """Return errors at every record's estimate, quadratics in their logarithms (K, n) along each unknown."""
     here, ahead, behind = logs[0], logs[1 : 1 + n], logs[1 + n : 1 + 2 * n]
     d = np.clip(steps, -MAX_EXTRAPOLATION, MAX_EXTRAPOLATION)
     return np.asarray(np.exp(here + d @ (0.5 * (ahead - behind)) + d**2 @ (0.5 * (ahead + behind) - here)))
@@ -153,7 +153,7 @@ def _values(criterion: MeanCriterion, xi: np.ndarray, index: np.ndarray, moves: 
 def _gradients(
     criterion: MeanCriterion, here: MeanValue, values: Sequence[MeanValue], count: int
 ) -> np.ndarray:  # fmt: skip
-    """∂J/∂θ of simulated records at every point, (R, K, n)."""
+    """Return ∂J/∂θ of simulated records at every point, (R, K, n)."""
     constant = np.array([_constant(criterion, here, value) for value in values])
     records = []
     for number, case in enumerate(criterion.problem.cases):
@@ -168,7 +168,7 @@ def _gradients(
 
 
 def _constant(criterion: MeanCriterion, here: MeanValue, value: MeanValue) -> np.ndarray:
-    """What the gradient at a point has whatever the record, as far as that is the mean at the fit."""
+    """Return what the gradient at a point has whatever the record, as far as that is the mean at the fit."""
     share = 1.0 / criterion.realizations if criterion.corrected else 0.0
     total = criterion.problem.prior(value.theta).gradient
     for part, at in zip(value.parts, here.parts, strict=True):
@@ -182,7 +182,7 @@ def _constant(criterion: MeanCriterion, here: MeanValue, value: MeanValue) -> np
 
 
 def _form(here: MeanValue, value: MeanValue, number: int, shape: tuple[int, int]) -> ProjectionForm:
-    """What the gradient at a point has from the deviation of a record from the mean at the fit."""
+    """Return what the gradient at a point has from the deviation of a record from the mean at the fit."""
     n = len(here.theta)
     linear, bent = np.zeros((*shape, n)), np.zeros((*shape, shape[1], n))
     for part, at in zip(value.parts, here.parts, strict=True):
@@ -196,7 +196,9 @@ def _form(here: MeanValue, value: MeanValue, number: int, shape: tuple[int, int]
 
 
 def _zeros(g: np.ndarray, n: int, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Zeros of the quadratics through gradients (R, K, n) at 0, e_j, −e_j and e_i + e_j, of records that have one."""
+    """Return zeros of the quadratics through gradients (R, K, n) at 0, e_j, −e_j and e_i + e_j, of records that have
+    one.
+    """
     here, ahead, behind, corners = g[:, 0], g[:, 1 : 1 + n], g[:, 1 + n : 1 + 2 * n], g[:, 1 + 2 * n :]
     H = np.swapaxes(0.5 * (ahead - behind), 1, 2)  # (R, component, direction)
     T = np.zeros((len(g), n, n, n))

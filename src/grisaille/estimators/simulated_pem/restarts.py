@@ -1,4 +1,4 @@
-"""Another start where a search ended in a minimum that explains nothing: a cheap look at other places, then descents.
+"""Another start where a search ended in a minimum that explains nothing: a quick scan of other points, then descents.
 
 The criterion of a mean may have many minima: trajectories that switch, oscillate or overflow match a record piece by
 piece. Points that fill the space between the bounds are compared with few realizations and without derivatives, and
@@ -69,7 +69,7 @@ def look_elsewhere(
 
 
 def _compared(criterion: MeanCriterion, theta: np.ndarray) -> float:
-    """The criterion with Λ at its best for this point; infinite where the model cannot be simulated."""
+    """Return the criterion with Λ at its best for this point; infinite where the model cannot be simulated."""
     value = criterion.at(theta, sensitive=False)
     if not value.completed:
         return float("inf")
@@ -79,7 +79,7 @@ def _compared(criterion: MeanCriterion, theta: np.ndarray) -> float:
 
 
 def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: SearchJournal, left: int) -> np.ndarray:
-    """Where a rough descent from a point ends; the point itself where there is none."""
+    """Return where a rough descent from a point ends; the point itself where there is none."""
     if not np.isfinite(_compared(criterion, theta)):
         return theta
     try:
@@ -90,7 +90,7 @@ def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: SearchJourn
 
 
 def _fill(unknowns: tuple[Unknown, ...], guess: np.ndarray, seed: int) -> list[np.ndarray]:
-    """Points that fill the space between the bounds, and as many the neighbourhood of the guess."""
+    """Return points that fill the space between the bounds, and as many the neighbourhood of the guess."""
     from scipy.stats import qmc
 
     n = len(unknowns)
@@ -104,13 +104,13 @@ def _fill(unknowns: tuple[Unknown, ...], guess: np.ndarray, seed: int) -> list[n
 
 
 def _around(unknown: Unknown, value: float, shares: np.ndarray) -> np.ndarray:
-    """Values near the guess."""
+    """Return values near the guess."""
     moved = value * np.exp(NEAR * (2 * shares - 1)) if value else unknown.size * NEAR * (2 * shares - 1)
     return np.clip(moved, unknown.lower, unknown.upper)
 
 
 def _between(unknown: Unknown, value: float, shares: np.ndarray) -> np.ndarray:
-    """Values between the bounds, in logarithms where these span decades."""
+    """Return values between the bounds, in logarithms where these span decades."""
     lower, upper, size = unknown.lower, unknown.upper, max(abs(value), unknown.size)
     if not lower < upper:
         return np.full(len(shares), value)

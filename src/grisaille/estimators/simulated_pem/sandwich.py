@@ -67,7 +67,7 @@ class Sandwich:
 
 
 def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarray) -> Sandwich:
-    """Both parts at a point, from one more pass over the realizations."""
+    """Return both parts at a point, from one more pass over the realizations."""
     n, M = len(value.theta), criterion.realizations
     middle = sum((_noise_part(p, value, criterion) for p in value.parts), np.zeros((n, n)))
     floor, scores, all_pulls = np.zeros((n, n)), [], []
@@ -94,7 +94,7 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
 
 
 def _of_ensembles(pulls: list[np.ndarray]) -> np.ndarray:
-    """Covariance of the realizations' influence over all experiments, which share their random numbers."""
+    """Return covariance of the realizations' influence over all experiments, which share their random numbers."""
     n, count = pulls[0].shape[1], min(map(len, pulls))
     if all(len(p) == count for p in pulls):
         return np.asarray(np.cov(sum(pulls), rowvar=False).reshape(n, n))
@@ -104,7 +104,9 @@ def _of_ensembles(pulls: list[np.ndarray]) -> np.ndarray:
 
 
 def _uncertainty(effects: list[np.ndarray], data: np.ndarray) -> np.ndarray:
-    """Relative standard deviation of each standard error: half that of a variance from M values with their kurtosis."""
+    """Return relative standard deviation of each standard error: half that of a variance from M values with their
+    kurtosis.
+    """
     total = np.zeros(len(data))
     for x in effects:
         squares = (x - x.mean(axis=0)) ** 2
@@ -120,8 +122,9 @@ def _scaled(H: np.ndarray) -> np.ndarray:
 
 
 def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For realizations of one experiment, the score of each as a record without noise (M, n); its influence on the
-    gradient (M, n); and the energy of the deviations of sensitivities."""
+    """Return, for realizations of one experiment, the score of each as a record without noise (M, n); its influence on
+    the gradient (M, n); and the energy of the deviations of sensitivities.
+    """
     case = criterion.problem.cases[number]
     n, shape = len(value.theta), (len(case.grid), len(case.outputs))
     score, pull = np.zeros((*shape, n)), np.zeros((*shape, n))
@@ -158,12 +161,12 @@ def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tup
 
 
 def weighted_slope(part: PatternTerm) -> np.ndarray:
-    """W dS W, (T, q, q, n)."""
+    """Return W dS W, (T, q, q, n)."""
     return np.asarray(np.einsum("tij,tjkn,tkl->tiln", part.W, part.dS, part.W, optimize=True))
 
 
 def _influence(part: PatternTerm, WdSW: np.ndarray) -> np.ndarray:
-    """What multiplies d dᵀ in the influence of a realization on the gradient."""
+    """Return what multiplies d dᵀ in the influence of a realization on the gradient."""
     We = part.We
     Wpsi = np.einsum("tij,tjn->tin", part.W, part.psi)
     mixed = np.einsum("ti,tjn->tijn", We, Wpsi)
@@ -174,7 +177,7 @@ def _influence(part: PatternTerm, WdSW: np.ndarray) -> np.ndarray:
 
 
 def slope_weights(value: MeanValue, number: int, case: ExperimentTerm) -> np.ndarray:
-    """W on the grid of one experiment, (times, outputs, outputs)."""
+    """Return W on the grid of one experiment, (times, outputs, outputs)."""
     weights = np.zeros((len(case.grid), len(case.outputs), len(case.outputs)))
     for part in (p for p in value.parts if p.pattern.case == number):
         pairs = np.ix_(part.pattern.rows, part.pattern.columns, part.pattern.columns)
@@ -183,7 +186,7 @@ def slope_weights(value: MeanValue, number: int, case: ExperimentTerm) -> np.nda
 
 
 def _noise_part(part: PatternTerm, value: MeanValue, criterion: MeanCriterion) -> np.ndarray:
-    """Covariance of the score from measurement noise alone."""
+    """Return covariance of the score from measurement noise alone."""
     R = np.where(np.isnan(part.R), _left_over(criterion, value, part), part.R)
     lead = part.factor[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
     total = np.einsum("tin,ti,tim->nm", lead, R, lead, optimize=True)
@@ -196,7 +199,9 @@ def _noise_part(part: PatternTerm, value: MeanValue, criterion: MeanCriterion) -
 
 
 def _left_over(criterion: MeanCriterion, value: MeanValue, part: PatternTerm) -> np.ndarray:
-    """Of each output, what its errors hold beyond the spread of the ensemble: an estimate of open measurement noise."""
+    """Return, for each output, the part of its errors beyond the spread of the ensemble: an estimate of open
+    measurement noise.
+    """
     problem = criterion.problem
     found = []
     for output in part.pattern.outputs:
@@ -209,7 +214,7 @@ def _left_over(criterion: MeanCriterion, value: MeanValue, part: PatternTerm) ->
 
 
 def _correction_slope(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
-    """½ Σ tr(W dV)/M, by which the correction changes the gradient."""
+    """Return ½ Σ tr(W dV)/M, by which the correction changes the gradient."""
     M, n = criterion.realizations, len(value.theta)
     total = np.zeros(n)
     for part in value.parts:

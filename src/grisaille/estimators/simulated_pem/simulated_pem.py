@@ -142,7 +142,7 @@ class SimulatedPEM(Estimator):
             )
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
-        """Noise levels that the model leaves open are unknown where variances are matched."""
+        """Add noise levels that the model leaves open to the unknowns, where variances are matched."""
         if self.match == "mean":
             return list(wanted)
         said = {name.partition("@")[0] for name in wanted}
@@ -154,7 +154,7 @@ class SimulatedPEM(Estimator):
             f"Profiles and confidence regions need a likelihood, and the criterion of {type(self).__name__} is not "
             "one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
         )
-        levels = Levels() if self.match == "mean-variance" else Levels("where the mean moves with it", "no")
+        levels = Levels() if self.match == "mean-variance" else Levels("where the mean depends on it", "no")
         return NoLikelihood(no_profiles=refused, levels=levels)
 
     @property
@@ -183,12 +183,12 @@ class SimulatedPEM(Estimator):
 
     @classmethod
     def for_subject(cls, subject: ModelAndData) -> SimulatedPEM:
-        """Match variances too, where levels are asked for that no mean moves with."""
+        """Return the method with variances matched, where levels are estimated that no mean depends on."""
         told_by_variances = [n for n in subject.levels if n.startswith("noise(") or not subject.hidden]
         return cls(match="mean-variance") if told_by_variances else cls()
 
     def pose(self, question: FitRequest) -> MeanProblem:
-        """The problem of a model and its data."""
+        """Return the problem of a model and its data."""
         require_device(self.device)  # before anything is simulated: that there is none says nothing about the guess
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
@@ -199,7 +199,7 @@ class SimulatedPEM(Estimator):
         return pose_mean_problem(question, options, matching)
 
     def simulation_options(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
-        """How ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""
+        """Return how ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""
         pairs = zip(estimate.unknowns, estimate.theta.tolist(), strict=True)
         scales = {f"scale({u.target})": v for u, v in pairs if u.kind == "scale" and u.applies_to(experiment)}
         ensemble = estimate.ensemble
@@ -231,7 +231,7 @@ class SimulatedPEM(Estimator):
         return conclude_interrupted(journal.kept) if isinstance(journal.kept, BestPoint) else None
 
     def _identity(self) -> str:
-        """Options that a checkpoint must agree in."""
+        """Return options that a checkpoint must agree in."""
         return repr(
             sorted((k, v) for k, v in asdict(self).items() if k not in ("checkpoint", "threads", "compiled", "device"))
         )

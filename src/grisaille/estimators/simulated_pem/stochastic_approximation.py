@@ -64,7 +64,7 @@ class _Frame:
 def stochastic_approximation(
     search: MeanSearch, start: np.ndarray, *, batch: int, tolerance: float
 ) -> AveragedIterates:
-    """Epochs of batches from ``start`` until the averaged gradient vanishes in units of the statistical error.
+    """Run epochs of batches from ``start`` until the averaged gradient vanishes in units of the statistical error.
 
     batch : realizations per step
     tolerance : half width of the confidence band of each unknown, in standard errors
@@ -143,20 +143,20 @@ class _Epoch:
         return np.asarray(np.mean(self.points[self._tail], axis=0))
 
     def covariance(self) -> np.ndarray:
-        """Of the averaged ξ: H⁻¹ cov(g) H⁻¹/n."""
+        """Return the covariance of the averaged ξ: H⁻¹ cov(g) H⁻¹/n."""
         g = np.array(self.gradients[self._tail])
         inverse = np.linalg.inv(self.frame.root.T @ self.frame.root)
         return np.asarray(inverse @ np.atleast_2d(np.cov(g, rowvar=False)) @ inverse / len(g))
 
     def displacement(self) -> tuple[np.ndarray, np.ndarray]:
-        """δ and its confidence band."""
+        """Return δ and its confidence band."""
         mean = np.mean(self.gradients[self._tail], axis=0)
         delta = np.linalg.solve(self.frame.root.T @ self.frame.root, mean)
         return delta, BAND_DEVIATIONS * np.sqrt(np.diag(self.covariance()))
 
 
 def _frame(pilot: MeanCriterion, search: MeanSearch, theta: np.ndarray) -> tuple[_Frame, np.ndarray]:
-    """Preconditioner and statistical errors at a point; Λ of the search is renewed from it."""
+    """Return preconditioner and statistical errors at a point; Λ of the search is renewed from it."""
     value = pilot.at(theta)
     if not value.completed:
         there = describe_start([u.starting_from(v) for u, v in zip(pilot.unknowns, theta, strict=True)])

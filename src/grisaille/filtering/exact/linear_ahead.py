@@ -42,7 +42,7 @@ class AheadOfLinear:
 
 
 def diffuse_ahead(model: DiscreteModel, origins: np.ndarray) -> DiffuseMoments:
-    """The same under a flat prior: what the data up to the origins say, and what they leave open."""
+    """Return the same under a flat prior: what the data up to the origins say, and what they leave open."""
     over, at = DiffusePass.of(model), np.flatnonzero(model.sample_at >= 0)
     N, free, blindly = len(at), model.X0.shape[1], int((origins < 0).sum())
     x, P = np.empty((N, model.n, 1 + free)), np.empty((N, model.n, model.n))
@@ -65,12 +65,14 @@ def diffuse_ahead(model: DiscreteModel, origins: np.ndarray) -> DiffuseMoments:
 def linear_sums(
     model: DiscreteModel, origins: np.ndarray, robust: float = np.inf, condition: bool = False
 ) -> LikelihoodSums:
-    """The criterion of a linear model, with derivatives."""
+    """Return the criterion of a linear model, with derivatives."""
     return add_up_given(model, *moments_ahead(model, origins), robust=robust, condition=condition)
 
 
 def moments_ahead(model: DiscreteModel, origins: np.ndarray) -> tuple[Floats, Floats]:
-    """Duals (N, 1 + ns, n) and (N, 1 + ns, n, n) of the states at every sample j from the data up to ``origins[j]``."""
+    """Return duals (N, 1 + ns, n) and (N, 1 + ns, n, n) of the states at every sample j from the data up to
+    ``origins[j]``.
+    """
     at = np.flatnonzero(model.sample_at >= 0)
     N = len(at)
     if (origins < 0).all():
@@ -105,7 +107,7 @@ def _over_interval(model: DiscreteModel, begin: int, end: int, m: Floats, P: Flo
 
 
 def _over_intervals(model: DiscreteModel, at: Any, samples: Any, m: Floats, P: Floats) -> tuple[Floats, Floats]:
-    """Many predictions over the interval after each of their samples, cell by cell."""
+    """Return many predictions over the interval after each of their samples, cell by cell."""
     cells = at[samples + 1] - at[samples]
     for r in range(int(cells.max())):
         on = np.flatnonzero(cells > r)

@@ -71,7 +71,9 @@ class Formula:
         return self.is_polynomial and self.power == 1
 
     def degree(self, cells: RecordCells) -> int:
-        """Of the polynomial that stands for it on each cell; zero where it is constant there."""
+        """Return the degree of the polynomial that approximates a formula on each cell; zero where it is constant
+        there.
+        """
         moving = np.flatnonzero((cells.coefficients[:, self.signals, 1:] != 0).any(axis=(0, 1)))
         if not self.depends_on_time and not moving.size:
             return 0
@@ -79,7 +81,7 @@ class Formula:
         return inside * self.power if self.power <= 2 else max(POLYNOMIAL_DEGREE, inside)
 
     def at(self, t: Floats, u: Floats, q: Floats, dq: Floats) -> Floats:
-        """Duals (N, 1 + ns, rows, columns) at N instants."""
+        """Return duals (N, 1 + ns, rows, columns) at N instants."""
         if not self.is_polynomial:
             return self._one_by_one(t, u, q, dq)
         coefficients = self.coefficients(q, dq)
@@ -90,7 +92,7 @@ class Formula:
         return np.asarray(dual.reshape(len(t), 1 + len(dq), *self.shape))
 
     def coefficients(self, q: Floats, dq: Floats) -> Floats:
-        """c_i as duals, (monomials, 1 + ns, rows, columns); of a polynomial."""
+        """Return c_i as duals, (monomials, 1 + ns, rows, columns); of a polynomial."""
         size = self.shape[0] * self.shape[1]
         value, slope = self._expansion(q)
         c = value.reshape(self._count, 1, size)
@@ -98,13 +100,13 @@ class Formula:
         return np.concatenate([c, moved], axis=1).reshape(len(c), 1 + len(dq), *self.shape)
 
     def shared_on_cells(self, cells: RecordCells, q: Floats, dq: Floats) -> Floats:
-        """The same in its own degree; one entry for all cells where it is the same at every instant."""
+        """Return the same in its own degree; one entry for all cells where it is the same at every instant."""
         if self.is_fixed:
             return self.coefficients(q, dq)[None]
         return self.on_cells(cells, self.degree(cells), q, dq)
 
     def on_cells(self, cells: RecordCells, degree: int, q: Floats, dq: Floats) -> Floats:
-        """Coefficients (K, degree + 1, 1 + ns, rows, columns) of polynomials in s on every cell."""
+        """Return coefficients (K, degree + 1, 1 + ns, rows, columns) of polynomials in s on every cell."""
         nodes, fit = polynomial_nodes(degree)
         t, u = cells.at(nodes)
         values = self.at(t.ravel(), u.reshape(t.size, u.shape[-1]), q, dq)
@@ -140,7 +142,7 @@ class Formula:
         return flat_function(ca.Function("c", [m.q], [flat, ca.densify(ca.jacobian(flat, m.q))]))
 
     def _monomials(self, u: Floats) -> Floats:
-        """(N, monomials) in the order of ``_expansion``."""
+        """Return (N, monomials) in the order of ``_expansion``."""
         columns = [np.ones(len(u)), *u.T]
         if self.power == 2:
             columns += [u[:, j] * u[:, k] for j in range(u.shape[1]) for k in range(j, u.shape[1])]

@@ -68,7 +68,7 @@ class Matrices:
         self._kept: tuple[RecordCells | None, dict[str, Any]] = (None, {})
 
     def cells(self, q: Floats) -> RecordCells:
-        """Made once, unless formulas of time switch at instants that depend on parameters."""
+        """Return the cells, made once unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.has.instants:
             whole = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
@@ -77,7 +77,7 @@ class Matrices:
         return self._cells
 
     def varies_too_fast(self, q: Floats) -> bool:
-        """Whether A changes so fast inside cells that they would have to be cut too often."""
+        """Return whether A changes so fast inside cells that they would have to be cut too often."""
         try:
             self.cells(q)
         except EstimationError:
@@ -85,7 +85,9 @@ class Matrices:
         return False
 
     def _cut(self, whole: RecordCells, q: Floats) -> RecordCells:
-        """The cells of a record, cut where polynomials do not describe the formulas; never coarser than before."""
+        """Return the cells of a record, cut where polynomials do not describe the formulas; never coarser than
+        before.
+        """
         varies, none = bool(self.A.degree(whole)), np.zeros((0, len(q)))
         pieces, most = self._pieces, max_pieces(len(whole.lengths), self.model.n)
         if varies:
@@ -106,7 +108,7 @@ class Matrices:
         return cut_cells(whole, self._pieces)
 
     def _curved(self, cells: RecordCells) -> list[Formula]:
-        """Formulas for which polynomials only stand."""
+        """Return the formulas that polynomials only approximate."""
         return [f for f in (self.A, self.b, self.W) if f.power > 2 and f.degree(cells)]
 
     def _rough(self, cells: RecordCells, coefficients: Sequence[Floats]) -> NDArray[np.bool_]:
@@ -116,7 +118,7 @@ class Matrices:
         return rough
 
     def _fine_cells(self, q: Floats, dq: Floats) -> tuple[RecordCells, Floats, Floats | None, Floats]:
-        """Cells that are fine enough at q, and A, b (None where it is a polynomial itself) and W on them."""
+        """Return cells that are fine enough at q, and A, b (None where it is a polynomial itself) and W on them."""
         cells = self.cells(q)
         while True:
             curved = self._once(cells, "curved", partial(self._curved, cells))
@@ -133,7 +135,9 @@ class Matrices:
             cells = self._cells
 
     def discretise(self, q: Floats, dq: Floats, x0: Floats) -> DiscreteModel:
-        """The matrices at q; dq, (ns, nq), are directions and x0, (1 + ns, nx), the start of the plant's states."""
+        """Return the matrices at q; dq, (ns, nq), are directions and x0, (1 + ns, nx), the start of the plant's
+        states.
+        """
         nd = 1 + len(dq)
         cells, A, b, W = self._fine_cells(q, dq)
         F, F_of, c, Q, Q_of = self._transitions(cells, q, dq, A, b, W)
@@ -147,7 +151,7 @@ class Matrices:
         return DiscreteModel(F, F_of, c, Q, Q_of, H, H_of, d, R, R_of, self.record.y, cells.sample_at, mean, P0, X0)
 
     def _once(self, cells: RecordCells, what: str, compute: Callable[[], Any]) -> Any:
-        """What depends on the cells only."""
+        """Return what depends on the cells only."""
         of, found = self._kept
         if of is not cells:
             found = {}
@@ -204,7 +208,7 @@ class Matrices:
     def _varying_transitions(
         self, cells: RecordCells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
-        """The same where A changes inside cells."""
+        """Return the same where A changes inside cells."""
         n, every = self.model.n, np.arange(len(cells.lengths))
         self._require(2 * len(every), len(every), 1 + len(dq))
         b = self.b.on_cells(cells, self.b.degree(cells), q, dq) if b is None else b
@@ -214,7 +218,7 @@ class Matrices:
     def _many_transitions(
         self, cells: RecordCells, q: Floats, dq: Floats, A: Floats, b: Floats | None, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
-        """The same where nearly every interval has a length of its own; a part of them at a time, for memory."""
+        """Return the same where nearly every interval has a length of its own; a part of them at a time, for memory."""
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
         n, nd, K, G = self.model.n, 1 + len(dq), len(cells.lengths), len(groups)
         forcing, lengths = _Forcing(self.b, cells, q, dq, b), np.array([h for _, h in groups])
@@ -228,7 +232,7 @@ class Matrices:
         return F, of, c, Q, of
 
     def _noise_of_cells(self, cells: RecordCells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
-        """Q of every cell of a group; those with the same signals are integrated once."""
+        """Return Q of every cell of a group; those with the same signals are integrated once."""
         keys = cells.coefficients[mine][:, self.W.signals].reshape(len(mine), -1)
         if self.W.depends_on_time:
             keys = np.column_stack([keys, cells.bounds[mine]])
@@ -236,7 +240,9 @@ class Matrices:
         return np.asarray(noise_covariance(A, h, W[mine[at]])[of.ravel()])
 
     def _groups(self, cells: RecordCells) -> tuple[list[tuple[int, float]], Any, list[Any]]:
-        """Cells that share A and length: (a cell, its length) of each group, the group of each cell, and members."""
+        """Return cells that share A and length: (a cell, its length) of each group, the group of each cell, and
+        members.
+        """
         steps, of = distinct_steps(cells.bounds)
         if not self.A.is_fixed:
             rows = np.column_stack([steps[of], cells.coefficients[:, self.A.signals, 0]])
@@ -278,7 +284,7 @@ def _formulas(model: StochasticModel) -> tuple[Formula, ...]:
 
 
 def varying_message(model: StochasticModel, A: Formula) -> str:
-    """Why the exact filter does not apply."""
+    """Return why the exact filter does not apply."""
     names = [model.structure.system.signals[k].name for k in A.signals]
     what = ", ".join(["time"] * A.depends_on_time + names)
     return (
@@ -300,7 +306,7 @@ class _Forcing:
             self.b = (b.shared_on_cells(cells, q, dq) if known is None else known)[..., 0]
 
     def carried(self, Psi: Floats, mine: Any) -> Floats:
-        """h Σ_k Ψ_k b_k of some cells with derivatives: (cells, 1 + ns, n)."""
+        """Return h Σ_k Ψ_k b_k of some cells with derivatives: (cells, 1 + ns, n)."""
         if not self.affine:
             return _apply(Psi, self.b[mine % len(self.b)])
         matrix = np.moveaxis(self.shared, 0, -1)
@@ -313,7 +319,7 @@ class _Forcing:
         return np.asarray((given @ stacked.T).reshape(len(mine), *matrix.shape[:2]))
 
     def carried_each(self, Psi: Floats, mine: Any) -> Floats:
-        """The same with Ψ of every cell, (cells, degree + 1, 1 + ns, n, n)."""
+        """Return the same with Ψ of every cell, (cells, degree + 1, 1 + ns, n, n)."""
         if not self.affine:
             b = self.b[mine % len(self.b)]
             out = np.einsum("kdij,kdsj->ksi", Psi[:, :, 0], b)
@@ -329,14 +335,14 @@ class _Forcing:
 
 
 def _apply(Psi: Floats, b: Floats) -> Floats:
-    """Σ_k Ψ_k b_k with derivatives: (cells, 1 + ns, n)."""
+    """Return Σ_k Ψ_k b_k with derivatives: (cells, 1 + ns, n)."""
     out = np.einsum("dij,kdsj->ksi", Psi[:, 0], b)
     out[:, 1:] += np.einsum("dsij,kdj->ksi", Psi[:, 1:], b[:, :, 0])
     return np.asarray(out)
 
 
 def _built_up(cells: RecordCells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:
-    """The covariance after the first sampling interval, from zero."""
+    """Return the covariance after the first sampling interval, from zero."""
     P: Floats = np.zeros_like(Q[0])
     for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):
         P = times(times(F[F_of[k]], P), transpose(F[F_of[k]])) + Q[Q_of[k]]

@@ -52,14 +52,14 @@ def noise_covariance(A: Floats, h: float, W: Floats) -> Floats:
 
 
 def both(A: Floats, h: float, degree: int, W: Floats) -> tuple[Floats, Floats, Floats]:
-    """Φ, hΨ and Q of one interval; A is balanced once for both."""
+    """Return Φ, hΨ and Q of one interval; A is balanced once for both."""
     entry = _entry(build_key())
     A, s = np.ascontiguousarray(A), doublings(A[0], h)
     return *_transition(entry, A, h, degree, s), _noise(entry, A, h, W, s)
 
 
 def many(A: Floats, h: Floats, degree: int, W: Floats) -> tuple[Floats, Floats, Floats]:
-    """Φ, hΨ and Q of many intervals with the same A and W: (G, …) each."""
+    """Return Φ, hΨ and Q of many intervals with the same A and W: (G, …) each."""
     entry = _entry(build_key())
     A, W = np.ascontiguousarray(A), np.ascontiguousarray(W)
     G, nd, n, noise = len(h), *A.shape[:2], len(W) - 1
@@ -89,7 +89,7 @@ def varying_transitions(A: Floats, W: Floats, h: Floats) -> tuple[Floats, Floats
 
 
 def polynomial_nodes(degree: int) -> tuple[Floats, Floats]:
-    """Points in [0, 1] and the matrix that takes values there to coefficients."""
+    """Return points in [0, 1] and the matrix that takes values there to coefficients."""
     if degree == 0:
         return np.array([0.5]), np.ones((1, 1))
     nodes = 0.5 - 0.5 * np.cos(np.pi * np.arange(degree + 1) / degree)

@@ -63,7 +63,7 @@ class JumpAverage:
 
 
 def average(closed: AlgebraicModel, v: ca.SX, M: ca.SX, sigma: SigmaPoints) -> JumpAverage | None:
-    """None where neither formula jumps: plain sigma points then serve."""
+    """Return the average across a jump; None where neither formula jumps: plain sigma points then serve."""
     model = closed.model
     if not model.jumps:
         return None
@@ -100,7 +100,7 @@ def average(closed: AlgebraicModel, v: ca.SX, M: ca.SX, sigma: SigmaPoints) -> J
 def _over_points(
     f: ca.Function, closed: AlgebraicModel, sigma: SigmaPoints, part: _MixturePart
 ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX, list[ca.SX]]:
-    """Mean of both formulas, cov(X, v) and cov(v) inside a part, and z at its points."""
+    """Return mean of both formulas, cov(X, v) and cov(v) inside a part, and z at its points."""
     t, _, z, u, q = closed.symbols
     points, means, covariances = sigma.around(part.x, part.P)
     found = [f(t, point, z, u, q, ca.vertcat(*part.marks)) for point in points]
@@ -114,7 +114,7 @@ def _over_points(
 
 
 def _gap_function(closed: AlgebraicModel, before: Sequence[SwitchingPiece], piece: SwitchingPiece) -> ca.Function:
-    """(t, X, z, u, q, relations before) → gap, ∂gap/∂X, the relation itself."""
+    """Return (t, X, z, u, q, relations before) → gap, ∂gap/∂X, the relation itself."""
     marks = ca.vertcat(*(p.symbol for p in before)) if before else ca.SX(0, 1)
     gap, value = closed.formula(piece.relation.gap), closed.formula(piece.relation.value)
     slope = ca.densify(ca.jacobian(gap, closed.model.X))
@@ -148,7 +148,7 @@ def _cut(closed: AlgebraicModel, gap: ca.Function, kind: str, part: _MixturePart
 
 
 def _levels(kind: str, mean: ca.SX) -> list[tuple[ca.SX | None, ca.SX | None, ca.SX]]:
-    """Intervals of the gap (None: infinite) and the relation's value on each."""
+    """Return intervals of the gap (None: infinite) and the relation's value on each."""
     zero = ca.SX(0)
     if kind in ("lt", "le"):
         return [(None, zero, ca.SX(1)), (zero, None, zero)]
@@ -162,7 +162,7 @@ def _levels(kind: str, mean: ca.SX) -> list[tuple[ca.SX | None, ca.SX | None, ca
 
 
 def truncated_moments(low: ca.SX | None, high: ca.SX | None) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Probability, mean and variance of a standard normal between two bounds (None: infinite).
+    """Return probability, mean and variance of a standard normal between two bounds (None: infinite).
 
     Mean and variance of a part beyond ``MAX_DEVIATIONS`` are those of a cut there.
     """

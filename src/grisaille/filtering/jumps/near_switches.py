@@ -46,7 +46,7 @@ class _Course:
 
 
 def near_switch(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> str:
-    """Why a filter must not be believed at q, in words; empty where it may."""
+    """Return why a filter must not be believed at q, in words; empty where it may."""
     model = filter.model
     given, kept = _every_step(filter, q, x0, z0)
     for jump in model.jumps:
@@ -62,7 +62,7 @@ def near_switch(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> str
 
 
 def _every_step(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tuple[FilterPass, Floats]:
-    """The pass with a bound after every step, and what the filter carries there before and after updates."""
+    """Return the pass with a bound after every step, and what the filter carries there before and after updates."""
     nothing = np.zeros((0, len(q)))
     with np.errstate(all="ignore"):
         whole = filter.prepared(q)
@@ -74,7 +74,7 @@ def _every_step(filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> tup
 
 
 def _course(filter: Passes, jump: ModelJump, given: FilterPass, kept: Floats, q: Floats) -> _Course:
-    """Before each update with the inputs before and after a jump there, then after it."""
+    """Return moments before each update, with the inputs before and after a jump there, and after the update."""
     n, nz = filter.model.n, int(filter.model.z.numel())
     key = "gap", IdentityKey(jump), filter.newton
     function = filter.model.cached_value(key, lambda: _gap_function(AlgebraicModel(filter.model, filter.newton), jump))
@@ -98,7 +98,7 @@ def _gap_function(closed: AlgebraicModel, jump: ModelJump) -> ca.Function:
 
 
 def _near(filter: Passes, jump: ModelJump, course: _Course, given: FilterPass, kept: Floats) -> JumpPoints:
-    """Before the updates at which the band reaches the switch, samples first; a few of them."""
+    """Return a few points before the updates at which the band reaches the switch, samples first."""
     here = slice(1, None, 3)
     with np.errstate(invalid="ignore"):
         reached = np.abs(_away(jump, course.mean[here])) <= SWITCH_BAND * course.deviation[here]
@@ -110,7 +110,7 @@ def _near(filter: Passes, jump: ModelJump, course: _Course, given: FilterPass, k
 
 
 def _reached(filter: Passes, jump: ModelJump, course: _Course) -> str:
-    """For filters that linearise."""
+    """Describe a switch that is reached, for filters that linearise."""
     away = _away(jump, course.mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.where(course.deviation > 0, np.abs(away) / course.deviation, np.where(away == 0, 0.0, np.inf))
@@ -139,7 +139,7 @@ def _reached(filter: Passes, jump: ModelJump, course: _Course) -> str:
 
 
 def _unresolved(jump: ModelJump, course: _Course) -> str:
-    """For the unscented filter."""
+    """Describe a switch that is not resolved, for the unscented filter."""
     if jump.is_stair and np.nanmax(course.deviation, initial=0.0) > MAX_STAIR_DEVIATION:
         k = int(np.nanargmax(course.deviation))
         return (
@@ -163,7 +163,7 @@ def _unresolved(jump: ModelJump, course: _Course) -> str:
 
 
 def _away(jump: ModelJump, gap: Floats) -> Floats:
-    """From the nearest switch."""
+    """Return the distance from the nearest switch."""
     return np.asarray(gap - np.round(gap) if jump.is_stair else gap)
 
 
@@ -172,6 +172,6 @@ def _side(jump: ModelJump, gap: Floats) -> Floats:
 
 
 def _inside_equations(filter: Passes, jump: ModelJump) -> bool:
-    """Whether it jumps inside the equations of algebraic unknowns."""
+    """Return whether it jumps inside the equations of algebraic unknowns."""
     names = filter.model.structure.system.implicit_names
     return jump.place in {f"the equation of {name}" for name in names}

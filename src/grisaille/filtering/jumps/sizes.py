@@ -40,7 +40,7 @@ class JumpPoints:
 
 
 def too_large(model: StochasticModel, jump: ModelJump, points: JumpPoints, q: Floats) -> str:
-    """Why the jump at these points is beyond an average, in words; empty where it is not."""
+    """Return why the jump at these points is beyond an average, in words; empty where it is not."""
     if not len(points.t):
         return ""
     sides_of = model.cached_value(("both sides", IdentityKey(jump)), lambda: _both_sides(model, jump))

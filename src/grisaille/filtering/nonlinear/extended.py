@@ -29,7 +29,7 @@ from grisaille.filtering.stepping.substeps import choose_substeps
 
 
 class ExtendedFilter(Passes, Filter):
-    """A filter of a nonlinear model; ``kind`` says whether it linearises, iterates or takes sigma points."""
+    """A filter of a nonlinear model; ``kind`` selects whether it linearises, iterates or takes sigma points."""
 
     derivatives: ClassVar[Derivatives] = "forward+reverse"
 
@@ -127,7 +127,7 @@ class ExtendedFilter(Passes, Filter):
 
 
 def _outputs_at(model: StochasticModel, t: Floats, u: Floats, x: Floats, z: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """H and R at every instant."""
+    """Return H and R at every instant."""
     closed, N, ny = AlgebraicModel(model), len(t), len(model.outputs)
     rows = closed.formula(ca.densify(model.measured))
     formulas = [ca.densify(ca.jacobian(rows, model.X)), ca.densify(closed.formula(ca.densify(model.variance)))]

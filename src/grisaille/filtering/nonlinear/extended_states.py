@@ -24,7 +24,7 @@ class ExtendedStates:
 
 
 def states_of(filter: Passes, q: Floats, x0: Floats, z0: Floats) -> ExtendedStates | LikelihoodSums:
-    """Both passes; the sums of the first where it fails."""
+    """Return both passes; the sums of the first where it fails."""
     kept: list[FilterMoments] = []
     zs: list[Floats] = []
     sums = filter.run(q, np.zeros((0, len(q))), x0, z0=z0, states=kept, algebraic=zs)
@@ -40,7 +40,7 @@ def states_of(filter: Passes, q: Floats, x0: Floats, z0: Floats) -> ExtendedStat
 
 
 def transitions(filter: Passes, q: Floats, states: FilterMoments, z: Floats) -> list[Floats]:
-    """∂x_pred/∂x_filt over every cell: the derivative of the steps with the covariance held."""
+    """Return ∂x_pred/∂x_filt over every cell: the derivative of the steps with the covariance held."""
     given, n = filter.prepared(q).given, filter.model.n
     still = np.zeros((n, len(q)))
     directions = filter.packing.join(np.eye(n), np.zeros((n, n, n)), np.zeros((n, filter.packing.nz)))
@@ -54,7 +54,7 @@ def transitions(filter: Passes, q: Floats, states: FilterMoments, z: Floats) -> 
 
 
 def projectors(filter: Passes, q: Floats, states: FilterMoments, z: Floats) -> list[Floats]:
-    """On the tangent of the constraints at every predicted mean."""
+    """Return the projectors on the tangent of the constraints at every predicted mean."""
     given, n, pack = filter.prepared(q).given, filter.model.n, filter.packing
     if not filter.model.constraints.numel():
         return [np.eye(n)] * len(given.bounds)

@@ -27,7 +27,7 @@ UPDATE_ITERATIONS = 5
 
 
 def iterated_update(closed: AlgebraicModel) -> Update:
-    """The update of the iterated filter."""
+    """Return the update of the iterated filter."""
 
     def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> UpdateResult:
         h, H, R, z = masked_measurement(closed, a, x, z)

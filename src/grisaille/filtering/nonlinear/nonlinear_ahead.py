@@ -49,7 +49,7 @@ def _moments(
 def _sums(
     filter: Passes, origins: np.ndarray, q: Floats, dq: Floats, start: StartValues, robust: float, condition: bool
 ) -> LikelihoodSums:
-    """One short pass for each prediction, which weighs the last sample only."""
+    """Return one short pass for each prediction, which weighs the last sample only."""
     walk = _AheadWalk(filter, q, dq, start)
     y, ns = filter.record.y, len(dq)
     base, information, count, waiting = np.zeros(1 + ns), np.zeros((ns, ns)), 0, condition
@@ -91,7 +91,7 @@ class _AheadWalk:
         self.after: list[tuple[Floats, Floats]] = []
 
     def state_before(self, j: int, origin: int) -> tuple[Floats, Floats]:
-        """What is known of sample j from the data up to sample ``origin``, with derivatives; −1 for no data."""
+        """Return what is known of sample j from the data up to sample ``origin``, with derivatives; −1 for no data."""
         s, begin = self._after(origin)
         found = self._pass(begin, int(self.at[j]), s, None)
         return found.s, found.ds
@@ -114,7 +114,7 @@ class _AheadWalk:
         return self.after[origin], int(self.at[origin])
 
     def _pass(self, begin: int, end: int, s: tuple[Floats, Floats], sample: int | None, robust: float = np.inf) -> Any:
-        """From one boundary to another; the sample at the end counts, if one is given."""
+        """Run from one boundary to another; the sample at the end counts, if one is given."""
         g = self.given
         which, rows = np.full(end - begin + 1, -1, dtype=np.int64), slice(0, 1)
         if sample is not None:

@@ -1,1 +1,1 @@
-"""How finely a nonlinear filter steps between samples: chosen once along a record, then kept."""
+"""The steps of a nonlinear filter between samples: chosen once along a record, then fixed."""

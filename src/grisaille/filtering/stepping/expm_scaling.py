@@ -1,4 +1,4 @@
-"""How often the matrix exponential of a linearised step is doubled: chosen along the record, then kept.
+"""The number of doublings of the matrix exponential of a linearised step: chosen along the record, then fixed.
 
 A series over 2⁻ˢ of a step h is accurate where ‖D⁻¹ A D‖ h ≤ 2ˢ⁻¹ in some units D of the states
 (``disturbance.discretization``). One D serves all Jacobians of a record: the one that balances the largest that each of
@@ -53,12 +53,12 @@ def _measure_roots(passes: StepPasses) -> None:
 
 
 def _longest(passes: StepPasses) -> float:
-    """The longest step."""
+    """Return the longest step."""
     return float((passes.filter.cells(passes.q).lengths / passes.filter.steps(passes.q)).max())
 
 
 def _needed(jacobians: Floats, h: float) -> int:
-    """The most doublings that any of (m, n, n) needs; those of a model that has run away do not count."""
+    """Return the most doublings that any of (m, n, n) needs; those of a model that has run away do not count."""
     from scipy.linalg.lapack import dgebal
 
     sizes = np.abs(jacobians)
@@ -87,7 +87,7 @@ def _jacobians(filter: Passes, t: Floats, x: Floats, z: Floats, u: Floats, q: Fl
 
 
 def _at_start(passes: StepPasses) -> Floats:
-    """The Jacobian where the record begins, (1, n, n)."""
+    """Return the Jacobian where the record begins, (1, n, n)."""
     filter = passes.filter
     x, z = np.zeros(filter.model.n), np.zeros(filter.packing.nz)
     x[: filter.model.nx] = passes.x0[0]
@@ -98,7 +98,9 @@ def _at_start(passes: StepPasses) -> Floats:
 
 
 def _along(passes: StepPasses) -> Floats:
-    """The Jacobians along the record that steps use: where a model jumps those of averages, which depend on P."""
+    """Return the Jacobians along the record that steps use: where a model jumps those of averages, which depend on
+    P.
+    """
     return _averaged_along(passes) if passes.filter.model.jumps else _at_means(passes)
 
 
@@ -115,7 +117,7 @@ def _averaged_along(passes: StepPasses) -> Floats:
 
 
 def _at_means(passes: StepPasses) -> Floats:
-    """Jacobians at every predicted and updated mean, as far as the filter comes."""
+    """Return Jacobians at every predicted and updated mean, as far as the filter comes."""
     filter, moments = passes.filter, passes.moments()
     if moments is None:
         return np.zeros((0, filter.model.n, filter.model.n))

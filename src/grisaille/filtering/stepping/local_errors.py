@@ -41,7 +41,7 @@ class LocalErrors:
         self.fine, self.spread = fine, np.where(spread > 0, spread, 1.0)
 
     def of(self, steps: Whole) -> Floats:
-        """(K,) in standard deviations; NaN where there is none."""
+        """Return (K,) in standard deviations; NaN where there is none."""
         passes, spread = self.passes, self.spread
         given = replace(
             passes.filter.pass_with(passes.q, steps), given=self.fine[:, 1],

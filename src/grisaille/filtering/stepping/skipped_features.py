@@ -54,7 +54,7 @@ def bends_of_model(model: StochasticModel) -> BendSearch | None:
 
 
 def cut_to_meet(passes: StepPasses, most: float) -> bool:
-    """Shorten the steps of a filter of one's own so that they meet the bumps they pass; False where there are none.
+    """Shorten the steps of a filter so that they meet the bumps that they skip; False where there are none.
 
     most : operations of a pass that are never too many; bumps that would ask for more are left
     """
@@ -80,7 +80,7 @@ def cut_to_meet(passes: StepPasses, most: float) -> bool:
 
 
 def _path(passes: StepPasses, bends: BendSearch) -> tuple[SolutionPath | None, Floats, Whole]:
-    """The mean along every step, what each state may miss, and the cell of each step."""
+    """Return the mean along every step, what each state may miss, and the cell of each step."""
     filter, q, n = passes.filter, passes.q, passes.filter.model.n
     steps, cells, nz = filter.steps(q), filter.cells(q), filter.model.z.numel()
     cell_of = np.repeat(np.arange(len(steps)), steps)
@@ -113,7 +113,9 @@ def _path(passes: StepPasses, bends: BendSearch) -> tuple[SolutionPath | None, F
 
 
 def _curved(path: SolutionPath, left: Floats, right: Floats, bends: BendSearch, q: Floats) -> Floats:
-    """States on the cubics with the slopes of the drift at both ends; on straight lines where that is not finite."""
+    """Return states on the cubics with the slopes of the drift at both ends; on straight lines where that is not
+    finite.
+    """
     h, K = path.lengths[:, None], len(left)
     t, x, z, u = (np.concatenate([v[:, 0], v[:, -1]]) for v in (path.times, path.states, path.algebraic, path.signals))
     slopes = bends.rates_of(t, x, z, u, q)

@@ -30,7 +30,7 @@ Key = tuple[object, ...]
 
 
 class StepPasses:
-    """The passes at q from a start x0, (1, nx), and z0, (1, nz); ``filter`` is the one whose steps are changed."""
+    """The passes at q from a start x0, (1, nx), and z0, (1, nz); the steps of ``filter`` are changed."""
 
     def __init__(self, filter: Passes, q: Floats, x0: Floats, z0: Floats | None) -> None:
         self.filter, self.q, self.x0, self.z0 = filter, q, x0, z0
@@ -114,7 +114,7 @@ class StepPasses:
         return found.kept
 
     def _solved(self, filter: Passes) -> PassResult:
-        """A pass whose algebraic unknowns are solved, begun afresh after jumps of the inputs where that helps."""
+        """Return a pass whose algebraic unknowns are solved, restarted after jumps of the inputs where that helps."""
         s = self.start(filter)
         filter.require_uncertainty(s[0])
         found = self.plain(filter)

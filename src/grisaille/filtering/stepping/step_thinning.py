@@ -64,7 +64,7 @@ def thin_steps(passes: StepPasses, value: float, tolerance: float) -> None:
 
 
 def _fewest(steps: Whole, counts: list[int], table: Floats, budget: float) -> Whole:
-    """Steps with √Σ e² ≤ budget, by bisection of λ between the values at which some cell is given fewer."""
+    """Return steps with √Σ e² ≤ budget, by bisection of λ between the values at which some cell is given fewer."""
     m = np.array(counts)[:, None]
     limits = (table / np.sqrt(m))[(m < steps) & (table > LEAST * np.sqrt(m)) & (table < MOST * np.sqrt(m))]
     edges = np.concatenate([[LEAST], np.unique(limits), [MOST]])
@@ -86,6 +86,6 @@ def _with(steps: Whole, counts: list[int], table: Floats, size: float) -> tuple[
 
 
 def _beside(chosen: Whole, steps: Whole) -> Whole:
-    """With at least a quarter of the steps of the cells before and after."""
+    """Return steps with at least a quarter of those of the cells before and after."""
     padded = np.concatenate([chosen[:1], chosen, chosen[-1:]]) // MAX_NEIGHBOUR_RATIO
     return np.asarray(np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps))

@@ -1,4 +1,4 @@
-"""How finely a nonlinear filter steps between samples: chosen at the guess, then kept.
+"""The number of substeps of a nonlinear filter between samples: chosen at the guess, then fixed.
 
 Steps per cell are doubled until log L stays. Runge–Kutta steps of the moments converge with the fourth power of their
 length, linearised ones with the second; the change by the last doubling, divided by 15 or 3, is what the finer
@@ -60,7 +60,7 @@ TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": 
 
 
 def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = None, values: str = "") -> None:
-    """Steps of every cell from which on halving them does not move log L, set on a filter of one's own.
+    """Choose steps for every cell from which on halving them does not change log L, and set them on the filter.
 
     values : of the unknowns, in words, for a refusal
     """
@@ -83,7 +83,7 @@ def choose_substeps(filter: Passes, q: Floats, x0: Floats, z0: Floats | None = N
 
 
 def _meet_bumps(passes: StepPasses, value: float, change: float, values: str) -> tuple[float, float]:
-    """Shorten steps that pass bumps, where log L feels them: what no step meets does not show in it."""
+    """Shorten steps that skip bumps, where log L depends on them: a bump that no step meets does not show in log L."""
     filter = passes.filter
     for _ in range(MAX_BUMP_SEARCHES):
         before = filter.substeps, filter.finer
@@ -103,7 +103,7 @@ def tolerance(filter: Passes, value: float) -> float:
 
 
 def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
-    """log L with the steps that were found, and how far it was without the last doubling."""
+    """Return log L with the steps that were found, and how far it was without the last doubling."""
     filter = passes.filter
     value, best, stalled, before = passes.value(), np.inf, 0, np.nan
     while True:
@@ -137,14 +137,16 @@ def _choose(passes: StepPasses, values: str) -> tuple[float, float]:
 
 
 def _is_chance(passes: StepPasses, steps: Whole, value: float, before: float) -> bool:
-    """Whether a change of log L below the tolerance contradicts the one before, or the errors of single cells."""
+    """Return whether a change of log L below the tolerance contradicts the one before, or the errors of single
+    cells.
+    """
     if not np.isnan(before):
         return before > CHANCE_TOLERANCES[passes.filter.kind.propagation] * tolerance(passes.filter, value)
     return bool(np.sqrt(np.sum(local_errors(passes, steps) ** 2)) > MAX_HIDDEN_ERROR)
 
 
 def _refine(passes: StepPasses, steps: Whole, value: float, finer: float) -> float:
-    """Half the steps of the cells that need it; log L with the steps that are then taken."""
+    """Halve the steps of the cells that need it; return log L with the steps that are then taken."""
     filter = passes.filter
     if filter.has_moving_cells or not (np.isfinite(value) and np.isfinite(finer)):
         return finer

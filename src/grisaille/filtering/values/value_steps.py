@@ -18,7 +18,7 @@ MAX_STEPS = 64
 
 
 def choose_steps_by_values(runner: ValueRunner, theta: Floats) -> FilterSteps | None:
-    """Return steps from which on halving them hardly moves log L; None where there are none."""
+    """Return steps from which on halving them hardly changes log L; None where there are none."""
     q, dq, start = runner.posed(theta, False)
     filter = runner.unscented
     assert filter is not None, "steps are chosen by values for the unscented filter only"

@@ -35,7 +35,7 @@ MAX_DEVICE_UNKNOWNS = 32
 
 @dataclass(frozen=True)
 class Device:
-    """Where, and why in words."""
+    """The device of a run, and the reason for it."""
 
     name: str
     why: str
@@ -51,7 +51,9 @@ CPU = Device("cpu", "cpu")
 def choose_device(
     wanted: str, engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup, values: int = 1
 ) -> Device:
-    """Where an ensemble of ``values`` parameter values runs; raises where it cannot run where it is wanted."""
+    """Choose where an ensemble of ``values`` parameter values runs; raise where it cannot run on the requested
+    device.
+    """
     if wanted == "cpu":
         return CPU
     why = why_unfit(engine, setting, wanted)
@@ -71,7 +73,7 @@ def require_device(wanted: str) -> None:
 
 
 def why_unfit(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup, wanted: str = "cuda") -> str:
-    """Why a graphics processor cannot run it, in words; empty where it can."""
+    """Return why a graphics processor cannot run it, in words; empty where it can."""
     if setting.system.has.pasts:
         return f"{setting.system.signals[setting.system.has.pasts[0]].name} is kept on processors only"
     if setting.system.reactions is not None:
@@ -103,7 +105,7 @@ def _unfit_for_integrators(setting: EnsembleSetup, wanted: str) -> str:
 
 
 def _sampled(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup) -> str:
-    """Why the processor is as quick: it has most of the work in any case."""
+    """Return why the processor is as quick: it has most of the work in any case."""
     if engine is FusedEngine:
         return ""
     kind = f"between={setting.between!r}" if engine is SampledEngine else "an implicit integrator"
@@ -111,7 +113,7 @@ def _sampled(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup) 
 
 
 def _too_small(setting: EnsembleSetup, values: int) -> str:
-    """Why the processor is quicker; empty where it is not."""
+    """Return why the processor is quicker; empty where it is not."""
     cores = setting.threads or processors()
     abreast = values * setting.count
     if abreast < MIN_REALIZATIONS_PER_CORE * cores:
@@ -129,7 +131,7 @@ def _too_small(setting: EnsembleSetup, values: int) -> str:
 
 
 def _instructions(setting: EnsembleSetup) -> int:
-    """Of a step with one direction, where there are any."""
+    """Return the instructions of a step with one direction, where there are any."""
     return device_step(setting, min(1, len(setting.dp))).instructions
 
 

@@ -64,7 +64,7 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class DisturbanceValues:
-    """Where the disturbances are evaluated: parameters, given scales, and how both move in each direction."""
+    """The values at which disturbances are evaluated: parameters, given scales, and the derivatives of both."""
 
     parameters: Mapping[str, float]
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -127,15 +127,16 @@ class Disturbances:
         return tuple(n for n, d in self.model.disturbances.items() if d.spectrum.is_white)
 
     def processes(self, values: DisturbanceValues) -> list[Process]:
-        """Every filtered group in numbers."""
+        """Return every filtered group in numbers."""
         return [self._process(group, values) for group in self.groups]
 
     def fastest_rate(self, values: DisturbanceValues) -> float:
-        """Largest |pole| of any filter; zero without one."""
+        """Return largest |pole| of any filter; zero without one."""
         return max((float(np.abs(np.linalg.eigvals(p.A)).max()) for p in self.processes(values)), default=0.0)
 
     def linear_loss(self, values: DisturbanceValues, step: float) -> float:
-        """Part of E w² that lines between points ``step`` apart lose: (1 − ρ(step))/3, the largest of any disturbance.
+        """Return part of E w² that lines between points ``step`` apart lose: (1 − ρ(step))/3, the largest of any
+        disturbance.
 
         Averaged over a cell, ((1 − f) w₀ + f w₁)² has the mean (2/3 + ρ/3) E w². Disturbances whose derivatives are
         used too are joined by smoother polynomials, and those that are not stationary have no E w² to lose.
@@ -159,7 +160,7 @@ class Disturbances:
         return float(max(lost))
 
     def layout(self, values: DisturbanceValues, normals_per_noise: int = 1) -> ColouredNoiseLayout:
-        """What the fused step must be built for."""
+        """Return what the fused step must be built for."""
         return ColouredNoiseLayout(
             orders=tuple(sum(d.spectrum.order for d in group) for group in self.groups),
             outputs=tuple((s.place, g) for g, signals in enumerate(self.driven) for s in signals),
@@ -170,7 +171,7 @@ class Disturbances:
         )
 
     def is_moved(self, values: DisturbanceValues) -> bool:
-        """Whether any direction changes a filter."""
+        """Return whether any direction changes a filter."""
         dq = self._dq(values)
         if not dq.any():
             return False
@@ -178,7 +179,7 @@ class Disturbances:
         return any(moving_entry in self._depends(g, values) for g in range(len(self.groups)) for moving_entry in moving)
 
     def _chains(self) -> tuple[tuple[int, ...], ...]:
-        """Outputs that are one disturbance and its derivatives; signals hold all orders from zero up."""
+        """Return outputs that are one disturbance and its derivatives; signals hold all orders from zero up."""
         flat = [(g, s) for g, signals in enumerate(self.driven) for s in signals]
         chains: dict[tuple[int, int], list[int]] = {}
         for k, (g, s) in sorted(enumerate(flat), key=lambda entry: entry[1][1].order):
@@ -192,7 +193,7 @@ class Disturbances:
         return np.array([[np.concatenate(r) for r in row] for row in rows]) if sizes else None
 
     def filters(self, values: DisturbanceValues, grid: Floats, draw: Draw, substeps: int = 1) -> ColouredNoise:
-        """Matrices and streams for a grid."""
+        """Return matrices and streams for a grid."""
         moved = self.is_moved(values)
 
         def make() -> ColouredNoise:
@@ -210,7 +211,7 @@ class Disturbances:
         return self.last.get("steps", IdentityKey(grid), lambda: distinct_steps(grid))
 
     def white_gains(self, values: DisturbanceValues) -> Floats:
-        """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
+        """Return D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
         if self._gains is not None and self._gains[0] is values:
             return self._gains[1]
         names = self.white_names
@@ -222,7 +223,7 @@ class Disturbances:
         return self._gains[1]
 
     def white_gain_directions(self, values: DisturbanceValues) -> Floats:
-        """(ns, entries): the derivatives of ``white_gains``."""
+        """Return (ns, entries): the derivatives of ``white_gains``."""
         if not self.white:
             return np.zeros((len(values.dp), 0))
         dq, known, scales = self._dq(values), values.known(), frozenset(values.scales)
@@ -242,7 +243,7 @@ class Disturbances:
         return ca.Function("d", [q], [ca.densify(ca.jacobian(ca.vec(ca.densify(D)), q))])
 
     def _process(self, group: Sequence[FlatDisturbance], values: DisturbanceValues) -> Process:
-        """Made again only where a number that it contains has changed."""
+        """Return the process of a group, computed again only where a number that it contains has changed."""
         scales = [Name(f"scale({d.name})") if d.name in values.scales else _scale(d) for d in group]
         known = values.known()
         key = tuple(known[n] for n in self._inside(group, tuple(scales)))
@@ -253,7 +254,7 @@ class Disturbances:
         return self.last.get(("process", group[0].name, frozenset(values.scales)), key, make)
 
     def _inside(self, group: Sequence[FlatDisturbance], scales: tuple[Expression, ...]) -> tuple[str, ...]:
-        """Names of the numbers that a group of disturbances contains."""
+        """Return names of the numbers that a group of disturbances contains."""
 
         def make() -> tuple[str, ...]:
             formulas: list[Any] = [
@@ -288,7 +289,7 @@ class Disturbances:
         return dF, dL, dR.reshape(ns, n, n), dC.reshape(ns, rows, n)
 
     def _derivative(self, g: int, values: DisturbanceValues, nominal: Process, h: float, ns: int) -> ca.Function:
-        """Directional derivatives, each matrix row by row; what is frozen in the formulas is part of the key."""
+        """Return directional derivatives, each matrix row by row; what is frozen in the formulas is part of the key."""
         Q = discretize(nominal.A, nominal.intensity, h)[1]
         ranks = nonzero_pivots(factorize(Q)), nonzero_pivots(factorize(nominal.start_covariance()))
         key = (g, ns, doublings(nominal.A, h), ranks, frozenset(values.scales))
@@ -304,7 +305,7 @@ class Disturbances:
         return self._derivatives[key]
 
     def _symbolic(self, group: Sequence[FlatDisturbance], values: DisturbanceValues, q: ca.SX) -> Process:
-        """The process with q as symbols; a declared scale has the entry of its own added, which is zero."""
+        """Return the process with q as symbols; a declared scale has the entry of its own added, which is zero."""
         names = (*self.parameters, *(f"scale({n})" for n in self.model.disturbances))
         place = {name: k for k, name in enumerate(names)}
         own = [Name(f"scale({d.name})") for d in group]
@@ -336,7 +337,7 @@ class Disturbances:
 
 
 def _undefined(model: FlatModel, system: System) -> tuple[int, ...]:
-    """Places in u of derivatives of infinite variance that no equation of motion needs."""
+    """Return places in u of derivatives of infinite variance that no equation of motion needs."""
     moving = ca.vertcat(system.rhs, system.residual, system.constraints)
     return tuple(
         k

@@ -120,7 +120,7 @@ class FusedEngine:
     def batch(
         self, slab: slice, skip: Sequence[int] = (), begin: int = 0, last: BatchResult | None = None
     ) -> BatchInput:
-        """The arrays of a slab that goes on from where the one before ended."""
+        """Return the arrays of a slab that goes on from where the one before ended."""
         s, kept = self.setting, self.setting.grid.kept[slab]
         return self._sized().batch(
             s.starts.x if last is None else last.x,
@@ -211,7 +211,7 @@ class SampledEngine:
 
 
 def known_signals(s: EnsembleSetup) -> tuple[list[Floats], list[str]]:
-    """Tables and holds of all signals; zeros where a disturbance comes in."""
+    """Return tables and holds of all signals; zeros where a disturbance comes in."""
 
     def make() -> tuple[list[Floats], list[str]]:
         table = fixed_table(s)
@@ -224,17 +224,17 @@ def known_signals(s: EnsembleSetup) -> tuple[list[Floats], list[str]]:
 
 
 def fixed_table(s: EnsembleSetup) -> SignalTable:
-    """The table of signals; where breaks move, on the cells of the grid."""
+    """Return the table of signals; where breaks move, on the cells of the grid."""
     return s.table if s.system.moving is None else projected_table(s.table, s.system, s.grid.points)
 
 
 def extended_parameters(s: EnsembleSetup) -> Floats:
-    """p, followed by the gains of white noise where there is any."""
+    """Return p, followed by the gains of white noise where there is any."""
     return np.concatenate([s.p, s.noise_scale * s.disturbances.white_gains(s.values)])
 
 
 def in_blocks(count: int, size: int, progress: Progress | None) -> Iterator[NDArray[np.int64]]:
-    """Numbers of realizations, ``size`` at a time; tells how many are done when it goes on."""
+    """Yield numbers of realizations, ``size`` at a time; tells how many are done when it goes on."""
     for first in range(0, count, size):
         members = np.arange(first, min(first + size, count))
         yield members
@@ -244,13 +244,13 @@ def in_blocks(count: int, size: int, progress: Progress | None) -> Iterator[NDAr
 
 
 def joined(blocks: Iterable[tuple[EngineAnswer, Floats]]) -> tuple[EngineAnswer, Floats]:
-    """The answers of blocks one after the other, and the states at their ends."""
+    """Return the answers of blocks one after the other, and the states at their ends."""
     parts, ends = zip(*blocks, strict=True)
     return join_answers(parts), np.concatenate(ends)
 
 
 def join_answers(parts: Sequence[EngineAnswer]) -> EngineAnswer:
-    """Blocks of realizations one after the other."""
+    """Return blocks of realizations one after the other."""
     total: SampleMoments | None = None
     for part in parts:
         if part.moments is not None and part.moments.count:
@@ -267,14 +267,16 @@ def layout_of(s: EnsembleSetup) -> ColouredNoiseLayout:
 
 
 def layout_of_white(s: EnsembleSetup) -> ColouredNoiseLayout:
-    """Where filters are sampled beforehand."""
+    """Return the layout of white noise where filters are sampled beforehand."""
     return ColouredNoiseLayout(white=layout_of(s).white, paired=layout_of(s).paired)
 
 
 def make_white_step(
     formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int
 ) -> WhiteStep:
-    """The formula with its normals in the order of drawing: group by group, in each the first ones, then the second."""
+    """Return the formula with its normals in the order of drawing: group by group, in each the first ones, then the
+    second.
+    """
     key = IdentityKey(formula), tuple(names), tuple(map(tuple, groups)), each
     return _WHITE_STEPS.get(key, lambda: _white_step(formula, names, groups, each))
 
@@ -311,7 +313,7 @@ def _options(s: EnsembleSetup, hold: Sequence[str]) -> dict[str, Any]:
 
 
 def _shared(progress: Progress | None, slab: slice, slabs: Sequence[slice]) -> Progress | None:
-    """Progress over realizations as if all slabs were one run."""
+    """Return progress over realizations as if all slabs were one run."""
     if progress is None:
         return None
     number, count = list(slabs).index(slab), len(slabs)

@@ -169,7 +169,7 @@ class Ensemble:
 def simulate_ensemble(
     posed: ExperimentPoint, options: EnsembleOptions, *, noise: bool, strict: bool, progress: bool
 ) -> xr.Dataset:
-    """The ensemble as a labelled dataset; failures raise when ``strict``."""
+    """Return the ensemble as a labelled dataset; failures raise when ``strict``."""
     if noise and options.reduce is not None:
         raise DataError("noise=True adds measurement noise to trajectories; statistics are of the outputs themselves.")
     label = posed.structure.model.name
@@ -190,7 +190,7 @@ def simulate_ensemble(
 
 
 def failure_sentence(found: Ensemble, count: int) -> str:
-    """Which realizations failed, when, and what became of them."""
+    """Return which realizations failed, when, and what became of them."""
     first = sorted(found.failed)[:8]
     named = ", ".join(f"{m} (at t = {found.failed[m]:.4g})" for m in first) + (", …" if len(found.failed) > 8 else "")
     left = "they are left out of the statistics" if found.statistics else "their values are NaN from there on"
@@ -211,7 +211,7 @@ def run_ensemble(
     progress: Progress | None = None,
     disturbances: Disturbances | None = None,
 ) -> Ensemble:
-    """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
+    """Run the pilot, then all realizations; ``disturbances`` of the same model save work in repeated calls."""
     _check(options)
     require_ensemble(posed, options)
     options = _for_device(posed, options) if options.device != "cpu" else options
@@ -225,7 +225,7 @@ def run_ensemble(
 
 
 def _for_device(posed: ExperimentPoint, options: EnsembleOptions) -> EnsembleOptions:
-    """A graphics processor solves implicit unknowns inside its steps."""
+    """Return the options for a graphics processor, which solves implicit unknowns inside its steps."""
     is_implicit = posed.structure.system.nz and not any(
         d.spectrum.is_white for d in posed.structure.model.disturbances.values()
     )
@@ -236,7 +236,7 @@ def _for_device(posed: ExperimentPoint, options: EnsembleOptions) -> EnsembleOpt
 def _run(
     posed: ExperimentPoint, options: EnsembleOptions, progress: Progress | None, disturbances: Disturbances
 ) -> tuple[Ensemble, str]:
-    """An ensemble, and which of the algebraic unknowns that it carries along was not solved."""
+    """Return an ensemble, and which of the algebraic unknowns that it carries along was not solved."""
     setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
@@ -262,7 +262,7 @@ def run_ensembles(
     disturbances: Disturbances,
     seeds: Sequence[int] | None = None,
 ) -> list[Ensemble]:
-    """``run_ensemble`` of each point; all of them at once where a graphics processor makes them.
+    """Call ``run_ensemble`` for each point; all of them at once where a graphics processor makes them.
 
     points : of one model and record at several parameter values; the grid and its steps are fixed by the options
     seeds : one for each point; that of the options when not given
@@ -280,7 +280,9 @@ def run_ensembles(
 def prepare(
     posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances
 ) -> tuple[Callable[[EnsembleSetup], Engine], EnsembleSetup, ImplicitAsStates | None]:
-    """What makes the engine of an ensemble, what it is given, steps included, and how it solves implicit unknowns."""
+    """Return what makes the engine of an ensemble, what it is given, steps included, and how it solves implicit
+    unknowns.
+    """
     _check(options)
     options = _for_device(posed, options)
     setting, noise = _setting(posed, options, disturbances)
@@ -291,8 +293,8 @@ def prepare(
 def _together(
     points: Sequence[ExperimentPoint], each: Sequence[EnsembleOptions], disturbances: Disturbances
 ) -> list[Ensemble | None]:
-    """None where one has to be made by itself: on the processor, or again without realizations that failed, or with
-    more iterations for implicit unknowns.
+    """Return ensembles made in one run; None where one has to be made by itself: on the processor, or again without
+    realizations that failed, or with more iterations for implicit unknowns.
 
     each : options that differ in their seeds alone
     """
@@ -335,7 +337,7 @@ def _ensemble(
     pilot: Pilot,
     engine: Engine, device: Device, statistics: dict[str, Statistic], failed: NDArray[np.int64],
 ) -> Ensemble:  # fmt: skip
-    """What was made, with what is to be said about it."""
+    """Return what was made, with what is to be said about it."""
     names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
     bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
     solver = f"{engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else engine.name
@@ -358,7 +360,9 @@ def _unsolved_sentence(posed: ExperimentPoint, grid: EnsembleTimes, substeps: in
 
 
 def discretise(posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances) -> EnsembleGrid:
-    """Grid and steps that suit a point, as far as the options leave them open; a pilot of two realizations decides."""
+    """Return grid and steps that suit a point, as far as the options leave them open; a pilot of two realizations
+    decides.
+    """
     options = replace(options, realizations=min(2, options.realizations))
     _check(options)
     options = _for_device(posed, options) if options.device != "cpu" else options
@@ -398,7 +402,7 @@ def _check(options: EnsembleOptions) -> None:
 def _setting(
     posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances
 ) -> tuple[EnsembleSetup, WhiteNoiseInfo | None]:
-    """What the engines are given, and what is to be said about white noise."""
+    """Return what the engines are given, and what is to be said about white noise."""
     system, p = posed.structure.system, posed.p
     values = DisturbanceValues(posed.known, posed.scales, posed.dp, posed.dscales)
     white, noise = _white(posed, options, disturbances, values)
@@ -433,7 +437,7 @@ def _setting(
 
 
 def _grid(posed: ExperimentPoint, cell: float, has_lattice: bool, disturbances: Disturbances) -> EnsembleTimes:
-    """The same one as long as signals and cells are the same."""
+    """Return the same one as long as signals and cells are the same."""
 
     def make() -> EnsembleTimes:
         kinks = posed.table.breaks[posed.table.kink == 1]  # steps do not follow those that move
@@ -444,7 +448,7 @@ def _grid(posed: ExperimentPoint, cell: float, has_lattice: bool, disturbances: 
 
 
 def _spread(point: ExperimentPoint, starts: EnsembleStarts, options: EnsembleOptions, P: Floats) -> EnsembleStarts:
-    """Starts that differ between realizations by the given covariance; each is a function of its number.
+    """Return starts that differ between realizations by the given covariance; each is a function of its number.
 
     What lies beside hidden constraints, to which the covariance is tangent, is moved onto them.
     """
@@ -464,7 +468,7 @@ def _spread(point: ExperimentPoint, starts: EnsembleStarts, options: EnsembleOpt
 def _white(
     posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances, values: DisturbanceValues
 ) -> tuple[WhiteStep | None, WhiteNoiseInfo | None]:
-    """The step with white noise, where there is any, and what was chosen."""
+    """Return the step with white noise, where there is any, and what was chosen."""
     if not disturbances.white:
         if options.made.solves_inside and posed.structure.system.nz:
             formula, info = fused_step(posed.structure, ALGEBRAIC_EFFORTS[options.effort])
@@ -480,7 +484,7 @@ def _white(
 
 
 def _beginning(posed: ExperimentPoint, disturbances: Disturbances, values: DisturbanceValues) -> lamperti.ChartPoint:
-    """Where trajectories begin, with the gains of the white noises."""
+    """Return where trajectories begin, with the gains of the white noises."""
     n = len(disturbances.white_names)
     root = disturbances.white_gains(values).reshape(n, n, order="F")
     return lamperti.ChartPoint(float(posed.times[0]), posed.start.x, posed.u, posed.p, root)
@@ -517,7 +521,7 @@ def _refuse_interpolation(layout: ColouredNoiseLayout, between: str) -> None:
 
 
 def _slopes(posed: ExperimentPoint) -> Floats:
-    """∂rhs/∂x at the start; empty where it is not finite."""
+    """Return ∂rhs/∂x at the start; empty where it is not finite."""
     functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
     slopes = functions.linearized("rates", posed.t0, w, posed.u, posed.p)[1]
     square = slopes[:, : len(slopes)]
@@ -525,7 +529,9 @@ def _slopes(posed: ExperimentPoint) -> Floats:
 
 
 def _is_stiff(posed: ExperimentPoint, setting: EnsembleSetup) -> bool:
-    """Whether the fastest decay would need very short explicit steps (Runge–Kutta: rate times step below 2.78)."""
+    """Return whether the fastest decay would need very short explicit steps (Runge–Kutta: rate times step below
+    2.78).
+    """
     slopes = _slopes(posed)
     longest = float(np.diff(setting.grid.points).max(initial=0.0))
     return bool(slopes.size) and float(-np.linalg.eigvals(slopes).real.min()) * longest > 2.5 * STIFF_SUBSTEPS
@@ -534,7 +540,9 @@ def _is_stiff(posed: ExperimentPoint, setting: EnsembleSetup) -> bool:
 def _cell(
     posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances, values: DisturbanceValues
 ) -> float:
-    """The longest cell: given, or from the fastest filter (for white noise, from the model's own rates) and outputs."""
+    """Return the longest cell: given, or from the fastest filter (for white noise, from the model's own rates) and
+    outputs.
+    """
     if options.step is not None:
         return float(options.step)
     rate = disturbances.fastest_rate(values)
@@ -552,7 +560,7 @@ def _cell(
 def _choose(
     posed: ExperimentPoint, options: EnsembleOptions, setting: EnsembleSetup, noise: WhiteNoiseInfo | None
 ) -> tuple[Callable[[EnsembleSetup], Engine], Pilot]:
-    """The engine, and how many steps each cell needs."""
+    """Return the engine, and how many steps each cell needs."""
     system = posed.structure.system
     if system.nx == 0 and system.nz:
         raise ModelError(
@@ -597,14 +605,14 @@ def _choose(
 
 
 def _enough_of_slopes(options: EnsembleOptions) -> float:
-    """Relative error of derivatives that will do where equations bend."""
+    """Return relative error of derivatives that will do where equations bend."""
     return max(float(np.sqrt(options.rtol)), 10 * options.enough_across_jumps)
 
 
 def _choose_past(
     posed: ExperimentPoint, options: EnsembleOptions, setting: EnsembleSetup
 ) -> tuple[Callable[[EnsembleSetup], Engine], Pilot]:
-    """The engine of models with delayed states; refuses what it cannot follow."""
+    """Return the engine of models with delayed states; refuses what it cannot follow."""
     model, system = posed.structure.model, posed.structure.system
     if not options.made.takes_past:
         raise DataError(f"method={options.method!r}: realizations of models with delayed states are explicit steps.")
@@ -639,7 +647,7 @@ def _white_pilot(
     noise: WhiteNoiseInfo,
     engine: Callable[[EnsembleSetup], Engine],
 ) -> Pilot:
-    """Steps per cell under white noise; the first realizations decide, whichever are asked for."""
+    """Return steps per cell under white noise; the first realizations decide, whichever are asked for."""
     kept = np.unique(setting.grid.kept)
     kept = kept[np.unique(np.linspace(0, kept.size - 1, MAX_COMPARED_TIMES).round().astype(int))]
     choice = noise.choice
@@ -700,7 +708,7 @@ def _say_white(found: WhitePilot, posed: ExperimentPoint, setting: EnsembleSetup
 
 
 def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid: EnsembleTimes) -> None:
-    """NaN from the instant on at which a realization failed."""
+    """Set values to NaN from the instant on at which a realization failed."""
     for m in np.flatnonzero(failed >= 0):
         for rows in (y, sy):
             if rows is not None:
@@ -710,7 +718,7 @@ def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid:
 def _reduce(
     engine: Engine, setting: EnsembleSetup, wanted: Any, progress: Progress | None
 ) -> tuple[dict[str, Statistic], NDArray[np.int64]]:
-    """Statistics over the realizations that did not fail; begun again without those that did."""
+    """Return statistics over the realizations that did not fail; begun again without those that did."""
     failed = np.full(setting.count, -1, dtype=np.int64)
     while True:
         reducers, single = make_reducers(copy.deepcopy(wanted))
@@ -731,7 +739,7 @@ def _reduce(
 
 
 def _slabs(setting: EnsembleSetup, rows: bool) -> list[slice]:
-    """All output times at once, unless every realization's rows are needed and would be too many."""
+    """Return all output times at once, unless every realization's rows are needed and would be too many."""
     n = setting.grid.kept.size
     length = (
         max(1, MAX_NUMBERS_IN_MEMORY // max(1, setting.count * len(setting.observed) * (1 + len(setting.dp))))

@@ -12,7 +12,7 @@ SAME_STEP_RATIO = 0.75
 
 @dataclass(frozen=True)
 class EnsembleGrid(Discretisation, saved_as="EnsembleGrid"):
-    """The same for every realization; ``ensemble.discretise`` chooses one."""
+    """The discretisation of an ensemble, the same for every realization; ``ensemble.discretise`` chooses one."""
 
     step: float | None
     """The longest cell; None where there are none."""
@@ -31,12 +31,12 @@ class EnsembleGrid(Discretisation, saved_as="EnsembleGrid"):
         return f"{cells}, {steps}{f' of at most {self.inner_step:.4g}' if self.inner_step else ''}"
 
     def cut(self, parts: int) -> EnsembleGrid:
-        """The same cells with steps that are so many times shorter; itself where integrators take their own."""
+        """Return the same cells with steps that are so many times shorter; itself where integrators take their own."""
         substeps, inner = self.substeps, self.inner_step
         return replace(self, substeps=substeps and parts * substeps, inner_step=inner and inner / parts)
 
     def with_steps_of(self, other: EnsembleGrid) -> EnsembleGrid:
-        """The same cells with the steps of another, where those are more or shorter.
+        """Return the same cells with the steps of another, where those are more or shorter.
 
         Under white noise the paths stay what they are, however many steps resolve them.
         """

@@ -76,7 +76,7 @@ def require_ensemble(
 
 
 def _bytes_of_rows(posed: ExperimentPoint, names: int, noise: bool, joined: bool) -> float:
-    """Of one realization whose trajectory is kept."""
+    """Return the bytes of one realization whose trajectory is kept."""
     row = float(BYTES_PER_DOUBLE * posed.times.size * names * (1 + len(posed.names)))
     # one name alone is not copied out of the rows
     rows = row * (2 if joined or names > 1 else 1)
@@ -86,7 +86,7 @@ def _bytes_of_rows(posed: ExperimentPoint, names: int, noise: bool, joined: bool
 
 
 def _bytes_of_states(posed: ExperimentPoint) -> float:
-    """Of one realization; filters of disturbances have a few states each."""
+    """Return the bytes of the states of one realization; filters of disturbances have a few states each."""
     system = posed.structure.system
     filters = 2 * len(posed.structure.model.disturbances)
     return STATE_COPIES * BYTES_PER_DOUBLE * (1 + len(posed.names)) * (system.nx + filters) + 4 * BYTES_PER_DOUBLE
@@ -99,7 +99,7 @@ def _needs_rows(reduce: Any) -> bool:
 def _bytes_of_statistics(
     posed: ExperimentPoint, names: int, count: int, threads: int | None, needs_rows: bool
 ) -> float:
-    """Means and spreads of blocks under way, the result, states, and rows where quantiles need them."""
+    """Return means and spreads of blocks under way, the result, states, and rows where quantiles need them."""
     instant = names * (1 + len(posed.names))
     one = 2 * BYTES_PER_DOUBLE * posed.times.size * instant
     blocks = max(
@@ -111,7 +111,7 @@ def _bytes_of_statistics(
 
 
 def _bytes_of_samples(setting: EnsembleSetup) -> float:
-    """Bytes of sampled disturbances of a block of realizations."""
+    """Return bytes of sampled disturbances of a block of realizations."""
     cells, signals = setting.grid.cells, setting.system.nu * (1 + len(setting.dp) * bool(setting.disturbances.groups))
     return (
         BYTES_PER_DOUBLE

@@ -82,19 +82,19 @@ class EnsembleRunner:
         self._extended: tuple[object, Structure] | None = None
 
     def with_experiment(self, trial: BoundExperiment) -> EnsembleRunner:
-        """A runner of the same experiment with other measurements."""
+        """Return a runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial = trial
         return other
 
     def renewed(self, realizations: int | None = None, first: int = 0) -> EnsembleRunner:
-        """The same with another number of realizations, from another one on; what was chosen once is kept."""
+        """Return the same with another number of realizations, from another one on; what was chosen once is kept."""
         other = copy.copy(self)
         other.options = replace(self.options, realizations=realizations or self.options.realizations, first=first)
         return other
 
     def predict(self, theta: np.ndarray, *, sensitive: bool) -> EnsemblePrediction:
-        """Mean and variance at θ."""
+        """Return mean and variance at θ."""
         if sensitive and self.differences is not None:
             return self._by_differences(theta, self.differences)
         try:
@@ -121,7 +121,7 @@ class EnsembleRunner:
         return f": {self.outputs[column]} is infinite or undefined at t = {self.trial.times[row]:.6g}"
 
     def predict_each(self, thetas: Sequence[np.ndarray]) -> list[EnsemblePrediction]:
-        """Mean and variance at several θ; together where a graphics processor simulates them."""
+        """Return mean and variance at several θ; together where a graphics processor simulates them."""
         if self.options.device == "cpu" or self.options.substeps is None:
             return [self.predict(theta, sensitive=False) for theta in thetas]
         try:
@@ -143,8 +143,8 @@ class EnsembleRunner:
         weights: np.ndarray | None = None,
         noise: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For each realization the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and with
-        ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities.
+        """Return, for each realization, the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and
+        with ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities.
 
         noise : standard deviations of the measurement noise (times, outputs) in forms of records
         """
@@ -170,7 +170,7 @@ class EnsembleRunner:
         return np.concatenate(vectors) if vectors else np.zeros((0, 0)), energy
 
     def _parts(self, numbers: int) -> Iterator[EnsembleRunner]:
-        """The ensemble cut so that rows with so many numbers at each instant fit into little memory."""
+        """Yield the ensemble cut so that rows with so many numbers at each instant fit into little memory."""
         count, first = self.options.realizations, self.options.first
         each = max(
             REALIZATIONS_PER_BLOCK,
@@ -183,12 +183,12 @@ class EnsembleRunner:
             yield self.renewed(min(each, count - begin), first + begin)
 
     def discretise(self, theta: np.ndarray) -> EnsembleGrid:
-        """Grid, steps and scheme that suit these values, as far as they are not fixed yet."""
+        """Return grid, steps and scheme that suit these values, as far as they are not fixed yet."""
         posed = self._at(theta, False)
         return discretise(posed, self.options, self._disturbances_of(posed))
 
     def on(self, grid: EnsembleGrid) -> EnsembleRunner:
-        """The same with grid and steps fixed."""
+        """Return the same with grid and steps fixed."""
         other = copy.copy(self)
         steps = {f.name: getattr(grid, f.name) for f in fields(grid)}
         other.options = replace(self.options, **steps)
@@ -201,7 +201,7 @@ class EnsembleRunner:
         return EnsembleGrid(o.step, o.substeps, o.inner_step, o.method, o.effort)
 
     def refined(self, theta: np.ndarray) -> EnsembleRunner:
-        """On the same grid with the steps that these values need, where they are more; itself where they are not.
+        """Return the same grid with the steps that these values need, where they are more; itself where they are not.
 
         Raises ``GrisailleError`` where no steps within the limit of work are short enough.
         """
@@ -233,7 +233,7 @@ class EnsembleRunner:
         )
 
     def _by_differences(self, theta: np.ndarray, sizes: np.ndarray) -> EnsemblePrediction:
-        """Central differences of the statistics, with the same random numbers at both ends."""
+        """Return central differences of the statistics, with the same random numbers at both ends."""
         here = self.predict(theta, sensitive=False)
         fields = ("mean", "variance", "covariance")
         columns: dict[str, list[np.ndarray]] = {f: [] for f in fields}
@@ -249,7 +249,7 @@ class EnsembleRunner:
         return replace(here, mean_slopes=slopes[0], variance_slopes=slopes[1], covariance_slopes=slopes[2])
 
     def _at(self, theta: np.ndarray, sensitive: bool) -> ExperimentPoint:
-        """The point of θ on steps that ensembles make, with sums of outputs where covariances are wanted."""
+        """Return the point of θ on steps that ensembles make, with sums of outputs where covariances are wanted."""
         point = self.trial.at(theta)
         if point.structure.system.moving is not None:
             point = point.on_standing_steps()
@@ -279,8 +279,9 @@ class EnsembleRunner:
 
 
 def _without(bad: np.ndarray, answer: EnsemblePrediction) -> EnsemblePrediction:
-    """Statistics without those of outputs where they are undefined and nothing was measured: zero, as are their
-    derivatives."""
+    """Return statistics without those of outputs where they are undefined and nothing was measured: zero, as are their
+    derivatives.
+    """
     zeroed: dict[str, Any] = {
         "mean": bad,
         "variance": bad,

@@ -41,7 +41,7 @@ class EnsembleStarts:
 def solve_starts(
     point: ExperimentPoint, places: Sequence[int], first: Callable[[], ColouredNoiseStates], last: LastValues
 ) -> EnsembleStarts:
-    """Starts for the disturbances at the first instant, at ``places`` of u."""
+    """Return starts for the disturbances at the first instant, at ``places`` of u."""
     key = (IdentityKey(point.structure.system), tuple(places), *sorted(point.demands))
     if not places or not last.get("starts", key, lambda: _depends(point, places)):
         return EnsembleStarts(point.start.x, point.start.z, point.dstart.sx, point.dstart.sz)
@@ -56,7 +56,7 @@ def solve_starts(
 
 
 def _depends(point: ExperimentPoint, places: Sequence[int]) -> bool:
-    """Whether a consistent start moves with signals at these places of u."""
+    """Return whether a consistent start moves with signals at these places of u."""
     system = point.structure.system
     declared = [n for n, v in point.structure.model.variables.items() if v.start is not None]
     rows = [system.observed_names.index(n) for n in {*declared, *point.demands} if n in system.observed_names]
@@ -76,7 +76,7 @@ def _refuse_past(point: ExperimentPoint) -> None:
 
 
 def with_disturbances_as_parameters(structure: Structure, places: Sequence[int]) -> Structure:
-    """The structure with those entries of u appended to p."""
+    """Return the structure with those entries of u appended to p."""
     system = structure.system
     old, new = ca.vertcat(*(system.u[i] for i in places)), ca.SX.sym("w", len(places))
     moved = ca.substitute([getattr(system, n) for n in FORMULA_FIELDS], [old], [new])

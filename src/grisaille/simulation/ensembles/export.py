@@ -102,7 +102,7 @@ def export_ensembles(
 def _batches(
     points: Sequence[ExperimentPoint], options: EnsembleOptions
 ) -> tuple[FusedStep, list[BatchInput], list[str]]:
-    """One batch for each point, on the grid and with the steps of the first one."""
+    """Return one batch for each point, on the grid and with the steps of the first one."""
     points = [without_rough_signals(p) for p in points]
     disturbances = Disturbances(points[0].structure.model, points[0].structure.system)
     options = replace(options, device="cuda")
@@ -115,7 +115,7 @@ def _batches(
     if carried is not None and carried.effort is not LINEAR_EFFORT:
         raise SimulationError(
             f"This ensemble is not exported: {', '.join(carried.original.implicit_names)} are found by iteration "
-            f"inside its steps, and whether they were is looked at afterwards. device='cuda' runs it."
+            f"inside its steps, and whether they were is checked afterwards. device='cuda' runs it."
         )
     fixed = replace(options, substeps=setting.substeps)
     engines = [GraphicsEngine(prepare(p, fixed, disturbances)[1], "cuda", len(points)) for p in points]

@@ -58,7 +58,7 @@ class GraphicsEngine(FusedEngine):
         return run_batches(self.step.source, self.step, [batch], moments, rows, single, told)[0]
 
     def _sized(self) -> FusedStep:
-        """The step with the sizes of all directions."""
+        """Return the step with the sizes of all directions."""
         return replace(self.step, ns=len(self.setting.dp))
 
 
@@ -85,14 +85,16 @@ class GraphicsSampledEngine(SampledEngine):
 
 
 def on_graphics(engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup, device: str) -> Engine:
-    """The engine that does on a device what ``engine`` does on the processor."""
+    """Return the engine that does on a device what ``engine`` does on the processor."""
     if isinstance(engine, EngineMaker):
         return GraphicsTaskEngine(setting, engine.solver, device)
     return GraphicsSampledEngine(setting, device) if engine is SampledEngine else GraphicsEngine(setting, device)
 
 
 def directions_of_a_thread(count: int, realizations: int) -> int:
-    """The smallest divisor of the number of directions with which a device is not more than full, or all of them."""
+    """Return the smallest divisor of the number of directions with which a device is not more than full, or all of
+    them.
+    """
     if not count:
         return 0
     divisors = [d for d in range(1, count + 1) if count % d == 0]
@@ -109,8 +111,9 @@ def device_step(setting: EnsembleSetup, directions: int, layout: ColouredNoiseLa
 
 
 def run_together(engines: Sequence[GraphicsEngine], slab: slice, rows: bool = False) -> list[EngineAnswer] | None:
-    """Moments, or rows, of ensembles that differ in parameter values and seeds alone, in one run; None where they
-    differ in more."""
+    """Return moments, or rows, of ensembles that differ in parameter values and seeds alone, in one run; None where
+    they differ in more.
+    """
     batches = [e.batch(slab) for e in engines]
     first = engines[0]
     if any(e.step is not first.step for e in engines) or not are_alike(batches):

@@ -66,6 +66,6 @@ class GraphicsTaskEngine(TaskEngine):
             waiting, tasks = [], {}
 
     def _most(self, tasks: dict[int, Task]) -> int:
-        """How many are run together."""
+        """Return how many are run together."""
         one = next(iter(tasks.values()), None)
         return self.held if one is None else self.held // bytes_of(self.kernel, one, self.solver.scheme)

@@ -41,7 +41,9 @@ class EnsembleTimes:
 
 
 def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = False) -> EnsembleTimes:
-    """``times`` increase; kinks outside their span are ignored. Instants that differ by rounding are one."""
+    """Make the grid of increasing ``times``; kinks outside their span are ignored. Instants that differ by rounding are
+    one.
+    """
     rounding = SAME_TIME * np.ptp(times) + 4 * np.spacing(np.abs(times).max())
     cells = np.ptp(times) / step
     if not cells > 0.0:
@@ -74,13 +76,17 @@ def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = 
 
 
 def _merged(instants: Floats, rounding: float) -> tuple[Floats, NDArray[np.int64]]:
-    """Increasing instants without those that follow another one by rounding, and which of the rest each one is."""
+    """Return increasing instants without those that follow another one by rounding, and which of the rest each one
+    is.
+    """
     fresh = np.diff(instants, prepend=-np.inf) > rounding
     return instants[fresh], np.cumsum(fresh) - 1
 
 
 def _snapped(lattice: Floats, points: Floats, tolerance: float) -> Floats:
-    """The lattice, with the points in place of those that differ from them by rounding; it ends beyond the last one."""
+    """Return the lattice, with the points in place of those that differ from them by rounding; it ends beyond the last
+    one.
+    """
     right = np.clip(np.searchsorted(points, lattice), 0, points.size - 1)
     for nearest in (points[right], points[np.maximum(right - 1, 0)]):
         lattice = np.where(np.abs(nearest - lattice) <= tolerance, nearest, lattice)
@@ -88,7 +94,7 @@ def _snapped(lattice: Floats, points: Floats, tolerance: float) -> Floats:
 
 
 def ticks_of(table: SignalTable, system: System) -> Floats:
-    """Breaks at which clocks tick and nothing else jumps or bends.
+    """Return breaks at which clocks tick and nothing else jumps or bends.
 
     Steps end there, cells do not: with another period of a clock realizations would be others.
     """
@@ -107,7 +113,7 @@ def ticks_of(table: SignalTable, system: System) -> Floats:
 
 
 def on_grid(table: SignalTable, grid: EnsembleTimes) -> SignalTable:
-    """Breaks that differ by rounding from a point of the grid are there: steps end at one of the two only."""
+    """Move breaks that differ by rounding from a point of the grid onto it: steps end at one of the two only."""
     points = grid.points
     near = max(
         MERGE_TOLERANCE * np.diff(points).max(), SAME_TIME * np.ptp(points) + 4 * np.spacing(np.abs(points).max())
@@ -123,7 +129,9 @@ def on_grid(table: SignalTable, grid: EnsembleTimes) -> SignalTable:
 
 
 def stage_table(table: SignalTable, grid: EnsembleTimes, substeps: int, place: int) -> tuple[Floats, str]:
-    """One signal at every half step of every cell (``"stages"``), or as one number (``"zoh"``) when it is constant."""
+    """Return one signal at every half step of every cell (``"stages"``), or as one number (``"zoh"``) when it is
+    constant.
+    """
     coef = table.coef[:, place]
     if not coef[:, 1:].any() and np.ptp(coef[:, 0]) == 0:
         return np.full(grid.points.size, coef[0, 0]), "zoh"

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @cache
 def unit_basis(d: int) -> Floats:
-    """(2d + 2, 2d + 2): coefficients of powers of s on [0, 1] from (f, f', …, f^(d)) at 0, then at 1."""
+    """Return (2d + 2, 2d + 2): coefficients of powers of s on [0, 1] from (f, f', …, f^(d)) at 0, then at 1."""
     n = 2 * d + 2
     left = np.diag([float(factorial(j)) for j in range(n)])[: d + 1]
     right = np.array([[float(perm(k, j)) if k >= j else 0.0 for k in range(n)] for j in range(d + 1)])
@@ -26,7 +26,9 @@ def unit_basis(d: int) -> Floats:
 
 
 def mixing(d: int, h: float, fraction: float) -> Floats:
-    """(d + 1, 2d + 2): w, …, w^(d) at a fraction of the cell from the same at its left end, then at its right end."""
+    """Return (d + 1, 2d + 2): w, …, w^(d) at a fraction of the cell from the same at its left end, then at its right
+    end.
+    """
     n = 2 * d + 2
     powers = np.array([[perm(k, j) * fraction ** (k - j) if k >= j else 0.0 for k in range(n)] for j in range(d + 1)])
     scale = h ** np.arange(d + 1.0)
@@ -34,7 +36,9 @@ def mixing(d: int, h: float, fraction: float) -> Floats:
 
 
 def piece_polynomials(left: Floats, right: Floats, h: Floats, order: int) -> Floats:
-    """Coefficients of powers of t − τ of the derivative ``order``, (…, cells, 2d + 2), from ends (…, cells, d + 1)."""
+    """Return coefficients of powers of t − τ of the derivative ``order``, (…, cells, 2d + 2), from ends (…, cells, d +
+    1).
+    """
     d = left.shape[-1] - 1
     scale = h[:, None] ** np.arange(d + 1.0)
     ends = np.concatenate([left * scale, right * scale], axis=-1)

@@ -45,7 +45,7 @@ class RecordNoise:
     first: int = 0
 
     def draw(self, members: np.ndarray, at: slice) -> np.ndarray:
-        """(members, instants, outputs)"""
+        """Return (members, instants, outputs)"""
         instants, q = np.arange(len(self.deviations))[at], self.deviations.shape[1]
         return np.asarray(self.stream.normals(self.first + members[:, None], instants, q) * self.deviations[at])
 
@@ -86,7 +86,7 @@ class MomentProjection:
             self.rows = []
 
     def _members(self, count: int) -> np.ndarray:
-        """Numbers of the next realizations, in the order in which they come."""
+        """Return numbers of the next realizations, in the order in which they come."""
         return sum(map(len, self.rows)) + np.arange(count)
 
     def result(self) -> Statistic:
@@ -118,8 +118,9 @@ class SlopeEnergy:
 
 
 def _defined(d: np.ndarray, compared: np.ndarray | None, at: slice) -> np.ndarray:
-    """Deviations (realizations, instants, outputs, …), zero where an output is undefined and is not ``compared`` with
-    data: the coefficients are zero there, and zero times infinity is not."""
+    """Return deviations (realizations, instants, outputs, …), zero where an output is undefined and is not ``compared``
+    with data: the coefficients are zero there, and zero times infinity is not.
+    """
     if compared is None or np.isfinite(d).all():
         return d
     there = compared[at].reshape(1, *compared[at].shape, *(1,) * (d.ndim - 3))

@@ -1,4 +1,4 @@
-"""How disturbances move with what is differentiated by, where they are sampled before a run."""
+"""Derivatives of disturbances that are sampled before a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def moved_disturbances(s: EnsembleSetup, members: NDArray[np.int64]) -> Iterator[Floats]:
-    """How each driven signal moves in each direction: polynomials (realizations, cells, degree + 1)."""
+    """Yield the derivative of each driven signal in each direction: polynomials (realizations, cells, degree + 1)."""
     layout = layout_of(s)
     states = ColouredNoiseStates(s.disturbances.filters(s.values, s.grid.points, s.draw), layout, members, len(s.dp))
     rows = [states.dsignals]

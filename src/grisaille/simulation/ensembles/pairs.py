@@ -18,12 +18,12 @@ from grisaille.structure.reduction import Structure
 
 
 def pair_names(outputs: Sequence[str]) -> dict[tuple[int, int], str]:
-    """The sums that are observed, by the places of their summands."""
+    """Return the sums that are observed, by the places of their summands."""
     return {(i, j): f"({outputs[i]})+({outputs[j]})" for i in range(len(outputs)) for j in range(i)}
 
 
 def with_sums(structure: Structure, outputs: Sequence[str], units: Mapping[str, float]) -> Structure:
-    """The structure with the sums of all pairs of outputs, each in its unit, among what is observed."""
+    """Return the structure with the sums of all pairs of outputs, each in its unit, among what is observed."""
     system = structure.system
     y = {n: system.observed[system.observed_names.index(n)] / units.get(n, 1.0) for n in outputs}
     pairs = pair_names(outputs)
@@ -37,7 +37,7 @@ def with_sums(structure: Structure, outputs: Sequence[str], units: Mapping[str, 
 
 
 def covariances(variance: np.ndarray, sums: Mapping[tuple[int, int], np.ndarray], units: Sequence[float]) -> np.ndarray:
-    """(times, q, q, …) from variances (times, q, …) and the variances (times, …) of the sums."""
+    """Return (times, q, q, …) from variances (times, q, …) and the variances (times, …) of the sums."""
     q = variance.shape[1]
     found = np.zeros((len(variance), q, *variance.shape[1:]))
     for i in range(q):

@@ -79,7 +79,7 @@ class PastEngine:
         self.known = [stage_table(table, fine, 1, i) for i in range(setting.system.nu)]
 
     def _points(self) -> Floats:
-        """Ends of steps: an even number in each cell, two of which are no longer than the shortest dead time."""
+        """Return ends of steps: an even number in each cell, two of which are no longer than the shortest dead time."""
         s = self.setting
         cells = np.diff(s.grid.points)
         pieces = s.substeps * np.maximum(1, np.ceil(cells / self.shortest * (1 - 1e-9))).astype(np.int64)
@@ -98,7 +98,7 @@ class PastEngine:
         return np.append(at, s.grid.points[-1])
 
     def _step(self) -> FusedStep:
-        """Steps of the extended system, which observe the sources and their rates too."""
+        """Return steps of the extended system, which observe the sources and their rates too."""
         s, ns = self.setting, len(self.setting.dp)
         key = (IdentityKey(s.system), s.observed, ns, self.moving, tuple(self.sources))
 
@@ -165,7 +165,7 @@ class _DelayedEnsembleRun:
         return s.disturbances.last.get(("past", tau, order), key, lambda: delayed_weights(points, tau, order))
 
     def go(self) -> None:
-        """All stretches."""
+        """Run all stretches."""
         points, begin = self.engine.points, 0
         first = self._advance(0, 0)
         self.pieces[:, -1] = np.moveaxis(first[:, 0], (0, 1, 2), (2, 1, 0))[: len(self.engine.sources)]
@@ -178,7 +178,9 @@ class _DelayedEnsembleRun:
             begin = end
 
     def _advance(self, begin: int, end: int) -> Floats:
-        """Steps between two points; sources and rates with derivatives, (realizations, points, 1 + ns, …)."""
+        """Return sources and rates with derivatives after steps between two points, (realizations, points, 1 + ns,
+        …).
+        """
         e, s = self.engine, self.engine.setting
         signals, hold = self._signals(begin, end)
         extended = np.eye(self.ns) if e.moving else np.zeros((self.ns, 0))
@@ -194,7 +196,7 @@ class _DelayedEnsembleRun:
         return np.concatenate([found.y[:, :, None], found.sy], axis=2)[..., self.ny :]
 
     def _keep(self, begin: int, rows: Floats) -> None:
-        """Pieces of the past from sources and their rates at the points of a stretch."""
+        """Store pieces of the past from sources and their rates at the points of a stretch."""
         n = len(self.engine.sources)
         rows = np.moveaxis(rows, (0, 1, 2, 3), (3, 1, 2, 0))  # what, point, direction, realization
         value, rate = rows[:n], rows[n:]
@@ -203,7 +205,7 @@ class _DelayedEnsembleRun:
         self.pieces[:, first : first + NUMBERS_PER_PIECE * kept.shape[1]] = kept.reshape(n, -1, *kept.shape[3:])
 
     def _signals(self, begin: int, end: int) -> tuple[list[Floats], list[str]]:
-        """Every signal at the half steps of a stretch."""
+        """Return every signal at the half steps of a stretch."""
         e, s, m = self.engine, self.engine.setting, len(self.members)
         tables = [t[3 * begin : 3 * end + 1] if h == "stages" else t[begin : end + 1] for t, h in e.known]
         hold = [h for _, h in e.known]
@@ -228,7 +230,7 @@ class _DelayedEnsembleRun:
         return tables, hold
 
     def _past(self, delayed: _Delayed, order: int, begin: int, end: int) -> Floats:
-        """A delayed signal and its derivatives at the half steps: (1 + ns, realizations, 3 steps + 1)."""
+        """Return a delayed signal and its derivatives at the half steps: (1 + ns, realizations, 3 steps + 1)."""
         weights = self.weights[delayed.tau, order][3 * begin : 3 * end]
         kept = self.pieces[delayed.source]
         values = np.asarray(weights @ kept.reshape(len(kept), -1)).reshape(-1, *kept.shape[1:])
@@ -236,7 +238,7 @@ class _DelayedEnsembleRun:
         return np.ascontiguousarray(np.moveaxis(values, 0, 2))
 
     def _sampled(self, breaks: Floats, pieces: Floats, begin: int, end: int) -> Floats:
-        """Polynomials of each realization at the half steps: (realizations, 3 steps + 1)."""
+        """Return polynomials of each realization at the half steps: (realizations, 3 steps + 1)."""
         points = self.engine.points
         left, right = points[begin:end], points[begin + 1 : end + 1]
         at = np.append(np.stack([left, 0.5 * (left + right), right], axis=1).ravel(), points[end])
@@ -250,7 +252,7 @@ class _DelayedEnsembleRun:
 
 
 def _delayed(s: EnsembleSetup) -> tuple[list[int], list[_Delayed]]:
-    """Rows of ``observed`` that are delayed, and every signal that repeats one."""
+    """Return rows of ``observed`` that are delayed, and every signal that repeats one."""
     system, places = s.system, s.system.has.pasts
     delays = {d.name: d for d in system.delays}
     used = [delays[system.signals[k].name] for k in places]
@@ -283,7 +285,7 @@ def _refuse(system: System, delay: Delay, order: int) -> None:
 
 
 def _with_rates(system: System, sources: Sequence[int]) -> System:
-    """The system that observes the rates of some of what it observes, too."""
+    """Return the system that observes the rates of some of what it observes, too."""
     formulas = ca.vertcat(*(system.observed[i] for i in sources))
     rates = ca.jtimes(formulas, system.x, system.rhs) + ca.jacobian(formulas, system.t)
     names = tuple(f"der({system.observed_names[i]})" for i in sources)

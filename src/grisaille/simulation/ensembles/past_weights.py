@@ -1,4 +1,4 @@
-"""Delayed values on the steps of an ensemble, as weighted sums of what was kept of the past.
+"""Delayed values on the steps of an ensemble, as weighted sums of stored past values.
 
 The past of f is kept on pieces of two steps each, from a over m to b, as the quartic that has the values f(a), f(m),
 f(b) and the slopes f'(a+), f'(m): at b the slope may jump. v(t) = f(t − tau) is replaced on every step by the parabola
@@ -33,7 +33,7 @@ _POWERS = np.arange(5)
 
 
 def _row(s: float, order: int) -> list[float]:
-    """Derivatives of 1, s, …, s⁴."""
+    """Return derivatives of 1, s, …, s⁴."""
     return [1.0, s, s**2, s**3, s**4] if order == 0 else [0.0, 1.0, 2 * s, 3 * s**2, 4 * s**3]
 
 
@@ -42,8 +42,8 @@ _BASIS = np.linalg.inv(np.array([_row(0.0, 0), _row(0.0, 1), _row(0.5, 0), _row(
 
 
 def delayed_weights(points: Floats, tau: float, order: int) -> csr_array:
-    """Weights (3 · steps, 5 · pieces + 1) of the derivative ``order`` of what lies tau back; the last column belongs to
-    the value at the start, which holds before.
+    """Return weights (3 · steps, 5 · pieces + 1) of the derivative ``order`` of a delayed value; the last column
+    belongs to the value at the start, which holds before.
 
     points : ends of the steps, two for each piece
     """
@@ -90,7 +90,7 @@ def delayed_weights(points: Floats, tau: float, order: int) -> csr_array:
 
 
 def _derived_powers(s: Floats, order: int) -> Floats:
-    """Derivatives of powers of s up to the fourth."""
+    """Return derivatives of powers of s up to the fourth."""
     factors, powers = np.ones(5), _POWERS.copy()
     for _ in range(order):
         factors, powers = factors * powers, np.maximum(powers - 1, 0)

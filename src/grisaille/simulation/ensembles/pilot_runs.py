@@ -1,4 +1,4 @@
-"""How finely the cells of an ensemble's grid must be cut: found once with two realizations, then kept for all.
+"""The number of steps in each cell of an ensemble's grid: found once with two realizations, then used for all.
 
 The error of n steps per cell is estimated by comparison with 2n; Runge–Kutta steps of fourth order make
 
@@ -51,7 +51,7 @@ def choose_substeps(
     rtol: float,
     enough: float = 0.0,
 ) -> Pilot:
-    """The smallest power of two that meets the tolerance; rough paths (bridges) may miss it.
+    """Return the smallest power of two that meets the tolerance; rough paths (bridges) may miss it.
 
     enough : relative error with which the caller is content where no number of steps meets the tolerance
 
@@ -71,7 +71,7 @@ def choose_substeps(
 
 
 def say_passed(passed: SkippedFeature, substeps: int, setting: EnsembleSetup, model: FlatModel) -> str:
-    """Warn of a bump that steps pass, and return what is said of it."""
+    """Warn of a bump that steps skip, and return the note on it."""
     h = float(np.diff(setting.grid.points).max()) / substeps
     sentence = (
         f"steps of {h:.3g} pass what changes with the states for {passed.width:.2g} only, near t = {passed.time:.5g}, "
@@ -86,8 +86,8 @@ def say_passed(passed: SkippedFeature, substeps: int, setting: EnsembleSetup, mo
 def slopes_differ(
     engine: Callable[[EnsembleSetup], Engine], setting: EnsembleSetup, pilot: Pilot, enough: float
 ) -> bool:
-    """Whether derivatives change by more than ``enough`` of their size when steps are halved, where equations bend, or
-    trajectories do so by more than their tolerance.
+    """Return whether derivatives change by more than ``enough`` of their size when steps are halved, where equations
+    bend, or trajectories do so by more than their tolerance.
 
     Steps that end on both sides of a bend count each side by the stages that happen to lie there: trajectories are
     nearly right where derivatives are not.
@@ -115,7 +115,7 @@ def _compared(
     rtol: float,
     enough: float, least: int,
 ) -> Pilot:  # fmt: skip
-    """The number of steps, ``least`` or more."""
+    """Return the number of steps, ``least`` or more."""
     names = [setting.system.observed_names[i] for i in setting.observed]
     nominal, is_free = np.array([nominal_of(model, n) for n in names]), has_no_nominal(model, names)
     substeps, coarse = least, _rows(engine, small, least)
@@ -145,7 +145,7 @@ def _compared(
 
 
 def _of_two(s: EnsembleSetup, moves: bool = False) -> EnsembleSetup:
-    """The first two realizations, with derivatives where ``moves``."""
+    """Return the first two realizations, with derivatives where ``moves``."""
     count = min(2, s.count)
     own = (s.starts.x, s.starts.z) if s.starts.x.ndim == 1 else (s.starts.x[:count], s.starts.z[:count])
     if moves:
@@ -162,7 +162,7 @@ def _rows(engine: Callable[[EnsembleSetup], Engine], s: EnsembleSetup, substeps:
 
 
 def _error(coarse: Floats, fine: Floats, floor: Floats, rtol: float, is_trusted: bool) -> float:
-    """The largest scaled change; infinite where it cannot be told."""
+    """Return the largest scaled change; infinite where it has no value."""
     counted = np.ones(fine.shape[:2], dtype=bool)
     for m in range(len(fine)):
         ends = [_first_bad(y[m]) for y in (coarse, fine)]
@@ -180,17 +180,17 @@ def _error(coarse: Floats, fine: Floats, floor: Floats, rtol: float, is_trusted:
 
 
 def _first_bad(y: Floats) -> int:
-    """The first instant from which on something that was finite is not."""
+    """Return the first instant from which on something that was finite is not."""
     bad = (~np.isfinite(y) & np.isfinite(y[0])).any(axis=1)
     return int(np.argmax(bad)) if bad.any() else len(y)
 
 
 def has_no_nominal(model: FlatModel, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Which quantities have no declared nominal value."""
+    """Return which quantities have no declared nominal value."""
     return np.array([n not in model.variables or not model.variables[n].nominal for n in names], dtype=bool)
 
 
 def nominal_of(model: FlatModel, name: str) -> float:
-    """Of a variable; one for other quantities."""
+    """Return the nominal size of a variable; one for other quantities."""
     variable = model.variables.get(name)
     return float(variable.nominal) if variable is not None and variable.nominal else 1.0

@@ -1,4 +1,4 @@
-"""Statistics over realizations, taken up block by block so that trajectories need not be kept.
+"""Statistics over realizations, accumulated block by block so that trajectories need not be stored.
 
 A reducer is given blocks of realizations in a fixed order and then asked for its result:
 
@@ -129,7 +129,9 @@ NAMED_STATISTICS: dict[str, type[Any]] = {"mean": Mean, "variance": Variance, "q
 
 
 def make_reducers(wanted: Any) -> tuple[list[Reducer], bool]:
-    """Fresh reducers for ``reduce=``, and whether a single one was asked for (variables then keep their names)."""
+    """Return fresh reducers for ``reduce=``, and whether a single one was asked for (variables then keep their
+    names).
+    """
     single = isinstance(wanted, str) or hasattr(wanted, "update")
     return [_reducer(w) for w in ([wanted] if single else wanted)], single
 

@@ -24,7 +24,9 @@ from grisaille.structure.system import FORMULA_FIELDS, System
 
 
 def without_rough_signals(posed: ExperimentPoint) -> ExperimentPoint:
-    """The same run on steps that stay, in coordinates whose equations need no derivative of infinite variance."""
+    """Return the same run on steps that stay, in coordinates whose equations need no derivative of infinite
+    variance.
+    """
     posed = posed.on_standing_steps()
     rough = _rough(posed.structure)
     if not rough:
@@ -36,7 +38,7 @@ def without_rough_signals(posed: ExperimentPoint) -> ExperimentPoint:
 
 
 def _rough(structure: Structure) -> list[int]:
-    """Places in u of derivatives of infinite variance that equations of motion contain."""
+    """Return places in u of derivatives of infinite variance that equations of motion contain."""
     system = structure.system
     found = [
         k

@@ -24,7 +24,9 @@ Floats = NDArray[np.float64]
 
 
 def sample_stages(s: EnsembleSetup, members: NDArray[np.int64], end: int) -> dict[int, Floats]:
-    """Place in u → (realizations, end · (2 substeps + 1) + 1): at every half step of each cell up to grid point end."""
+    """Return place in u → (realizations, end · (2 substeps + 1) + 1): at every half step of each cell up to grid point
+    end.
+    """
     points = s.grid.points
     halves = half_steps(points[: end + 1], s.substeps)
     n = 2 * s.substeps
@@ -37,7 +39,7 @@ def sample_stages(s: EnsembleSetup, members: NDArray[np.int64], end: int) -> dic
 
 
 def sample_pieces(s: EnsembleSetup, members: NDArray[np.int64]) -> tuple[Floats, dict[int, Floats]]:
-    """Breaks, and place in u → polynomials between them, (realizations, pieces, degree + 1).
+    """Return breaks, and place in u → polynomials between them, (realizations, pieces, degree + 1).
 
     Bridges are handed over as lines between quarters of the cells.
     """
@@ -52,7 +54,7 @@ def sample_pieces(s: EnsembleSetup, members: NDArray[np.int64]) -> tuple[Floats,
 
 
 def _pieces(s: EnsembleSetup, breaks: Floats, chain: Floats, order: int) -> Floats:
-    """Polynomials of one signal from its disturbance and the derivatives in u, (realizations, times, orders)."""
+    """Return polynomials of one signal from its disturbance and the derivatives in u, (realizations, times, orders)."""
     if s.between != "linear":
         kind: Literal["linear", "spline"] = "spline" if s.between == "spline" else "linear"
         return piece_coefficients(breaks, chain[..., order, None], kind)[:, :, 0]
@@ -60,7 +62,7 @@ def _pieces(s: EnsembleSetup, breaks: Floats, chain: Floats, order: int) -> Floa
 
 
 def half_steps(points: Floats, substeps: int) -> Floats:
-    """Grid points and the halves of all steps between them."""
+    """Return grid points and the halves of all steps between them."""
     fractions = np.arange(2 * substeps) / (2 * substeps)
     inner = points[:-1, None] + np.diff(points)[:, None] * fractions
     return np.append(inner.ravel(), points[-1])
@@ -73,7 +75,7 @@ def _values(
     members: NDArray[np.int64],
     instants: Floats,
 ) -> list[Floats]:
-    """Each signal at the instants, (realizations, instants)."""
+    """Return each signal at the instants, (realizations, instants)."""
     roots = s.grid.roots
     given = (process, roots, s.draw.seed, members + s.draw.first, s.draw.purpose)
     rows = np.array([process.output_map(d.order)[d.component] for d in signals])

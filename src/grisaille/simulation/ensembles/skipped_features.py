@@ -1,4 +1,4 @@
-"""Bumps of tables and conditions of states that a step of an ensemble passes without meeting them.
+"""Bumps of tables and conditions of states that lie inside a step of an ensemble and are not met by it.
 
 Steps per cell are chosen by comparing n with 2n, which sees nothing of a bump that the stages of neither meet. So the
 first realizations are asked where, between two grid points, the right-hand side bends with the states and bends back:
@@ -38,7 +38,7 @@ _OF_POINTS: Cache[FlatEvaluation] = Cache(16)
 
 @dataclass(frozen=True)
 class SkippedFeature:
-    """The narrowest bump."""
+    """The narrowest bump that steps of an ensemble skip."""
 
     text: str
     """A gap that is zero at one of its bends, in the user's names."""
@@ -73,7 +73,7 @@ def narrowest_skipped_feature(
 
 @dataclass(frozen=True, eq=False)
 class _MetBends:
-    """Where a realization meets bends in a cell."""
+    """The bends that a realization meets in a cell."""
 
     cell: int
     shares: Floats
@@ -116,7 +116,9 @@ class _FeatureSearch:
     bends: RateBends
 
     def passed(self, states: Floats, allowed: Floats) -> list[SkippedFeature]:
-        """Of one realization, at all grid points; allowed : what may be missed of each state."""
+        """Return the features that one realization skips, at all grid points; allowed : what may be missed of each
+        state.
+        """
         usable = np.asarray(np.isfinite(states).all(axis=1))
         states = np.nan_to_num(states)
         gaps = self._evaluated(self.bends.values, self.setting.grid.points, states)
@@ -135,7 +137,7 @@ class _FeatureSearch:
         return [p for p in found if p is not None]
 
     def _missed(self, met: _MetBends, rates: Floats, allowed: Floats) -> SkippedFeature | None:
-        """The bump between the bends of a cell, where it matters; rates : beside it, then between its bends."""
+        """Return the bump between the bends of a cell, where it matters; rates : beside it, then between its bends."""
         begin, end = self.setting.grid.points[met.cell : met.cell + 2].tolist()
         h, widths, line = end - begin, np.diff(met.shares), rates[:2]
         along = ((met.middles - met.beside[0]) / (met.beside[1] - met.beside[0]))[:, None]
@@ -150,7 +152,7 @@ class _FeatureSearch:
         return SkippedFeature(text, at, h * width, int(np.ceil(1.0 / max(width, 1e-9))))
 
     def _met(self, cells: NDArray[np.int64], gaps: Floats, states: Floats) -> list[_MetBends]:
-        """Where gaps are zero in each cell, and which; also those that are so only beside another one."""
+        """Return where gaps are zero in each cell, and which; also those that are so only beside another one."""
         rows, of = np.nonzero((gaps[cells] < 0) != (gaps[cells + 1] < 0))
         a, b = gaps[cells[rows], of], gaps[cells[rows] + 1, of]
         first = a / (a - b)
@@ -164,7 +166,7 @@ class _FeatureSearch:
         ]
 
     def _at(self, function: ca.Function, cells: NDArray[np.int64], shares: Floats, states: Floats) -> Floats:
-        """At shares of the way through cells, on the lines between the states at their ends."""
+        """Return states at shares of the way through cells, on the lines between the states at their ends."""
         times = self.setting.grid.points
         between = states[cells] + shares[:, None] * (states[cells + 1] - states[cells])
         return self._evaluated(function, times[cells] + shares * (times[cells + 1] - times[cells]), between)

@@ -58,7 +58,7 @@ MAX_PILOT_STEPS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class EngineSolver:
-    """What was chosen with the first realization and is kept for all."""
+    """The solver that was chosen with the first realization and is used for all."""
 
     scheme: Scheme
     step: float
@@ -90,14 +90,15 @@ class TaskEngine:
         return str(self.solver.scheme)
 
     def _form(self) -> EventSystem:
-        """With events where a model has its own, or where derivatives cross relations that make it jump; else these are
-        stepped across."""
+        """Return the system with events where a model has its own, or where derivatives cross relations that make it
+        jump; else these are stepped across.
+        """
         s = self.setting
         moved = with_moving_signals(s.system, self.moving, len(s.dp), "disturbance")
         carriers = ca.vertcat(moved.u[s.system.nu :], moved.p[s.system.np :])
 
         def named(formula: ca.SX) -> str:
-            """In the user's names, without what carries directions."""
+            """Return the result in the user's names, without what carries directions."""
             return s.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.shape)))
 
         events = hold_events(moved, named) if s.system.reactions is not None or s.crossed else None
@@ -110,7 +111,7 @@ class TaskEngine:
     def prepared(
         cls, setting: EnsembleSetup, posed: ExperimentPoint, rtol: float, among: Among, step: float | None = None
     ) -> EngineMaker:
-        """A maker of engines, with scheme and step (unless given) chosen on the first realization."""
+        """Return a maker of engines, with scheme and step (unless given) chosen on the first realization."""
         nominal = posed.initializer.nominal
         first = cls(setting, EngineSolver(among[-1], 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
         signals = first._signals(np.arange(1))
@@ -155,7 +156,7 @@ class TaskEngine:
                 yield join_answers(parts)
 
     def _blocks(self, slab: slice, skip: set[int]) -> Iterator[tuple[NDArray[np.int64], Made]]:
-        """Realizations that moments take up together, and what integrates one of them, named by its place."""
+        """Yield realizations that moments take up together, and what integrates one of them, named by its place."""
         for members in blocks_of(self.setting.count):
             signals = self._signals(members)
 
@@ -196,7 +197,9 @@ class TaskEngine:
         return EngineAnswer(y if rows else None, sy if rows else None, part, failed)
 
     def _signals(self, members: NDArray[np.int64]) -> Signals:
-        """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
+        """Return breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended
+        system.
+        """
         s, ns = self.setting, len(self.setting.dp)
         own, pieces = sample_pieces(s, members)
         table = self.table

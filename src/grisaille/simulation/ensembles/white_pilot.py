@@ -98,7 +98,7 @@ class ComparisonScale:
     """Which quantities have no declared nominal value; None: all have one."""
 
     def floor(self, values: Floats) -> Floats:
-        """What is added to the sizes of quantities with these values (realizations, times, names)."""
+        """Return what is added to the sizes of quantities with these values (realizations, times, names)."""
         if self.is_free is None:
             return np.asarray(1e-3 * self.nominal)
         largest = np.nan_to_num(np.abs(values)).max(axis=(0, 1), initial=0.0)
@@ -106,14 +106,14 @@ class ComparisonScale:
 
 
 def paths_of(cells: int, strong_order: float) -> int:
-    """Realizations of a pilot; they do not depend on how many are asked for."""
+    """Return realizations of a pilot; they do not depend on how many are asked for."""
     return FEWER if cells > LONG else PATHS if strong_order >= 1 else MORE
 
 
 def choose_halvings(
     rows: Callable[[int, float], Floats], scale: ComparisonScale, cells: int, has_tails: bool
 ) -> WhitePilot:
-    """The smallest number of steps per cell, a power of two, that meets the tolerances, or the best within
+    """Return the smallest number of steps per cell, a power of two, that meets the tolerances, or the best within
     ``MAX_PILOT_STEPS``.
 
     rows : (realizations, instants, quantities) with so many steps per cell and so many times the noise
@@ -134,7 +134,7 @@ def choose_halvings(
 
 
 def compare(coarse: Floats, fine: Floats, n: int, scale: ComparisonScale, before: float) -> WhitePilot:
-    """The errors of n steps by comparison with 2n; ``before`` is the strong error of n/2."""
+    """Return the errors of n steps by comparison with 2n; ``before`` is the strong error of n/2."""
     kept = _alike(coarse, fine, is_trusted=n >= TRUSTED_SUBSTEPS)
     if kept is None:
         return WhitePilot(n, np.inf, np.inf, np.inf, len(fine), where="realizations that become infinite")
@@ -163,12 +163,14 @@ def compare(coarse: Floats, fine: Floats, n: int, scale: ComparisonScale, before
 
 
 def noise_scale_for(count: int) -> float:
-    """The factor that makes the largest of so many normals ``TAIL``."""
+    """Return the factor that makes the largest of so many normals ``TAIL``."""
     return float(np.clip(TAIL / (np.sqrt(2 * np.log(2 * count)) - 0.5), 1.0, LOUDEST))
 
 
 def compare_tails(coarse: Floats, fine: Floats, scale: ComparisonScale) -> float:
-    """The largest distance with louder noise, in units of the tolerance; what does not stay finite is left out."""
+    """Return the largest distance with louder noise, in units of the tolerance; what does not stay finite is left
+    out.
+    """
     kept = np.isfinite(coarse).all(axis=(1, 2)) & np.isfinite(fine).all(axis=(1, 2))
     if kept.sum() < 2:
         return 0.0
@@ -183,7 +185,7 @@ def compare_tails(coarse: Floats, fine: Floats, scale: ComparisonScale) -> float
 def _if_parted(
     found: WhitePilot, error: Floats, strong: Floats, weak: Floats, d: Floats, unit: Floats, scale: ComparisonScale
 ) -> WhitePilot:
-    """Accepted where paths agree until they part, and statistics do not differ significantly afterwards."""
+    """Accept steps where paths agree until they part, and statistics do not differ significantly afterwards."""
     parted = (strong > PARTED_DISTANCE).any(axis=1)
     first = int(np.argmax(parted))
     # before they part, their distance grows through every tolerance
@@ -201,7 +203,9 @@ def _if_parted(
 
 
 def _alike(coarse: Floats, fine: Floats, is_trusted: bool) -> NDArray[np.int64] | None:
-    """Realizations that stay finite with both steps; None where only one of the two does, or it cannot be told yet."""
+    """Return realizations that stay finite with both steps; None where only one of the two does, or it cannot be told
+    yet.
+    """
     ends = [[_first_bad(y[m]) for y in (coarse, fine)] for m in range(len(fine))]
     bad = [m for m, pair in enumerate(ends) if min(pair) < fine.shape[1]]
     for m in bad:
@@ -211,6 +215,6 @@ def _alike(coarse: Floats, fine: Floats, is_trusted: bool) -> NDArray[np.int64] 
 
 
 def _first_bad(y: Floats) -> int:
-    """The first instant from which on something that was finite is not."""
+    """Return the first instant from which on something that was finite is not."""
     bad = (~np.isfinite(y) & np.isfinite(y[0])).any(axis=1)
     return int(np.argmax(bad)) if bad.any() else len(y)

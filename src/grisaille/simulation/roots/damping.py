@@ -20,7 +20,8 @@ DECIDES_NOTHING = 3.0
 def damped(
     newton: Newton, t: float, x: Floats, z: Floats, u: Floats, orientation: int | None = None
 ) -> tuple[Floats, Floats]:
-    """Newton with corrections halved until the next one would be smaller; near the root the plain one takes over.
+    """Solve by Newton's method with corrections halved until the next one would be smaller; near the root the plain
+    method takes over.
 
     A correction ends just beyond the first switch on its way, so that each belongs to one piece. With ``orientation``,
     a piece whose det dF/dz has another sign ends the search.
@@ -53,7 +54,7 @@ def damped(
 
 
 def _is_closer(newton: Newton, t: float, x: Floats, z: Floats, u: Floats, step: Floats, limit: float) -> bool:
-    """Deuflhard's natural monotonicity: would the next correction with the same matrix be small enough?"""
+    """Return whether the next correction with the same matrix is small enough (Deuflhard's natural monotonicity)."""
     f = newton.hold(newton.kernel.F(t, x, z + step, u, newton.task.p))
     newton.task.evaluations += 1
     finite = bool(np.all(np.isfinite(f[newton.kernel.nx :])))

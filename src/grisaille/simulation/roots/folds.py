@@ -51,7 +51,7 @@ class Curve:
         return float(np.max(np.abs(dz) / self.size))
 
     def step(self, z: Floats, sigma: float, stride: float, back: bool) -> tuple[Floats, float, float]:
-        """z, σ and the stride that could be taken, with the factors of z; ends just beyond the first switch."""
+        """Return z, σ and the stride that could be taken, with the factors of z; ends just beyond the first switch."""
         slope = lu_solve(self.newton.factors, self.lift)
         self.size = np.maximum(self.size, np.abs(z))
         norm, stride = self.norm(slope), min(2.0 * stride, LONGEST)
@@ -67,7 +67,7 @@ class Curve:
         raise StepFailure(Status.NEWTON)
 
     def corrected(self, slope: Floats, z: Floats, sigma: float) -> tuple[Floats, float] | None:
-        """Back onto the curve, in the plane across its tangent."""
+        """Correct a point back onto the curve, in the plane across its tangent."""
         across, before = slope / self.size**2, np.inf
         for _ in range(CORRECTIONS):
             residual = self.residual(z) - sigma * self.lift
@@ -84,7 +84,9 @@ class Curve:
 
 
 def beyond_folds(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """``(z, F)`` at the root on a curve through ``z`` that is oriented as it; ``StepFailure`` where there is none."""
+    """Return ``(z, F)`` at the root on a curve through ``z`` that is oriented as it; ``StepFailure`` where there is
+    none.
+    """
     task, nx = newton.task, newton.kernel.nx
     size = np.abs(z) + task.atol[nx:] / task.rtol
     newton.linearise(t, x, z, u)

@@ -50,7 +50,7 @@ class StepFailure(Exception):
 
 
 def lu(a: Floats) -> tuple[Floats, list[int]]:
-    """``P A = L U`` with the row-scaled pivots of gr_linear.h; raises ``StepFailure`` on a singular matrix."""
+    """Return ``P A = L U`` with the row-scaled pivots of gr_linear.h; raises ``StepFailure`` on a singular matrix."""
     a = a.copy()
     n = len(a)
     rows = np.abs(a).max(axis=1, initial=0.0)
@@ -70,7 +70,7 @@ def lu(a: Floats) -> tuple[Floats, list[int]]:
 
 
 def lu_solve(factors: tuple[Floats, list[int]], b: Floats) -> Floats:
-    """The solution of ``A x = b``; ``b`` may hold several columns."""
+    """Return the solution of ``A x = b``; ``b`` may hold several columns."""
     a, pivots = factors
     x = np.array(b, dtype=float)
     for k, p in enumerate(pivots):

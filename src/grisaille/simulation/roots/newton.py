@@ -39,7 +39,7 @@ class Anchor:
 
 @dataclass
 class Newton:
-    """dF/d[x; z] and the factors of dF/dz, kept from stage to stage as long as they serve."""
+    """dF/d[x; z] and the factors of dF/dz, reused from stage to stage as long as Newton's method converges."""
 
     kernel: Equations
     task: Task
@@ -56,7 +56,7 @@ class Newton:
         return f
 
     def linearise(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats | None = None) -> None:
-        """dF/d[x; z] at this point and the factors of its block dF/dz."""
+        """Compute dF/d[x; z] at this point and the factors of its block dF/dz."""
         nx = self.kernel.nx
         self.factors = None
         p = self.task.p if p is None else p
@@ -69,7 +69,9 @@ class Newton:
             self.factors = lu(self.jac[nx:, nx:])
 
     def solve(self, t: float, x: Floats, z: Floats, u: Floats, start: Anchor | None = None) -> tuple[Floats, Floats]:
-        """``(z, F)`` with ``z``, a prediction, moved to the root that continues ``start``; ``F`` is all of F there."""
+        """Return ``(z, F)`` with ``z``, a prediction, moved to the root that continues ``start``; ``F`` is all of F
+        there.
+        """
         if self.kernel.nz == 0:
             return z, self.evaluate(t, x, z, u)
         try:
@@ -91,14 +93,16 @@ class Newton:
     def _continued(
         self, start: Anchor | None, t: float, x: Floats, u: Floats, z: Floats, f: Floats
     ) -> tuple[Floats, Floats]:
-        """The root ``z``; of one beyond a switch the walk over pieces tells whether it continues ``start``."""
+        """Return the root ``z``; of one beyond a switch the walk over pieces decides whether it continues ``start``."""
         if start is None or self.kernel.nm > 0 or self.kernel.sides == 0:
             return z, f
         way = Way(self, start, t, x, u)
         return across_bends(way) if way.is_beyond(z) else (z, f)
 
     def iterate(self, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-        """Newton from ``z``; raises ``StepFailure`` where it leaves the neighbourhood of one root."""
+        """Iterate from ``z`` by Newton's method; raises ``StepFailure`` where it leaves the neighbourhood of one
+        root.
+        """
         task, nx, z = self.task, self.kernel.nx, z.copy()
         enough, floor = 1e-13 / task.rtol, 1e-9 / task.rtol
         age, last, jumps = 1, z, False
@@ -154,18 +158,20 @@ class Newton:
         return lu_solve(self.factors, -f[self.kernel.nx :])
 
     def size(self, dz: Floats, z: Floats) -> float:
-        """The largest entry of a correction in units of its tolerance at ``z``."""
+        """Return the largest entry of a correction in units of its tolerance at ``z``."""
         nx, task = self.kernel.nx, self.task
         return float(np.max(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
 
     def _left_its_piece(self, t: float, x: Floats, z: Floats, u: Floats) -> bool:
-        """The factors belong to the other side of a switch: corrections with them say nothing about the error here."""
+        """Return whether the factors belong to the other side of a switch: corrections with them then say nothing about
+        the error.
+        """
         if self.kernel.sides == 0:
             return False
         return self.gaps is None or have_changed(self.gaps, self.kernel.S(t, x, z, u, self.task.p))
 
     def reach(self, t: float, x: Floats, z: Floats, u: Floats, dz: Floats) -> float:
-        """The share of ``dz`` that ends just beyond the first switch on its way."""
+        """Return the share of ``dz`` that ends just beyond the first switch on its way."""
         if self.kernel.sides == 0:
             return 1.0
 
@@ -182,14 +188,16 @@ class Newton:
         return -1 if (swaps + int(np.sum(np.diag(matrix) < 0))) % 2 else 1
 
     def _at_rounding(self, f: Floats, x: Floats, z: Floats) -> bool:
-        """Every residual is within what rounding of x and z alone makes of it."""
+        """Return whether every residual is within what rounding of x and z alone makes of it."""
         assert self.jac is not None
         nx = self.kernel.nx
         noise = np.abs(self.jac[nx:]) @ np.abs(np.concatenate([x, z]))
         return bool(np.all(np.abs(f[nx:]) <= 4.0 * EPS * noise))
 
     def _changes_pieces(self, dz: Floats) -> bool:
-        """The last entries of z may be relations of the others, which jump by whole numbers."""
+        """Return whether the last entries of z, which may be relations of the others and jump by whole numbers,
+        change.
+        """
         nm = self.kernel.nm
         return nm > 0 and bool(np.any(np.abs(dz[-nm:]) > 0.5))
 
@@ -200,6 +208,6 @@ def unsolved(f: Floats, nx: int) -> StepFailure:
 
 
 def _is_slow(size: float, before: float, enough: float) -> bool:
-    """Corrections that shrink from ``before`` to ``size`` will need more than three further ones."""
+    """Return whether corrections that shrink from ``before`` to ``size`` will need more than three further ones."""
     rate = size / before if before > 0 else np.inf
     return not rate <= 0.1 or size * rate**3 > enough

@@ -35,7 +35,9 @@ ROUNDING = 1e-2
 
 
 def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """``(z, F)`` at the root that continues ``start``; raises ``StepFailure`` where its branch ends on the way."""
+    """Return ``(z, F)`` at the root that continues ``start``; raises ``StepFailure`` where its branch ends on the
+    way.
+    """
     way = Way(newton, start, t, x, u)
     with suppress(StepFailure):
         return _afresh(way, z)
@@ -61,14 +63,16 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
 
 
 def _count_jump(task: Task) -> None:
-    """To another solution; several stages of one step see it."""
+    """Count a jump to another solution once, although several stages of one step meet it."""
     if task.snaps == 0 or task.snapped_at != task.t:
         task.snaps += 1
     task.snapped_at = task.t
 
 
 def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """``(z, F)`` with pieces that agree with their solution: those that do not change, at once, then one at a time."""
+    """Return ``(z, F)`` with pieces that agree with their solution: those that do not change, at once, then one at a
+    time.
+    """
     nx, nm, z = newton.kernel.nx, newton.kernel.nm, z.copy()
     for trial in range(PIECE_TRIALS):
         z[-nm:] = np.floor(z[-nm:] + 0.5)
@@ -107,14 +111,14 @@ class Way:
     lift: Floats | None = None
 
     def faded(self) -> Way:
-        """The same way at its goal, where the residual of the known root fades."""
+        """Return the same way at its goal, where the residual of the known root fades."""
         nx, lift = self.newton.kernel.nx, self.values(1.0, self.start.z)
         if not np.all(np.isfinite(lift)):
             raise StepFailure(Status.NOT_FINITE, nx)
         return Way(self.newton, self.start, self.t, self.x, self.u, lift)
 
     def is_beyond(self, z: Floats) -> bool:
-        """Whether ``z`` at the goal lies on another side of a switch than the known root."""
+        """Return whether ``z`` at the goal lies on another side of a switch than the known root."""
         kernel = self.newton.kernel
         if kernel.sides == 0:
             return False
@@ -122,7 +126,7 @@ class Way:
         return have_changed(known, kernel.S(self.t, self.x, z, self.u, self.newton.task.p))
 
     def point(self, s: float) -> tuple[float, Floats, Floats, Floats]:
-        """t, x, u, p at share ``s``."""
+        """Return t, x, u, p at share ``s``."""
         p = self.newton.task.p
         kept = 0.0 if self.lift is not None else 1.0 - s
         if not kept > 0:
@@ -132,7 +136,7 @@ class Way:
         return kept * start.t + taken * self.t, kept * start.x + taken * self.x, kept * self.start.u + taken * self.u, p
 
     def values(self, s: float, z: Floats) -> Floats:
-        """The residual at share ``s``."""
+        """Return the residual at share ``s``."""
         newton = self.newton
         t, x, u, p = self.point(s)
         newton.task.evaluations += 1
@@ -140,7 +144,7 @@ class Way:
         return residual if self.lift is None else residual - (1.0 - s) * self.lift
 
     def correction(self, s: float, z: Floats) -> Floats | None:
-        """Newton's correction with the factors that are there; ``None`` where the residual is not finite."""
+        """Return Newton's correction with the factors that are there; ``None`` where the residual is not finite."""
         residual = self.values(s, z)
         if not np.all(np.isfinite(residual)):
             return None
@@ -155,7 +159,8 @@ class Way:
         return True
 
     def stride(self, s: float, goal: float, z: Floats) -> tuple[Floats, float] | None:
-        """The root at ``goal`` with the factors of the stride's start, and the largest quotient of two corrections.
+        """Return the root at ``goal`` with the factors of the stride's start, and the largest quotient of two
+        corrections.
 
         ``None`` unless all contract and the root moves as its slope at the start says, within a half.
         """
@@ -186,7 +191,9 @@ class Way:
         return (after, contraction) if is_straight else None
 
     def leap(self, s: float, goal: float, z: Floats) -> Floats | None:
-        """A stride across a bend, with factors of every point; the root lies where the slopes of both ends let it."""
+        """Return a stride across a bend, with factors of every point; the root lies where the slopes of both ends let
+        it.
+        """
         after, ahead, size = z, 0.0, np.inf
         for iteration in range(MAX_ITERATIONS):
             residual = self.values(goal, after)
@@ -219,7 +226,7 @@ def _afresh(way: Way, z: Floats) -> tuple[Floats, Floats]:
 
 
 def across_bends(way: Way) -> tuple[Floats, Floats]:
-    """From the known root over pieces in all of which det dF/dz has the same sign."""
+    """Follow the known root over pieces in all of which det dF/dz has the same sign."""
     newton = way.newton
     if newton.kernel.sides > 0 and way.linearise(0.0, way.start.z):
         orientation = newton.orientation
@@ -230,7 +237,7 @@ def across_bends(way: Way) -> tuple[Floats, Floats]:
 
 
 def along(way: Way) -> tuple[Floats, Floats]:
-    """``(z, F)`` at the end of the way; raises ``StepFailure`` where the root ends before."""
+    """Return ``(z, F)`` at the end of the way; raises ``StepFailure`` where the root ends before."""
     z, share = _follow(way)
     if share < 1.0:
         raise _Ended(_moving(way, share, z), share, z)
@@ -241,7 +248,7 @@ def along(way: Way) -> tuple[Floats, Floats]:
 
 
 def _follow(way: Way) -> tuple[Floats, float]:
-    """The root followed along the way, to its goal or to where it ends; the factors are those of the end."""
+    """Return the root followed along the way, to its goal or to where it ends; the factors are those of the end."""
     newton, z, share, length, strides = way.newton, way.start.z, 0.0, 0.5, STRIDES
     if not way.linearise(0.0, z):
         return z, share
@@ -270,7 +277,7 @@ def _follow(way: Way) -> tuple[Floats, float]:
 
 
 def _moving(way: Way, share: float, z: Floats) -> int:
-    """The entry of z that would have to move most beyond the end."""
+    """Return the index of the entry of z that would change most beyond the end."""
     if way.newton.factors is None:
         return 0
     dz = way.correction(min(1.0, share + 1e-6), z)
@@ -281,7 +288,7 @@ def _moving(way: Way, share: float, z: Floats) -> int:
 
 
 def _damped(way: Way, z: Floats, ended: Floats) -> tuple[Floats, Floats]:
-    """Another root is taken only where two starts lead to it and none to a further one."""
+    """Search with damping; another root is taken only where two starts lead to it and none to a further one."""
     newton, found = way.newton, 0
     for start in (z, *(ended + beyond * (ended - way.start.z) for beyond in (0.0, 1.0, 4.0, 16.0))):
         try:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from grisaille.model.classes import Model
 
 ROWS_OF_TRAJECTORY = 5
-ROUGHNESS_ALONE = "this is about roughness: whether nonlinear formulas have a mean and a variance was not looked at"
+ROUGHNESS_ALONE = "this is about roughness: whether nonlinear formulas have a mean and a variance was not checked"
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def _require_cancelling(
             raise StructureError(
                 f"The derivatives in {_list_texts(equations, dependence.equations)} nearly cancel, not to rounding: "
                 f"whether they do decides what the model is. Write them without sums of one another, or in units in "
-                f"which their terms are of one size (nominal= tells the sizes of variables)."
+                f"which their terms are of one size (nominal= gives the sizes of variables)."
             )
 
 

@@ -17,8 +17,8 @@ LARGE_DEVIATION = 1e-2
 
 def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndarray, start: ConsistentStart) -> str:
     """A start without demands, as ``Initializer.solve`` found it."""
-    missed = "; ".join(f"{n} wished {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items())
-    algebraic = [f"{n} wished {a:g}, is {b:g}" for n, (a, b) in initializer.algebraic_missed(t, u, p, start).items()]
+    missed = "; ".join(f"{n} declared {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items())
+    algebraic = [f"{n} declared {a:g}, is {b:g}" for n, (a, b) in initializer.algebraic_missed(t, u, p, start).items()]
     declared = len(initializer.declared.names) - len(algebraic)
     met = "all declared starts of states are met" if algebraic else "all declared starts are met"
     parts = [f"adjusted: {missed}" if missed else met if declared else ""]

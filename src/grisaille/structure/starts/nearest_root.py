@@ -211,6 +211,7 @@ def _note(problem: StartProblem, taken: np.ndarray, other: np.ndarray) -> str:
     pairs = zip(_names(problem), _values(problem, taken), _values(problem, other), strict=True)
     name, a, b = next((n, a, b) for n, a, b in pairs if abs(a - b) > 1e-6 * (abs(a) + abs(b)))
     return (
-        f"the equations have two solutions about equally near to what is wished, {name} = {a:.6g} and {name} = {b:.6g}"
+        f"the equations have two solutions about equally near to the start guesses, {name} = {a:.6g} and "
+        f"{name} = {b:.6g}"
         f"; the first is taken. A start of {name} decides"
     )

@@ -31,8 +31,8 @@ def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoRet
         _refuse_immovable(problem, demands, value, jw)
         against = ", ".join(repr(o) for o in others) or "each other"
         raise StructureError(
-            f"The demanded starts {', '.join(demands)} contradict {against}: the worst "
-            f"residual is {value[k]:.3g} in '{names[k]}'. Drop one of the demands (fixed=False, or leave "
+            f"The fixed starts {', '.join(demands)} contradict {against}: the worst "
+            f"residual is {value[k]:.3g} in '{names[k]}'. Drop one of the fixed starts (fixed=False, or leave "
             f"it out of start=), and it is computed from the others."
         )
     what = "steady state" if problem.steady else "consistent start"
@@ -84,8 +84,9 @@ def _refuse_immovable(problem: StartProblem, demands: list[str], value: np.ndarr
     for k, (name, wanted) in enumerate(problem.demands.items()):
         if name in demands and not jw[offset + k].any():
             raise StructureError(
-                f"The start of {name} = {wanted:g} is demanded, but nothing can move it: it follows from inputs, "
-                f"parameters and numbers alone and is {wanted + value[offset + k]:g}. Drop the demand (fixed=False, or "
+                f"The start of {name} = {wanted:g} is fixed, but nothing can change it: it follows from inputs, "
+                f"parameters and numbers alone and is {wanted + value[offset + k]:g}. Drop the fixed start "
+                f"(fixed=False, or "
                 f"leave it out of start=)."
             )
 

@@ -52,7 +52,7 @@ class WrittenCheck:
                 f"The equation '{self._rows[k].text}' was replaced by a combination with others, and does not hold at "
                 f"{where} as it is written: it is off by {residual[k]:.3g}, where its terms sum up to {size[k]:.3g}. "
                 f"The derivatives that were taken to cancel do not. Write the equations without sums of one another, "
-                f"or in units in which their terms are of one size (nominal= tells the sizes of variables)."
+                f"or in units in which their terms are of one size (nominal= gives the sizes of variables)."
             )
 
 

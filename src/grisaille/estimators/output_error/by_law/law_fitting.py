@@ -96,7 +96,7 @@ def _conclude(
     free: np.ndarray,
     seconds: float,
 ) -> Estimate:
-    """Return the estimate; ``near``: the evaluation whose slope says how far from a maximum it is."""
+    """Return the estimate; ``near``: the evaluation whose slope gives the distance from a maximum."""
     evaluation, journal = outcome.evaluation, search.journal
     prior = evaluation.prior
     information = evaluation.curvature
@@ -157,7 +157,9 @@ def _decrement(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.
 
 
 def _beside_kinks(evaluation: MeasuredEvaluation, covariance: np.ndarray, told: np.ndarray) -> float:
-    """Return the same where kinks are rounded: slopes change within a rounding, so the step counts, not the slope."""
+    """Return the length of Newton's step in standard errors where kinks are rounded: slopes change within a rounding
+    there.
+    """
     known = told & np.isfinite(np.diag(covariance))
     if not known.any():
         return 0.0
