@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import digamma_error, log_ratio, log_ratio_minus, stirling_error, trigamma_error
 from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import ByPair, Formula, Values
+
 
 NARROW_PRECISION = 100.0
 """Precision above which the formula loses digits, as a difference of large numbers."""
@@ -35,7 +41,7 @@ class Uniform(Law):
         if checks.is_number(self.low) and checks.is_number(self.high) and not self.low < self.high:
             raise ModelError(f"Uniform: low = {self.low:g} must be below high = {self.high:g}.")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         return -log(self.high - self.low)
 
     @property
@@ -47,7 +53,7 @@ class Uniform(Law):
         return 0.5 * (self.low + self.high)
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values:
         return 0.5 * (self.low + self.high)
 
     @property
@@ -58,10 +64,10 @@ class Uniform(Law):
     def is_flat(self) -> bool:
         return True
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         return np.asarray(np.clip((np.asarray(value, dtype=float) - self.low) / (self.high - self.low), 0.0, 1.0))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         return np.asarray(self.low + (self.high - self.low) * np.asarray(probability, dtype=float))
 
     @property
@@ -69,7 +75,7 @@ class Uniform(Law):
         return "low", "high"
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         return (self.high - self.low) / math.sqrt(12)
 
 
@@ -93,7 +99,7 @@ class Beta(Law):
         if checks.is_number(self.mean) and not self.mean < 1:  # type: ignore[operator]
             raise ModelError(f"Beta: mean must be below 1, got {self.mean!r}.")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         a, b = self.mean * self.precision, (1 - self.mean) * self.precision  # type: ignore[operator]
         constant = log_gamma(self.precision) - log_gamma(a) - log_gamma(b)
         return times_log(a - 1, value) + times_log(b - 1, 1 - value) + constant
@@ -106,21 +112,21 @@ class Beta(Law):
     def mode(self) -> float:
         a, b = self._exponents
         if a > 1 and b > 1:
-            return (a - 1) / (a + b - 2)
+            return float((a - 1) / (a + b - 2))
         return 0.0 if a < b else 1.0
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import betainc
 
         return np.asarray(betainc(*self._exponents, np.clip(value, 0.0, 1.0)))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         from scipy.special import betaincinv
 
         return np.asarray(betaincinv(*self._exponents, probability))
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values:
         a, b = self._exponents
         with np.errstate(all="ignore"):
             inside = (a - 1) / (a + b - 2)
@@ -130,7 +136,7 @@ class Beta(Law):
     def deviation(self) -> Any:
         return np.sqrt(self._mean * (1 - self._mean) / (1 + self.precision))
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         n = np.asarray(self.precision, dtype=float)
         if not (n > NARROW_PRECISION).any():
             return self.formula(value)
@@ -155,7 +161,7 @@ class Beta(Law):
         second = {k: np.broadcast_to(-v, np.shape(x)) for k, v in self._information(names).items()}
         return first, {**second, ("mean", "precision"): slope + second[("mean", "precision")]}
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         (a, b), n, m = self._exponents, self.precision, self._mean
         at_a, at_b = _trigamma_rest(a), _trigamma_rest(b)
         return {
@@ -165,20 +171,21 @@ class Beta(Law):
         }
 
     @property
-    def _mean(self) -> Any:
+    def _mean(self) -> Values:
         self.refuse_open()
+        assert self.mean is not None
         return self.mean
 
     @property
-    def _exponents(self) -> tuple[float, float]:
+    def _exponents(self) -> tuple[Any, Any]:
         return self._mean * self.precision, (1 - self._mean) * self.precision
 
 
-def _digamma_rest(z: Any) -> Any:
+def _digamma_rest(z: Values) -> Values:
     """Return ψ(z) − log z."""
     return digamma_error(z) - 0.5 / z
 
 
-def _trigamma_rest(z: Any) -> Any:
+def _trigamma_rest(z: Values) -> Values:
     """Return ψ'(z) − 1/z."""
     return trigamma_error(z) + 0.5 / z**2

@@ -8,7 +8,7 @@ of the mean between two steps is of the order exp(−2 π² std²/step²).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from grisaille.laws.law import Law
 from grisaille.laws.law_arguments import shape_of
 from grisaille.laws.law_derivatives import Derivatives
 from grisaille.laws.normal import Normal
+
+if TYPE_CHECKING:
+    from grisaille.laws.rounded import Rounded
+    from grisaille.laws.values import ByPair, Formula, Values
+
 
 SMOOTH_STEP = 0.9
 """Step in standard deviations below which the place of the mean does not matter: to 1e-10."""
@@ -51,22 +56,22 @@ class _Cells(wrapper._Wrapper):
         return np.floor(low + 0.5), np.floor(high + 0.5)
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values | None:
         return peak_of(self.of, shape_of(self)) / self.step
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         return self.of.log_interval(*self._cell(value))
 
     def by_arguments_between(self, value: np.ndarray, names: tuple[str, ...]) -> Derivatives:
         low, high, half = self._cell(value)
         return self.of.interval_by_arguments(low, high, wrapper.inner_names(names), half)
 
-    def _cell(self, value: Any) -> tuple[Any, Any, Any]:
+    def _cell(self, value: Any) -> tuple[Values, Values, Values]:
         step = np.asarray(self.step, dtype=float)
         return (value - 0.5) * step, self.of.before((value + 0.5) * step), 0.5 * step
 
 
-def cells_of(law: Any) -> _Cells:
+def cells_of(law: Rounded) -> _Cells:
     """Return the law of the numbers of the steps."""
     found: _Cells = object.__new__(_Cells)
     object.__setattr__(found, "step", law.step)
@@ -74,7 +79,7 @@ def cells_of(law: Any) -> _Cells:
     return found
 
 
-def rounded_information(law: Any, names: tuple[str, ...]) -> dict[tuple[str, str], Any] | None:
+def rounded_information(law: Rounded, names: tuple[str, ...]) -> ByPair | None:
     """Return the expected information of a rounded normal value; None of other laws."""
     if type(law.of) is not Normal:
         return None
@@ -98,7 +103,7 @@ def rounded_information(law: Any, names: tuple[str, ...]) -> dict[tuple[str, str
     return dict(zip(pairs, found, strict=True))
 
 
-def rounded_moments(law: Any) -> tuple[np.ndarray, np.ndarray]:
+def rounded_moments(law: Rounded) -> tuple[Values, Values]:
     """Return mean and standard deviation: of a normal law in narrow steps W. F. Sheppard's, std² + step²/12."""
     cells, shape = cells_of(law), shape_of(law)
     if type(law.of) is not Normal:

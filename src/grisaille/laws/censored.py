@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from grisaille.laws import checks, wrapper
 from grisaille.laws.law import Law
 from grisaille.laws.law_arguments import broadcast_together, refuse_held, refuse_unknown, rows_of, shape_of
 from grisaille.laws.law_derivatives import Derivatives
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import Formula, Values
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,14 @@ class Censored(wrapper._Wrapper):
         return self.of.support
 
     @property
-    def limits(self) -> tuple[Any, Any]:
+    def limits(self) -> tuple[Values, Values]:
         """The limits, infinite where there is none."""
         return wrapper.limit(self.below, -np.inf), wrapper.limit(self.above, np.inf)
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         return self.log_formula(value)
 
-    def log_formula(self, value: Any) -> np.ndarray:
+    def log_formula(self, value: ArrayLike) -> np.ndarray:
         law, y, shape = broadcast_together(self, value)
         found = np.empty(y.shape)
         for rows, part, low, high in law._sorted(y):
@@ -66,7 +71,7 @@ class Censored(wrapper._Wrapper):
             found[rows] = inside
         return found.reshape(shape)
 
-    def log_density(self, value: Any) -> np.ndarray:
+    def log_density(self, value: ArrayLike) -> np.ndarray:
         self.refuse_open()
         law, y, shape = broadcast_together(self, value)
         found = np.empty(y.shape)
@@ -97,7 +102,7 @@ class Censored(wrapper._Wrapper):
                 low, high = (None, None) if ends is None else (np.broadcast_to(e, y.shape)[rows] for e in ends)
                 yield rows, rows_of(self, rows, len(y)), low, high
 
-    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def information_within(self, low: Values, high: Values, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         raise ModelError("Censored: what is censored cannot be cut again; put the other law inside gr.laws.Censored.")
 
     def information(self, names: Sequence[str]) -> np.ndarray:
@@ -114,21 +119,21 @@ class Censored(wrapper._Wrapper):
             total = total + np.exp(end.value)[..., None, None] * s[..., :, None] * s[..., None, :]
         return np.asarray(np.broadcast_to(total, (*shape_of(self), len(inner), len(inner))))
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         """Return P(Y ≤ y), of a value beyond a limit that at the limit."""
         y, (below, above) = np.asarray(value, dtype=float), self.limits
         return np.where(y >= above, 1.0, self.of.distribution(np.maximum(y, below)))
 
-    def distribution_below(self, value: Any) -> np.ndarray:
+    def distribution_below(self, value: ArrayLike) -> np.ndarray:
         """Return P(Y < y), of a value beyond a limit that at the limit."""
         y, (below, above) = np.asarray(value, dtype=float), self.limits
         return np.where(y <= below, 0.0, self.of.distribution_below(np.minimum(y, above)))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         return np.asarray(np.clip(self.of.quantile(probability), *self.limits))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Values:
         """The mean of what is recorded: of values, and of limits where they are beyond."""
         return self._moments()[0]
 
@@ -153,19 +158,19 @@ class Censored(wrapper._Wrapper):
     def refused_arguments(self) -> tuple[int, str] | None:
         return wrapper.refused_limits(self) or super().refused_arguments()
 
-    def refused_values(self, value: Any) -> tuple[int, str] | None:
+    def refused_values(self, value: ArrayLike) -> tuple[int, str] | None:
         y, (below, above) = np.asarray(value, dtype=float), self.limits
         is_beyond = (y <= below) | (y >= above)
         return self.of.refused_values(np.where(is_beyond, np.nan, y))
 
 
-def _times(share: np.ndarray, value: Any) -> np.ndarray:
+def _times(share: np.ndarray, value: Values) -> np.ndarray:
     """Return share · value, zero where the share is."""
     with np.errstate(invalid="ignore"):
         return np.where(share == 0, 0.0, share * value)
 
 
-def censored_path(law: Any) -> str | None:
+def censored_path(law: Law | None) -> str | None:
     """Return where in a law, ``""`` or ``"of."``, limits stand that samples may have of their own; None for nowhere."""
     path = ""
     while isinstance(law, Law):

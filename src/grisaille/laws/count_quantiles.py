@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.measured import Measured
+
 
 MAX_HALVINGS = 64
 """Halvings of a bracket, more than a count has bits."""
 
 
-def count_quantile(law: Any, probability: Any) -> np.ndarray:
+def count_quantile(law: Measured, probability: ArrayLike) -> np.ndarray:
     """Return the smallest whole numbers k with P(Y ≤ k) ≥ probability, by bisection of a bracket that grows."""
     p = np.asarray(probability, dtype=float)
     (first, last), middle = law.support, np.asarray(law.mean, dtype=float)
@@ -30,7 +36,7 @@ def count_quantile(law: Any, probability: Any) -> np.ndarray:
 
 
 def _bracket(
-    law: Any, p: np.ndarray, middle: np.ndarray, first: np.ndarray, last: np.ndarray
+    law: Measured, p: np.ndarray, middle: np.ndarray, first: np.ndarray, last: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return counts of which the lower does not reach the probability and the upper does."""
     from scipy.special import ndtri

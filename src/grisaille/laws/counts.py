@@ -7,7 +7,7 @@ log-probabilities are written as C. Loader's saddle point ("Fast and accurate co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,12 @@ from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import deviance, digamma_error, log1p_minus, stirling_error, trigamma_error
 from grisaille.laws.symbolic_functions import log, log1p, log_gamma, times_log
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import ByPair, Formula, Values
+
 
 TWO_PI = 2 * np.pi
 
@@ -33,16 +39,17 @@ class _Counts(Law):
     def support(self) -> tuple[float, float]:
         return 0.0, np.inf
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         return count_quantile(self, probability)
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values:
         return self._mean
 
     @property
-    def _mean(self) -> Any:
+    def _mean(self) -> Values:
         self.refuse_open()
+        assert self.mean is not None
         return self.mean
 
 
@@ -58,22 +65,23 @@ class Poisson(_Counts):
     def __post_init__(self) -> None:
         checks.location(self, "mean", is_positive=True)
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
+        assert self.mean is not None
         return times_log(value, self.mean) - self.mean - log_gamma(value + 1)
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         m = self._mean
         some = -0.5 * np.log(TWO_PI * value) - stirling_error(value) - deviance(value, m, value - m)
         return np.where(value == 0, -m, np.where(np.equal(m, 0), -np.inf, some))
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import gammaincc
 
         k = np.floor(np.asarray(value, dtype=float))
         return np.where(k < 0, 0.0, gammaincc(np.maximum(k, 0) + 1, self._mean))
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         return np.sqrt(self._mean)
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
@@ -81,7 +89,7 @@ class Poisson(_Counts):
         ratio = np.where(value == 0, 0.0, value / m)
         return {"mean": ratio - 1}, {("mean", "mean"): -np.where(value == 0, 0.0, ratio / m)}
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         return {("mean", "mean"): np.where(np.equal(self._mean, 0), 1.0, 1 / np.asarray(self._mean, dtype=float))}
 
 
@@ -100,12 +108,12 @@ class NegativeBinomial(_Counts):
         checks.location(self, "mean", is_positive=True)
         checks.positive(self, "size")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         m, r = self.mean, self.size
         ways = log_gamma(value + r) - log_gamma(r) - log_gamma(value + 1)
         return ways + times_log(value, m) - times_log(value, r) - (r + value) * log1p(m / r)  # type: ignore[operator]
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         m, r = self._mean, self.size
         n, apart = r + value, r * (value - m) / (r + m)
         errors = stirling_error(n) - stirling_error(value) - stirling_error(r)
@@ -113,18 +121,18 @@ class NegativeBinomial(_Counts):
         some = errors - away - 0.5 * np.log(TWO_PI * value) - 0.5 * np.log1p(value / r)
         return np.where(value == 0, -r * np.log1p(m / r), np.where(np.equal(m, 0), -np.inf, some))
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import betaincc
 
         k, m = np.floor(np.asarray(value, dtype=float)), self._mean
         return np.where(k < 0, 0.0, betaincc(np.maximum(k, 0) + 1, self.size, m / (self.size + m)))
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values:
         return self._mean * np.maximum(1 - 1 / np.asarray(self.size), 0.0)
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         return np.sqrt(self._mean * (1 + self._mean / self.size))
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
@@ -143,7 +151,7 @@ class NegativeBinomial(_Counts):
             second[("size", "size")] = (k - m) ** 2 / (n * (r + m) ** 2) + bend
         return first, second
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any] | None:
+    def _information(self, names: tuple[str, ...]) -> ByPair | None:
         m, r = np.asarray(self._mean, dtype=float), self.size
         return None if "size" in names else {("mean", "mean"): np.where(m == 0, 1.0, r / (m * (r + m)))}
 
@@ -183,12 +191,12 @@ class Binomial(_Counts):
         at = int(np.argmax(is_none))
         return at, f"n = {n[at]:g} is not a whole number from 1 up"
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         n, m = self.n, self.mean
         ways = log_gamma(n + 1) - log_gamma(value + 1) - log_gamma(n - value + 1)
         return ways + times_log(value, m) + times_log(n - value, n - m) - n * log(n)  # type: ignore[operator]
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         m, n = self._mean, np.asarray(self.n, dtype=float)
         left = n - value
         errors = stirling_error(n) - stirling_error(value) - stirling_error(left)
@@ -198,7 +206,7 @@ class Binomial(_Counts):
         some = np.where(left == 0, n * np.log(m / n), some)
         return np.where(value == 0, n * np.log1p(-m / n), some)
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import betaincc
 
         k, n = np.floor(np.asarray(value, dtype=float)), self.n
@@ -206,7 +214,7 @@ class Binomial(_Counts):
         return np.where(k < 0, 0.0, np.where(k >= n, 1.0, inside))
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         return np.sqrt(self._mean * (1 - self._mean / self.n))
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
@@ -215,7 +223,7 @@ class Binomial(_Counts):
         bend = np.where(value == 0, 0.0, one / m) + np.where(left == 0, 0.0, other / rest)
         return {"mean": one - other}, {("mean", "mean"): -bend}
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         m = np.asarray(self._mean, dtype=float)
         at_end = (m == 0) | (m == self.n)
         return {("mean", "mean"): np.where(at_end, 1.0, self.n / (m * (self.n - m)))}

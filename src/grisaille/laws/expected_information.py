@@ -6,17 +6,21 @@ the same arguments have the same information, which is computed once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.laws.law_arguments import shape_of
 
+if TYPE_CHECKING:
+    from grisaille.laws.measured import Measured
+
+
 MANY_SAMPLES = 64
 """Samples from which on equal ones are looked for."""
 
 
-def expected_information(law: Any, names: tuple[str, ...]) -> np.ndarray:
+def expected_information(law: Measured, names: tuple[str, ...]) -> np.ndarray:
     """Return E[s sᵀ] (N, k, k)."""
     law.refuse_open()
     shape, k = shape_of(law), len(names)

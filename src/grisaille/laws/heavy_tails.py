@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from grisaille.laws.law_derivatives import Derivatives, assemble_derivatives
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import digamma_error, log1p_minus, stirling_error, trigamma_error
 from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, absolute, log, log1p, log_gamma
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import ByPair, Formula, Values
+
 
 LOG_PI = math.log(math.pi)
 NEARLY_NORMAL = 100.0
@@ -41,7 +47,8 @@ class Student(Law):
         checks.positive(self, "df")
         checks.positive(self, "scale")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
+        assert self.mean is not None
         z, half = (value - self.mean) / self.scale, 0.5 * (self.df + 1)
         constant = log_gamma(half) - log_gamma(0.5 * self.df) - 0.5 * (log(self.df) + LOG_PI) - log(self.scale)
         return constant - half * log1p(z**2 / self.df)
@@ -54,23 +61,23 @@ class Student(Law):
     def mode(self) -> float:
         return float(self._mean)
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import stdtr
 
         return np.asarray(stdtr(self.df, (np.asarray(value, dtype=float) - self._mean) / self.scale))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         from scipy.special import stdtrit
 
         return np.asarray(self._mean + self.scale * stdtrit(self.df, probability))
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         df = np.asarray(self.df, dtype=float)
         with np.errstate(all="ignore"):
             return self.scale * np.where(df > 2, np.sqrt(df / (df - 2)), np.inf)
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         df = np.asarray(self.df, dtype=float)
         if not (df > NEARLY_NORMAL).any():
             return self.formula(value)
@@ -99,20 +106,20 @@ class Student(Law):
         return first, second
 
     @staticmethod
-    def _of_gammas(n: Any) -> Any:
+    def _of_gammas(n: Values) -> Any:
         """Return the derivative of log Γ((n + 1)/2) − log Γ(n/2) − ½ log n."""
         a = 0.5 * n
         shift = digamma_error(a + 0.5) - digamma_error(a)
         return 0.5 * (log1p_minus(0.5 / a) + 1 / (2 * a * (2 * a + 1)) + shift)
 
     @staticmethod
-    def _of_gammas_again(n: Any) -> Any:
+    def _of_gammas_again(n: Values) -> Any:
         """Return its derivative."""
         return 0.25 * (-2 / (n * (n + 1) ** 2) + trigamma_error(0.5 * (n + 1)) - trigamma_error(0.5 * n))
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         s, n = self.scale, self.df
-        found = {("mean", "mean"): (n + 1) / ((n + 3) * s**2), ("scale", "scale"): 2 * n / ((n + 3) * s**2)}
+        found: ByPair = {("mean", "mean"): (n + 1) / ((n + 3) * s**2), ("scale", "scale"): 2 * n / ((n + 3) * s**2)}
         if "df" in names:
             shift = 0.25 * (trigamma_error(0.5 * n) - trigamma_error(0.5 * (n + 1)))
             found[("df", "df")] = shift + (5 * n + 3) / (2 * n**2 * (n + 1) ** 2 * (n + 3))
@@ -120,8 +127,9 @@ class Student(Law):
         return found
 
     @property
-    def _mean(self) -> Any:
+    def _mean(self) -> Values:
         self.refuse_open()
+        assert self.mean is not None
         return self.mean
 
 
@@ -143,7 +151,8 @@ class Laplace(Law):
         checks.location(self, "mean")
         checks.positive(self, "scale")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
+        assert self.mean is not None
         return -absolute(value - self.mean) / self.scale - log(2 * self.scale)
 
     @property
@@ -158,18 +167,18 @@ class Laplace(Law):
     def mode(self) -> float:
         return float(self._mean)
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         z = (np.asarray(value, dtype=float) - self._mean) / self.scale
         below = 0.5 * np.exp(-np.abs(z))
         return np.asarray(np.where(z < 0, below, 1 - below))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         p = np.asarray(probability, dtype=float)
         with np.errstate(divide="ignore"):
             return np.asarray(self._mean + self.scale * np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))))
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         return math.sqrt(2) * self.scale
 
     def _partials(self, value: np.ndarray, names: tuple[str, ...]) -> Partials:
@@ -182,10 +191,12 @@ class Laplace(Law):
     def smoothed(self, width: float) -> Any:
         return _RoundedLaplace(self.mean, self.scale, width * np.asarray(self.scale, dtype=float))
 
-    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+    def log_interval(self, low: Values, high: Values, half: Values | None = None) -> np.ndarray:
         return super().log_interval(low, high)
 
-    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+    def interval_by_arguments(
+        self, low: Values, high: Values, names: Sequence[str], half: Values | None = None
+    ) -> Derivatives:
         """Return log P with derivatives; a kink inside the interval adds its jump of slope, −1/(scale² P)."""
         found, names = super().interval_by_arguments(low, high, names), tuple(names)
         if "mean" not in names:
@@ -195,12 +206,13 @@ class Laplace(Law):
         hessian[..., k, k] -= np.where(has_kink, np.exp(-found.value) / np.square(self.scale), 0.0)
         return Derivatives(names, found.value, found.gradient, hessian)
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         return {("mean", "mean"): 1 / self.scale**2, ("scale", "scale"): 1 / self.scale**2}
 
     @property
-    def _mean(self) -> Any:
+    def _mean(self) -> Values:
         self.refuse_open()
+        assert self.mean is not None
         return self.mean
 
 
@@ -216,7 +228,8 @@ class _RoundedLaplace(Laplace):
     def __post_init__(self) -> None:
         """Check nothing: it is made of a law whose arguments are numbers already."""
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Any:
+        assert self.mean is not None
         e = value - self.mean
         return -((e**2 + self.width**2) ** 0.5) / self.scale - log(2 * self.scale)
 
@@ -231,7 +244,7 @@ class _RoundedLaplace(Laplace):
         }
         return first, second
 
-    def search_information(self, value: Any, names: Sequence[str]) -> np.ndarray:
+    def search_information(self, value: ArrayLike, names: Sequence[str]) -> np.ndarray:
         """Return the curvature of the parabola that touches −log p at the value and lies above it everywhere else."""
         far = np.sqrt((np.asarray(value, dtype=float) - self._mean) ** 2 + self.width**2)
         known = {("mean", "mean"): 1 / (far * self.scale), ("scale", "scale"): 1 / self.scale**2 + 0 * far}

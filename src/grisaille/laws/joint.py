@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.laws import checks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 Rows = tuple[np.ndarray, np.ndarray]
 
@@ -62,7 +66,7 @@ class MultivariateNormal(JointLaw):
         matrix = np.linalg.inv(np.linalg.cholesky(np.asarray(self.cov, dtype=float)))
         return matrix, -matrix @ np.asarray(self.mean, dtype=float)
 
-    def log_density(self, values: Any) -> np.ndarray:
+    def log_density(self, values: ArrayLike) -> np.ndarray:
         """Return log p of vectors (..., n) in the order of the names."""
         matrix, offset = self.residual_rows()
         z = np.asarray(values, dtype=float) @ matrix.T + offset

@@ -36,6 +36,12 @@ from grisaille.laws.numerical import distribution_of, mode_of, quantile_of
 from grisaille.laws.probabilities import distributions_of, quantiles_of
 from grisaille.laws.random import uniforms
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import Formula, Values
+
+
 UNDER_LAWS = ("Binomial", "Laplace", "NegativeBinomial", "Poisson", "Student")
 """Laws with a location that are ``gr.laws.Name``; the others are ``gr.Name``."""
 TAIL_PROBABILITY = 0.022750131948179195
@@ -76,7 +82,7 @@ class Law(Measured, metaclass=LawType):
         if not cls.__name__.startswith("_"):
             Law.known[cls.__name__] = cls
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         """Return log p(value) inside the support, of arrays or symbols."""
         raise NotImplementedError(f"{type(self).__name__} has no formula(value) for its log-density.")
 
@@ -106,7 +112,7 @@ class Law(Measured, metaclass=LawType):
         """Whether the density is the same everywhere in the support."""
         return False
 
-    def standardised(self, value: Any) -> Any:
+    def standardised(self, value: Formula) -> Any:
         """Return r with ½ r² = const − ℓ(value), of numbers or symbols, where r is normal; None for all other laws."""
         return None
 
@@ -125,13 +131,13 @@ class Law(Measured, metaclass=LawType):
         """Whether the location is left open."""
         return bool(self.location) and getattr(self, self.location) is None
 
-    def at(self, location: Any) -> Self:
+    def at(self, location: Values | None) -> Self:
         """Return the same law at a location, which may be an array."""
         if not self.location:
             raise ModelError(f"{type(self).__name__} has no location that could be left open.")
         return self if location is None else replace_fields(self, **{self.location: location})
 
-    def log_density(self, value: Any) -> np.ndarray:
+    def log_density(self, value: ArrayLike) -> np.ndarray:
         """Return log p, −∞ outside the support and where the arguments make no law; of counts, log P."""
         found = self.log_formula(value)
         if not self.is_discrete:
@@ -139,7 +145,7 @@ class Law(Measured, metaclass=LawType):
         x = np.asarray(value, dtype=float)
         return np.where((x == np.floor(x)) | np.isnan(x), found, -np.inf)
 
-    def log_formula(self, value: Any) -> np.ndarray:
+    def log_formula(self, value: ArrayLike) -> np.ndarray:
         """Return the formula inside the support, of counts also between whole numbers; −∞ outside."""
         self.refuse_open()
         x, (low, high) = np.asarray(value, dtype=float), self.support
@@ -149,11 +155,11 @@ class Law(Measured, metaclass=LawType):
             inside = np.where(np.isnan(inside), -np.inf, inside)
         return np.where(np.isnan(x), np.nan, np.where((x >= low) & (x <= high), inside, -np.inf))
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         """Return the formula of numbers, which may be written without cancellation."""
         return self.formula(value)
 
-    def derivatives(self, value: Any, **parameters: Any) -> Derivatives:
+    def derivatives(self, value: ArrayLike, **parameters: Any) -> Derivatives:
         """Return log p with first and second derivatives by (value, *parameters), inside the support.
 
         parameters : arrays in place of the law's own, broadcast against the values
@@ -166,13 +172,13 @@ class Law(Measured, metaclass=LawType):
             self.refuse_open()
         return differentiate(self, value, given)
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         """Return the probability of what is not larger."""
         if self.is_discrete or has_arrays(self):
             return distributions_of(self, value)
         return distribution_of(self, value)
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Return the values below which so much of the probability lies."""
         if self.is_discrete or has_arrays(self):
             return quantiles_of(self, probability)

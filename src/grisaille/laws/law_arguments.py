@@ -8,24 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
 
+if TYPE_CHECKING:
+    from grisaille.laws.measured import Measured
+    from grisaille.laws.values import Values
 
-def is_formula(value: Any) -> bool:
+
+def is_formula(value: object) -> bool:
     """Return whether a value is a formula, whose number is known later."""
     return getattr(value, "is_formula", False) is True
 
 
-def is_law(value: Any) -> bool:
+def is_law(value: object) -> bool:
     """Return whether a value is a law that has arguments itself."""
     return hasattr(value, "log_density") and hasattr(value, "arguments")
 
 
-def arguments_of(law: Any) -> dict[str, Any]:
+def arguments_of(law: Measured) -> dict[str, Any]:
     """Return the arguments by path; options that are words or switches are none."""
     found: dict[str, Any] = {}
     for field in fields(law):
@@ -37,7 +41,7 @@ def arguments_of(law: Any) -> dict[str, Any]:
     return found
 
 
-def fill_arguments(law: Any, values: Mapping[str, Any]) -> Any:
+def fill_arguments(law: Measured, values: Mapping[str, Any]) -> Any:
     """Return a copy of a law with values in place of arguments: nothing is checked but the paths."""
     refuse_unknown(law, values)
     inside: dict[str, dict[str, Any]] = {}
@@ -53,7 +57,7 @@ def fill_arguments(law: Any, values: Mapping[str, Any]) -> Any:
     return copied
 
 
-def refuse_unknown(law: Any, paths: Iterable[str]) -> None:
+def refuse_unknown(law: Measured, paths: Iterable[str]) -> None:
     """Refuse paths that name no argument."""
     known = law.arguments
     for path in paths:
@@ -61,7 +65,7 @@ def refuse_unknown(law: Any, paths: Iterable[str]) -> None:
             raise ModelError(f"{type(law).__name__} has no argument '{path}'; it has {', '.join(known) or 'none'}.")
 
 
-def refuse_held(law: Any, paths: Iterable[str]) -> None:
+def refuse_held(law: Measured, paths: Iterable[str]) -> None:
     """Refuse derivatives by what unknowns must not move."""
     for path in paths:
         if path in law.held_arguments:
@@ -71,35 +75,37 @@ def refuse_held(law: Any, paths: Iterable[str]) -> None:
             )
 
 
-def rows_of(law: Any, rows: Any, count: int) -> Any:
+def rows_of(law: Measured, rows: Any, count: int) -> Any:
     """Return the law of some samples of ``count``: arguments that are arrays are taken at these rows."""
     arrays = {p: v for p, v in law.arguments.items() if np.ndim(v)}
     return law.filled({p: np.broadcast_to(v, (count,))[rows] for p, v in arrays.items()}) if arrays else law
 
 
-def has_arrays(law: Any) -> bool:
+def has_arrays(law: Measured) -> bool:
     """Return whether an argument is an array."""
     return any(np.ndim(v) for v in law.arguments.values())
 
 
-def shape_of(law: Any) -> tuple[int, ...]:
+def shape_of(law: Measured) -> tuple[int, ...]:
     """Return the shape that the arguments have together: (N,) of a law that is filled for N samples."""
     return np.broadcast_shapes(*(np.shape(v) for v in law.arguments.values()))
 
 
-def is_filled(law: Any) -> bool:
+def is_filled(law: Measured) -> bool:
     """Return whether an argument has been filled in by an array, which may be that of one number."""
     return any(isinstance(v, np.ndarray) for v in law.arguments.values())
 
 
-def for_each(law: Any, low: Any, high: Any, half: Any = None) -> tuple[np.ndarray, np.ndarray, Any]:
+def for_each(
+    law: Measured, low: Values, high: Values, half: Values | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return ends and half widths of intervals, if given, with an entry for each sample of a law."""
     shape = np.broadcast_shapes(shape_of(law), np.shape(low), np.shape(high))
     low, high = (np.broadcast_to(np.asarray(v, dtype=float), shape) for v in (low, high))
     return low, high, None if half is None else np.broadcast_to(np.asarray(half, dtype=float), shape)
 
 
-def broadcast_together(law: Any, value: Any) -> tuple[Any, np.ndarray, tuple[int, ...]]:
+def broadcast_together(law: Measured, value: Any) -> tuple[Any, np.ndarray, tuple[int, ...]]:
     """Return a law and values, flat and of one length, and the shape that they have together."""
     value = np.asarray(value, dtype=float)
     shape = np.broadcast_shapes(value.shape, shape_of(law))

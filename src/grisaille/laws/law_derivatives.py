@@ -10,11 +10,15 @@ import copy
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
+
+if TYPE_CHECKING:
+    from grisaille.laws.measured import Measured
+    from grisaille.laws.values import ByPair, Formula
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,7 @@ class Derivatives:
     """(..., n, n)"""
 
 
-def replace_fields(law: Any, **fields: Any) -> Any:
+def replace_fields(law: Measured, **fields: Any) -> Any:
     """Return a copy of a law with other fields, which may be arrays or symbols: nothing is checked."""
     other = copy.copy(law)
     for name, value in fields.items():
@@ -39,7 +43,7 @@ def replace_fields(law: Any, **fields: Any) -> Any:
     return other
 
 
-def symbolic_formula(law: Any, value: Any) -> Any:
+def symbolic_formula(law: Measured, value: Formula) -> Formula:
     """Return the log-density of a symbol, where the law's formula can be written down for one."""
     import casadi as ca
 
@@ -54,7 +58,7 @@ def symbolic_formula(law: Any, value: Any) -> Any:
         ) from error
 
 
-def differentiate(law: Any, value: Any, parameters: dict[str, Any]) -> Derivatives:
+def differentiate(law: Measured, value: Any, parameters: dict[str, Any]) -> Derivatives:
     """Return the derivatives of ``law.formula`` at values and parameters that are broadcast against each other."""
     names = tuple(parameters)
     given = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (value, *parameters.values())))
@@ -73,7 +77,7 @@ def differentiate(law: Any, value: Any, parameters: dict[str, Any]) -> Derivativ
 
 
 @lru_cache(maxsize=1024)
-def _differentiated(law: Any, names: tuple[str, ...]) -> Any:
+def _differentiated(law: Measured, names: tuple[str, ...]) -> Any:
     """Return the function for a law whose differentiated fields are left open."""
     import casadi as ca
 
@@ -83,7 +87,7 @@ def _differentiated(law: Any, names: tuple[str, ...]) -> Any:
     return ca.Function("log_density", [at], [formula, ca.densify(gradient), ca.densify(hessian)])
 
 
-def differentiate_by(law: Any, value: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def differentiate_by(law: Measured, value: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradient and the Hessian of ``law.formula`` by some of its fields, which may be arrays."""
     numbers = {n: v for n, v in law.parameters.items() if isinstance(v, int | float | np.ndarray | np.number)}
     given = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (value, *numbers.values())))
@@ -99,7 +103,7 @@ def differentiate_by(law: Any, value: Any, names: tuple[str, ...]) -> tuple[np.n
 
 
 @lru_cache(maxsize=1024)
-def _differentiated_by(law: Any, numbers: tuple[str, ...], names: tuple[str, ...]) -> Any:
+def _differentiated_by(law: Measured, numbers: tuple[str, ...], names: tuple[str, ...]) -> Any:
     """Return the function of (value, *numbers) for a law whose numbers are left open."""
     import casadi as ca
 
@@ -110,9 +114,7 @@ def _differentiated_by(law: Any, numbers: tuple[str, ...], names: tuple[str, ...
     return ca.Function("log_density", [at], [ca.densify(gradient), ca.densify(hessian)])
 
 
-def assemble_derivatives(
-    names: tuple[str, ...], value: Any, first: dict[str, Any], second: dict[tuple[str, str], Any]
-) -> Derivatives:
+def assemble_derivatives(names: tuple[str, ...], value: Any, first: dict[str, Any], second: ByPair) -> Derivatives:
     """Return derivatives from those that are not zero, each second one under one order of its two names."""
     parts = [*first.values(), *second.values()]
     shape = np.broadcast_shapes(np.shape(value), *(np.shape(p) for p in parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,19 +10,23 @@ from grisaille.laws.intervals.interval_pieces import cut_at_peak
 from grisaille.laws.intervals.interval_quadrature import average_of_all, scale_and_reach
 from grisaille.laws.law_arguments import shape_of
 
+if TYPE_CHECKING:
+    from grisaille.laws.measured import Measured
+
+
 HEAVY_TAIL_SCALES = 1e4
 """Scales that only a tail of a power reaches."""
 TAIL_MARGIN = 1e-3
 
 
-def mean_of(law: Any) -> np.ndarray:
+def mean_of(law: Measured) -> np.ndarray:
     """Return the mean (N,); not a number where the tails are too heavy for one."""
     law.refuse_open()
     mean = average_of_all(law, lambda law, x: x[..., None], 1)[:, 0].reshape(shape_of(law))
     return np.where(_tail_power(law) > 2 + TAIL_MARGIN, mean, np.nan)
 
 
-def deviation_of(law: Any) -> np.ndarray:
+def deviation_of(law: Measured) -> np.ndarray:
     """Return the standard deviation (N,); infinite where the tails are too heavy for one."""
     law.refuse_open()
     shape = shape_of(law)
@@ -32,7 +36,7 @@ def deviation_of(law: Any) -> np.ndarray:
     return np.where(_tail_power(law) > 3 + TAIL_MARGIN, spread, np.inf)
 
 
-def _tail_power(law: Any) -> np.ndarray:
+def _tail_power(law: Measured) -> np.ndarray:
     """Return the power of y by which the density falls in its heavier tail; infinite where it falls faster than any."""
     shape = shape_of(law)
     count = int(np.prod(shape))

@@ -9,6 +9,7 @@ unless a law knows better.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import Field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,12 @@ from grisaille.laws.expected_information import expected_information
 from grisaille.laws.intervals import averages as interval_averages
 from grisaille.laws.law_derivatives import Derivatives, assemble_derivatives, differentiate_by
 from grisaille.laws.law_moments import deviation_of, mean_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import ByPair, Values
+
 
 Partials = tuple[dict[str, Any], dict[tuple[str, str], Any]]
 """First and second derivatives of a log-density that are not zero, by the names of arguments."""
@@ -37,9 +44,15 @@ class Measured:
     """Whether log-densities have a slope by the location everywhere; a class attribute, or a property of wrappers."""
 
     if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
         support: Any
         log_density: Any
         distribution: Any
+        formula: Any
+        log_formula: Any
+        refuse_open: Any
+        quantile: Any
+        parameters: Any
         mean: Any
         """(N,) of the law, computed where it has no field of that name."""
 
@@ -71,7 +84,7 @@ class Measured:
         found: Self = paths.fill_arguments(self, values)
         return found
 
-    def by_arguments(self, value: Any, names: Sequence[str]) -> Derivatives:
+    def by_arguments(self, value: ArrayLike, names: Sequence[str]) -> Derivatives:
         """Return log p (N,), its gradient (N, k) and its Hessian (N, k, k) by arguments named by their paths.
 
         Where there is no density, the log-density is −∞ and its derivatives are zero.
@@ -112,57 +125,59 @@ class Measured:
         """
         return self
 
-    def search_information(self, value: Any, names: Sequence[str]) -> np.ndarray:
+    def search_information(self, value: ArrayLike, names: Sequence[str]) -> np.ndarray:
         """Return what stands for the curvature of −log p in a search (N, k, k): of smooth laws, the information."""
         return self.information(names)
 
-    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+    def log_interval(self, low: Values, high: Values, half: Values | None = None) -> np.ndarray:
         """Return log P(low ≤ Y ≤ high) (N,), of any interval, as unlikely as it may be.
 
         half : half the widths, where they are known better than from the ends
         """
         return interval_averages.log_mass(self, *paths.for_each(self, low, high, half))
 
-    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+    def interval_by_arguments(
+        self, low: Values, high: Values, names: Sequence[str], half: Values | None = None
+    ) -> Derivatives:
         """Return log P(low ≤ Y ≤ high) (N,) with its gradient and Hessian by arguments."""
         low, high, half = paths.for_each(self, low, high, half)
         return interval_averages.mass_by_arguments(self, low, high, tuple(names), half)
 
-    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def information_within(self, low: Values, high: Values, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return log P(low ≤ Y ≤ high) (N,), and E[s sᵀ] (N, k, k) of the values that lie there."""
         low, high, _ = paths.for_each(self, low, high)
         return interval_averages.squared_scores(self, low, high, tuple(names))
 
-    def moments_within(self, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments_within(self, low: Values, high: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return log P(low ≤ Y ≤ high) (N,), and E y and E y² of the values that lie there."""
         low, high, _ = paths.for_each(self, low, high)
         return interval_averages.moments(self, low, high)
 
-    def after(self, limit: Any) -> Any:
+    def after(self, limit: Values) -> Values:
         """Return the smallest value above a limit: the next count, or the limit itself of a continuous law."""
         return np.floor(limit) + 1.0 if self.is_discrete else limit
 
-    def before(self, limit: Any) -> Any:
+    def before(self, limit: Values) -> Values:
         """Return the largest value below a limit."""
         return np.ceil(limit) - 1.0 if self.is_discrete else limit
 
-    def distribution_below(self, value: Any) -> np.ndarray:
+    def distribution_below(self, value: ArrayLike) -> np.ndarray:
         """Return P(Y < y), which is P(Y ≤ y) without the atom at y."""
         if not self.is_discrete:
             return np.asarray(self.distribution(value))
         return np.asarray(self.distribution(self.before(np.asarray(value, dtype=float))))
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values | None:
         """Return where the density per unit of value is largest (N,); None where a law does not declare it."""
         return None
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         """The standard deviation (N,); infinite where there is none."""
         return deviation_of(self)
 
-    def refused_values(self, value: Any) -> tuple[int, str] | None:
+    def refused_values(self, value: ArrayLike) -> tuple[int, str] | None:
         """Return the index of the first value that cannot be one of this law, with the reason; None without any."""
         x = np.asarray(value, dtype=float)
         low, high = self.support
@@ -201,6 +216,6 @@ class Measured:
         """Return closed forms of the derivatives; None where there are none."""
         return None
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any] | None:
+    def _information(self, names: tuple[str, ...]) -> ByPair | None:
         """Return closed forms of the information, what is zero left out; None where there are none."""
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from grisaille.laws.law_arguments import for_each
 from grisaille.laws.law_derivatives import Derivatives
 from grisaille.laws.measured import Partials
 from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, log
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import ByPair, Formula, Values
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,12 @@ class Normal(Law):
         checks.location(self, "mean")
         checks.positive(self, "std")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
+        assert self.mean is not None
         return -0.5 * ((value - self.mean) / self.std) ** 2 - log(self.std) - HALF_LOG_TWO_PI
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values:
         return _given(self, self.mean)
 
     @property
@@ -56,21 +62,21 @@ class Normal(Law):
         return mean - 2 * self.std, mean + 2 * self.std
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         return self.std
 
-    def standardised(self, value: Any) -> Any:
+    def standardised(self, value: Formula) -> Any:
         return (value - _given(self, self.mean)) / self.std
 
     def residual(self, value: float) -> tuple[float, float] | None:
         return self.standardised(value), 1.0 / self.std
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import ndtr
 
         return np.asarray(ndtr((np.asarray(value, dtype=float) - _given(self, self.mean)) / self.std))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         from scipy.special import ndtri
 
         return np.asarray(_given(self, self.mean) + self.std * ndtri(probability))
@@ -85,24 +91,26 @@ class Normal(Law):
         }
         return first, second
 
-    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+    def log_interval(self, low: Values, high: Values, half: Values | None = None) -> np.ndarray:
         return self._inside(low, high, half)[0]
 
-    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+    def interval_by_arguments(
+        self, low: Values, high: Values, names: Sequence[str], half: Values | None = None
+    ) -> Derivatives:
         return derivatives_of_moments(*self._inside(low, high, half), self.std, tuple(names))
 
-    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def information_within(self, low: Values, high: Values, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         log_p, moments = self._inside(low, high)
         return log_p, squares_of_moments(moments, self.std, tuple(names))
 
-    def _inside(self, low: Any, high: Any, half: Any = None) -> Moments:
+    def _inside(self, low: Values, high: Values, half: Values | None = None) -> Moments:
         """Return log P and moments of standardised intervals."""
         low, high, half = for_each(self, low, high, half)
         return normal_moments(
             self.standardised(low), self.standardised(high), None if half is None else half / self.std
         )
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         return {("mean", "mean"): 1 / self.std**2, ("std", "std"): 2 / self.std**2}
 
 
@@ -126,7 +134,8 @@ class LogNormal(Law):
         checks.location(self, "median", is_positive=True)
         checks.positive(self, "log_std")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
+        assert self.median is not None
         z = (log(value) - log(self.median)) / self.log_std
         return -0.5 * z**2 - log(value) - log(self.log_std) - HALF_LOG_TWO_PI
 
@@ -156,20 +165,20 @@ class LogNormal(Law):
     def deviation(self) -> Any:
         return self.mean * np.sqrt(np.expm1(np.square(self.log_std)))
 
-    def standardised(self, value: Any) -> Any:
+    def standardised(self, value: Formula) -> Any:
         return log(value / _given(self, self.median)) / self.log_std
 
     def residual(self, value: float) -> tuple[float, float] | None:
         return float(self.standardised(value)), 1.0 / (value * self.log_std)
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import ndtr
 
         with np.errstate(divide="ignore"):
             z = np.log(np.maximum(value, 0.0) / _given(self, self.median)) / self.log_std
         return np.asarray(ndtr(z))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         from scipy.special import ndtri
 
         return np.asarray(_given(self, self.median) * np.exp(self.log_std * ndtri(probability)))
@@ -184,10 +193,12 @@ class LogNormal(Law):
         }
         return first, second
 
-    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+    def log_interval(self, low: Values, high: Values, half: Values | None = None) -> np.ndarray:
         return self._inside(low, high, half)[0]
 
-    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+    def interval_by_arguments(
+        self, low: Values, high: Values, names: Sequence[str], half: Values | None = None
+    ) -> Derivatives:
         """Return log P with derivatives: those of the normal law by log(median), and the chain rule."""
         found = derivatives_of_moments(*self._inside(low, high, half), self.log_std, of_logarithm(names))
         at = [k for k, name in enumerate(names) if name == "median"]
@@ -199,7 +210,7 @@ class LogNormal(Law):
             hessian[..., :, k] /= median[..., None]
         return Derivatives(tuple(names), found.value, gradient, hessian)
 
-    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def information_within(self, low: Values, high: Values, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         log_p, moments = self._inside(low, high)
         found, median = (
             squares_of_moments(moments, self.log_std, of_logarithm(names)),
@@ -210,7 +221,7 @@ class LogNormal(Law):
             found[..., :, k] /= median[..., None]
         return log_p, found
 
-    def _inside(self, low: Any, high: Any, half: Any = None) -> Moments:
+    def _inside(self, low: Values, high: Values, half: Values | None = None) -> Moments:
         """Return log P and moments of the logarithms of intervals, standardised."""
         low, high, half = for_each(self, np.maximum(low, 0.0), np.maximum(high, 0.0), half)
         with np.errstate(all="ignore"):
@@ -221,13 +232,14 @@ class LogNormal(Law):
             is_whole = (low > 0) & np.isclose(high - low, 2 * half, rtol=0.1)
             return normal_moments(first, last, np.where(is_whole, exact, 0.5 * (last - first)))
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         width = self.log_std * _given(self, self.median)
         return {("median", "median"): 1 / width**2, ("log_std", "log_std"): 2 / self.log_std**2}
 
 
-def _given(law: Law, location: Any) -> Any:
+def _given(law: Law, location: float | None) -> float:
     law.refuse_open()
+    assert location is not None
     return location
 
 

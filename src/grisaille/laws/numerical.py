@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.law import Law
+
 
 OUTSIDE_PROBABILITY = 1e-9
 """Probability outside the range in which a mode is sought."""
 
 
-def distribution_of(law: Any, value: Any) -> np.ndarray:
+def distribution_of(law: Law, value: ArrayLike) -> np.ndarray:
     """Return ∫ p up to each value, by adaptive quadrature."""
     from scipy.integrate import quad
 
@@ -32,7 +38,7 @@ def distribution_of(law: Any, value: Any) -> np.ndarray:
     return np.asarray(np.vectorize(below, otypes=[float])(np.asarray(value, dtype=float)))
 
 
-def quantile_of(law: Any, probability: Any) -> np.ndarray:
+def quantile_of(law: Law, probability: ArrayLike) -> np.ndarray:
     """Return the root of the distribution function less each probability."""
     from scipy.optimize import brentq
 
@@ -56,7 +62,7 @@ def quantile_of(law: Any, probability: Any) -> np.ndarray:
 
 
 @lru_cache(maxsize=1024)
-def mode_of(law: Any) -> float:
+def mode_of(law: Law) -> float:
     """Return where ℓ is largest: the best of many quantile-like points, made exact by bracketing."""
     from scipy.optimize import minimize_scalar
 
@@ -70,13 +76,13 @@ def mode_of(law: Any) -> float:
     return float(found.x)
 
 
-def log_density_in_measure(law: Any, value: float) -> float:
+def log_density_in_measure(law: Law, value: float) -> float:
     """Return ℓ, the log-density in the law's measure."""
     found = float(law.log_density(value))
     return found + (float(np.log(value)) if law.measure == "log" and value > 0 else 0.0)
 
 
-def _grid(law: Any) -> np.ndarray:
+def _grid(law: Law) -> np.ndarray:
     """Points over the support, close where it is narrow and wide where it is not."""
     low, high = law.support
     share = np.linspace(0.0, 1.0, 401)[1:-1]
@@ -88,7 +94,7 @@ def _grid(law: Any) -> np.ndarray:
     return np.asarray(high + wide[wide < 0]) if np.isfinite(high) else wide
 
 
-def _middle(law: Any) -> float:
+def _middle(law: Law) -> float:
     """A value that has probability on both sides."""
     low, high = law.support
     mode = float(law.mode)

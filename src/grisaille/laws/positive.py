@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,12 @@ from grisaille.laws.law import Law
 from grisaille.laws.measured import Partials
 from grisaille.laws.stirling import digamma_error, log_ratio_minus, stirling_error, trigamma_error
 from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, log, log1p, log_gamma, times_log
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import ByPair, Formula, Values
+
 
 LOG_TWO_OVER_PI = math.log(2 / math.pi)
 NARROW_SHAPE = 100.0
@@ -44,7 +50,7 @@ class Gamma(_Positive):
         checks.location(self, "mean", is_positive=True)
         checks.positive(self, "shape")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         rate = self.shape / self.mean  # type: ignore[operator]
         return times_log(self.shape - 1, value) - rate * value + self.shape * log(rate) - log_gamma(self.shape)
 
@@ -56,12 +62,12 @@ class Gamma(_Positive):
     def mode(self) -> float:
         return float(self._mean * max(1 - 1 / self.shape, 0.0))
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import gammainc
 
         return np.asarray(gammainc(self.shape, np.maximum(value, 0.0) * self.shape / self._mean))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         from scipy.special import gammaincinv
 
         return np.asarray(gammaincinv(self.shape, probability) * self._mean / self.shape)
@@ -70,7 +76,7 @@ class Gamma(_Positive):
     def deviation(self) -> Any:
         return self._mean / np.sqrt(self.shape)
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         a = np.asarray(self.shape, dtype=float)
         if not (a > NARROW_SHAPE).any():
             return self.formula(value)
@@ -92,15 +98,16 @@ class Gamma(_Positive):
             second[("shape", "shape")] = np.broadcast_to(-0.5 / a**2 - trigamma_error(a), np.shape(x))
         return first, second
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    def _information(self, names: tuple[str, ...]) -> ByPair:
         found = {("mean", "mean"): self.shape / self._mean**2}
         if "shape" in names:
             found[("shape", "shape")] = 0.5 / self.shape**2 + trigamma_error(self.shape)
         return found
 
     @property
-    def _mean(self) -> Any:
+    def _mean(self) -> Values:
         self.refuse_open()
+        assert self.mean is not None
         return self.mean
 
 
@@ -116,29 +123,29 @@ class HalfNormal(_Positive):
     def __post_init__(self) -> None:
         checks.positive(self, "scale")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         return -0.5 * (value / self.scale) ** 2 - log(self.scale) + 0.5 * LOG_TWO_OVER_PI
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values:
         return 0.0
 
     @property
     def mode(self) -> float:
         return 0.0
 
-    def standardised(self, value: Any) -> Any:
+    def standardised(self, value: Formula) -> Any:
         return value / self.scale
 
     def residual(self, value: float) -> tuple[float, float] | None:
         return self.standardised(value), 1.0 / self.scale
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         from scipy.special import erf
 
         return np.asarray(erf(np.maximum(value, 0.0) / (self.scale * math.sqrt(2))))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         from scipy.special import erfinv
 
         return np.asarray(self.scale * math.sqrt(2) * erfinv(probability))
@@ -156,19 +163,19 @@ class HalfCauchy(_Positive):
     def __post_init__(self) -> None:
         checks.positive(self, "scale")
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         return LOG_TWO_OVER_PI - log(self.scale) - log1p((value / self.scale) ** 2)
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values:
         return 0.0
 
     @property
     def mode(self) -> float:
         return 0.0
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         return np.asarray(2 / math.pi * np.arctan(np.maximum(value, 0.0) / self.scale))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         return np.asarray(self.scale * np.tan(0.5 * math.pi * np.asarray(probability, dtype=float)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,13 +10,19 @@ from grisaille.laws.count_quantiles import count_quantile
 from grisaille.laws.intervals.averages import log_mass
 from grisaille.laws.law_arguments import broadcast_together, rows_of
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.measured import Measured
+
+
 MAX_SEARCH_STEPS = 100
 """Of a search at most."""
 QUANTILE_TOLERANCE = 4e-15
 """Relative to the size of a value or to the width of its bracket, where a search ends."""
 
 
-def distributions_of(law: Any, value: Any) -> np.ndarray:
+def distributions_of(law: Measured, value: ArrayLike) -> np.ndarray:
     """Return P(Y ≤ y): the mass below, or one less the mass above where that is the smaller."""
     law.refuse_open()
     law, y, shape = broadcast_together(law, value)
@@ -29,7 +35,7 @@ def distributions_of(law: Any, value: Any) -> np.ndarray:
     return np.where(np.isnan(y), np.nan, below).reshape(shape)
 
 
-def quantiles_of(law: Any, probability: Any) -> np.ndarray:
+def quantiles_of(law: Measured, probability: ArrayLike) -> np.ndarray:
     """Return the roots of the distribution functions less the probabilities, by Newton's steps inside brackets."""
     law.refuse_open()
     if law.is_discrete:
@@ -44,7 +50,7 @@ def quantiles_of(law: Any, probability: Any) -> np.ndarray:
     return found.reshape(shape)
 
 
-def _roots(law: Any, p: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+def _roots(law: Measured, p: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     middle, width = law.mean, law.deviation
     middle = np.broadcast_to(np.where(np.isfinite(middle), middle, 0.0), p.shape)
     width = np.broadcast_to(np.where(np.isfinite(width) & (width > 0), width, 1.0), p.shape)
@@ -68,7 +74,7 @@ def _roots(law: Any, p: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.n
 
 
 def _bracket(
-    law: Any, p: np.ndarray, first: np.ndarray, last: np.ndarray, middle: np.ndarray, width: np.ndarray
+    law: Measured, p: np.ndarray, first: np.ndarray, last: np.ndarray, middle: np.ndarray, width: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return values below and above the quantiles, in steps that double, or half the way to an end of the support."""
     low, high, step = middle.copy(), middle.copy(), width.copy()

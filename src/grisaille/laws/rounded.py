@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,12 @@ from grisaille.laws.cells import cells_of, rounded_information, rounded_moments
 from grisaille.laws.law import Law
 from grisaille.laws.law_arguments import for_each
 from grisaille.laws.law_derivatives import Derivatives
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import ByPair, Formula, Values
+
 
 MULTIPLE_TOLERANCE = 0.01
 """Of a step: a value that is further from a multiple has not been rounded to it."""
@@ -53,10 +59,10 @@ class Rounded(wrapper._Wrapper):
         low, high = self.of.support
         return self._nearest(low), self._nearest(high)
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         return self._numbers(np.asarray(value, dtype=float))
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         return self.of.log_interval(*self._cell(value))
 
     def by_arguments_between(self, value: np.ndarray, names: tuple[str, ...]) -> Derivatives:
@@ -64,48 +70,50 @@ class Rounded(wrapper._Wrapper):
         found = self.of.interval_by_arguments(low, high, wrapper.inner_names(names), half)
         return Derivatives(names, found.value, found.gradient, found.hessian)
 
-    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+    def log_interval(self, low: Values, high: Values, half: Values | None = None) -> np.ndarray:
         return self.of.log_interval(*self._ends(low, high))
 
-    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+    def interval_by_arguments(
+        self, low: Values, high: Values, names: Sequence[str], half: Values | None = None
+    ) -> Derivatives:
         found = self.of.interval_by_arguments(*self._ends(low, high), wrapper.inner_names(names))
         return Derivatives(tuple(names), found.value, found.gradient, found.hessian)
 
-    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def information_within(self, low: Values, high: Values, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         low, high, _ = for_each(self, low, high)
         return cells_of(self).information_within(self._index_up(low), self._index_down(high), names)
 
-    def moments_within(self, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments_within(self, low: Values, high: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         low, high, _ = for_each(self, low, high)
         value, one, two = cells_of(self).moments_within(self._index_up(low), self._index_down(high))
         return value, one * self.step, two * np.square(self.step)
 
-    def _information(self, names: tuple[str, ...]) -> dict[tuple[str, str], Any] | None:
+    def _information(self, names: tuple[str, ...]) -> ByPair | None:
         return rounded_information(self, names)
 
-    def after(self, limit: Any) -> Any:
+    def after(self, limit: Values) -> Values:
         return (self._index_down(limit) + 1.0) * self.step
 
-    def before(self, limit: Any) -> Any:
+    def before(self, limit: Values) -> Values:
         return (self._index_up(limit) - 1.0) * self.step
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         end = (self._index_down(np.asarray(value, dtype=float)) + 0.5) * self.step
         return np.asarray(self.of.distribution_below(end))
 
-    def distribution_below(self, value: Any) -> np.ndarray:
+    def distribution_below(self, value: ArrayLike) -> np.ndarray:
         end = (self._index_up(np.asarray(value, dtype=float)) - 0.5) * self.step
         return np.asarray(self.of.distribution_below(end))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         return np.asarray(self._nearest(self.of.quantile(probability)))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Values:
         return rounded_moments(self)[0]
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Values:
         return rounded_moments(self)[1]
 
     def refused_arguments(self) -> tuple[int, str] | None:
@@ -116,7 +124,7 @@ class Rounded(wrapper._Wrapper):
             return at, f"step = {step[at]:g} is not positive"
         return super().refused_arguments()
 
-    def refused_values(self, value: Any) -> tuple[int, str] | None:
+    def refused_values(self, value: ArrayLike) -> tuple[int, str] | None:
         x = np.asarray(value, dtype=float)
         away = np.abs(x / self.step - np.round(x / self.step))
         is_between = np.isfinite(x) & (away > MULTIPLE_TOLERANCE)
@@ -126,21 +134,21 @@ class Rounded(wrapper._Wrapper):
             return at, f"is {x.flat[at]:.10g}; rounded values are multiples of step = {step:g}"
         return super().refused_values(value)
 
-    def _cell(self, value: np.ndarray) -> tuple[Any, Any, Any]:
+    def _cell(self, value: np.ndarray) -> tuple[Values, Values, Values]:
         """Return what is rounded to values: ends and half the width."""
         half = 0.5 * np.asarray(self.step, dtype=float)
         return value - half, self.of.before(value + half), half
 
-    def _ends(self, low: Any, high: Any) -> tuple[Any, Any]:
+    def _ends(self, low: Values, high: Values) -> tuple[Values, Values]:
         """Return what is rounded to values from low to high."""
         first = (self._index_up(np.asarray(low, dtype=float)) - 0.5) * self.step
         return first, self.of.before((self._index_down(np.asarray(high, dtype=float)) + 0.5) * self.step)
 
-    def _nearest(self, value: Any) -> Any:
+    def _nearest(self, value: Values) -> Values:
         return np.floor(np.asarray(value, dtype=float) / self.step + 0.5) * self.step
 
-    def _index_up(self, value: Any) -> Any:
+    def _index_up(self, value: Values) -> Values:
         return np.ceil(np.asarray(value, dtype=float) / self.step - TIE_TOLERANCE)
 
-    def _index_down(self, value: Any) -> Any:
+    def _index_down(self, value: Values) -> Values:
         return np.floor(np.asarray(value, dtype=float) / self.step + TIE_TOLERANCE)

@@ -12,12 +12,18 @@ they lose none (C. Loader, "Fast and accurate computation of binomial probabilit
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI, STIRLING
 
+if TYPE_CHECKING:
+    from grisaille.laws.values import Values
+
+
+Numeric = Callable[[np.ndarray], np.ndarray]
 SERIES_FROM = 10.0
 """From here on the series; its first term that is left out is below 1e-17."""
 SERIES_BELOW = 0.3
@@ -25,7 +31,7 @@ SERIES_BELOW = 0.3
 SERIES_TERMS = 12
 
 
-def stirling_error(z: Any) -> np.ndarray:
+def stirling_error(z: Values) -> np.ndarray:
     """Return δ(z) of positive numbers."""
     from scipy.special import gammaln
 
@@ -35,7 +41,7 @@ def stirling_error(z: Any) -> np.ndarray:
     return _either(z, direct, lambda z: _series(z, lambda k: 1.0) / z)
 
 
-def digamma_error(z: Any) -> np.ndarray:
+def digamma_error(z: Values) -> np.ndarray:
     """Return δ'(z) of positive numbers."""
     from scipy.special import digamma
 
@@ -45,7 +51,7 @@ def digamma_error(z: Any) -> np.ndarray:
     return _either(z, direct, lambda z: -_series(z, lambda k: 2 * k + 1) / z**2)
 
 
-def trigamma_error(z: Any) -> np.ndarray:
+def trigamma_error(z: Values) -> np.ndarray:
     """Return δ''(z) of positive numbers."""
     from scipy.special import zeta
 
@@ -55,7 +61,7 @@ def trigamma_error(z: Any) -> np.ndarray:
     return _either(z, direct, lambda z: _series(z, lambda k: (2 * k + 1) * (2 * k + 2)) / z**3)
 
 
-def log1p_minus(x: Any) -> np.ndarray:
+def log1p_minus(x: Values) -> np.ndarray:
     """Return log(1 + x) − x of numbers above −1."""
     x = np.asarray(x, dtype=float)
     with np.errstate(all="ignore"):
@@ -67,19 +73,19 @@ def log1p_minus(x: Any) -> np.ndarray:
         return np.asarray(np.where(np.abs(x) < SERIES_BELOW, r * (tail - x), np.log1p(x) - x))
 
 
-def log_ratio(ratio: Any, x: Any) -> np.ndarray:
+def log_ratio(ratio: Values, x: Values) -> np.ndarray:
     """Return log(ratio) of positive numbers, given x = ratio − 1 without the digits that it loses near one."""
     with np.errstate(all="ignore"):
         return np.asarray(np.where(np.abs(x) < SERIES_BELOW, np.log1p(x), np.log(ratio)))
 
 
-def log_ratio_minus(ratio: Any, x: Any) -> np.ndarray:
+def log_ratio_minus(ratio: Values, x: Values) -> np.ndarray:
     """Return log(ratio) − x, given x = ratio − 1 likewise."""
     with np.errstate(all="ignore"):
         return np.asarray(np.where(np.abs(x) < SERIES_BELOW, log1p_minus(x), np.log(ratio) - x))
 
 
-def deviance(count: Any, expected: Any, difference: Any) -> np.ndarray:
+def deviance(count: Values, expected: Values, difference: Values) -> np.ndarray:
     """Return count · log(count / expected) − (count − expected) ≥ 0, given count − expected."""
     with np.errstate(all="ignore"):
         x = difference / expected
@@ -88,7 +94,7 @@ def deviance(count: Any, expected: Any, difference: Any) -> np.ndarray:
     return np.asarray(np.where(np.asarray(count) == 0, expected, found))
 
 
-def _series(z: np.ndarray, factor: Any) -> np.ndarray:
+def _series(z: np.ndarray, factor: Callable[[int], float]) -> np.ndarray:
     """Return Σ factor(k) c_k / z^(2k)."""
     inverse, found = 1 / (z * z), np.zeros_like(z)
     for k in range(len(STIRLING) - 1, -1, -1):
@@ -96,7 +102,7 @@ def _series(z: np.ndarray, factor: Any) -> np.ndarray:
     return found
 
 
-def _either(z: Any, direct: Any, series: Any) -> np.ndarray:
+def _either(z: Values, direct: Numeric, series: Numeric) -> np.ndarray:
     """Return the direct formula of small numbers and the series of large ones."""
     z = np.asarray(z, dtype=float)
     with np.errstate(all="ignore"):

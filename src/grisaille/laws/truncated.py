@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from grisaille.laws.law import Law
 from grisaille.laws.law_arguments import broadcast_together, is_filled, is_formula, rows_of
 from grisaille.laws.law_derivatives import Derivatives
 from grisaille.laws.probabilities import quantiles_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from grisaille.laws.values import Formula, Values
+
 
 MIN_PROBABILITY = 1e-10
 """Of a probability."""
@@ -77,7 +83,7 @@ class Truncated(wrapper._Wrapper):
         )
 
     @property
-    def limits(self) -> tuple[Any, Any]:
+    def limits(self) -> tuple[Values, Values]:
         """The limits, infinite where there is none."""
         return wrapper.limit(self.below, -np.inf), wrapper.limit(self.above, np.inf)
 
@@ -85,7 +91,7 @@ class Truncated(wrapper._Wrapper):
         return wrapper.refused_limits(self) or super().refused_arguments()
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Values | None:
         inside = self.of.peak
         return None if inside is None else np.clip(inside, *self.support)
 
@@ -102,15 +108,15 @@ class Truncated(wrapper._Wrapper):
         """Whether it is continuous with numbers as arguments: closed forms of one law."""
         return not self.is_discrete and not self.has_atoms and not is_filled(self)
 
-    def formula(self, value: Any) -> Any:
+    def formula(self, value: Formula) -> Formula:
         return self.of.formula(value) - math.log(self._mass)
 
-    def _numbers(self, value: np.ndarray) -> Any:
+    def _numbers(self, value: np.ndarray) -> Formula:
         if self._is_prior:
             return self.formula(value)
         return self.of.log_formula(value) - self.of.log_interval(*self.limits)
 
-    def log_density(self, value: Any) -> np.ndarray:
+    def log_density(self, value: ArrayLike) -> np.ndarray:
         if self._is_prior:
             return super().log_density(value)
         x, (low, high) = np.asarray(value, dtype=float), self.limits
@@ -122,10 +128,12 @@ class Truncated(wrapper._Wrapper):
         at, whole = self.of.by_arguments_between(value, inner), self.of.interval_by_arguments(*self.limits, inner)
         return Derivatives(names, self.log_density(value), at.gradient - whole.gradient, at.hessian - whole.hessian)
 
-    def log_interval(self, low: Any, high: Any, half: Any = None) -> np.ndarray:
+    def log_interval(self, low: Values, high: Values, half: Values | None = None) -> np.ndarray:
         return np.asarray(self.of.log_interval(*self._within(low, high, half)) - self.of.log_interval(*self.limits))
 
-    def interval_by_arguments(self, low: Any, high: Any, names: Sequence[str], half: Any = None) -> Derivatives:
+    def interval_by_arguments(
+        self, low: Values, high: Values, names: Sequence[str], half: Values | None = None
+    ) -> Derivatives:
         inner, (low, high, half) = wrapper.inner_names(names), self._within(low, high, half)
         at, whole = (
             self.of.interval_by_arguments(low, high, inner, half),
@@ -135,7 +143,7 @@ class Truncated(wrapper._Wrapper):
             tuple(names), at.value - whole.value, at.gradient - whole.gradient, at.hessian - whole.hessian
         )
 
-    def information_within(self, low: Any, high: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def information_within(self, low: Values, high: Values, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         inner, (low, high, _) = wrapper.inner_names(names), self._within(low, high, None)
         log_p, squares = self.of.information_within(low, high, inner)
         at, whole = self.of.interval_by_arguments(low, high, inner), self.of.interval_by_arguments(*self.limits, inner)
@@ -145,12 +153,12 @@ class Truncated(wrapper._Wrapper):
         )
         return log_p - whole.value, squares + shift
 
-    def moments_within(self, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments_within(self, low: Values, high: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         low, high, _ = self._within(low, high, None)
         log_p, one, two = self.of.moments_within(low, high)
         return log_p - self.of.log_interval(*self.limits), one, two
 
-    def _within(self, low: Any, high: Any, half: Any) -> tuple[Any, Any, Any]:
+    def _within(self, low: Values, high: Values, half: Values | None) -> tuple[Values, Values, Values | None]:
         """Return what an interval has in common with what is left, and half its width where that is known."""
         below, above = self.limits
         first, last = np.maximum(low, below), np.minimum(high, above)
@@ -158,23 +166,23 @@ class Truncated(wrapper._Wrapper):
             half = np.where((first > low) | (last < high), 0.5 * (last - first), half)
         return first, last, half
 
-    def after(self, limit: Any) -> Any:
+    def after(self, limit: Values) -> Values:
         return self.of.after(limit)
 
-    def before(self, limit: Any) -> Any:
+    def before(self, limit: Values) -> Values:
         return self.of.before(limit)
 
     @property
     def mode(self) -> float:
         return float(np.clip(self.of.mode, *self.support))
 
-    def standardised(self, value: Any) -> Any:
+    def standardised(self, value: Formula) -> Any:
         return self.of.standardised(value)
 
     def residual(self, value: float) -> tuple[float, float] | None:
         return self.of.residual(value)
 
-    def derivatives(self, value: Any, **parameters: Any) -> Derivatives:
+    def derivatives(self, value: ArrayLike, **parameters: Any) -> Derivatives:
         """Return log p with its derivatives by the value and by the parameters of the law that is cut off.
 
         With s = ∂ log f/∂p of the whole, ∂ log Z = E s and ∂² log Z = E (∂s + s sᵀ) − E s E sᵀ over what is left.
@@ -207,18 +215,18 @@ class Truncated(wrapper._Wrapper):
         slope, second = found[:n], found[n:].reshape(n, n)
         return slope, second - np.outer(slope, slope)
 
-    def distribution(self, value: Any) -> np.ndarray:
+    def distribution(self, value: ArrayLike) -> np.ndarray:
         if not self._is_prior:
             return self._share(np.asarray(value, dtype=float))
         inside = self.of.distribution(np.clip(value, *self.support))
         return np.asarray(np.clip((inside - self._ends[0]) / self._mass, 0.0, 1.0))
 
-    def distribution_below(self, value: Any) -> np.ndarray:
+    def distribution_below(self, value: ArrayLike) -> np.ndarray:
         if self._is_prior:
             return self.distribution(value)
         return self._share(self.of.before(np.asarray(value, dtype=float)))
 
-    def _share(self, value: Any) -> np.ndarray:
+    def _share(self, value: Values) -> np.ndarray:
         """Return the probability from the lower limit to values, or one less that from there to the upper one."""
         low, high = self.limits
         whole = self.of.log_interval(low, high)
@@ -228,7 +236,7 @@ class Truncated(wrapper._Wrapper):
         found = np.where(below > 0.5, 1 - above, below)
         return np.where(value < low, 0.0, np.where(value >= high, 1.0, found))
 
-    def quantile(self, probability: Any) -> np.ndarray:
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
         p = np.asarray(probability, dtype=float)
         if self._is_prior:
             return self.of.quantile(self._ends[0] + self._mass * p)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from grisaille.laws import checks
 from grisaille.laws.law import Law
 from grisaille.laws.law_arguments import is_law
 from grisaille.laws.law_derivatives import replace_fields
+
+if TYPE_CHECKING:
+    from grisaille.laws.censored import Censored
+    from grisaille.laws.truncated import Truncated
+    from grisaille.laws.values import Values
 
 
 class _Wrapper(Law):
@@ -60,7 +65,7 @@ class _Wrapper(Law):
     def refused_arguments(self) -> tuple[int, str] | None:
         return self.of.refused_arguments()
 
-    def at(self, location: Any) -> Self:
+    def at(self, location: Values | None) -> Self:
         if location is None:
             return self
         if np.ndim(location):
@@ -73,7 +78,7 @@ def inner_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.removeprefix("of.") for name in names)
 
 
-def check_of(law: Any, *refused: tuple[str, str]) -> None:
+def check_of(law: _Wrapper, *refused: tuple[str, str]) -> None:
     """Refuse what is no law in ``of``, and laws (name, what to do instead) that mean nothing there."""
     name = type(law).__name__
     if not is_law(law.of):
@@ -83,13 +88,13 @@ def check_of(law: Any, *refused: tuple[str, str]) -> None:
             raise ModelError(f"{name}: of is {law.of!r}; {remedy}")
 
 
-def check_limits(law: Any) -> None:
+def check_limits(law: Law) -> None:
     """Check the limits of a law, which may be left out."""
     for side in ("below", "above"):
         checks.location(law, side)
 
 
-def refused_limits(law: Any) -> tuple[int, str] | None:
+def refused_limits(law: Truncated | Censored) -> tuple[int, str] | None:
     """Return the first sample of a filled law whose limits leave nothing between them, with the reason."""
     below, above = np.broadcast_arrays(*(np.ravel(limit(v, e)) for v, e in ((law.below, -np.inf), (law.above, np.inf))))
     is_crossed = ~(below < above)
@@ -99,7 +104,7 @@ def refused_limits(law: Any) -> tuple[int, str] | None:
     return at, f"below = {below[at]:g} is not smaller than above = {above[at]:g}"
 
 
-def limit(value: Any, none: float) -> Any:
+def limit(value: Values | None, none: float) -> Values:
     """Return a limit, or one that nothing is beyond where there is none: None, or NaN in an array."""
     if value is None:
         return none

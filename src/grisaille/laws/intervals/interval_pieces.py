@@ -8,11 +8,15 @@ piece knows where its mass lies, thirty standard deviations away or in tails of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.laws.law_arguments import rows_of
+
+if TYPE_CHECKING:
+    from grisaille.laws.measured import Measured
+
 
 GOLDEN = 0.6180339887498949
 MAX_LOG_SCALE = 230.0
@@ -30,7 +34,7 @@ SHORT_FALL = 0.7
 class Pieces:
     """Pieces of intervals, each with the law of its sample."""
 
-    law: Any
+    law: Measured
     rows: np.ndarray
     """(P,) samples that they are of."""
     start: np.ndarray
@@ -84,7 +88,7 @@ class Pieces:
         return np.where(np.isnan(found), -np.inf, found)
 
 
-def cut_at_peak(law: Any, low: np.ndarray, high: np.ndarray) -> Pieces:
+def cut_at_peak(law: Measured, low: np.ndarray, high: np.ndarray) -> Pieces:
     """Return the pieces of intervals (N,), one or two of each that is not empty.
 
     Of a law of counts the upper piece starts at the peak, the lower one below it, and lengths are numbers of counts.
@@ -106,13 +110,13 @@ def cut_at_peak(law: Any, low: np.ndarray, high: np.ndarray) -> Pieces:
     return Pieces(rows_of(law, rows, count), rows, start, side, length).where(chosen)
 
 
-def peak_of(law: Any, shape: tuple[int, ...]) -> np.ndarray:
+def peak_of(law: Measured, shape: tuple[int, ...]) -> np.ndarray:
     """Return where the density of a law is largest over its whole support."""
     everything = np.full(shape, np.inf)
     return _peak(law, -everything, everything)
 
 
-def _peak(law: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _peak(law: Measured, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return where the density is largest: the law's own word, or a search that spreads from a middle."""
     known = law.peak
     if known is not None:
@@ -131,7 +135,7 @@ def _peak(law: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return at(_golden(density, -MAX_LOG_SCALE * one, MAX_LOG_SCALE * one, PEAK_STEPS))
 
 
-def _middle(law: Any) -> Any:
+def _middle(law: Measured) -> Any:
     """Return a point near the density's mass: the location, or the middle of the support."""
     if law.location_path:
         return law.arguments[law.location_path]

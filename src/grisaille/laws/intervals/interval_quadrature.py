@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.laws.intervals.interval_pieces import SHORT_FALL, Pieces, cut_at_peak
 from grisaille.laws.law_arguments import rows_of, shape_of
+
+if TYPE_CHECKING:
+    from grisaille.laws.measured import Measured
+    from grisaille.laws.values import Values
+
 
 SAMPLES_PER_CHUNK = 4096
 """Samples that are averaged together."""
@@ -33,17 +38,17 @@ SINGULAR_EXTENT = 5.6
 class Nodes:
     """The nodes (q, P) at which densities are evaluated, their weights, and the samples (P,) that they belong to."""
 
-    law: Any
+    law: Measured
     rows: np.ndarray
     x: np.ndarray
     weight: np.ndarray
 
 
 def average(
-    law: Any,
-    low: Any,
-    high: Any,
-    of: Callable[[Any, np.ndarray], np.ndarray],
+    law: Measured,
+    low: Values,
+    high: Values,
+    of: Callable[[Measured, np.ndarray], np.ndarray],
     size: int,
     step: float = 0.125,
     half: np.ndarray | None = None,
@@ -66,7 +71,9 @@ def average(
     return log_mass, means
 
 
-def average_of_all(law: Any, of: Callable[[Any, np.ndarray], np.ndarray], size: int, step: float = 0.125) -> np.ndarray:
+def average_of_all(
+    law: Measured, of: Callable[[Measured, np.ndarray], np.ndarray], size: int, step: float = 0.125
+) -> np.ndarray:
     """Return E f (N, size) over everything; (1, size) of a law without arrays."""
     count = int(np.prod(shape_of(law)))
     flat = law.filled({p: np.ravel(np.broadcast_to(v, shape_of(law))) for p, v in law.arguments.items() if np.ndim(v)})
@@ -74,7 +81,9 @@ def average_of_all(law: Any, of: Callable[[Any, np.ndarray], np.ndarray], size: 
     return average(flat, -everything, everything, of, size, step)[1]
 
 
-def _combined(groups: list[Nodes], count: int, of: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _combined(
+    groups: list[Nodes], count: int, of: Callable[[Measured, np.ndarray], np.ndarray], size: int
+) -> tuple[np.ndarray, np.ndarray]:
     densities = [g.law.log_formula(g.x) for g in groups]
     top = np.full(count, -np.inf)
     for g, density in zip(groups, densities, strict=True):
@@ -91,7 +100,7 @@ def _combined(groups: list[Nodes], count: int, of: Any, size: int) -> tuple[np.n
     return top + np.log(total), sums / total[:, None]
 
 
-def _nodes(law: Any, low: np.ndarray, high: np.ndarray, step: float, half: np.ndarray | None) -> Iterator[Nodes]:
+def _nodes(law: Measured, low: np.ndarray, high: np.ndarray, step: float, half: np.ndarray | None) -> Iterator[Nodes]:
     if half is not None and not law.is_discrete:
         is_cell = _is_cell(law, 0.5 * (low + high), half)
         if is_cell.any():
@@ -120,13 +129,13 @@ def scale_and_reach(pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
     return scale, pieces.reach(scale)
 
 
-def _is_cell(law: Any, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
+def _is_cell(law: Measured, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
     """Return whether the density hardly changes over intervals around a middle."""
     here, below, above = (law.log_formula(x) for x in (middle, middle - half, middle + half))
     return np.asarray((np.abs(below - here) < SHORT_FALL) & (np.abs(above - here) < SHORT_FALL))
 
 
-def _cells(law: Any, rows: np.ndarray, middle: np.ndarray, half: np.ndarray) -> Nodes:
+def _cells(law: Measured, rows: np.ndarray, middle: np.ndarray, half: np.ndarray) -> Nodes:
     points, weights = (g[:, None] * half[rows] for g in GAUSS_NODES)
     return Nodes(rows_of(law, rows, len(middle)), rows, middle[rows] + points, weights)
 

@@ -11,12 +11,16 @@ a² loses the digits, after the exponential decay.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.laws.law_derivatives import Derivatives, assemble_derivatives
 from grisaille.laws.symbolic_functions import HALF_LOG_TWO_PI
+
+if TYPE_CHECKING:
+    from grisaille.laws.values import Values
+
 
 NARROW_FALL = 1.0
 """Fall of log p, plus the width, below which an interval is narrow."""
@@ -115,7 +119,7 @@ def _of_nodes(start: np.ndarray, u: np.ndarray, weight: np.ndarray) -> Moments:
 
 
 def derivatives_of_moments(
-    log_p: np.ndarray, moments: tuple[np.ndarray, ...], std: Any, names: tuple[str, ...]
+    log_p: np.ndarray, moments: tuple[np.ndarray, ...], std: Values, names: tuple[str, ...]
 ) -> Derivatives:
     """Return the derivatives of log P by mean and std."""
     one, two, var, skew, spread = moments
@@ -128,7 +132,7 @@ def derivatives_of_moments(
     return assemble_derivatives(names, log_p, first, second)
 
 
-def squares_of_moments(moments: tuple[np.ndarray, ...], std: Any, names: tuple[str, ...]) -> np.ndarray:
+def squares_of_moments(moments: tuple[np.ndarray, ...], std: Values, names: tuple[str, ...]) -> np.ndarray:
     """Return E[s sᵀ] by mean and std."""
     one, two, _, skew, spread = moments
     found = {
