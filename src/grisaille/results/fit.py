@@ -360,7 +360,7 @@ class Fit(Fitted):
         horizon: Horizon | None = None,
         ax: Canvas | None = None,
     ) -> Figure:
-        """Plot measured against predicted for each experiment and output, residuals below with twice the noise as a band.
+        """Plot measured against predicted for each experiment and output, residuals below with twice the noise.
 
         Parameters
         ----------
