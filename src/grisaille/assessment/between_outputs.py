@@ -131,7 +131,7 @@ def _freed(values: np.ndarray, basis: np.ndarray, C: np.ndarray) -> tuple[np.nda
 
 
 def _pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> Iterator[CorrelatedPair]:
-    """Yield one for each lag."""
+    """Yield the correlated pairs of outputs, one for each lag."""
     both = np.isfinite(values).all(axis=1)
     (a, b), (qa, qb) = values[both].T, basis[both].transpose(1, 0, 2)
     n = len(a)

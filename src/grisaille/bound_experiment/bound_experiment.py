@@ -253,7 +253,7 @@ class BoundExperiment:
 
     @cached_property
     def given(self) -> Floats:
-        """The numbers that are given, as the encoding takes them."""
+        """The given numbers (constants and fixed starts) in the order of the encoding."""
         return np.array([float(v) for v in (*self.constants.values(), *self.demands.values())])
 
     def _quantities(self, theta: Floats) -> tuple[Floats, Floats]:

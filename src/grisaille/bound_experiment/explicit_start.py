@@ -3,7 +3,7 @@
     x_k(t₀) = demanded value, or the declared formula of the parameters (and of demanded starts), or zero
 
 Nothing has to be solved; x₀ and its derivatives by θ are formulas, evaluated in microseconds. The consistent start of
-every other model comes from ``structure.initialization``, at many times the cost; a search that simulates in a tenth of
+every other model comes from ``starts.initialization``, at many times the cost; a search that simulates in a tenth of
 a millisecond feels it.
 """
 

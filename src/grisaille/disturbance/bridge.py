@@ -60,7 +60,7 @@ class Bridge:
     def states(
         self, stream: Stream, realization: ArrayLike, cell: ArrayLike, fraction: Floats, left: Floats, right: Floats
     ) -> Floats:
-        """States at fractions (q,) of cells whose ends have the states ``left`` and ``right``, (q, n)."""
+        """Return states at fractions (q,) of cells whose ends have the states ``left`` and ``right``, (q, n)."""
         f, node = np.array(fraction, dtype=float), np.ones(np.shape(fraction), dtype=np.int64)
         for level in range(self.depth):
             z = stream.normals(realization, cell, left.shape[-1], node)
@@ -74,7 +74,7 @@ class Bridge:
         return self._mean(f[:, None], left, right)
 
     def mean_coefficients(self, left: Floats, right: Floats) -> Floats:
-        """The conditional mean in leaves with these ends: coefficients of powers of f, (degree + 1, …, n)."""
+        """Return the conditional mean in leaves with these ends: coefficients of powers of f, (degree + 1, …, n)."""
         surprise = right - multiply(self.transition[-1], left)
         pairs = zip(self.leaf_transition, self.leaf_gain, strict=True)
         return np.stack([multiply(F, left) + multiply(K, surprise) for F, K in pairs])
@@ -89,7 +89,7 @@ class Bridge:
 def build_bridge(
     process: Process, step: float, tolerance: float = BRIDGE_TOLERANCE, depth: int | None = None
 ) -> Bridge:
-    """The bridge over cells of length ``step``.
+    """Return the bridge over cells of length ``step``.
 
     tolerance : the last level is the first whose deviation is below this part of the disturbance's stationary deviation
                 (of its deviation over one cell when it has none), in every component
@@ -101,7 +101,7 @@ def build_bridge(
 
 
 def choose_depth(process: Process, step: float, tolerance: float = BRIDGE_TOLERANCE) -> int:
-    """The first level at which the bridge deviates from its mean by less than the tolerance."""
+    """Return the first level at which the bridge deviates from its mean by less than the tolerance."""
     if not tolerance > 0:
         raise DataError(f"tolerance={tolerance:g}: the bridge of a disturbance needs a tolerance above zero.")
     C = _middles(process, step, MAX_LEVELS)[2]
@@ -147,7 +147,7 @@ def _trimmed(transition: Floats, gain: Floats, Q: Floats) -> tuple[Floats, Float
 
 
 def _divide(X: Floats, Q: Floats) -> Floats:
-    """X Q⁻¹ for stacks; where Q is singular, by a generalised inverse on its independent coordinates."""
+    """Return X Q⁻¹ for stacks; where Q is singular, by a generalised inverse on its independent coordinates."""
     L, n = factorize(Q), Q.shape[-1]
     pivot = np.diagonal(L, axis1=-2, axis2=-1)[:, None, :]
     inverse = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=pivot > 0)

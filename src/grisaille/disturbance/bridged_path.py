@@ -39,11 +39,11 @@ class BridgedPath:
     """(cells,): index into ``bridges``."""
 
     def at(self, instants: ArrayLike, derivative: int = 0) -> Floats:
-        """The disturbance, or a derivative that exists, (realizations, instants, m)."""
+        """Return the disturbance, or a derivative that exists, (realizations, instants, m)."""
         return multiply(self.process.output_map(derivative), self.states_at(instants))
 
     def states_at(self, instants: ArrayLike) -> Floats:
-        """States at any instants inside the grid, in any order, (realizations, instants, n)."""
+        """Return states at any instants inside the grid, in any order, (realizations, instants, n)."""
         t = np.asarray(instants, dtype=float)
         if t.size and not (t.min() >= self.times[0] and t.max() <= self.times[-1]):
             raise DataError(
@@ -59,7 +59,7 @@ class BridgedPath:
         return out
 
     def pieces(self, derivative: int = 0) -> tuple[Floats, Floats]:
-        """Breaks (pieces + 1,) and coefficients (realizations, pieces, m, degree + 1) of powers of t − break."""
+        """Return breaks (pieces + 1,) and coefficients (realizations, pieces, m, degree + 1) of powers of t − break."""
         breaks, owner = self._leaves()
         x, rows = self.states_at(breaks), self.process.output_map(derivative)
         degree = max(len(bridge.leaf_gain) for bridge in self.bridges) - 1
@@ -72,7 +72,7 @@ class BridgedPath:
         return breaks, np.moveaxis(out, 0, -1) / powers[:, None, :]
 
     def _leaves(self) -> tuple[Floats, Integers]:
-        """Ends of all leaves, and the bridge that each leaf belongs to."""
+        """Return ends of all leaves, and the bridge that each leaf belongs to."""
         counts = 2 ** np.array([bridge.depth for bridge in self.bridges])[self.which]
         cell = np.repeat(np.arange(counts.size), counts)
         number = np.arange(cell.size) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -90,7 +90,9 @@ def sample_bridged_path(
     process: Process, times: ArrayLike, seed: int, realizations: ArrayLike = 1, purpose: Purpose | str = Purpose.DATA,
     *, antithetic: bool = False, tolerance: float = BRIDGE_TOLERANCE, depth: int | None = None,
 ) -> BridgedPath:  # fmt: skip
-    """Paths that can be asked at any instant of the grid's span; on the grid they are those of ``sample_path``."""
+    """Return paths that can be asked at any instant of the grid's span; on the grid they are those of
+    ``sample_path``.
+    """
     chosen = index_list(realizations)
     states = sample_path(process, times, seed, chosen, purpose, antithetic=antithetic)
     steps, which = distinct_steps(times)

@@ -15,7 +15,7 @@ from grisaille.disturbance.duals import Floats, solve_linear
 
 
 def stationary(A: Floats, W: Floats, C: Floats, label: str) -> Floats:
-    """P with A P + P Aᵀ + W = 0 and C P = 0, as a dual."""
+    """Return P with A P + P Aᵀ + W = 0 and C P = 0, as a dual."""
     if not A.shape[-1]:
         return np.zeros_like(W)
     key = tuple((part.shape, part.tobytes()) for part in (A, W, C))
@@ -37,14 +37,14 @@ def _solved(A: Floats, W: Floats, C: Floats, label: str) -> Floats:
 
 
 def _beside_identity(A: Floats) -> Floats:
-    """A ⊗ I of every matrix."""
+    """Return A ⊗ I of every matrix."""
     count, rows, n = A.shape
     product = A[:, :, None, :, None] * np.eye(n)[:, None, :]
     return np.asarray(product.reshape(count, rows * n, n * n))
 
 
 def _before_identity(A: Floats) -> Floats:
-    """I ⊗ A of every matrix."""
+    """Return I ⊗ A of every matrix."""
     count, n = A.shape[0], A.shape[-1]
     product = np.eye(n)[:, None, :, None] * A[:, None, :, None, :]
     return np.asarray(product.reshape(count, n * n, n * n))

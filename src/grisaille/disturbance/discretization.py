@@ -39,7 +39,7 @@ STEP_ROUNDING = 8 * np.finfo(float).eps
 
 
 def discretize(A: ArrayLike, W: ArrayLike, h: ArrayLike) -> tuple[Floats, Floats]:
-    """F and Q of one step h, or of an array of steps (then with one more leading dimension).
+    """Return F and Q of one step h, or of an array of steps (then with one more leading dimension).
 
     A, W : (n, n); W = B Bᵀ, symmetric and positive semidefinite (not checked)
     """
@@ -54,24 +54,24 @@ def discretize(A: ArrayLike, W: ArrayLike, h: ArrayLike) -> tuple[Floats, Floats
 
 
 def discretize_symbolic(A: ca.SX, W: ca.SX, h: ca.SX | float, doublings: int) -> tuple[ca.SX, ca.SX]:
-    """F and Q as formulas, with a frozen number of doublings (see :func:`frozen_doublings`)."""
+    """Return F and Q as formulas, with a frozen number of doublings (see :func:`frozen_doublings`)."""
     F, Q = _scaled_and_doubled(ca.SX(A), ca.SX(W), h, doublings, ca.SX.eye(ca.SX(A).shape[0]))
     return F, Q
 
 
 def doublings(A: ArrayLike, h: float) -> int:
-    """The smallest s with ‖A h/2ˢ‖ ≤ ½ in balanced coordinates."""
+    """Return the smallest s with ‖A h/2ˢ‖ ≤ ½ in balanced coordinates."""
     size = balanced_norm(A) * h
     return max(0, int(np.ceil(np.log2(2 * size)))) if size > 0 else 0
 
 
 def frozen_doublings(A: ArrayLike, h: float) -> int:
-    """The number of doublings to keep while parameters move: right until ‖A‖ has grown fourfold."""
+    """Return the number of doublings to keep while parameters move: right until ‖A‖ has grown fourfold."""
     return doublings(A, h) + EXTRA_DOUBLINGS
 
 
 def balanced_norm(A: ArrayLike) -> float:
-    """‖D⁻¹AD‖₁ with the diagonal D that balances rows and columns: units of the states do not matter."""
+    """Return ‖D⁻¹AD‖₁ with the diagonal D that balances rows and columns: units of the states do not matter."""
     from scipy.linalg.lapack import dgebal
 
     a = np.asarray(A, dtype=float)
@@ -86,7 +86,7 @@ def balanced_norm(A: ArrayLike) -> float:
 
 
 def distinct_steps(times: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
-    """The different steps of a grid, in order of appearance, and which of them each cell has.
+    """Return the different steps of a grid, in order of appearance, and which of them each cell has.
 
     Steps that differ by rounding only are one; the first seen stands for all.
     """

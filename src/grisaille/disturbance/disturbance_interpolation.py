@@ -21,7 +21,7 @@ Kind = Literal["linear", "spline"]
 
 
 def piece_coefficients(times: ArrayLike, values: ArrayLike, kind: Kind) -> Floats:
-    """Polynomials of each cell, (…, cells, m, degree + 1), through values (…, times, m)."""
+    """Return polynomials of each cell, (…, cells, m, degree + 1), through values (…, times, m)."""
     t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
     if t.ndim != 1 or t.size < 2 or not np.all(np.diff(t) > 0):
         raise DataError("Interpolation needs at least two increasing times.")
@@ -35,7 +35,7 @@ def piece_coefficients(times: ArrayLike, values: ArrayLike, kind: Kind) -> Float
 
 
 def interpolate(times: ArrayLike, values: ArrayLike, instants: ArrayLike, kind: Kind) -> Floats:
-    """Values at instants inside the grid's span, (…, instants, m)."""
+    """Return values at instants inside the grid's span, (…, instants, m)."""
     t, at = np.asarray(times, dtype=float), np.asarray(instants, dtype=float)
     pieces = piece_coefficients(t, values, kind)
     if at.size and not (at.min() >= t[0] and at.max() <= t[-1]):

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 def times(X: Floats, Y: Floats) -> Floats:
-    """X Y with derivatives."""
+    """Return X Y with derivatives."""
     product = X[..., :1, :, :] @ Y
     product[..., 1:, :, :] += X[..., 1:, :, :] @ Y[..., :1, :, :]
     return np.asarray(product)
@@ -25,14 +25,15 @@ def transpose(X: Floats) -> Floats:
 
 
 def constant_dual(value: Floats, directions: int) -> Floats:
-    """A matrix that no direction moves."""
+    """Return a matrix that no direction moves."""
     still = np.zeros((*value.shape[:-2], 1 + directions, *value.shape[-2:]))
     still[..., 0, :, :] = value
     return still
 
 
 def solve_linear(operator: Floats, right: Floats) -> Floats:
-    """x with operator · x = right, by least squares for tall ones; dx from operator · dx = d right − d operator · x.
+    """Return x with operator · x = right, by least squares for tall ones; dx from operator · dx = d right − d operator
+    · x.
 
     Exact for consistent systems, which is not checked.
     """

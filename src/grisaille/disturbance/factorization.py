@@ -31,7 +31,7 @@ MAX_NEGATIVE_PIVOT = 1e-6
 
 
 def factorize(Q: ArrayLike) -> Floats:
-    """Lower-triangular L with L Lᵀ = Q, of one covariance or of a stack of them.
+    """Return lower-triangular L with L Lᵀ = Q, of one covariance or of a stack of them.
 
     Raises ``DataError`` when Q is not positive semidefinite.
     """
@@ -54,12 +54,12 @@ def factorize(Q: ArrayLike) -> Floats:
 
 
 def nonzero_pivots(L: ArrayLike) -> tuple[bool, ...]:
-    """Which columns of a factor are not zero: what a symbolic factor must know beforehand."""
+    """Return which columns of a factor are not zero: what a symbolic factor must know beforehand."""
     return tuple(bool(entry > 0) for entry in np.diagonal(np.asarray(L)))
 
 
 def factorize_symbolic(Q: ca.SX, pivots: Sequence[bool]) -> ca.SX:
-    """L as formulas; columns without a pivot are zero, now and for other parameter values.
+    """Return L as formulas; columns without a pivot are zero, now and for other parameter values.
 
     Unscaled: without pivoting, scaling changes the rank decision only, and that is given here.
     """

@@ -21,7 +21,7 @@ from grisaille.structure.stochastic.diffusion import Diffusion
 
 
 def scale_formulas(group: Sequence[FlatDisturbance], levels: Sequence[str]) -> list[Expression]:
-    """The scale of each disturbance: its own name where it is free, the declared formula otherwise."""
+    """Return the scale of each disturbance: its own name where it is free, the declared formula otherwise."""
     return [
         Name(f"scale({d.name})") if f"scale({d.name})" in levels else as_expression(1.0 if d.scale is None else d.scale)
         for d in group
@@ -36,18 +36,18 @@ def correlation_of(group: Sequence[FlatDisturbance]) -> list[list[Expression]] |
 def symbolic_process(
     group: Sequence[FlatDisturbance], levels: Sequence[str], leaf: Leaf, known: Mapping[str, float]
 ) -> Process:
-    """The process of correlated disturbances; ``known`` decides the rank of correlations only."""
+    """Return the process of correlated disturbances; ``known`` decides the rank of correlations only."""
     names, spectra = [d.name for d in group], [d.spectrum for d in group]
     return build_symbolic_process(names, spectra, scale_formulas(group, levels), correlation_of(group), leaf, known)
 
 
 def filter_state_names(coloured: Sequence[Process]) -> list[str]:
-    """``w[0]``, ``w[1]``, … of every disturbance w."""
+    """Return ``w[0]``, ``w[1]``, … of every disturbance w."""
     return [f"{name}[{k}]" for p in coloured for name, n in zip(p.names, p.blocks, strict=True) for k in range(n)]
 
 
 def noise_root(diffusion: Diffusion, white: Sequence[Process]) -> ca.SX:
-    """D of all white noise in the order of the diffusion: E w wᵀ = D Dᵀ δ."""
+    """Return D of all white noise in the order of the diffusion: E w wᵀ = D Dᵀ δ."""
     D = ca.SX(diffusion.nw, diffusion.nw)
     for process in white:
         at = [diffusion.names.index(n) for n in process.names if n in diffusion.names]
@@ -59,7 +59,9 @@ def noise_root(diffusion: Diffusion, white: Sequence[Process]) -> ca.SX:
 def measurement_covariance(
     flat: FlatModel, outputs: Sequence[str], levels: Sequence[str], leaves: Mapping[str, ca.SX]
 ) -> ca.SX:
-    """R, (ny, ny), from the noise of each output and ``noise_covariance``; 1 for outputs that are measured by laws."""
+    """Return R, (ny, ny), from the noise of each output and ``noise_covariance``; 1 for outputs that are measured by
+    laws.
+    """
     R = ca.SX(len(outputs), len(outputs))
     for i, y in enumerate(outputs):
         if flat.outputs[y].distribution is not None:

@@ -41,7 +41,7 @@ class ModelJump:
 
 
 def find_jumps(parts: Sequence[FormulaGroup], unknowns: ca.SX, names: Mapping[int, str]) -> tuple[ModelJump, ...]:
-    """Every relation of the unknowns once, with the first formula that jumps across it."""
+    """Return every relation of the unknowns once, with the first formula that jumps across it."""
     found: dict[tuple[str, str], ModelJump] = {}
     for part in parts:
         if not part.formula.numel():
@@ -56,7 +56,7 @@ def find_jumps(parts: Sequence[FormulaGroup], unknowns: ca.SX, names: Mapping[in
 
 
 def relation_text(relation: Relation, names: Mapping[int, str]) -> str:
-    """The relation in the user's names."""
+    """Return the relation in the user's names."""
     inside = ca.symvar(relation.value)
     named = [ca.SX.sym(names.get(s.element_hash(), s.name())) for s in inside]
     text = str(ca.substitute(relation.value, ca.vertcat(*inside), ca.vertcat(*named)))

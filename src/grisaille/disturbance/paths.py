@@ -47,7 +47,7 @@ class Transitions:
 def make_transitions(
     process: Process, times: ArrayLike, distinct: tuple[Floats, NDArray[np.int64]] | None = None
 ) -> Transitions:
-    """F and chol(Q) for each distinct step of ``times``, where these are known already: of ``distinct``."""
+    """Return F and chol(Q) for each distinct step of ``times``, where these are known already: of ``distinct``."""
     steps, which = distinct_steps(times) if distinct is None else distinct
     F, Q = discretize(process.A, process.intensity, steps)
     return Transitions(steps, which, F, factorize(Q))
@@ -57,7 +57,7 @@ def sample_path(
     process: Process, times: ArrayLike, seed: int, realizations: ArrayLike = 1, purpose: Purpose | str = Purpose.DATA,
     *, antithetic: bool = False, start: ArrayLike | None = None, first: int = 0,
 ) -> Floats:  # fmt: skip
-    """States at the grid times, (realizations, times, n); the disturbance is ``states @ process.C.T``.
+    """Return states at the grid times, (realizations, times, n); the disturbance is ``states @ process.C.T``.
 
     realizations : which ones; a number n stands for 0, …, n − 1
     start        : (n,) or (realizations, n) state at times[0] instead of the process's own start
@@ -81,7 +81,7 @@ def sample_increments(
     process: Process, times: ArrayLike, seed: int, realizations: ArrayLike = 1, purpose: Purpose | str = Purpose.DATA,
     *, antithetic: bool = False,
 ) -> Floats:  # fmt: skip
-    """∫ w dt over each cell of the grid for white noise w, (realizations, cells, m): D √h z."""
+    """Return ∫ w dt over each cell of the grid for white noise w, (realizations, cells, m): D √h z."""
     if not process.is_white:
         raise DataError(f"{process.label} is not white: it has values at instants (sample_path).")
     distinct_steps(times)
@@ -92,7 +92,7 @@ def sample_increments(
 
 
 def multiply(M: Floats, x: Floats) -> Floats:
-    """M x for vectors in the last dimension of x, summed from the first column to the last."""
+    """Return M x for vectors in the last dimension of x, summed from the first column to the last."""
     total = M[:, 0] * x[..., 0, None]
     for j in range(1, M.shape[1]):
         total = total + M[:, j] * x[..., j, None]
@@ -143,7 +143,7 @@ def _row_times(row: list[float], state: list[float]) -> float:
 
 
 def _products(M: Floats, x: Floats) -> Floats:
-    """M_k x_k for a stack of matrices, or one for all, in the order of ``multiply``."""
+    """Return M_k x_k for a stack of matrices, or one for all, in the order of ``multiply``."""
     total = M[..., 0] * x[..., 0, None]
     for j in range(1, M.shape[-1]):
         total = total + M[..., j] * x[..., j, None]

@@ -60,7 +60,7 @@ class Process:
         return f"disturbance {', '.join(self.names)}"
 
     def output_map(self, derivative: int = 0) -> Any:
-        """C Aᵈ: derivative d of w from the states, or ``ModelError`` where it has no finite variance."""
+        """Return C Aᵈ: derivative d of w from the states, or ``ModelError`` where it has no finite variance."""
         rows = self.C
         for d in range(derivative):
             if not _vanishes(rows @ self.B):
@@ -72,7 +72,7 @@ class Process:
         return rows
 
     def start_covariance(self) -> Floats:
-        """Covariance of the states at the first instant: stationary, with zero rows for what starts at zero."""
+        """Return covariance of the states at the first instant: stationary, with zero rows for what starts at zero."""
         chosen = np.concatenate([np.full(n, s == "stationary") for n, s in zip(self.blocks, self.starts, strict=True)])
         P = np.zeros((self.order, self.order))
         inside = np.ix_(chosen, chosen)
@@ -80,7 +80,7 @@ class Process:
         return P
 
     def covariance(self, t: float, s: float) -> Floats:
-        """E w(t) w(s)ᵀ for times after the first instant 0, from the start that was chosen."""
+        """Return E w(t) w(s)ᵀ for times after the first instant 0, from the start that was chosen."""
         if t < s:
             return self.covariance(s, t).T
         F, Q = discretize(self.A, self.intensity, s)
@@ -88,20 +88,20 @@ class Process:
         return np.asarray(self.C @ discretize(self.A, self.intensity, t - s)[0] @ P @ self.C.T)
 
     def covariance_function(self, tau: ArrayLike) -> Floats:
-        """E w(t + τ) w(t)ᵀ of the stationary process, (…, m, m) for lags (…)."""
+        """Return E w(t + τ) w(t)ᵀ of the stationary process, (…, m, m) for lags (…)."""
         lags = np.asarray(tau, dtype=float)
         P = stationary_covariance(self.A, self.intensity, self.label)
         forward = self.C @ discretize(self.A, self.intensity, np.abs(lags))[0] @ P @ self.C.T
         return np.asarray(np.where((lags < 0)[..., None, None], np.swapaxes(forward, -1, -2), forward))
 
     def spectral_density(self, omega: ArrayLike) -> NDArray[np.complex128]:
-        """Φ(ω) = G(iω) G(iω)ᴴ, two-sided, (…, m, m): E w(t+τ)w(t)ᵀ = (1/2π) ∫ Φ(ω) e^{iωτ} dω."""
+        """Return Φ(ω) = G(iω) G(iω)ᴴ, two-sided, (…, m, m): E w(t+τ)w(t)ᵀ = (1/2π) ∫ Φ(ω) e^{iωτ} dω."""
         w = np.asarray(omega, dtype=float)[..., None, None]
         G = self.D + self.C @ np.linalg.solve(1j * w * np.eye(self.order) - self.A, self.B + 0j)
         return np.asarray(G @ np.conj(np.swapaxes(G, -1, -2)))
 
     def stationary_variance(self) -> Floats:
-        """E w wᵀ, (m, m); infinite on the diagonal for white noise."""
+        """Return E w wᵀ, (m, m); infinite on the diagonal for white noise."""
         if self.is_white:
             return np.diag(np.full(len(self.names), np.inf))
         return np.asarray(self.covariance_function(0.0))

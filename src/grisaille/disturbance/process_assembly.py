@@ -32,7 +32,7 @@ def build_process(
     names: Sequence[str], spectra: Sequence[Spectrum], scales: Sequence[Any], correlation: Any = None,
     values: Mapping[str, float] | None = None,
 ) -> Process:  # fmt: skip
-    """The process of one or several disturbances at given values of the parameters in their formulas.
+    """Return the process of one or several disturbances at given values of the parameters in their formulas.
 
     correlation : (m, m) of the driving white noises, numbers or formulas; ``None`` for independent ones
     """
@@ -46,7 +46,9 @@ def build_symbolic_process(
     names: Sequence[str], spectra: Sequence[Spectrum], scales: Sequence[Any], correlation: Any,
     leaf: Leaf, values: Mapping[str, float],
 ) -> Process:  # fmt: skip
-    """The same with ``leaf`` giving the symbol of a parameter; ``values`` only decide the rank of the correlation."""
+    """Return the same with ``leaf`` giving the symbol of a parameter; ``values`` only decide the rank of the
+    correlation.
+    """
     if any(s.is_white for s in spectra) and not all(s.is_white for s in spectra):
         raise ModelError(
             f"{', '.join(names)}: white noise and filtered noise cannot be correlated with each other in one process. "
@@ -70,7 +72,7 @@ def build_symbolic_process(
 
 
 def group_correlated(disturbances: Mapping[str, FlatDisturbance]) -> list[tuple[FlatDisturbance, ...]]:
-    """Disturbances of a model, those correlated with each other together, in order of declaration."""
+    """Return disturbances of a model, those correlated with each other together, in order of declaration."""
     group = {name: name for name in disturbances}
     for name, d in disturbances.items():
         for other, _ in d.correlation or ():
@@ -80,7 +82,7 @@ def group_correlated(disturbances: Mapping[str, FlatDisturbance]) -> list[tuple[
 
 
 def correlation_matrix(group: Sequence[FlatDisturbance]) -> list[list[Expression]]:
-    """The correlation of the driving noises of a group, with zeros where nothing was said."""
+    """Return the correlation of the driving noises of a group, with zeros where nothing was said."""
     place = {d.name: i for i, d in enumerate(group)}
     rows: list[list[Expression]] = [[Constant(float(i == j)) for j in place.values()] for i in place.values()]
     for d in group:

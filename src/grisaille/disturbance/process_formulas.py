@@ -17,19 +17,19 @@ from grisaille.disturbance.stationarity import balancing_units, cross_covariance
 
 
 def transition_symbolic(process: Process, nominal: Process, h: ca.SX | float, step: float) -> tuple[ca.SX, ca.SX]:
-    """F and chol(Q) of a step h; ``step`` is h in numbers."""
+    """Return F and chol(Q) of a step h; ``step`` is h in numbers."""
     F, Q = discretize_symbolic(process.A, process.intensity, h, frozen_doublings(nominal.A, step))
     return F, factorize_symbolic(Q, nonzero_pivots(factorize(discretize(nominal.A, nominal.intensity, step)[1])))
 
 
 def start_root_symbolic(process: Process, nominal: Process) -> ca.SX:
-    """chol(P) of the start; that it exists is checked at ``nominal``, elsewhere by ``refuse_unstable``."""
+    """Return chol(P) of the start; that it exists is checked at ``nominal``, elsewhere by ``refuse_unstable``."""
     kept = nonzero_pivots(factorize(nominal.start_covariance()))
     return factorize_symbolic(start_covariance_symbolic(process, nominal), kept)
 
 
 def start_covariance_symbolic(process: Process, nominal: Process) -> ca.SX:
-    """Covariance of the states at the first instant, with zero rows for what starts at zero."""
+    """Return covariance of the states at the first instant, with zero rows for what starts at zero."""
     P, W, edges = ca.SX(process.order, process.order), process.intensity, np.cumsum([0, *process.blocks])
     units = balancing_units(nominal.A)
     chosen = [slice(int(edges[i]), int(edges[i + 1])) for i, s in enumerate(process.starts) if s == "stationary"]

@@ -58,7 +58,7 @@ class Stream:
         return cls(stream_key(seed, purpose, name), antithetic)
 
     def normals(self, realization: ArrayLike, step: ArrayLike, components: int, node: ArrayLike = 0) -> Floats:
-        """Vectors of standard normals: the shape of the broadcast indices, then ``components``."""
+        """Return vectors of standard normals: the shape of the broadcast indices, then ``components``."""
         places = np.broadcast_arrays(
             _indices("realization", realization), _indices("step", step), _indices("node", node)
         )
@@ -86,7 +86,7 @@ def normals(
     seed: int, purpose: Purpose | str, name: str, realizations: ArrayLike, steps: ArrayLike, components: int = 1, *,
     antithetic: bool = False,
 ) -> Floats:  # fmt: skip
-    """Standard normals, (realizations, steps, components).
+    """Return standard normals, (realizations, steps, components).
 
     realizations, steps : which ones; a number n stands for 0, …, n − 1
     antithetic          : realization 2m + 1 is minus realization 2m
@@ -98,19 +98,19 @@ def normals(
 
 
 def index_list(indices: ArrayLike) -> NDArray[np.int64]:
-    """The indices as a list; a number n stands for 0, …, n − 1."""
+    """Return the indices as a list; a number n stands for 0, …, n − 1."""
     given = np.asarray(indices)
     return np.arange(int(given)) if given.ndim == 0 else given.ravel()
 
 
 def odd_number(low: Words, high: Words) -> Counts:
-    """2n + 1 with the upper 52 bits n of two words."""
+    """Return 2n + 1 with the upper 52 bits n of two words."""
     n = (high << np.uint64(20)) | (low >> np.uint64(12))
     return (n << np.uint64(1)) | np.uint64(1)
 
 
 def log_unit(odd: Counts) -> Floats:
-    """log(odd·2⁻⁵³) = e log 2 + 2 atanh s, s = (m − 1)/(m + 1), for odd in [1, 2⁵³) and m in [√½, √2)."""
+    """Return log(odd·2⁻⁵³) = e log 2 + 2 atanh s, s = (m − 1)/(m + 1), for odd in [1, 2⁵³) and m in [√½, √2)."""
     # adding the distance of √½ from 1 carries into the exponent exactly when m would exceed √2
     shifted = odd.astype(np.float64).view(np.uint64) + (_ONE - _ROOT_HALF)
     e = ((shifted >> np.uint64(52)).astype(np.int64) - 1076).astype(np.float64)
@@ -123,7 +123,7 @@ def log_unit(odd: Counts) -> Floats:
 
 
 def sine_cosine_turn(odd: Counts) -> tuple[Floats, Floats]:
-    """Sine and cosine of 2π·odd·2⁻⁵³; the nearest quarter turn is split off in integers, exactly."""
+    """Return sine and cosine of 2π·odd·2⁻⁵³; the nearest quarter turn is split off in integers, exactly."""
     quarter = (odd + np.uint64(1 << 50)) >> np.uint64(51)
     f = (odd.astype(np.int64) - (quarter << np.uint64(51)).astype(np.int64)).astype(np.float64) * 2.0**-51
     z = f * f
@@ -138,7 +138,7 @@ def _negated(value: Floats, quarter: Counts) -> Floats:
 
 
 def _polynomial(p: tuple[float, ...], z: Floats) -> Floats:
-    """p₀ + p₁z + … + p₈z⁸ in pairs (Estrin), in the order of the C twin."""
+    """Return p₀ + p₁z + … + p₈z⁸ in pairs (Estrin), in the order of the C twin."""
     z2 = z * z
     z4 = z2 * z2
     low = (p[0] + p[1] * z) + (p[2] + p[3] * z) * z2

@@ -24,7 +24,7 @@ STABILITY_MARGIN = 1e-12
 
 
 def stationary_covariance(A: ArrayLike, W: ArrayLike, name: str = "disturbance") -> Floats:
-    """P with A P + P Aᵀ + W = 0, (n, n); ``ModelError`` when a pole is not stable."""
+    """Return P with A P + P Aᵀ + W = 0, (n, n); ``ModelError`` when a pole is not stable."""
     from scipy.linalg import solve_continuous_lyapunov
 
     a, w = np.asarray(A, dtype=float), np.asarray(W, dtype=float)
@@ -49,7 +49,7 @@ def refuse_unstable(A: ArrayLike, name: str) -> None:
 
 
 def balancing_units(A: ArrayLike) -> Floats:
-    """Units d of the states, powers of two, in which rows and columns of D⁻¹AD are of equal size."""
+    """Return units d of the states, powers of two, in which rows and columns of D⁻¹AD are of equal size."""
     from scipy.linalg import matrix_balance
 
     a = np.asarray(A, dtype=float)
@@ -57,7 +57,7 @@ def balancing_units(A: ArrayLike) -> Floats:
 
 
 def cross_covariance_symbolic(A1: ca.SX, A2: ca.SX, W: ca.SX, units1: ArrayLike, units2: ArrayLike) -> ca.SX:
-    """P with A₁ P + P A₂ᵀ + W = 0 as a formula; the stationary covariance when A₁ and A₂ are the same.
+    """Return P with A₁ P + P A₂ᵀ + W = 0 as a formula; the stationary covariance when A₁ and A₂ are the same.
 
     units1, units2 : of the states of either filter (:func:`balancing_units` at some parameter values)
     Not checked: stability, which only numbers can show (:func:`refuse_unstable`).

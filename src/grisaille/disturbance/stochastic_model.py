@@ -84,7 +84,7 @@ class StochasticModel:
         return str(ca.Function("content", arguments, formulas).serialize())
 
     def cached_value(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What follows from the model and the key alone, made once."""
+        """Return what follows from the model and the key alone, made once."""
         found: T = self._made.get(key, make)
         return found
 
@@ -199,7 +199,7 @@ def build_stochastic_model(
     noises: Sequence[str] = (),
     values: Mapping[str, float] | None = None,
 ) -> StochasticModel:
-    """The stochastic model of a structure, made once.
+    """Return the stochastic model of a structure, made once.
 
     outputs : those that are measured
     scales, noises : disturbances and outputs whose levels are entries of q instead of the declared formulas
@@ -271,7 +271,7 @@ def _built(
 
 
 def _on_moving_clock(model: StochasticModel, structure: Structure) -> StochasticModel:
-    """The same where breaks move (``moving_breaks.py``): drift and intensity are stretched as time is."""
+    """Return the same where breaks move (``moving_breaks.py``): drift and intensity are stretched as time is."""
     system = structure.system
     assert system.moving is not None
     names = ("drift", "measured", "variance", "observed", "constraints", "residual")
@@ -283,7 +283,7 @@ def _on_moving_clock(model: StochasticModel, structure: Structure) -> Stochastic
 
 
 def _white_noise(structure: Structure, white: Sequence[Process]) -> tuple[ca.SX, ca.SX, tuple[str, ...]]:
-    """Drift, noise factor and the names that have no value at an instant."""
+    """Return drift, noise factor and the names that have no value at an instant."""
     if not white_names(structure.model):
         return structure.system.rhs, ca.SX(structure.system.nx, 0), ()
     diffusion = find_diffusion(structure)
@@ -293,7 +293,7 @@ def _white_noise(structure: Structure, white: Sequence[Process]) -> tuple[ca.SX,
 
 
 def _signals(structure: Structure, coloured: Sequence[Process], xw: ca.SX) -> ca.SX:
-    """u with disturbances in terms of their states; white ones at zero."""
+    """Return u with disturbances in terms of their states; white ones at zero."""
     signals = ca.SX(structure.system.u)
     maps: dict[tuple[str, int], ca.SX] = {}
     at = 0
@@ -315,7 +315,7 @@ def _block(parts: Sequence[ca.SX]) -> ca.SX:
 
 
 def plant_states(model: StochasticModel) -> dict[str, int]:
-    """Every name that is a state of the plant, up to merging of equal variables."""
+    """Return every name that is a state of the plant, up to merging of equal variables."""
     places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X[: model.nx]))} if model.nx else {}
     found = {name: k for k, name in enumerate(model.names[: model.nx])}
     for name, formula in zip(model.observed_names, ca.vertsplit(model.observed), strict=True):

@@ -17,7 +17,7 @@ GAIN_ROUNDING = 1e-12
 
 
 def hidden_disturbance(model: StochasticModel) -> str:
-    """The name of a disturbance without a linear effect where it is zero, or nothing."""
+    """Return the name of a disturbance without a linear effect where it is zero, or nothing."""
     xw = model.X[model.nx :]
     seen = ca.vertcat(model.drift[: model.nx], model.measured, model.residual)
     places: dict[str, list[int]] = {}
@@ -44,7 +44,7 @@ def refuse_hidden_disturbances(model: StochasticModel, so: str = "an extended Ka
 
 
 def _vanishes(function: ca.Function) -> bool:
-    """Whether the gain at zero is nothing beside that elsewhere, whatever the units."""
+    """Return whether the gain at zero is nothing beside that elsewhere, whatever the units."""
     random = np.random.default_rng(11)
     for _ in range(5):
         values = [random.uniform(0.3, 1.7, function.size_in(i)) for i in range(function.n_in())]

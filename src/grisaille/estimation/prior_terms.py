@@ -1,4 +1,4 @@
-"""The priors of all unknowns as one term of a criterion; how a single law counts is in ``laws.prior``."""
+"""The priors of all unknowns as one term of a criterion; how a single law counts is in ``laws.prior_measure``."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class EstimationProblem(Scaled):
         self.courses: dict[str, Course] = {}
         """States of experiments, by name, that a search over them may begin with."""
         self.differences: np.ndarray | None = None
-        """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
+        """Steps by which residuals are differenced instead of differentiated (``difference_steps.py``)."""
 
     def replace(self, **changes: Any) -> Self:
         """Return the same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``,

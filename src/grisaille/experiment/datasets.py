@@ -29,7 +29,7 @@ FORMAT, MARKED = 1, 2
 
 
 def to_dataset(experiment: Experiment) -> xr.Dataset:
-    """Everything that is in an experiment."""
+    """Return everything that is in an experiment."""
     import xarray as xr
 
     axes = _Axes("row" if experiment.is_static else "time")
@@ -149,7 +149,7 @@ def _unpack_start(value: Any) -> Any:
 def read_dataset(
     cls: type[Experiment], dataset: xr.Dataset, inputs: Any, outputs: Any, time: str, options: Mapping[str, Any]
 ) -> Experiment:
-    """Variables of any Dataset, by name or by a dict from names in the model to variables."""
+    """Return variables of any Dataset, by name or by a dict from names in the model to variables."""
     if time not in dataset.coords:
         raise DataError(f"The dataset has no coordinate '{time}' (time=). {suggestion(time, map(str, dataset.coords))}")
     wanted = [_named(dataset, columns, time, what) for columns, what in ((inputs, "inputs"), (outputs, "outputs"))]

@@ -48,7 +48,7 @@ def table_with_decimal(
 
 
 def _may_be_thousands(cells: list[str]) -> bool:
-    """Whether three digits follow every point of a column, while whole hundreds beside them have none."""
+    """Return whether three digits follow every point of a column, while whole hundreds beside them have none."""
     pointed = [cell for cell in cells if "." in cell]
     return (
         bool(pointed)

@@ -46,7 +46,7 @@ class DelayedSignals:
     past: Mapping[str, PiecewisePolynomial] = field(default_factory=dict)
 
     def __call__(self, known: Pieces, fixed: Floats) -> tuple[Pieces, Floats]:
-        """Further signals, and the instants of theirs that move; ``fixed`` are rows and kinks that stay."""
+        """Return further signals, and the instants of theirs that move; ``fixed`` are rows and kinks that stay."""
         system, last = self.system, float(fixed[-1])
         sources = {name: s for (name, order), s in known.items() if order == 0}
         base = {**delayed_signals(system.delays, self.taus, sources, self.origin, last), **self.past}
@@ -93,7 +93,7 @@ def _refuse_corner(signal: Signal, delayed: PiecewisePolynomial) -> None:
 
 
 def _counted(kinks: Floats, first: float, last: float) -> PiecewisePolynomial:
-    """How many kinks have passed."""
+    """Return how many kinks have passed."""
     breaks = np.concatenate([[first], kinks, [last + max(1.0, last - first)]])
     return PiecewisePolynomial(breaks, np.arange(len(kinks) + 1.0)[:, None], kinks)
 
@@ -116,7 +116,7 @@ def delayed_signals(
     origin: float,
     last: float,
 ) -> dict[str, PiecewisePolynomial]:
-    """Signals from those they repeat; of unknowns there is nothing yet.
+    """Return signals from those they repeat; of unknowns there is nothing yet.
 
     sources : polynomials of inputs and switches
     origin, last : when the record begins and ends
@@ -139,7 +139,7 @@ def delayed_signals(
 
 
 def _later(source: PiecewisePolynomial, tau: float, origin: float, last: float) -> PiecewisePolynomial:
-    """The source repeated tau later, with its first value before."""
+    """Return the source repeated tau later, with its first value before."""
     first, c = source.breaks[0], source.coefficients
     if _is_constant(source):
         return source
@@ -161,14 +161,14 @@ def _is_constant(signal: PiecewisePolynomial) -> bool:
 
 
 def _instants(signal: PiecewisePolynomial) -> Floats:
-    """Breaks that move with the dead time: all but the first, which is the start."""
+    """Return breaks that move with the dead time: all but the first, which is the start."""
     return signal.breaks[:0] if _is_constant(signal) else signal.breaks[1:]
 
 
 def separate_breaks(
     signals: Mapping[str, PiecewisePolynomial], groups: Mapping[str, str], fixed: Floats
 ) -> tuple[dict[str, PiecewisePolynomial], dict[str, Floats]]:
-    """Signals whose breaks keep a distance from ``fixed`` instants and from those of other groups.
+    """Return signals whose breaks keep a distance from ``fixed`` instants and from those of other groups.
 
     groups : signal → the dead time it moves with
     Gives the breaks of each group that lie inside, too, which become kinks.

@@ -41,7 +41,7 @@ MAX_EVENTS = 500_000
 def follow_schedule(
     system: System, schedule: Schedule, p: Floats, times: Floats, clocks: Mapping[str, PiecewisePolynomial]
 ) -> dict[str, PiecewisePolynomial]:
-    """The discrete variables between the first and the last of ``times``, p holding their starts.
+    """Return the discrete variables between the first and the last of ``times``, p holding their starts.
 
     clocks : how often each has ticked, by the name of its signal
     """
@@ -100,18 +100,19 @@ class _Automaton:
         self.fires = 0
 
     def now(self, t: float) -> Floats:
-        """Conditions, then what is remembered, just after t."""
+        """Return conditions, then what is remembered, just after t."""
         held = self.straight.decide(t + self.near(t), self.p, self.was, self.pulse)
         return self._now(np.array([t + self.near(t)]), self.p, self.was, self.pulse, self.fired, held)
 
     def at(self, t: float) -> Floats:
-        """The same at t itself."""
+        """Return the same at t itself."""
         held = self.straight.decide(t, self.p, self.was, self.pulse, self.near(t))
         return self._now(np.array([t]), self.p, self.was, self.pulse, self.fired, held)
 
     def begin(self, t: float) -> Floats:
-        """What holds at the start fires nothing but what asks for it; then what ticks there fires, and what begins to
-        hold just after it."""
+        """Return what holds at the start fires nothing but what asks for it; then what ticks there fires, and what
+        begins to hold just after it.
+        """
         self._remember(self.at, t)
         self.pulse = np.array([float(not tick.signal) for tick in self.ticks])
         if self.begins.any():
@@ -122,19 +123,19 @@ class _Automaton:
         return self._react(t, self.now, self.any)
 
     def apply_events(self, t: float, is_tick: bool) -> Floats:
-        """The discrete variables after the events of an instant."""
+        """Return the discrete variables after the events of an instant."""
         for k, tick in enumerate(self.ticks if is_tick else ()):
             self.pulse[k] = float(bool(tick.signal) and self._ticks(tick, t))
         return self._react(t, self.now, self.any)
 
     def _ticks(self, tick: Tick, t: float) -> bool:
-        """Whether a clock ticks at t or within rounding of it."""
+        """Return whether a clock ticks at t or within rounding of it."""
         kinks = self.clocks[tick.signal].kinks
         low = np.searchsorted(kinks, t - self.near(t), side="left")
         return bool(np.searchsorted(kinks, t + self.near(t), side="right") > low)
 
     def _stands(self, tick: Tick, t: float) -> bool:
-        """Whether the last tick of a clock, before a run, is at t."""
+        """Return whether the last tick of a clock, before a run, is at t."""
         count = float(self.clocks[tick.signal].coefficients[0, 0])
         numbers = ca.Function("clock", [self.arguments[1]], [ca.vertcat(tick.start, tick.period)])(self.p).full()
         start, period = (float(v) for v in numbers.ravel())
@@ -155,7 +156,9 @@ class _Automaton:
         return self.p[self.places]
 
     def _iterate(self, t: float, looks: Looks, may: Marks, iteration: int) -> bool:
-        """One iteration: each clause is decided once, after those that set what it needs. Whether one has fired."""
+        """Do one iteration: each clause is decided once, after those that set what it needs. Return whether one has
+        fired.
+        """
         done, decided = np.zeros(self.count, dtype=bool), np.zeros(self.count, dtype=bool)
         seen = self.seen.copy()
         while True:
@@ -220,12 +223,12 @@ class _Straight:
         self._lines = numpy_vector(ca.Function("lines", arguments, [ca.densify(lines)]))
 
     def lines(self, p: Floats, was: Floats, pulse: Floats) -> tuple[Floats, Floats]:
-        """(level, slope): gap = level + slope t."""
+        """Return (level, slope): gap = level + slope t."""
         level, slope = np.reshape(self._lines(np.zeros(1), p, was, pulse), (2, -1))
         return level, slope
 
     def decide(self, t: float, p: Floats, was: Floats, pulse: Floats, near: float = -1.0) -> Floats:
-        """The relations at a time that is no root but for rounding; roots closer than ``near`` are at it."""
+        """Return the relations at a time that is no root but for rounding; roots closer than ``near`` are at it."""
         level, slope = self.lines(p, was, pulse)
         with np.errstate(divide="ignore", invalid="ignore"):
             root = -level / slope

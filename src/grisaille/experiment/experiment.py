@@ -128,7 +128,7 @@ class Experiment(ExperimentContent):
         units_row: bool | None = None,
         **options: Any,
     ) -> Any:
-        """An experiment from a text file with a header; with ``by`` a list of them.
+        """Return an experiment from a text file with a header; with ``by`` a list of them.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class Experiment(ExperimentContent):
         dayfirst: bool | None = None,
         **options: Any,
     ) -> Any:
-        """An experiment from a ``DataFrame``; with ``by`` a list of them.
+        """Return an experiment from a ``DataFrame``; with ``by`` a list of them.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Experiment(ExperimentContent):
         unit: str | None = None,
         **options: Any,
     ) -> Experiment:
-        """An experiment from a file of results of OpenModelica or Dymola: MATLAB (``…_res.mat``) or CSV.
+        """Return an experiment from a file of results of OpenModelica or Dymola: MATLAB (``…_res.mat``) or CSV.
 
         Units are those of the descriptions of variables. Of two rows at one instant, the sides of an event, the last
         one counts.
@@ -253,11 +253,11 @@ class Experiment(ExperimentContent):
         return None if self.is_static else self.output_times
 
     def grid(self) -> np.ndarray:
-        """The times of a simulation: ``t0`` and all output times; row numbers for static experiments."""
+        """Return the times of a simulation: ``t0`` and all output times; row numbers for static experiments."""
         return self.output_times if self.t0 is None else np.union1d(self.output_times, [self.t0])
 
     def measurements(self, name: str) -> Measurements:
-        """Times, values and weights of one output: measured samples after the skipped ones.
+        """Return times, values and weights of one output: measured samples after the skipped ones.
 
         name : of the output.
 
@@ -271,7 +271,7 @@ class Experiment(ExperimentContent):
         return Measurements(times[kept], values[kept], weights[kept].astype(float))
 
     def input_signals(self, model_inputs: Iterable[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
-        """``(inputs, hold)`` as ``gr.simulate`` takes them.
+        """Return ``(inputs, hold)`` as ``gr.simulate`` takes them.
 
         model_inputs : names; all inputs by default.
         """
@@ -312,7 +312,7 @@ class Experiment(ExperimentContent):
         restart: bool | Mapping[str, Any] = False,
         seed: int | None = None,
     ) -> tuple[Experiment, Experiment]:
-        """``(train, test)``: the first part, and the rest.
+        """Return ``(train, test)``: the first part, and the rest.
 
         Parameters
         ----------
@@ -330,7 +330,7 @@ class Experiment(ExperimentContent):
         return split(self, fraction, time, restart, seed)
 
     def resample(self, step: Any = None, *, times: Any = None, outputs: str = "mean") -> Experiment:
-        """The experiment on other times.
+        """Return the experiment on other times.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class Experiment(ExperimentContent):
         return resample(self, step, times, outputs)
 
     def replace(self, **changes: Any) -> Experiment:
-        """A copy with some arguments changed, checked anew; an array for a signal keeps the signal's times.
+        """Return a copy with some arguments changed, checked anew; an array for a signal keeps the signal's times.
 
         changes : arguments of ``Experiment``, by name.
         """
@@ -366,7 +366,7 @@ class Experiment(ExperimentContent):
         return self._remade(self.clock, PLAIN_ROWS, **{**kept, **changes})
 
     def _timed(self, signals: Any) -> Any:
-        """Bare arrays with the times of the signals they replace."""
+        """Return bare arrays with the times of the signals they replace."""
         if not isinstance(signals, Mapping):
             return signals
         axes = {n: s.times for n, s in {**self.inputs, **self.outputs}.items() if isinstance(s, SampledSignal)}
@@ -374,7 +374,7 @@ class Experiment(ExperimentContent):
         return {n: (axes[n], value) if n in bare else value for n, value in signals.items()}
 
     def _arguments(self) -> dict[str, Any]:
-        """What the constructor would take to make this experiment."""
+        """Return what the constructor would take to make this experiment."""
         values = _record.content(self)
         if self.is_static:
             for signals in (values["inputs"], values["outputs"]):
@@ -411,7 +411,7 @@ class Experiment(ExperimentContent):
         return summarize(self)
 
     def plot(self, signals: Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
-        """A picture with one panel per signal, outputs first.
+        """Draw a picture with one panel per signal, outputs first.
 
         signals : names; all by default
         ax : axes to draw on instead of a new figure, one per signal
@@ -421,7 +421,7 @@ class Experiment(ExperimentContent):
         return draw(self, signals, ax)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each time from ``t0`` to the last output at which a signal has a sample.
+        """Return one row for each time from ``t0`` to the last output at which a signal has a sample.
 
         Inputs are evaluated by their hold, outputs are NaN where not measured. Weights, starts and constants are not in
         it; :meth:`to_dataset` keeps everything.
@@ -431,7 +431,7 @@ class Experiment(ExperimentContent):
         return to_frame(self)
 
     def to_dataset(self) -> xr.Dataset:
-        """The whole content as an ``xarray.Dataset`` that netCDF can hold; ``from_dataset`` gives it back."""
+        """Return the whole content as an ``xarray.Dataset`` that netCDF can hold; ``from_dataset`` gives it back."""
         from grisaille.experiment.datasets import to_dataset
 
         return to_dataset(self)

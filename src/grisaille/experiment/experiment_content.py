@@ -53,7 +53,7 @@ class ExperimentContent:
 
 
 def content(record: ExperimentContent) -> dict[str, Any]:
-    """The fields as plain dicts and arrays, to be copied or packed."""
+    """Return the fields as plain dicts and arrays, to be copied or packed."""
     values = {f.name: getattr(record, f.name) for f in fields(ExperimentContent)}
     return {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
 
@@ -67,7 +67,9 @@ def compared_rows(record: ExperimentContent, output: str) -> np.ndarray:
 
 
 def digest(record: ExperimentContent) -> str:
-    """SHA-256 of the content; the order in which signals were given does not matter, every NaN counts the same."""
+    """Return SHA-256 of the content; the order in which signals were given does not matter, every NaN counts the
+    same.
+    """
     sha = hashlib.sha256()
 
     def add(value: Any) -> None:

@@ -47,14 +47,14 @@ class ExperimentSummary:
 
 
 def one_line(record: ExperimentContent) -> str:
-    """``<Experiment 'A': outputs phi; inputs u; 200 times from 0 to 10 s>``."""
+    """Return ``<Experiment 'A': outputs phi; inputs u; 200 times from 0 to 10 s>``."""
     name = f" '{record.name}'" if record.name else ""
     inputs = f"; inputs {', '.join(record.inputs)}" if record.inputs else ""
     return f"<Experiment{name}: outputs {', '.join(record.outputs)}{inputs}; {_extent(record)}>"
 
 
 def summarize(record: ExperimentContent) -> ExperimentSummary:
-    """The table and the remarks."""
+    """Return the table and the remarks."""
     import pandas as pd
 
     signals = {**record.outputs, **record.inputs}
@@ -152,7 +152,7 @@ def _limit_notes(record: ExperimentContent) -> list[str]:
 
 
 def coarse_outputs(record: ExperimentContent, stepped: Collection[str] = ()) -> list[str]:
-    """Remarks on outputs that never change, or that were recorded in steps (an encoder, a converter, rounding).
+    """Return remarks on outputs that never change, or that were recorded in steps (an encoder, a converter, rounding).
 
     stepped : outputs whose law knows the steps
     """
@@ -173,7 +173,7 @@ def coarse_outputs(record: ExperimentContent, stepped: Collection[str] = ()) -> 
 
 
 def _step(values: np.ndarray) -> float:
-    """The step of values that all lie on a coarse grid; zero where they do not."""
+    """Return the step of values that all lie on a coarse grid; zero where they do not."""
     levels = np.unique(values)
     if len(values) < MIN_FOR_STEPS or len(levels) < 2 or len(levels) > SHARE_OF_LEVELS * len(values):
         return 0.0
@@ -190,7 +190,9 @@ def _gap_notes(record: ExperimentContent) -> list[str]:
 
 
 def held_gaps(record: ExperimentContent) -> list[str]:
-    """Remarks on logged inputs that nobody recorded for long before the last output, and that are taken to go on."""
+    """Return remarks on logged inputs that nobody recorded for long before the last output, and that are taken to go
+    on.
+    """
     return [
         f"Input {name} is not recorded {_longest(record, gaps)}, and {_going_on(record, name, gaps)}. Say what it was "
         f"by fill=: 'hold', 'interpolate' or a number; where nobody knows, cut there: split(time=…, restart=True)."

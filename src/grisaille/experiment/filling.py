@@ -30,7 +30,7 @@ Fill = float | str | None
 
 
 def gaps_of(signal: SampledSignal) -> list[tuple[float, float]]:
-    """Stretches between known samples much longer than the usual interval of rows."""
+    """Return stretches between known samples much longer than the usual interval of rows."""
     known = signal.times[np.isfinite(signal.values)]
     if len(known) < 2 or len(signal.times) < MIN_SAMPLES:
         return []
@@ -39,7 +39,7 @@ def gaps_of(signal: SampledSignal) -> list[tuple[float, float]]:
 
 
 def is_logged(signal: SampledSignal) -> bool:
-    """Whether samples were taken at a usual interval, rather than when something changed."""
+    """Return whether samples were taken at a usual interval, rather than when something changed."""
     steps = np.diff(signal.times)
     return len(steps) > MIN_SAMPLES and float(np.mean(np.abs(steps / np.median(steps) - 1) < ALIKE)) > MOST
 
@@ -64,7 +64,7 @@ def _read(fill: Any, what: str) -> Fill:
 
 
 def fill_gaps(samples: SampledSignal, fill: Fill, what: str, rows: RowNames) -> SampledSignal:
-    """The samples with empty cells and gaps filled as wished, at the usual interval; unchanged without a wish."""
+    """Return the samples with empty cells and gaps filled as requested, at the usual interval; else unchanged."""
     if fill is None:
         return samples
     times, values = _cells(samples, fill, what, rows)

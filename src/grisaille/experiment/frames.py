@@ -24,7 +24,7 @@ INDEX = "the index"
 
 
 def table_of_frame(frame: Any, time: str | None) -> tuple[RecordTable, str | None]:
-    """The columns of a frame, and the name of its column of times (None: rows are independent samples)."""
+    """Return the columns of a frame, and the name of its column of times (None: rows are independent samples)."""
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"from_frame needs a pandas DataFrame, got {type(frame).__name__}.")
     if frame.empty:
@@ -50,7 +50,7 @@ def make_experiments(
     constants: Any,
     name: str | None, unit: str | None, zone: str | None, dayfirst: bool | None, options: Mapping[str, Any],
 ) -> Any:  # fmt: skip
-    """One experiment, or with ``by`` a list of them."""
+    """Return one experiment, or with ``by`` a list of them."""
     if dayfirst is not None and not isinstance(dayfirst, bool):
         raise DataError(f"dayfirst is {dayfirst!r}; give True, False, or None, which leaves it to the dates.")
     if dayfirst is not None and time is None:
@@ -101,7 +101,7 @@ def _time_unit(named: str, times: Any) -> str:
 
 
 def _wanted(columns: Any, what: str) -> dict[str, Any]:
-    """Names in the model to names of columns."""
+    """Return names in the model to names of columns."""
     if isinstance(columns, Mapping):
         return dict(columns)
     if isinstance(columns, str) or not isinstance(columns, Iterable):

@@ -48,11 +48,11 @@ class RowAxis:
     is_static: bool
 
     def rows_of(self, samples: SampledSignal) -> RowNames:
-        """The names of rows, for signals on the shared times."""
+        """Return the names of rows, for signals on the shared times."""
         return self.rows if samples.times is self.times else PLAIN_ROWS
 
     def signal(self, raw: RawSignal, what: str) -> tuple[np.ndarray, np.ndarray, RowNames]:
-        """Times, values and the names of rows of one signal."""
+        """Return times, values and the names of rows of one signal."""
         if raw.times is not None:
             times = self.clock.read(raw.times, f"times of {what}")
             signal_checks.check_times(
@@ -80,7 +80,7 @@ def read_experiment(
     skip: Any, unit: Any, units: Any, fill: Any = None, marks: Any = MappingProxyType({}), clock: Clock | None = None,
     rows: RowNames = PLAIN_ROWS,
 ) -> ExperimentContent:  # fmt: skip
-    """The checked record; ``rows`` names the rows of ``time`` in messages."""
+    """Return the checked record; ``rows`` names the rows of ``time`` in messages."""
     with signal_checks.naming_experiment(signal_checks.check_label(name)):
         given_inputs = _raw_signals(inputs, "inputs", time)
         given_outputs, marked = _without_marks(_raw_signals(outputs, "outputs", time))
@@ -143,7 +143,7 @@ def _raw(value: Any, what: str, time: Any) -> RawSignal:
 
 
 def _is_rows(index: Any, time: Any) -> bool:
-    """Whether an index only numbers rows."""
+    """Return whether an index only numbers rows."""
     if isinstance(time, pd.Series) and index.equals(time.index):
         return True
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
@@ -226,7 +226,7 @@ def _read_t0(t0: Any, axis: RowAxis, outputs: Mapping[str, SampledSignal]) -> fl
 
 
 def _read_skip(skip: Any, axis: RowAxis, begin: float | None, outputs: Mapping[str, SampledSignal]) -> Any:
-    """A duration from the beginning as a number of samples."""
+    """Return a duration from the beginning as a number of samples."""
     if begin is None or not is_length(skip):
         return skip
     return signal_checks.skipped_by(axis.clock.duration(skip, "skip"), begin, outputs, skip)

@@ -20,7 +20,7 @@ from grisaille.model.names import suggestion
 
 
 def match_model(record: ExperimentContent, flat: FlatModel) -> tuple[str, ...]:
-    """Remarks on what can be used but deserves a look; what cannot be used is refused."""
+    """Return remarks on what can be used but deserves a look; what cannot be used is refused."""
     with naming_experiment(record.name):
         _check_names("inputs", record.inputs, "an input", flat.inputs, flat)
         _check_names("outputs", record.outputs, "an output", flat.outputs, flat)
@@ -43,7 +43,7 @@ def _check_names(what: str, given: Iterable[str], kind: str, known: Mapping[str,
 
 
 def _entries(name: str, known: Iterable[str]) -> str:
-    """What to write for a vector as a whole."""
+    """Return what to write for a vector as a whole."""
     entries = [n for n in known if n.startswith(f"{name}[")]
     return (
         f"It is a vector: name its entries, {', '.join(map(repr, entries[:3]))}{', …' * (len(entries) > 3)}."
@@ -53,7 +53,7 @@ def _entries(name: str, known: Iterable[str]) -> str:
 
 
 def _other_kind(name: str, flat: FlatModel) -> str:
-    """What to do with a name that the model has, but as something else."""
+    """Return what to do with a name that the model has, but as something else."""
     advice: dict[str, Mapping[str, Any]] = {
         f"'{name}' is a discrete variable: give its start in start={{'{name}': …}}.": flat.discretes,
         f"'{name}' is a parameter: set it with constants={{'{name}': …}}.": flat.parameters,

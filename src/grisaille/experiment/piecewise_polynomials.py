@@ -64,7 +64,7 @@ Further: TypeAlias = Callable[[Pieces, np.ndarray], tuple[Pieces, np.ndarray]]
 
 
 def constant(value: float, span: tuple[float, float]) -> PiecewisePolynomial:
-    """A signal that never changes."""
+    """Return a signal that never changes."""
     return PiecewisePolynomial(np.array(span), np.array([[value]]), np.zeros(0))
 
 
@@ -79,7 +79,7 @@ class SignalTable:
     """1 where a step must end, 2 where that instant moves with a parameter."""
 
     def at(self, t: float) -> np.ndarray:
-        """Every signal at one time, right limits at breaks."""
+        """Return every signal at one time, right limits at breaks."""
         if self.coef.shape[1] == 0:
             return np.zeros(0)
         s = int(np.clip(np.searchsorted(self.breaks, t, side="right") - 1, 0, len(self.breaks) - 2))
@@ -87,7 +87,7 @@ class SignalTable:
         return np.asarray(self.coef[s] @ powers)
 
     def along(self, times: np.ndarray) -> np.ndarray:
-        """Every signal at many times, (times, signals)."""
+        """Return every signal at many times, (times, signals)."""
         s = np.clip(np.searchsorted(self.breaks, times, side="right") - 1, 0, len(self.breaks) - 2)
         powers = (times - self.breaks[s])[:, None] ** np.arange(self.coef.shape[2])
         return np.asarray((self.coef[s] @ powers[:, :, None])[:, :, 0])
@@ -103,7 +103,7 @@ def make_table(
     bends: np.ndarray | None = None,
     further: Further | None = None,
 ) -> SignalTable:
-    """The table for ``u`` of a system; disturbances are zero here.
+    """Return the table for ``u`` of a system; disturbances are zero here.
 
     bends : further instants where steps end
     further : makes signals out of those of inputs and switches, such as delayed ones
@@ -140,7 +140,7 @@ def make_table(
 
 
 def hold_of(hold: Mapping[str, str] | str | None, name: str) -> str:
-    """How an input goes on between its samples."""
+    """Return how an input goes on between its samples."""
     return hold.get(name, "zoh") if isinstance(hold, Mapping) else hold or "zoh"
 
 
@@ -160,7 +160,7 @@ def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: st
 
 
 def smoothness_of(value: Any, hold: str) -> int:
-    """How many derivatives of the signal exist between its kinks without impulses at them."""
+    """Return how many derivatives of the signal exist between its kinks without impulses at them."""
     if callable(value) or np.isscalar(value) or (hasattr(value, "dtype") and np.ndim(value) == 0):
         return 10
     return {"zoh": 0, "foh": 1, "spline": 3}[hold]
@@ -220,7 +220,9 @@ def _number(name: str, value: Any) -> float:
 
 
 def split_signal(where: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
-    """The signals of a vector input: a number for all, a function with an array as value, or samples in columns."""
+    """Return the signals of a vector input: a number for all, a function with an array as value, or samples in
+    columns.
+    """
     count = int(np.prod(shape))
     if callable(value):
         return [lambda t, k=k: np.reshape(value(t), -1)[k] for k in range(count)]
@@ -413,7 +415,7 @@ def _warn_of_spikes(name: str, at: np.ndarray, values: np.ndarray, known: np.nda
 
 
 def _between_short(breaks: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """Breaks between short pieces: the ends of a row of them, and every fourth inside."""
+    """Return breaks between short pieces: the ends of a row of them, and every fourth inside."""
     short = np.diff(breaks) < MIN_PIECE_SHARE * (breaks[-1] - breaks[0])
     edges = np.flatnonzero(np.diff(short.astype(int), prepend=0, append=0))
     chosen = [np.append(np.arange(a, b, 4), b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
@@ -423,7 +425,7 @@ def _between_short(breaks: np.ndarray, given: np.ndarray) -> np.ndarray:
 
 
 def _centres(tiny: Sequence[tuple[float, float]], gap: float) -> np.ndarray:
-    """Both ends of the narrowest interval in each cluster of very short ones: there is the kink."""
+    """Return both ends of the narrowest interval in each cluster of very short ones: there is the kink."""
     clusters: list[list[tuple[float, float]]] = []
     for piece in tiny:
         if clusters and piece[0] - clusters[-1][-1][1] < gap:
@@ -436,7 +438,7 @@ def _centres(tiny: Sequence[tuple[float, float]], gap: float) -> np.ndarray:
 def _join(
     signals: Sequence[PiecewisePolynomial], times: np.ndarray, bends: np.ndarray, moving: np.ndarray
 ) -> SignalTable:
-    """All signals on the union of their breaks."""
+    """Return all signals on the union of their breaks."""
     span = (float(times[0]), float(times[-1]))
     distinct = {id(s.breaks): s.breaks for s in signals}
     breaks = np.unique(np.concatenate([np.array(span), bends, *distinct.values()]))
@@ -487,7 +489,9 @@ def _at_once(
 
 
 def shifted_coefficients(breaks: np.ndarray, coefficients: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Polynomials (segments, …, degree + 1) between breaks, re-expanded at new left ends: (starts, …, degree + 1)."""
+    """Return polynomials (segments, …, degree + 1) between breaks, re-expanded at new left ends: (starts, …, degree +
+    1).
+    """
     segment = np.clip(np.searchsorted(breaks, starts, side="right") - 1, 0, len(coefficients) - 1)
     c = coefficients[segment]
     shift = (starts - breaks[segment]).reshape(-1, *(1,) * (c.ndim - 2))

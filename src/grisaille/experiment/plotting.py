@@ -21,7 +21,7 @@ DRAWN_POINTS = 2000
 
 
 def draw(record: ExperimentContent, signals: Iterable[str] | None, ax: Any = None) -> Figure:
-    """One panel per signal; skipped samples are hollow, limits triangles, inputs end with the last output."""
+    """Draw one panel per signal; skipped samples are hollow, limits triangles, inputs end with the last output."""
     names = _chosen(record, signals)
     size = (8, 1.6 * len(names) + 0.8)
     figure, column = panels(ax, len(names), size=size, title=record.name or "", sharex=True)

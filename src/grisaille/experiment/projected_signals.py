@@ -36,7 +36,7 @@ NORMS = np.array([1.0, 3.0, 5.0])
 
 
 def projected_table(table: SignalTable, system: System, points: Floats) -> SignalTable:
-    """The table of a system with moving breaks, on steps between increasing ``points`` that cover the run."""
+    """Return the table of a system with moving breaks, on steps between increasing ``points`` that cover the run."""
     assert system.moving is not None
     text_of = {d.name: d.text for d in system.delays}
     moved = [
@@ -74,7 +74,9 @@ def projected_table(table: SignalTable, system: System, points: Floats) -> Signa
 
 
 def longest_step(table: SignalTable, system: System) -> float:
-    """Steps up to which no signal that enters other than linearly jumps twice in one; infinite without such signals."""
+    """Return steps up to which no signal that enters other than linearly jumps twice in one; infinite without such
+    signals.
+    """
     gaps = [np.inf]
     for k, s in enumerate(system.signals):
         if s.kind == COUNT and s.order == 0:
@@ -84,7 +86,7 @@ def longest_step(table: SignalTable, system: System) -> float:
 
 
 def _around_jumps(table: SignalTable, system: System, place: int, points: Floats) -> Iterator[tuple[int, Floats]]:
-    """Signals that say how a signal jumps within each step: places in u, and polynomials (steps, 3)."""
+    """Yield signals that say how a signal jumps within each step: places in u, and polynomials (steps, 3)."""
     signal = system.signals[place]
     if signal.kind == COUNT:
         value, slope = _moments(table, place, points)
@@ -109,7 +111,7 @@ def _around_jumps(table: SignalTable, system: System, place: int, points: Floats
 
 
 def _expanded(table: SignalTable, breaks: Floats) -> Floats:
-    """All signals at the left ends; a piece is that of the middle between two."""
+    """Return all signals at the left ends; a piece is that of the middle between two."""
     middle = 0.5 * (breaks[:-1] + breaks[1:])
     segment = np.clip(np.searchsorted(table.breaks, middle, side="right") - 1, 0, len(table.coef) - 1)
     c, by = table.coef[segment], breaks[:-1] - table.breaks[segment]
@@ -121,7 +123,7 @@ def _expanded(table: SignalTable, breaks: Floats) -> Floats:
 
 
 def _moments(table: SignalTable, place: int, points: Floats) -> tuple[Floats, Floats]:
-    """v̄ and the rate −∂v̄/∂tau on every step, as coefficients of powers of t − a: (steps, 3) each."""
+    """Return v̄ and the rate −∂v̄/∂tau on every step, as coefficients of powers of t − a: (steps, 3) each."""
     inner = table.breaks[(table.breaks > points[0]) & (table.breaks < points[-1])]
     ends = np.union1d(points, inner)
     step = np.searchsorted(points, ends[:-1], side="right") - 1
@@ -145,7 +147,7 @@ def _moments(table: SignalTable, place: int, points: Floats) -> tuple[Floats, Fl
 
 
 def _values(table: SignalTable, place: int, inside: Floats, t: Floats) -> Floats:
-    """Values (k, n) of one signal at times t (k, n), by the pieces that contain ``inside`` (k,)."""
+    """Return values (k, n) of one signal at times t (k, n), by the pieces that contain ``inside`` (k,)."""
     segment = np.clip(np.searchsorted(table.breaks, inside, side="right") - 1, 0, len(table.coef) - 1)
     offset = t - table.breaks[segment][:, None]
     powers = offset[..., None] ** np.arange(table.coef.shape[2])

@@ -48,7 +48,7 @@ class RecordCells:
         return np.diff(self.bounds)
 
     def at(self, s: Floats) -> tuple[Floats, Floats]:
-        """Times (K, len(s)) and signals (K, len(s), nu) at fractions of every cell."""
+        """Return times (K, len(s)) and signals (K, len(s), nu) at fractions of every cell."""
         t = self.bounds[:-1, None] + self.lengths[:, None] * s
         powers = s[:, None] ** np.arange(self.coefficients.shape[2])
         return t, np.einsum("kud,sd->ksu", self.coefficients, powers)
@@ -61,7 +61,7 @@ class RecordCells:
 
 
 def cut_into_cells(times: Floats, table: SignalTable) -> RecordCells:
-    """The cells of a record."""
+    """Return the cells of a record."""
     inner = table.breaks[(table.breaks > times[0]) & (table.breaks < times[-1])]
     near = np.abs(inner[:, None] - times[np.clip(np.searchsorted(times, inner)[:, None] - [1, 0], 0, len(times) - 1)])
     inner = inner[near.min(axis=1, initial=np.inf) > SAME_TIME * (times[-1] - times[0])]
@@ -76,7 +76,7 @@ def cut_into_cells(times: Floats, table: SignalTable) -> RecordCells:
 
 
 def _recentred(local: Floats, lengths: Floats) -> Floats:
-    """Polynomials in t − middle as polynomials in s = (t − left)/length."""
+    """Return polynomials in t − middle as polynomials in s = (t − left)/length."""
     moved = np.zeros_like(local)
     half = lengths[:, None]
     for k in range(local.shape[2]):

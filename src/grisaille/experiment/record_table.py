@@ -49,7 +49,7 @@ class RecordTable:
         return len(next(iter(self.columns.values()), ()))
 
     def column(self, name: Any, role: str) -> Any:
-        """The cells of a column."""
+        """Return the cells of a column."""
         if not isinstance(name, str):
             raise DataError(f"{role} is {name!r}; give the name of a column as text.")
         if name in self.repeated:
@@ -63,7 +63,7 @@ class RecordTable:
         return self.columns[name]
 
     def numbers(self, name: Any, role: str) -> np.ndarray:
-        """A column as floats, with NaN for missing cells."""
+        """Return a column as floats, with NaN for missing cells."""
         cells = self.column(name, role)
         if self.decimal is None:
             return read_numbers(cells, f"column '{name}' ({role})", self.rows)
@@ -78,7 +78,7 @@ class RecordTable:
             raise self._wrong_cell(name, role, cells) from None
 
     def measurements(self, name: Any, role: str) -> np.ndarray:
-        """A column as floats, with texts such as ``<0.1`` for cells that are limits."""
+        """Return a column as floats, with texts such as ``<0.1`` for cells that are limits."""
         cells = self.column(name, role)
         if self.decimal is None:
             plain, marks = without_marks(cells)
@@ -100,14 +100,14 @@ class RecordTable:
         )
 
     def day_comes_first(self, name: Any, given: bool | None) -> bool | None:
-        """Whether the day stands before the month in the dates of a column, as all of its rows tell."""
+        """Return whether the day stands before the month in the dates of a column, as all of its rows tell."""
         cells = self.column(name, "time=")
         if given is None and isinstance(cells, list) and _begins_with_date(cells):
             return day_comes_first(cells, f"Times (column '{name}')", self.rows)
         return given
 
     def times(self, name: Any, zone: str | None, dayfirst: bool | None = None, has_unit: bool = True) -> Any:
-        """The column of times: floats, durations or a ``DatetimeIndex``."""
+        """Return the column of times: floats, durations or a ``DatetimeIndex``."""
         cells = self.column(name, "time=")
         what = f"Times (column '{name}')"
         is_dates = is_calendar(cells) if self.decimal is None else _begins_with_date(cells)
@@ -124,7 +124,7 @@ class RecordTable:
         return values
 
     def constant(self, name: Any, role: str) -> float:
-        """The one value of a column."""
+        """Return the one value of a column."""
         values = self.numbers(name, role)
         other = np.flatnonzero(~(values == values[0]))
         if other.size:
@@ -136,7 +136,7 @@ class RecordTable:
         return float(values[0])
 
     def runs(self, by: Any) -> dict[str, RecordTable]:
-        """The table cut into runs, by the values of one column, in order of appearance."""
+        """Return the table cut into runs, by the values of one column, in order of appearance."""
         labels = [_label(cell) for cell in self.column(by, "by=")]
         empty = [k for k, label in enumerate(labels) if label.lower() in MISSING_TEXTS]
         if empty:
@@ -151,7 +151,7 @@ class RecordTable:
 
 
 def _hint_on(cell: str, decimal: str, role: str) -> str:
-    """What to do about a cell that is no number."""
+    """Return what to do about a cell that is no number."""
     if is_marked(cell):
         return "Only outputs have samples that are known by a limit alone: an input must be known, and so must times."
     if "_" in cell and is_number(cell.replace("_", ""), decimal):
@@ -179,7 +179,7 @@ def _hint_on(cell: str, decimal: str, role: str) -> str:
 
 
 def is_number(cell: str, decimal: str) -> bool:
-    """Whether a text cell is a number or missing."""
+    """Return whether a text cell is a number or missing."""
     if cell.lower() in MISSING_TEXTS:
         return True
     if "_" in cell or (decimal == "," and "." in cell):

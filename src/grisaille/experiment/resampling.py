@@ -29,7 +29,7 @@ SAME_TIME = 1e-9
 
 
 def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Experiment:
-    """The experiment at every ``step``, or at ``times``."""
+    """Return the experiment at every ``step``, or at ``times``."""
     if experiment.is_static:
         raise DataError("resample: rows of a static experiment are independent samples, not samples in time.")
     if (step is None) == (times is None):
@@ -75,7 +75,7 @@ def _given(experiment: Experiment, times: Any) -> np.ndarray:
 
 
 def _sampled(experiment: Experiment, name: str, at: np.ndarray) -> Any:
-    """Values at the new times, and at ``t0`` when that lies before them."""
+    """Return values at the new times, and at ``t0`` when that lies before them."""
     signal = experiment.inputs[name]
     if not isinstance(signal, SampledSignal):
         return signal

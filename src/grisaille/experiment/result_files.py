@@ -40,7 +40,7 @@ def read_from_results(
     cls: type[Experiment], path: Any, inputs: Any, outputs: Any, constants: Any, name: str | None, unit: str | None,
     options: Mapping[str, Any],
 ) -> Experiment:  # fmt: skip
-    """An experiment from a file of results."""
+    """Return an experiment from a file of results."""
     table, time = read_results(path)
     name = table.label if name is None else name
     given = dict(options)
@@ -54,7 +54,7 @@ def read_from_results(
 
 
 def read_results(path: Any) -> tuple[RecordTable, str]:
-    """The table of a file of results, and the name of its column of times."""
+    """Return the table of a file of results, and the name of its column of times."""
     if not isinstance(path, str | PathLike):
         raise DataError(f"path is {path!r}; give the name of a file of results.")
     file = Path(path)
@@ -74,7 +74,7 @@ def read_results(path: Any) -> tuple[RecordTable, str]:
 
 
 def start_values(table: RecordTable, start: Any) -> Any:
-    """``start=`` with names of variables as their values at the first instant."""
+    """Return ``start=`` with names of variables as their values at the first instant."""
     if not isinstance(start, Mapping):
         return start
     return {n: float(table.numbers(v, f"start of '{n}'")[0]) if isinstance(v, str) else v for n, v in start.items()}
@@ -106,7 +106,7 @@ def _from_mat(file: Path) -> tuple[RecordTable, str]:
 
 
 def _contradicting(names: list[str], info: np.ndarray) -> frozenset[str]:
-    """Names that stand for two different trajectories."""
+    """Return names that stand for two different trajectories."""
     places: dict[str, set[tuple[int, int]]] = {}
     for name, matrix, index in zip(names, info[0], info[1], strict=False):
         places.setdefault(name, set()).add((int(matrix), int(index)))
@@ -165,7 +165,7 @@ def _text(codes: np.ndarray) -> str:
 
 
 def _unit_of(description: str) -> str:
-    """``rad`` of ``Angle [rad|deg]``; empty where there is none, or flags alone (``[:#(type=Integer)]``)."""
+    """Return ``rad`` of ``Angle [rad|deg]``; empty where there is none, or flags alone (``[:#(type=Integer)]``)."""
     found = _UNIT.search(description)
     return found[1].partition(":#")[0].partition("|")[0].strip() if found else ""
 

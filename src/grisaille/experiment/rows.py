@@ -22,7 +22,7 @@ class RowNames:
     """Index entries of a frame, added in brackets."""
 
     def at(self, k: int) -> str:
-        """``line 7 of run.csv``."""
+        """Return ``line 7 of run.csv``."""
         label = "" if self.labels is None else f" (index {str(self.labels[k])!r})"
         return f"{self.word} {self.number(k)}{label}{f' of {self.source}' if self.source else ''}"
 
@@ -30,7 +30,7 @@ class RowNames:
         return int(k) if self.numbers is None else int(self.numbers[k])
 
     def listed(self, positions: Sequence[int]) -> str:
-        """``rows 3, 5 and 9`` or ``rows 3, 5, 9, 12, 13, … (40 in all)``."""
+        """Return ``rows 3, 5 and 9`` or ``rows 3, 5, 9, 12, 13, … (40 in all)``."""
         if len(positions) == 1:
             return self.at(positions[0])
         numbers = [str(self.number(k)) for k in positions]
@@ -41,7 +41,7 @@ class RowNames:
         return f"{self.word}s {text}{f' of {self.source}' if self.source else ''}"
 
     def take(self, positions: np.ndarray) -> RowNames:
-        """The names of some of the rows."""
+        """Return the names of some of the rows."""
         numbers = np.arange(positions.max() + 1) if self.numbers is None else self.numbers
         labels = None if self.labels is None else [self.labels[k] for k in positions]
         return replace(self, numbers=numbers[positions], labels=labels)

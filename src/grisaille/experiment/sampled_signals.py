@@ -24,12 +24,12 @@ Signal = float | SampledSignal
 
 
 def protect_samples(times: np.ndarray, values: np.ndarray) -> SampledSignal:
-    """Samples whose arrays cannot be written to."""
+    """Return samples whose arrays cannot be written to."""
     return SampledSignal(read_only(times), read_only(values))
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A copy that cannot be written to; an array that already is one is taken as it stands."""
+    """Return a copy that cannot be written to; an array that already is one is taken as it stands."""
     if array.flags.writeable or array.base is not None:
         array = array.copy()
         array.flags.writeable = False
@@ -37,7 +37,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def evaluate(signal: Signal, hold: str, at: np.ndarray) -> np.ndarray:
-    """The signal at any times; NaN where it is not known."""
+    """Return the signal at any times; NaN where it is not known."""
     if not isinstance(signal, SampledSignal):
         return np.full(len(at), signal)
     t, y = signal

@@ -21,7 +21,7 @@ SENTENCE_STARTS = frozenset("the times input output start constant weight every 
 
 @contextmanager
 def naming_experiment(name: str | None) -> Iterator[None]:
-    """Puts the experiment's name before what is said about it."""
+    """Put the experiment's name before messages of errors raised inside."""
     try:
         yield
     except DataError as error:
@@ -33,7 +33,7 @@ def naming_experiment(name: str | None) -> Iterator[None]:
 
 
 def read_numbers(values: Any, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndarray:
-    """A one-dimensional array of floats; None and NA become NaN, anything else that is no number is refused."""
+    """Return a one-dimensional array of floats; None and NA become NaN, anything else that is no number is refused."""
     if np.ma.isMaskedArray(values):
         values = np.ma.filled(values.astype(float), np.nan)
     array = as_array(values)
@@ -48,7 +48,7 @@ def read_numbers(values: Any, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndar
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Any values as an array; rows of different lengths become objects."""
+    """Return any values as an array; rows of different lengths become objects."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -77,7 +77,7 @@ def _text_hint(cell: Any) -> str:
 
 
 def read_number(value: Any, what: str) -> float:
-    """One finite number."""
+    """Return one finite number."""
     if isinstance(value, bool | str | complex | np.complexfloating) or as_array(value).ndim != 0:
         raise DataError(f"{what} is {value!r}; give a number.")
     try:
@@ -153,7 +153,7 @@ def check_length(values: np.ndarray, times: np.ndarray, what: str, axis: str) ->
 
 
 def check_holds(hold: Any, inputs: Iterable[str]) -> dict[str, str]:
-    """How each input continues between samples."""
+    """Return how each input continues between samples."""
     names = list(inputs)
     if not isinstance(hold, Mapping):
         if not isinstance(hold, str) or hold not in HOLDS:
@@ -211,7 +211,7 @@ def _known_until(signal: SampledSignal, hold: str) -> float:
 
 
 def skipped_by(length: float, begin: float, outputs: Mapping[str, SampledSignal], said: Any) -> int:
-    """How many first samples of every output lie within a duration of the beginning."""
+    """Return how many first samples of every output lie within a duration of the beginning."""
     counts = {name: int(np.searchsorted(y.times, begin + (1 - 1e-9) * length)) for name, y in outputs.items()}
     if not length >= 0:
         raise DataError(f"skip is {said!r}; a duration that is left out is zero or more.")
@@ -239,7 +239,7 @@ def check_skip(skip: Any, outputs: Mapping[str, SampledSignal]) -> int:
 
 
 def check_label(name: Any) -> str | None:
-    """The name of an experiment: text without ``@``, which separates it from the names of parameters."""
+    """Return the name of an experiment: text without ``@``, which separates it from the names of parameters."""
     if name is None:
         return None
     if not isinstance(name, str) or not name.strip():
@@ -258,7 +258,7 @@ def check_text(value: Any, what: str, example: str) -> None:
 
 
 def check_mapping(value: Any, what: str, example: str) -> dict[str, Any]:
-    """A dict with texts as keys."""
+    """Return a dict with texts as keys."""
     if not isinstance(value, Mapping):
         raise DataError(f"{what}= is {_brief(value)}; give a dict by name, such as {example}.")
     for name in value:

@@ -26,7 +26,7 @@ Parts = tuple["Experiment", "Experiment"]
 def split(
     experiment: Experiment, fraction: Any, time: Any, restart: bool | Mapping[str, Any], seed: int | None
 ) -> Parts:
-    """(train, test)."""
+    """Return (train, test)."""
     if (fraction is None) == (time is None):
         raise DataError("split takes a fraction, split(0.7), or the time of the cut, split(time=…): one of them.")
     if experiment.is_static:
@@ -77,7 +77,7 @@ def _test(experiment: Experiment, cut: float, restart: bool | Mapping[str, Any])
 
 
 def _part(experiment: Experiment, chosen: Callable[[np.ndarray], Any], suffix: str, **changes: Any) -> Experiment:
-    """The outputs at the chosen times; an output with nothing to compare there is left out."""
+    """Return the outputs at the chosen times; an output with nothing to compare there is left out."""
     skip = changes.get("skip", experiment.skip)
     outputs: dict[str, Any] = {}
     weights: dict[str, Any] = {}
@@ -97,12 +97,12 @@ def _part(experiment: Experiment, chosen: Callable[[np.ndarray], Any], suffix: s
 
 
 def _until(experiment: Experiment, cut: float) -> dict[str, Any]:
-    """Inputs up to their first sample at or after the cut; a spline depends on all of its samples."""
+    """Return inputs up to their first sample at or after the cut; a spline depends on all of its samples."""
     return _cut_inputs(experiment, lambda t: slice(0, int(np.searchsorted(t, cut)) + 1))
 
 
 def _from(experiment: Experiment, begin: float) -> dict[str, Any]:
-    """Inputs from their last sample at or before the beginning on."""
+    """Return inputs from their last sample at or before the beginning on."""
     return _cut_inputs(experiment, lambda t: slice(int(np.searchsorted(t, begin, side="right")) - 1, None))
 
 

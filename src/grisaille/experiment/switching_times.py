@@ -26,7 +26,7 @@ MAX_TICKS = 2_000_000
 
 
 def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str, PiecewisePolynomial]:
-    """The switch signals by name."""
+    """Return the switch signals by name."""
     names = [s.name for s in system.signals if s.kind == "switch" and s.order == 0]
     formulas = system.switches
     if formulas.numel() == 0:
@@ -64,7 +64,7 @@ def _ticks(system: System) -> tuple[Tick, ...]:
 
 
 def _clocks(system: System, p: np.ndarray, span: tuple[float, float]) -> dict[str, PiecewisePolynomial]:
-    """How often each clock has ticked, -1 before its first tick."""
+    """Return how often each clock has ticked, -1 before its first tick."""
     ticks = [t for t in _ticks(system) if t.signal]
     if not ticks:
         return {}
@@ -190,13 +190,13 @@ def refuse_held_conditions(structure: Structure, table: SignalTable, dp: np.ndar
 
 
 def _level(signal: PiecewisePolynomial, t: float, side: int) -> float:
-    """The value of a held signal just before or after t."""
+    """Return the value of a held signal just before or after t."""
     piece = np.searchsorted(signal.breaks, t, side="left" if side < 0 else "right") - 1
     return float(signal.coefficients[np.clip(piece, 0, len(signal.coefficients) - 1), 0])
 
 
 def _bisect(values: Values, rows: np.ndarray, low: np.ndarray, high: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The first number at which formula ``rows[i]`` has left its old value, for all brackets at once."""
+    """Return the first number at which formula ``rows[i]`` has left its old value, for all brackets at once."""
     every = np.arange(rows.size)
     for _ in range(MAX_BISECTIONS if rows.size else 0):
         middle = 0.5 * (low + high)
@@ -208,7 +208,7 @@ def _bisect(values: Values, rows: np.ndarray, low: np.ndarray, high: np.ndarray,
 
 
 def _held(values: Values, k: int, instants: np.ndarray, span: tuple[float, float]) -> PiecewisePolynomial:
-    """A signal that is constant between its switching instants, read at three points of each piece.
+    """Return a signal that is constant between its switching instants, read at three points of each piece.
 
     The middle alone may be where the formula touches its next level without passing it: ``floor(2 + sin(t))`` at π/2.
     """

@@ -34,7 +34,7 @@ class TextLine(NamedTuple):
 def read_table(
     path: Any, separator: str | None, decimal: str, comment: str, encoding: str, units_row: bool | None
 ) -> RecordTable:
-    """The table in a file; ``units_row=None`` looks whether units stand below the header."""
+    """Return the table in a file; ``units_row=None`` looks whether units stand below the header."""
     for what, value in (
         ("comment", comment),
         ("encoding", encoding),
@@ -65,7 +65,7 @@ def read_table(
 
 
 def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
-    """How the file is called, a name for the experiment, and its text."""
+    """Return how the file is called, a name for the experiment, and its text."""
     if hasattr(path, "read"):
         text = path.read()
         if not isinstance(text, str):
@@ -94,7 +94,7 @@ def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
 
 
 def _undecodable(file: Path, encoding: str, error: UnicodeError) -> DataError:
-    """The refusal of bytes that are no text of an encoding, with the one that they look like."""
+    """Return the refusal of bytes that are no text of an encoding, with the one that they look like."""
     raw = file.read_bytes()
     if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         likely, why = "utf-16", "it begins with the mark of UTF-16"
@@ -110,7 +110,7 @@ def _undecodable(file: Path, encoding: str, error: UnicodeError) -> DataError:
 
 
 def _begin(source: str) -> str:
-    """The source at the beginning of a sentence."""
+    """Return the source at the beginning of a sentence."""
     return TEXT.capitalize() if source == TEXT else source
 
 

@@ -6,7 +6,7 @@ About a point x̄ of the step, with g quadratic in time through its values at th
 
 has the solution x + δ(h), P ← Φ P Φᵀ + ∫ e^{As} W e^{Aᵀs} ds with Φ = e^{Ah}. δ(h) is a column of the exponential of A
 bordered by the polynomial's coefficients, so a singular A is no special case; exponential and integral are Taylor
-series over 2⁻ˢ of the step and s doublings, s frozen (``compilation.kalman.linearized``). x̄ is the middle of the step
+series over 2⁻ˢ of the step and s doublings, s frozen (``gr_filter_linearized.h``). x̄ is the middle of the step
 as a linearly implicit half step sees it: the step is exact for linear models with inputs held or joined by lines, of
 second order for others, and stable however stiff they are. (At the beginning of the step, as the reference has it, the
 covariance would be of first order only.)

@@ -83,7 +83,7 @@ def log_density_in_measure(law: Law, value: float) -> float:
 
 
 def _grid(law: Law) -> np.ndarray:
-    """Points over the support, close where it is narrow and wide where it is not."""
+    """Return points over the support, close where it is narrow and wide where it is not."""
     low, high = law.support
     share = np.linspace(0.0, 1.0, 401)[1:-1]
     if np.isfinite(low) and np.isfinite(high):
@@ -95,7 +95,7 @@ def _grid(law: Law) -> np.ndarray:
 
 
 def _middle(law: Law) -> float:
-    """A value that has probability on both sides."""
+    """Return a value that has probability on both sides."""
     low, high = law.support
     mode = float(law.mode)
     if low < mode < high:

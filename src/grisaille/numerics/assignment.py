@@ -20,7 +20,7 @@ SMALL_SIZE = 60
 
 
 def best_assignment(gain: Sequence[Sequence[float]]) -> list[int]:
-    """The column of each row of a square matrix.
+    """Return the column of each row of a square matrix.
 
     gain : finite; the sum over the assigned pairs is largest
     """

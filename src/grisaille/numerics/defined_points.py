@@ -39,7 +39,7 @@ def find_defined_points(formulas: ca.SX, arguments: Sequence[ca.SX]) -> dict[int
 
 
 def at_defined_point(arguments: Sequence[ca.SX], is_measured: ca.SX, point: np.ndarray) -> list[ca.SX]:
-    """The arguments where an output was measured, else ``point``."""
+    """Return the arguments where an output was measured, else ``point``."""
     moved, at = [], 0
     for argument in arguments:
         n = argument.numel()

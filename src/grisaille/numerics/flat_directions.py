@@ -24,7 +24,7 @@ MIN_CURVATURE = 1e-4
 def pseudo_inverse(
     curvature: Floats, own: NDArray[np.bool_], expected: Floats | None = None, flat: float = FLAT_EIGENVALUE
 ) -> tuple[Floats, NDArray[np.bool_], float]:
-    """The inverse over some unknowns, without flat directions; what these leave open; and the least eigenvalue.
+    """Return the inverse over some unknowns, without flat directions; what these leave open; and the least eigenvalue.
 
     expected : the expected information, where it is known beside a Hessian by differences
     flat : eigenvalues, in units of the diagonal, that are below the accuracy of the curvature
@@ -47,7 +47,9 @@ def pseudo_inverse(
 
 
 def _unseen(scaled: Floats, expected: Floats, size: Floats) -> Floats:
-    """An orthonormal basis, in units of ``size``, of what the expected information does not see and H does not bend."""
+    """Return an orthonormal basis, in units of ``size``, of what the expected information does not see and H does not
+    bend.
+    """
     diagonal = np.diag(expected)
     if not (np.isfinite(expected).all() and (diagonal > 0).all()):
         return np.zeros((len(size), 0))
@@ -60,5 +62,5 @@ def _unseen(scaled: Floats, expected: Floats, size: Floats) -> Floats:
 
 
 def or_nan(inverse: Floats, lost: NDArray[np.bool_]) -> Floats:
-    """A covariance with NaN for what is not determined."""
+    """Return a covariance with NaN for what is not determined."""
     return np.asarray(np.where(lost[:, None] | lost[None, :], np.nan, inverse))

@@ -19,7 +19,9 @@ FlatEvaluation = Callable[..., list[Floats]]
 
 
 def flat_function(function: ca.Function) -> FlatEvaluation:
-    """All outputs, each flattened column by column; arguments in any shape with memory in that order, or numbers."""
+    """Return all outputs, each flattened column by column; arguments in any shape with memory in that order, or
+    numbers.
+    """
     memory = threading.local()
 
     def evaluate(*arguments: Any) -> list[Floats]:

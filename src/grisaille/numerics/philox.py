@@ -52,7 +52,7 @@ class Purpose(StrEnum):
 
 
 def stream_key(seed: int, purpose: Purpose | str, name: str) -> Key:
-    """The key of the numbers drawn under a seed, for a purpose, under the name of a disturbance."""
+    """Return the key of the numbers drawn under a seed, for a purpose, under the name of a disturbance."""
     low, high = _split(_name_hash(name))
     counter = (low, high, _position(purpose), _TAG)
     words = philox(counter, _split(_checked(seed)))
@@ -60,7 +60,7 @@ def stream_key(seed: int, purpose: Purpose | str, name: str) -> Key:
 
 
 def philox(counter: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike], key: Key) -> tuple[Words, Words, Words, Words]:
-    """The random words of counters; the four counter words are broadcast against each other.
+    """Return the random words of counters; the four counter words are broadcast against each other.
 
     Not checked: that counter and key words lie below 2³².
     """

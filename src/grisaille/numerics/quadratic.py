@@ -35,11 +35,11 @@ class Quadratic(Protocol):
         ...
 
     def bend(self, step: np.ndarray) -> float:
-        """dᵀHd"""
+        """Return dᵀHd"""
         ...
 
     def root(self, among: np.ndarray, step: np.ndarray, damping: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A, b and D: the damped model over some unknowns is ½ |A D d + b|², with the others at ``step``."""
+        """Return A, b and D: the damped model over some unknowns is ½ |A D d + b|², with the others at ``step``."""
         ...
 
 
@@ -100,7 +100,7 @@ class HessianQuadratic:
 
 
 def is_definite(H: np.ndarray) -> bool:
-    """Whether a symmetric matrix is positive definite, whatever its units."""
+    """Return whether a symmetric matrix is positive definite, whatever its units."""
     size = np.sqrt(np.abs(np.diag(H)))
     if not (np.isfinite(H).all() and (np.diag(H) > 0).all()):
         return False
@@ -112,7 +112,7 @@ def is_definite(H: np.ndarray) -> bool:
 
 
 def solve(model: Quadratic, among: np.ndarray, step: np.ndarray, damping: float) -> np.ndarray:
-    """The minimum of the damped model over some unknowns, the others at ``step``."""
+    """Return the minimum of the damped model over some unknowns, the others at ``step``."""
     A, b, size = model.root(among, step, damping)
     return np.asarray(np.linalg.lstsq(A, -b, rcond=RANK)[0] / size)
 
@@ -120,7 +120,7 @@ def solve(model: Quadratic, among: np.ndarray, step: np.ndarray, damping: float)
 def bounded_step(
     model: Quadratic, low: np.ndarray, high: np.ndarray, damping: float, held: np.ndarray | None = None
 ) -> np.ndarray:
-    """The damped step d with low ≤ d ≤ high; unknowns that a bound stops or that are held stay.
+    """Return the damped step d with low ≤ d ≤ high; unknowns that a bound stops or that are held stay.
 
     Components that leave the box go to its side and the others are solved for again, so that a direction that the data
     hardly see does not shorten the whole step.

@@ -22,12 +22,12 @@ OVERSHOOT = 1e-13
 
 
 def have_changed(before: Floats, after: Floats) -> bool:
-    """Whether some gap lies on its other side."""
+    """Return whether some gap lies on its other side."""
     return bool(np.any((before < 0) != (after < 0)))
 
 
 def reach(gaps: Callable[[float], Floats], here: Floats) -> float:
-    """The share in (0, 1] of a line at which it has just passed its first switch; 1 where it passes none.
+    """Return the share in (0, 1] of a line at which it has just passed its first switch; 1 where it passes none.
 
     ``gaps`` gives them at a share of the line, ``here`` at its beginning. Gaps that are straight along the line cost
     three evaluations.

@@ -235,7 +235,7 @@ class Search(Scaled, Generic[E]):
         return np.asarray(evaluation.jacobian * self.slopes(evaluation.theta))
 
     def alive(self, seen: np.ndarray) -> np.ndarray:
-        """Return unknowns that the criterion moves with, beside its scatter or beside what has been seen on the way.
+        """Return unknowns on which the criterion depends by more than its scatter, here or at earlier points.
 
         Far from a minimum all may be faint: then none is dead.
 

@@ -14,14 +14,14 @@ from grisaille.writing import whole_folder
 
 
 def templates() -> dict[str, str]:
-    """Names to titles."""
+    """Return names to titles."""
     root = _root()
     names = sorted(entry.name for entry in root.iterdir() if entry.joinpath("problem.toml").is_file())
     return {n: tomllib.loads(root.joinpath(n, "problem.toml").read_text("utf-8")).get("title", "") for n in names}
 
 
 def create(template: str, folder: Path) -> Path:
-    """Copies a template into a new or empty folder; nothing is overwritten."""
+    """Copy a template into a new or empty folder; nothing is overwritten."""
     known = templates()
     if template not in known:
         raise DataError(f"There is no template {template!r}. {suggestion(template, known)}")

@@ -39,7 +39,7 @@ class Document:
     lines: dict[Place, int]
 
     def line(self, place: Place) -> int | None:
-        """The line of a place, or of the nearest thing around it; None for the document itself."""
+        """Return the line of a place, or of the nearest thing around it; None for the document itself."""
         while place:
             if place in self.lines:
                 return self.lines[place]
@@ -48,7 +48,7 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """The document in a file; raises ``UnreadableDocument`` with a hint."""
+    """Return the document in a file; raises ``UnreadableDocument`` with a hint."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -73,7 +73,7 @@ def read_document(path: Path) -> Document:
 
 
 def _values(data: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    """Everything that is no table or list, with its place."""
+    """Yield everything that is no table or list, with its place."""
     inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else None
     if inner is None:
         yield place, data
@@ -83,7 +83,7 @@ def _values(data: Any, place: Place) -> Iterator[tuple[Place, Any]]:
 
 
 def show_place(place: Place) -> str:
-    """``experiments[1].inputs``, numbered from 1 as a reader counts tables."""
+    """Return ``experiments[1].inputs``, numbered from 1 as a reader counts tables."""
     text = ""
     for key in place:
         if isinstance(key, int):
@@ -95,7 +95,7 @@ def show_place(place: Place) -> str:
 
 
 def find_lines(text: str) -> dict[Place, int]:
-    """Tables and keys to the lines on which they stand, counted from 1."""
+    """Return tables and keys to the lines on which they stand, counted from 1."""
     found: dict[Place, int] = {}
     counts: dict[Place, int] = {}
     prefix: Place = ()
@@ -118,7 +118,7 @@ def find_lines(text: str) -> dict[Place, int]:
 
 
 def _keys(text: str) -> tuple[str, ...]:
-    """The parts of a dotted key; TOML itself takes off the quotes."""
+    """Return the parts of a dotted key; TOML itself takes off the quotes."""
     table: Any = tomllib.loads(f"{text} = 0")
     keys: list[str] = []
     while isinstance(table, dict):
@@ -128,7 +128,7 @@ def _keys(text: str) -> tuple[str, ...]:
 
 
 def _indexed(keys: tuple[str, ...], counts: dict[Place, int]) -> Place:
-    """A header's way, through the last table of each array of tables that it passes."""
+    """Return a header's way, through the last table of each array of tables that it passes."""
     place: Place = ()
     for k, key in enumerate(keys):
         place = (*place, key)
@@ -138,7 +138,7 @@ def _indexed(keys: tuple[str, ...], counts: dict[Place, int]) -> Place:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with those that their brackets and long texts swallow, each with the number of its first."""
+    """Return lines with those that their brackets and long texts swallow, each with the number of its first."""
     joined: list[tuple[int, str]] = []
     held, begin, quote, depth = "", 0, "", 0
     for number, line in enumerate(text.splitlines(), start=1):
@@ -152,7 +152,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _scan(line: str, quote: str, depth: int, is_header: bool) -> tuple[str, int]:
-    """Which quotes and how many brackets are open after a line."""
+    """Return which quotes and how many brackets are open after a line."""
     k = 0
     while k < len(line):
         if quote:
@@ -174,7 +174,7 @@ def _scan(line: str, quote: str, depth: int, is_header: bool) -> tuple[str, int]
 
 
 def _explained(message: str, text: str) -> UnreadableDocument:
-    """TOML's own words with the line they are about, and what is usually behind them."""
+    """Return TOML's own words with the line they are about, and what is usually behind them."""
     position = _POSITION.search(message)
     number = int(position[1]) if position and position[1] else None
     lines = text.splitlines()

@@ -18,13 +18,13 @@ from grisaille.estimation.estimator import Estimator
 
 @cache
 def estimators() -> dict[str, type]:
-    """Public estimators by name."""
+    """Return public estimators by name."""
     public = {n: getattr(grisaille, n) for n in grisaille.__all__ if n[0].isupper()}
     return {n: c for n, c in Estimator.known.items() if public.get(n) is c}
 
 
 def options_of(estimator: type) -> dict[str, dict[str, Any]]:
-    """The schema of each option, with its default."""
+    """Return the schema of each option, with its default."""
     hints = typing.get_type_hints(estimator)
     return {
         field.name: {**_schema(hints[field.name]), **_default(field)}
@@ -34,7 +34,7 @@ def options_of(estimator: type) -> dict[str, dict[str, Any]]:
 
 
 def is_path_option(estimator: str, option: str) -> bool:
-    """Whether an option names a file (``field(metadata={"path": True})``)."""
+    """Return whether an option names a file (``field(metadata={"path": True})``)."""
     fields = {f.name: f for f in dataclasses.fields(estimators()[estimator])}
     return option in fields and bool(fields[option].metadata.get("path"))
 
@@ -53,7 +53,7 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    """The schema of a type; what has none in TOML is left to the estimator itself."""
+    """Return the schema of a type; what has none in TOML is left to the estimator itself."""
     if hint in _PLAIN:
         return dict(_PLAIN[hint])
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

@@ -23,7 +23,7 @@ UNKNOWN_MARK = "unknown"
 def make_experiments(
     folder: Path, tables: list[dict[str, Any]], model: Any, flat: FlatModel | None, findings: Findings
 ) -> list[Any]:
-    """The experiments that can be made; what cannot is in the findings."""
+    """Return the experiments that can be made; what cannot is in the findings."""
     made: list[Any] = []
     for k, table in enumerate(tables):
         place: Place = ("experiments", k)
@@ -72,7 +72,7 @@ def _read(path: Path, table: Mapping[str, Any], place: Place, findings: Findings
 def _is_right(
     columns: RecordTable, table: Mapping[str, Any], flat: FlatModel | None, place: Place, findings: Findings
 ) -> bool:
-    """Whether all names and columns are there."""
+    """Return whether all names and columns are there."""
     before = len(findings.errors)
     strangers = [] if flat is None else _check_names(columns, table, flat, place, findings)
     if flat is not None and not strangers and not findings.has_error_in((*place, "inputs")):
@@ -100,7 +100,7 @@ def _make(
 
 
 def _options(table: Mapping[str, Any], place: Place, findings: Findings) -> dict[str, Any]:
-    """The arguments of ``Experiment.from_csv``."""
+    """Return the arguments of ``Experiment.from_csv``."""
     options = {key: value for key, value in table.items() if key != "file"}
     if "start" in options:
         options["start"] = starts = {}
@@ -170,7 +170,7 @@ def _check_complete(
 
 
 def _elsewhere(name: str, flat: FlatModel) -> str:
-    """What to do with a name that the model has, but as something else."""
+    """Return what to do with a name that the model has, but as something else."""
     advice: dict[str, Mapping[str, Any]] = {
         f"It is a parameter: set it in constants = {{ {name} = … }}, or in [parameters].": flat.parameters,
         "It is an input: name it in inputs.": flat.inputs,

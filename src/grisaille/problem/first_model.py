@@ -108,7 +108,7 @@ def read_file(
     path: Path, time: str | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None, zone: str | None,
     *, dayfirst: bool | None = None, **reading: Any,
 ) -> ReadData:  # fmt: skip
-    """The columns of a file as what they are, or seem to be."""
+    """Return the columns of a file as what they are, or seem to be."""
     table = table_with_decimal(path, **reading)
     columns = _columns(table)
     remarks: list[str] = []
@@ -135,7 +135,7 @@ def read_file(
 
 
 def _columns(table: RecordTable) -> list[Column]:
-    """Headers with the names they get in Python, and units from below the header or from within it."""
+    """Return headers with the names they get in Python, and units from below the header or from within it."""
     if table.repeated:
         raise DataError(f"{table.source} has two columns called {sorted(table.repeated)[0]!r}; rename one.")
     found: list[Column] = []
@@ -151,13 +151,13 @@ def _columns(table: RecordTable) -> list[Column]:
 
 
 def _is_numeric(table: RecordTable, header: str) -> bool:
-    """Numbers and empty cells, and at least one number."""
+    """Return whether cells are numbers or empty, with at least one number."""
     telling = [cell for cell in table.columns[header] if cell.lower() not in MISSING_TEXTS]
     return bool(telling) and all(is_number(cell, table.decimal or ".") for cell in telling)
 
 
 def _has_limits(table: RecordTable, header: str) -> bool:
-    """Numbers, empty cells, and limits such as ``<0.1``, at least one of them."""
+    """Return whether cells are numbers, empty, or limits such as ``<0.1``, with at least one limit."""
     cells = table.columns[header]
     return any(is_marked(cell) for cell in cells) and all(
         is_marked(cell) or is_number(cell, table.decimal or ".") for cell in cells
@@ -175,7 +175,9 @@ def _increases(table: RecordTable, header: str) -> bool:
 
 
 def _may_count(table: RecordTable, column: Column) -> bool:
-    """Whether a column of numbers may be time; one called T is more often a temperature, and then goes down, too."""
+    """Return whether a column of numbers may be time; one called T is more often a temperature, and then goes down,
+    too.
+    """
     return _is_numeric(table, column.header) and (column.name != "T" or _increases(table, column.header))
 
 
@@ -232,7 +234,7 @@ def _listed(columns: Sequence[Column]) -> str:
 
 
 def _named(wanted: Sequence[str], columns: Sequence[Column], option: str) -> list[Column]:
-    """Columns by header or by the name that they get."""
+    """Return columns by header or by the name that they get."""
     by = {**{c.name: c for c in columns}, **{c.header: c for c in columns}}
     for name in wanted:
         if name not in by:
@@ -302,7 +304,7 @@ def _along(read: ReadData, name: str, times: np.ndarray) -> np.ndarray:
 
 
 def unknowns_of(read: ReadData) -> tuple[list[str], list[str]]:
-    """Names that are estimated, and inputs whose gains cannot be distinguished from the offset."""
+    """Return names that are estimated, and inputs whose gains cannot be distinguished from the offset."""
     guesses = guesses_of(read)
     lonely = [c.header for c in read.inputs if all(c.name not in g.gains for g in guesses.values())]
     names = []
@@ -315,7 +317,7 @@ def unknowns_of(read: ReadData) -> tuple[list[str], list[str]]:
 
 
 def model_text(read: ReadData) -> str:
-    """``model.py``."""
+    """Return ``model.py``."""
     guesses, span = guesses_of(read), _span(read)
     law = "T x' = c + K u - x for each output" if read.time is not None else "y = c + K u for each output"
     lines = [
@@ -357,7 +359,7 @@ def _parameter(name: str, value: float, unit: str, said: str, bounds: tuple[floa
 
 
 def problem_text(read: ReadData) -> str:
-    """``problem.toml``."""
+    """Return ``problem.toml``."""
     names, _ = unknowns_of(read)
     lines = [f"title = {_toml(f'A first model of {read.path.name}')}", 'model = "Plant"', ""]
     lines += [
@@ -391,7 +393,7 @@ def _unit(read: ReadData) -> str:
 
 
 def _key(name: str) -> str:
-    """A key of TOML, in quotes unless it has letters of ASCII only."""
+    """Return a key of TOML, in quotes unless it has letters of ASCII only."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 

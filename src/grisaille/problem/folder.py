@@ -54,7 +54,7 @@ class Problem:
     notes: tuple[str, ...]
 
     def fit(self, **changes: Any) -> Fit:
-        """``gr.fit`` of the problem.
+        """Call ``gr.fit`` with the problem.
 
         changes : arguments of ``gr.fit``, which replace those of the file
         """
@@ -63,7 +63,7 @@ class Problem:
         return fit(**{**self._arguments(), **changes})
 
     def study(self, kind: str | None = None, runs: int | None = None, **changes: Any) -> Multistart | MonteCarlo:
-        """A study of the problem.
+        """Return a study of the problem.
 
         kind : ``"monte-carlo"``, ``"multistart"`` or ``"bootstrap"``; that of the file otherwise
         runs : how many; those of the file, or 100, otherwise
@@ -92,7 +92,7 @@ class Problem:
 
 @checked
 def load_problem(folder: str | Path, reading: Mapping[str, Any] | None = None) -> Problem:
-    """The problem in a folder of ``model.py``, ``data/*.csv`` and ``problem.toml``.
+    """Return the problem in a folder of ``model.py``, ``data/*.csv`` and ``problem.toml``.
 
     Executes the model file in the folder (``model.py`` unless ``problem.toml`` names another) and no other: load only
     what you would run. Files outside the folder, by ``..``, by absolute paths or by links, are refused. All mistakes
@@ -108,7 +108,7 @@ def load_problem(folder: str | Path, reading: Mapping[str, Any] | None = None) -
 
 
 def make_problem(root: Path, findings: Findings, contents: FolderContents) -> Problem:
-    """The problem of contents in which nothing is wrong."""
+    """Return the problem of contents in which nothing is wrong."""
     wanted, data = contents.wanted, contents.data
     if contents.model is None or wanted.estimate is None:
         raise DataError(f"{root}: the problem could not be read.")

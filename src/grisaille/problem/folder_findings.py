@@ -72,7 +72,7 @@ class Findings:
         return [f for f in self.items if f.severity == "note"]
 
     def has_error_in(self, place: Place) -> bool:
-        """Whether something at a place or inside it is wrong."""
+        """Return whether something at a place or inside it is wrong."""
         shown = show_place(place)
         return any(f.place == shown or f.place.startswith((f"{shown}.", f"{shown}[")) for f in self.errors)
 
@@ -87,5 +87,5 @@ class Findings:
 
 
 def listed(findings: Iterable[FolderFinding]) -> str:
-    """One line each."""
+    """Return one line each."""
     return "\n".join(f"  {f}" if f.severity == "error" else f"  {f} (note)" for f in findings)

@@ -13,7 +13,7 @@ from grisaille.problem.schema_deviations import deviations
 
 
 def make_method(name: str, options: dict[str, Any], seed: int | None) -> Any:
-    """The estimator of a name; the problem's seed is its seed unless it has one of its own.
+    """Return the estimator of a name; the problem's seed is its seed unless it has one of its own.
 
     What an estimator refuses about its options is raised in its own words. Folders that ask for interpreted models,
     which no longer exist, are read as if they did not.
@@ -30,7 +30,7 @@ def make_method(name: str, options: dict[str, Any], seed: int | None) -> Any:
 
 
 def changed_method(method: Any, name: str | None, options: dict[str, Any], seed: int | None) -> Any:
-    """A method with another name or other options; the given one without either."""
+    """Return a method with another name or other options; the given one without either."""
     if name is None and not options:
         return method
     current = "auto" if isinstance(method, str) else type(method).__name__

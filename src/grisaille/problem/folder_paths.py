@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 
 def is_path(text: str) -> bool:
-    """Whether a text may name a file elsewhere: it has a separator, a drive, or goes up."""
+    """Return whether a text may name a file elsewhere: it has a separator, a drive, or goes up."""
     return "/" in text or "\\" in text or text.startswith("~") or ".." in text or bool(PureWindowsPath(text).drive)
 
 
 def leads_outside(folder: Path, name: str) -> str:
-    """Why ``name`` does not stay in the folder, to be read after its place in the file; empty where it does.
+    """Return why ``name`` does not stay in the folder, to be read after its place in the file; empty where it does.
 
     Not checked: that there is such a file.
     """

@@ -18,7 +18,7 @@ PRIOR_KINDS: dict[str, type] = {
 
 
 def make_prior(table: Mapping[str, Any]) -> Any:
-    """The distribution that a table describes."""
+    """Return the distribution that a table describes."""
     kind = PRIOR_KINDS[table["kind"]]
     fields = [f.name for f in dataclasses.fields(kind)]
     given = {k: v for k, v in table.items() if k != "kind"}
@@ -35,5 +35,5 @@ def make_prior(table: Mapping[str, Any]) -> Any:
 
 
 def make_joint(table: Mapping[str, Any]) -> MultivariateNormal:
-    """A joint normal prior."""
+    """Return a joint normal prior."""
     return MultivariateNormal(table["names"], table["mean"], table["cov"])

@@ -23,7 +23,7 @@ _OPTIONS = {"lowpass": ("order",)}
 
 
 def with_signals(model: Any, table: Mapping[str, Any], findings: Findings) -> Any:
-    """The model with what the table marks."""
+    """Return the model with what the table marks."""
     inputs = table.get("inputs", {})
     with findings.catching(("signals", "inputs")):
         if inputs:
@@ -44,7 +44,7 @@ def with_signals(model: Any, table: Mapping[str, Any], findings: Findings) -> An
 
 
 def make_spectrum(table: Mapping[str, Any]) -> Any:
-    """The filter that ``{ kind = "lowpass", bandwidth = 2.0 }`` describes."""
+    """Return the filter that ``{ kind = "lowpass", bandwidth = 2.0 }`` describes."""
     kind = table["kind"]
     function, needed = SPECTRUM_KINDS[kind]
     given = {key: value for key, value in table.items() if key != "kind"}

@@ -92,7 +92,7 @@ def complete_names(wanted: UnknownsOfFolder, flat: FlatModel, findings: Findings
 
 
 def _elements(name: str, flat: FlatModel) -> list[str]:
-    """The elements of a vector, or the name itself."""
+    """Return the elements of a vector, or the name itself."""
     base, at, run = name.partition("@")
     pool = names_to_estimate(flat)
     return [name] if base in pool else [f"{e}{at}{run}" for e in elements_of(base, pool)] or [name]
@@ -124,7 +124,7 @@ def check_names(
 
 
 def _says_more(entry: Any) -> bool:
-    """Whether a value stands beside something else, which was told already."""
+    """Return whether a value stands beside something else, which was told already."""
     return isinstance(entry, dict) and len(entry) > 1
 
 

@@ -48,12 +48,12 @@ class FolderContents:
 
 
 def lint(folder: str | Path, reading: Mapping[str, Any] | None = None) -> Findings:
-    """Every mistake in a folder, and remarks. Executes the model file inside it, where it is one of Python."""
+    """Return every mistake in a folder, and remarks. Executes the model file inside it, where it is one of Python."""
     return inspect(folder, reading)[0]
 
 
 def inspect(folder: str | Path, reading: Mapping[str, Any] | None = None) -> tuple[Findings, FolderContents]:
-    """The findings, and what was made on the way; ``reading`` replaces what the file says about its data."""
+    """Return the findings, and what was made on the way; ``reading`` replaces what the file says about its data."""
     root = find_folder(folder)
     findings = Findings()
     try:
@@ -89,7 +89,7 @@ def _applicable(reading: Mapping[str, Any], table: Mapping[str, Any]) -> dict[st
 
 
 def folder_model(folder: str | Path) -> Any:
-    """The model of a folder with its known values, whatever its data are like. Executes ``model.py``."""
+    """Return the model of a folder with its known values, whatever its data are like. Executes ``model.py``."""
     root = find_folder(folder)
     findings = Findings()
     try:
@@ -108,7 +108,7 @@ def folder_model(folder: str | Path) -> Any:
 
 
 def file_to_run(folder: str | Path) -> Path | None:
-    """The model file that loading a folder executes; None where it executes none, or will be refused."""
+    """Return the model file that loading a folder executes; None where it executes none, or will be refused."""
     root = find_folder(folder)
     try:
         data = read_document(root / PROBLEM_FILE).data
@@ -121,7 +121,7 @@ def file_to_run(folder: str | Path) -> Path | None:
 
 
 def find_folder(folder: str | Path) -> Path:
-    """The folder itself; ``problem.toml`` may be named in its place."""
+    """Return the folder itself; ``problem.toml`` may be named in its place."""
     path = Path(folder)
     if path.name == PROBLEM_FILE and path.is_file():
         path = path.parent
@@ -140,7 +140,7 @@ def find_folder(folder: str | Path) -> Path:
 
 
 def _well_formed(document: Document, findings: Findings) -> dict[str, Any]:
-    """The document without what deviates from the schema."""
+    """Return the document without what deviates from the schema."""
     schema = problem_schema()
     wrong = []
     for place, message in deviations(document.data, schema, schema):
@@ -150,7 +150,7 @@ def _well_formed(document: Document, findings: Findings) -> dict[str, Any]:
 
 
 def _quoted_name(data: dict[str, Any], place: Any) -> str:
-    """A dotted name without quotes became a table of tables: say so."""
+    """Report a dotted name without quotes, which TOML reads as a table of tables."""
     if len(place) != 3 or place[0] != "parameters" or place[2] in ("value", "guess", "bounds", "prior"):
         return ""
     misspelt = similar(place[2], ("value", "guess", "bounds", "prior"))
@@ -186,7 +186,7 @@ def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, Fl
 
 
 def _model_file(data: dict[str, Any]) -> tuple[str, str]:
-    """The file and the class that ``model`` names; no class where the file's only one is meant."""
+    """Return the file and the class that ``model`` names; no class where the file's only one is meant."""
     named = data.get("model", "")
     if is_modelica(named):
         return named, ""
@@ -196,7 +196,7 @@ def _model_file(data: dict[str, Any]) -> tuple[str, str]:
 
 
 def _with_values(model: Any, flat: FlatModel, wanted: UnknownsOfFolder, findings: Findings) -> Any:
-    """The model with the known values of the file."""
+    """Return the model with the known values of the file."""
     for name, value in wanted.values.items():
         if name in flat.parameters or "*" in name or elements_of(name, flat.parameters):
             with findings.catching(("parameters", name)):
@@ -224,7 +224,7 @@ def _method(root: Path, data: dict[str, Any], findings: Findings) -> Any:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in an option, however deep."""
+    """Yield every text in an option, however deep."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -81,7 +81,7 @@ def _title(model: Model) -> str:
 
 
 def _measured(model: Model) -> list[str]:
-    """The model's own outputs, or its first states."""
+    """Return the model's own outputs, or its first states."""
     structure = structure_of(model)
     found = (
         list(structure.model.outputs)

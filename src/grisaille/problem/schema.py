@@ -16,7 +16,7 @@ from grisaille.problem.estimators import estimators, options_of
 
 @cache
 def problem_schema() -> dict[str, Any]:
-    """The complete schema, as JSON would hold it."""
+    """Return the complete schema, as JSON would hold it."""
     text = resources.files("grisaille.problem").joinpath("problem.schema.json").read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)
     known = estimators()

@@ -29,7 +29,7 @@ _WORDS = {
 def deviations(
     value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: Place = ()
 ) -> Iterator[Deviation]:
-    """Places and messages; nothing for a value that conforms."""
+    """Yield places and messages; nothing for a value that conforms."""
     schema = _resolved(schema, root)
     if "oneOf" in schema:
         yield from _variant(value, schema, root, place)
@@ -113,7 +113,7 @@ def _alternatives(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]
 
 
 def _variant(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: Place) -> Iterator[Deviation]:
-    """One of several tables, told apart by their ``name``."""
+    """Yield one of several tables, told apart by their ``name``."""
     plain = {k: v for k, v in schema.items() if k != "oneOf"}
     said = list(deviations(value, {**plain, "additionalProperties": True}, root, place))
     if said:
@@ -134,7 +134,7 @@ def _stranger(key: str, known: Mapping[str, Any], place: Place, what: str) -> st
 
 
 def similar(word: str, known: Iterable[str]) -> str:
-    """The one known word that a misspelt one must mean; empty where none is near."""
+    """Return the one known word that a misspelt one must mean; empty where none is near."""
     close = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return close[0] if close else ""
 
@@ -165,7 +165,7 @@ def _near(value: Any, allowed: list[Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as it stands in the file, shortened."""
+    """Return a value as it stands in the file, shortened."""
     if isinstance(value, dict):
         return "a table"
     try:

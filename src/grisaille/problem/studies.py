@@ -31,7 +31,7 @@ STUDY_OPTIONS = {
 
 
 def run_study(problem: Problem, settings: dict[str, Any], changes: dict[str, Any]) -> Multistart | MonteCarlo:
-    """The study; what is running options in ``changes`` goes to the engine, the rest replaces settings."""
+    """Run the study; options of its execution in ``changes`` go to the engine, the rest replaces settings."""
     kind = settings.get("kind", "monte-carlo")
     if kind not in STUDY_KINDS:
         raise DataError(f"kind is {kind!r}; give {', '.join(STUDY_KINDS[:-1])} or {STUDY_KINDS[-1]}.")
@@ -77,7 +77,7 @@ def _require_ranges(problem: Problem, ranges: Mapping[str, Any]) -> None:
 
 
 def _has_range(unknown: Any) -> bool:
-    """Whether a prior says where starts may be drawn; that a curve is smooth does not."""
+    """Return whether a prior says where starts may be drawn; that a curve is smooth does not."""
     return unknown.prior is not None and not isinstance(unknown.prior, SmoothCurve)
 
 
@@ -112,7 +112,7 @@ def _monte_carlo(problem: Problem, runs: int, settings: dict[str, Any], running:
 
 
 def at_values(model: Any, values: Mapping[str, float], with_starts: bool) -> Any:
-    """The model with shared values of parameters, levels of disturbances and, for a single run, starts."""
+    """Return the model with shared values of parameters, levels of disturbances and, for a single run, starts."""
     flat = structure_of(model).model
     changes: dict[str, Any] = {n: v for n, v in values.items() if n in flat.parameters}
     for name, disturbance in flat.disturbances.items():

@@ -60,7 +60,7 @@ class StudyPlan:
 
 
 def read_plan(store: Path) -> StudyPlan:
-    """The plan beside a store."""
+    """Return the plan beside a store."""
     path = store.with_suffix(".json")
     if not path.is_file():
         raise DataError(
@@ -102,7 +102,7 @@ def _check_plan(path: Path, plan: StudyPlan) -> None:
 
 
 def find_store(target: Path) -> Path:
-    """The store itself, or the only one in a folder."""
+    """Return the store itself, or the only one in a folder."""
     if target.is_file():
         return target
     if not target.is_dir():
@@ -147,7 +147,7 @@ class StoredStudy:
         return {"runs": len(self.table), "converged": int(self.table["converged"].sum()), "failed": failed}
 
     def summary(self) -> pd.DataFrame:
-        """Mean, median, spread and central 95 % of each estimate over the converged runs."""
+        """Return mean, median, spread and central 95 % of each estimate over the converged runs."""
         used = self.table[self.table["converged"].astype(bool)][self.names]
         spread = used.agg(["mean", "median", "std"]).T
         spread["2.5 %"], spread["97.5 %"] = used.quantile(0.025), used.quantile(0.975)

@@ -10,7 +10,9 @@ from grisaille.problem.document import Place
 
 
 def prune_places(data: dict[str, Any], places: Iterable[Place]) -> dict[str, Any]:
-    """A copy without what holds the given places: the parameter, the key of the experiment, or the whole table."""
+    """Return a copy without what holds the given places: the parameter, the key of the experiment, or the whole
+    table.
+    """
     remaining = copy.deepcopy(data)
     for place in places:
         _remove(remaining, place)

@@ -71,7 +71,7 @@ def _ahead(stamp: Any) -> tuple[float, str]:
 
 
 def _change(before: Any, after: Any) -> Any:
-    """The first second at which the clock has changed."""
+    """Return the first second at which the clock has changed."""
     second = pd.Timedelta(seconds=1)
     while after - before > second:
         middle = before + ((after - before) / 2).floor("s")

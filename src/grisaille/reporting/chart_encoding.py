@@ -22,14 +22,14 @@ THINNING_TOLERANCE = 1e-5
 
 
 def encode(charts: Sequence[Chart], budget: int = MAX_POINTS_PER_PAGE) -> str:
-    """JSON that may stand inside a script element."""
+    """Return JSON that may stand inside a script element."""
     most = _cap([len(s.x) for chart in charts for s in chart.series], budget)
     text = json.dumps([_chart(chart, most) for chart in charts], separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _cap(lengths: Iterable[int], budget: int) -> int:
-    """The largest c with Σ min(length, c) ≤ budget."""
+    """Return the largest c with Σ min(length, c) ≤ budget."""
     waiting = sorted(lengths)
     left = budget
     for k, n in enumerate(waiting):
@@ -41,7 +41,9 @@ def _cap(lengths: Iterable[int], budget: int) -> int:
 
 
 def thin(x: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
-    """Indices of about ``most`` samples: smallest and largest of each stretch, both ends, and where gaps begin."""
+    """Return indices of about ``most`` samples: smallest and largest of each stretch, both ends, and where gaps
+    begin.
+    """
     n = len(x)
     if n <= most:
         return np.arange(n)

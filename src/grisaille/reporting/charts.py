@@ -59,7 +59,7 @@ class Album:
     charts: list[Chart] = field(default_factory=list)
 
     def place(self, chart: Chart) -> Html:
-        """The element in which the chart will be drawn."""
+        """Return the element in which the chart will be drawn."""
         self.charts.append(chart)
         canvas = tag(
             "div", class_="canvas", tabindex="0", role="img", aria_label=f"{chart.title}. {chart.description}",

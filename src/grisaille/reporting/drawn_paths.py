@@ -28,7 +28,7 @@ class DrawnPath:
 
 
 def break_at_gaps(times: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Times and values with NaN in every gap between the times, so that no chord is drawn across it."""
+    """Return times and values with NaN in every gap between the times, so that no chord is drawn across it."""
     t = np.asarray(times, dtype=float)
     new = np.array([(a + b) / 2 for a, b in gaps_of(SampledSignal(t, np.zeros(len(t))))])
     at = np.searchsorted(t, new)
@@ -36,7 +36,7 @@ def break_at_gaps(times: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, .
 
 
 def drawn_path(fit: Fitted, run: str, output: str, table: Any) -> DrawnPath:
-    """The path of one output through its gaps; ``table`` has its samples in order."""
+    """Return the path of one output through its gaps; ``table`` has its samples in order."""
     t, predicted = table["time"].to_numpy(), table["predicted"].to_numpy()
     experiment = experiment_of(fit, run)
     unknown = np.full(len(t), np.nan)

@@ -53,7 +53,7 @@ def plot(
     horizon: Horizon | None = None,
     beside: Mapping[str, pd.DataFrame] = MappingProxyType({}),
 ) -> Figure:
-    """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
+    """Plot measured against predicted for each experiment and output, residuals below with twice the noise as a band.
 
     Of outputs with laws residuals are randomised quantile residuals, which are standard normal if the law holds.
 
@@ -102,7 +102,7 @@ def _chosen(what: str, wanted: str | Iterable[str] | None, known: Sequence[str])
 
 
 def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[str, DrawnOutput]:
-    """Predictions as the criterion has them; bands in gaps, where they widen."""
+    """Return predictions as the criterion has them; bands in gaps, where they widen."""
     standardized, laws = fit.residuals(standardized=True)["residual"], laws_of(fit.estimate)
     found = {}
     for name in names:
@@ -126,7 +126,7 @@ def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[
 
 
 def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Horizon) -> dict[str, DrawnOutput]:
-    """Predictions over a horizon, with the bands that they have."""
+    """Return predictions over a horizon, with the bands that they have."""
     ahead = fit.predict(run, horizon)
     times, found = ahead["time"].to_numpy(), {}
     for name in names:

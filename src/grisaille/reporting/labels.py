@@ -10,7 +10,7 @@ from grisaille.experiment.times.dating import clock_of
 
 
 def experiment_of(fit: Fitted, run: str) -> Any:
-    """The experiment of that name."""
+    """Return the experiment of that name."""
     return next(e for e in fit.experiments if e.name == run)
 
 
@@ -28,19 +28,21 @@ def quantity_unit(fit: Fitted, name: str) -> str:
 
 
 def time_label(experiment: Any) -> str:
-    """The abscissa of an experiment: ``time [h]``, ``time, Europe/Berlin`` over dates, or ``row`` for static ones."""
+    """Return the abscissa of an experiment: ``time [h]``, ``time, Europe/Berlin`` over dates, or ``row`` for static
+    ones.
+    """
     clock = clock_of(experiment)
     return "row" if clock is None else clock.label
 
 
 def short_number(value: Any, digits: int = 5) -> str:
-    """A number as a reader wants it; a dash where there is none."""
+    """Return a number as a reader wants it; a dash where there is none."""
     number = float(value)
     return "—" if number != number else f"{number:.{digits}g}".replace("-", "−")
 
 
 def as_exact(value: Any, error: Any) -> str:
-    """A number with as many digits as its standard error tells: three of the error's, six of its own at most."""
+    """Return a number with as many digits as its standard error tells: three of the error's, six of its own at most."""
     number, size = float(value), float(error)
     if not (0 < size < math.inf and math.isfinite(number)):
         return short_number(number, 6)
@@ -60,5 +62,5 @@ def p_text(p: float) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """``1 experiment``, ``2 experiments``."""
+    """Return ``1 experiment``, ``2 experiments``."""
     return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -52,7 +52,7 @@ class Chip:
 def build_page(
     title: str, subtitle: Iterable[Any], chips: Sequence[Chip], tabs: Sequence[Tab], album: Album, footer: str
 ) -> str:
-    """The whole document."""
+    """Return the whole document."""
     script = _script()
     return "<!doctype html>\n" + tag(
         "html",
@@ -72,7 +72,7 @@ def build_page(
 
 
 def write_page(path: str | os.PathLike[str], page: str) -> Path:
-    """Written beside its place and moved there when complete; gives the path."""
+    """Write the page beside its place and move it there when complete; return the path."""
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise DataError(
@@ -82,7 +82,7 @@ def write_page(path: str | os.PathLike[str], page: str) -> Path:
 
 
 def card(*content: Any, title: str = "") -> Html:
-    """A framed part of a tab."""
+    """Return a framed part of a tab."""
     return tag("section", tag("h2", title) if title else None, *content, class_="card")
 
 
@@ -92,7 +92,7 @@ def scrolling(content: Html) -> Html:
 
 
 def facts(entries: Iterable[tuple[Any, Any]]) -> Html:
-    """Small numbers with their names above."""
+    """Return small numbers with their names above."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in entries), class_="facts")
 
 
@@ -102,7 +102,7 @@ def bullets(sentences: Iterable[Any]) -> Html | None:
 
 
 def choices(label: str, options: Sequence[tuple[str, Html]], group: str) -> Html:
-    """Parts of which one is shown at a time, chosen from a list; in print all of them, with their names."""
+    """Return parts of which one is shown at a time, chosen from a list; in print all of them, with their names."""
     if len(options) == 1:
         return options[0][1]
     names = [f"{group}-{k}" for k in range(len(options))]

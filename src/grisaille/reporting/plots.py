@@ -24,7 +24,7 @@ DRAWN_FIRST = ("smoothed", "simulated", "filtered")
 
 
 def trajectories(result: xr.Dataset, variables: str | Iterable[str] | None = None, *, ax: Any = None) -> Figure:
-    """One panel per variable over time, in the order of declaration; sensitivities are left out unless named.
+    """Return one panel per variable over time, in the order of declaration; sensitivities are left out unless named.
 
     variables : names; the first sixteen by default
     ax : axes to draw on instead of a new figure, one per variable

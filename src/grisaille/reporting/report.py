@@ -54,7 +54,7 @@ def report(
 def fit_page(
     fit: Fitted, *, profiles: bool = False, title: str | None = None, scores: pd.DataFrame | None = None
 ) -> str:
-    """The page as text."""
+    """Return the page as text."""
     album = Album()
     runs = list(dict.fromkeys(case.name for case in fit.estimate.cases))[:MAX_RUNS]
     diagnosis = _diagnosis(fit)
@@ -86,7 +86,7 @@ def footer() -> str:
 
 
 def _diagnosis(fit: Fitted) -> Diagnosis | str:
-    """The tests, or why there are none."""
+    """Return the tests, or why there are none."""
     try:
         found: Diagnosis = diagnose(fit)
     except GrisailleError as error:

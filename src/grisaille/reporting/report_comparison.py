@@ -32,7 +32,7 @@ def comparison_report(comparison: ComparedFits, path: str | os.PathLike[str], *,
 
 
 def comparison_page(comparison: ComparedFits, *, title: str | None = None) -> str:
-    """The page as text."""
+    """Return the page as text."""
     album, fits = Album(), comparison.fits
     tabs = [
         Tab("Summary", joined((card(scrolling(_table(comparison)), title="Criteria"), *_tests(comparison)))),

@@ -30,7 +30,7 @@ MAX_ROWS = 60
 
 
 def computation(fit: Fitted, album: Album) -> Html:
-    """Everything about the run."""
+    """Return everything about the run."""
     e = fit.estimate
     timing = [
         ("wall time", f"{e.seconds:.3g} s"), ("evaluations", f"{e.evaluations}"),
@@ -84,7 +84,7 @@ def _trace(fit: Fitted, album: Album) -> Iterator[Html]:
 
 
 def stages(objective: np.ndarray) -> list[slice]:
-    """Stretches in which an objective falls; where it grows it is another one."""
+    """Return stretches in which an objective falls; where it grows it is another one."""
     size = np.abs(objective[:-1]) if len(objective) else objective
     cuts = np.flatnonzero(np.diff(objective) > 1e-9 * np.maximum(size, 1e-300)) + 1
     edges = [0, *cuts.tolist(), len(objective)]
@@ -124,7 +124,7 @@ def _again(fit: Fitted) -> Iterator[Html]:
 
 
 def repeat_code(fit: Fitted, file: str | None) -> str:
-    """Python that repeats the fit; from a saved file where there is one."""
+    """Return Python that repeats the fit; from a saved file where there is one."""
     if file is not None:
         begin = [f'saved = gr.load("{file}")', "model, data = saved.initial_model, saved.experiments"]
     else:
@@ -159,7 +159,7 @@ def method_code(method: Estimator) -> str:
 
 
 def _saved(fit: Fitted) -> str | None:
-    """The saved fit in base64, unless it is large or cannot be saved."""
+    """Return the saved fit in base64, unless it is large or cannot be saved."""
     if fit.estimate.count > MAX_DATA or len(fit.experiments) > MAX_EXPERIMENTS:
         return None
     with tempfile.TemporaryDirectory() as folder:

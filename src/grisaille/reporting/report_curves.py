@@ -20,7 +20,7 @@ MAX_CURVES = 24
 
 
 def curves(fit: Fitted, album: Album) -> Html | None:
-    """A card with every estimated curve; None where there is none."""
+    """Return a card with every estimated curve; None where there is none."""
     named = estimated_curves(fit)
     if not named:
         return None

@@ -10,7 +10,7 @@ from grisaille.reporting.page import bullets, card, scrolling
 
 
 def data_part(experiments: tuple[Any, ...], most: int) -> Html:
-    """A card per experiment."""
+    """Return a card per experiment."""
     cards = [_one(experiment) for experiment in experiments[:most]]
     if len(experiments) > most:
         cards.append(tag("p", f"… and {len(experiments) - most} more experiments.", class_="muted"))

@@ -14,7 +14,7 @@ from grisaille.structure.analysis import Analysis, analyze
 
 
 def model_part(fit: Fitted) -> Html:
-    """Equations, symbols, structure."""
+    """Return equations, symbols, structure."""
     return describe(fit.initial_model)
 
 

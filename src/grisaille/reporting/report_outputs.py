@@ -38,7 +38,7 @@ HINT = "Drag across a plot to zoom, double-click to see everything again; point 
 
 
 def first_curves(fit: Fitted, album: Album, runs: list[str]) -> Html:
-    """Measured and predicted curves of the first experiment, and where the others are."""
+    """Return measured and predicted curves of the first experiment, and where the others are."""
     residuals, standardized = fit.residuals(), fit.residuals(standardized=True)["residual"]
     run = runs[0]
     mine = residuals[residuals["experiment"] == run]
@@ -54,7 +54,7 @@ def first_curves(fit: Fitted, album: Album, runs: list[str]) -> Html:
 
 
 def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
-    """A part per experiment."""
+    """Return a part per experiment."""
     residuals, standardized = fit.residuals(), fit.residuals(standardized=True)["residual"]
     parts = []
     for k, run in enumerate(runs):
@@ -116,7 +116,7 @@ def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
 
 
 def _only_input(experiment: Any) -> str | None:
-    """The input of a static experiment that has just one."""
+    """Return the input of a static experiment that has just one."""
     sampled = [name for name, signal in experiment.inputs.items() if isinstance(signal, SampledSignal)]
     return sampled[0] if experiment.is_static and len(sampled) == 1 else None
 
@@ -145,7 +145,9 @@ def _residual_chart(output: str, path: DrawnPath, table: Any, r: np.ndarray, tim
 
 
 def _banded(path: DrawnPath, t: np.ndarray, e: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two standard deviations at the samples, and in gaps where they grow; NaN where nothing is known of them."""
+    """Return two standard deviations at the samples, and in gaps where they grow; NaN where nothing is known of
+    them.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         sigma = np.abs(e / r)
     known = np.isfinite(sigma) & (sigma > 0)
@@ -157,7 +159,7 @@ def _banded(path: DrawnPath, t: np.ndarray, e: np.ndarray, r: np.ndarray) -> tup
 
 
 def _band_around(path: DrawnPath, table: Any, r: np.ndarray) -> ChartSeries:
-    """Two standard deviations to both sides of the predictions."""
+    """Return two standard deviations to both sides of the predictions."""
     at, band = _banded(path, table["time"].to_numpy(), table["residual"].to_numpy(), r)
     middle = np.interp(at, path.times, path.predicted)
     return ChartSeries("± 2 standard deviations", "band", at, middle - band, upper=middle + band, color=1)
@@ -177,7 +179,7 @@ def _input_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
 
 
 def _simulated_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
-    """Variables and named quantities that no output shows, of estimators that have no states to show."""
+    """Yield variables and named quantities that no output shows, of estimators that have no states to show."""
     experiment = experiment_of(fit, run)
     if fit.method.states is not None or experiment.is_static:
         return
@@ -195,7 +197,7 @@ def _simulated_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
 
 
 def _unmeasured(fit: Fitted) -> list[str]:
-    """Names with a course that differ from all measured ones."""
+    """Return names with a course that differ from all measured ones."""
     structure = structure_of(fit.initial_model)
     system, flat = structure.system, structure.model
     rows = dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True))
@@ -205,7 +207,7 @@ def _unmeasured(fit: Fitted) -> list[str]:
 
 
 def _simulation(fit: Fitted, run: str) -> Any:
-    """What the model does alone, for estimators whose predictions follow the data."""
+    """Return what the model does alone, for estimators whose predictions follow the data."""
     if leaves_residuals(fit.estimate) or experiment_of(fit, run).is_static:
         return None
     try:

@@ -40,7 +40,7 @@ TEST = ("test", "verdict", "statistic", "p", "what it says")
 
 
 def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) -> Html:
-    """A table of verdicts and five pictures per series."""
+    """Return a table of verdicts and five pictures per series."""
     parts = []
     for run in runs:
         series = [s for s in diagnosis.series if s.experiment == run]
@@ -93,13 +93,13 @@ def _one(fit: Fitted, diagnosis: Diagnosis, series: Tested, album: Album) -> Ite
 
 
 def _all(verdict: ResidualVerdict) -> Iterator[Html]:
-    """The test of several outputs against each other."""
+    """Yield the test of several outputs against each other."""
     yield tag("h3", f"{verdict.output}, {verdict.experiment}: compared with each other")
     yield scrolling(table(TEST, [_row(verdict)], numbers=(2, 3), prose=(4,), stacked=True))
 
 
 def _tested(s: Tested, made: set[str], level: float) -> Iterator[Chart]:
-    """Pictures of the tests that were made: some estimators leave residuals that need not be white."""
+    """Yield pictures of the tests that were made: some estimators leave residuals that need not be white."""
     if "autocorrelation" in made:
         yield _autocorrelation(s, level)
     if "periodogram" in made:

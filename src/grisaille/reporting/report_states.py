@@ -26,7 +26,7 @@ BAND_LEVEL = 0.95
 
 
 def states(fit: Fitted, album: Album, runs: list[str]) -> Html | None:
-    """A part per experiment; None where the estimator has no states to show."""
+    """Return a part per experiment; None where the estimator has no states to show."""
     parts, remarks, kinds = [], [], set()
     for k, run in enumerate(runs):
         found = _states(fit, run)

@@ -41,7 +41,7 @@ def study_report(study: Study, path: str | os.PathLike[str], *, title: str | Non
 
 
 def study_page(study: Study, *, title: str | None = None) -> str:
-    """The page as text."""
+    """Return the page as text."""
     album, task = Album(), study._prepared.task
     first = _minima(study, album) if isinstance(study, MultistartRuns) else _estimates(study, album)
     tabs = [
@@ -73,7 +73,7 @@ def _chips(study: Study) -> Iterator[Chip]:
 
 
 def _estimates(study: Any, album: Album) -> Html:
-    """Location, spread and coverage, then a histogram of each unknown."""
+    """Return location, spread and coverage, then a histogram of each unknown."""
     found = study.summary()
     truth = "fit" if isinstance(study, BootstrapRuns) else "truth"
     head = (
@@ -129,7 +129,7 @@ def _histograms(study: Any, truth: str) -> Iterator[Chart]:
 
 
 def _minima(study: MultistartRuns, album: Album) -> Html:
-    """The minima and a waterfall."""
+    """Return the minima and a waterfall."""
     basins = study.basins
     rows = [
         (

@@ -36,7 +36,9 @@ FREE = "free"
 
 
 def summary(fit: Fitted, first: Html, scores: pd.DataFrame | None = None) -> Html:
-    """``first``: curves and the verdict; then parameters with notes, and outputs; ``scores`` as in ``report``."""
+    """Return ``first``: curves and the verdict; then parameters with notes, and outputs; ``scores`` as in
+    ``report``.
+    """
     verdict = tag("p", tag("strong", fit.status))
     said = fit.notes or ["Every unknown is determined by the data."]
     tested = [f"residuals: {fit.residual_verdict}"] if fit.residual_verdict else []
@@ -47,7 +49,7 @@ def summary(fit: Fitted, first: Html, scores: pd.DataFrame | None = None) -> Htm
 
 
 def parameters(fit: Fitted) -> Html:
-    """One row per unknown, then the noise levels."""
+    """Return one row per unknown, then the noise levels."""
     unknowns = {u.name: u for u in fit.estimate.unknowns}
     rows = [_row(str(name), row, unknowns.get(str(name))) for name, row in fit.parameters.iterrows()]
     kept = [k for k in range(len(HEAD)) if k < 4 or any(row[k] not in ("", "—", FREE) for row in rows)]
@@ -83,7 +85,7 @@ def _status(status: str, unknown: Unknown | None) -> Html | str:
 
 
 def _picture(row: Any) -> Html | str:
-    """The interval as a bar, the guess as a tick, on a common scale."""
+    """Return the interval as a bar, the guess as a tick, on a common scale."""
     if not np.isfinite([row.guess, row.lower, row.upper]).all():
         return ""
     low, high = min(row.lower, row.guess), max(row.upper, row.guess)
@@ -134,7 +136,7 @@ def _quality(fit: Fitted, scores: pd.DataFrame | None) -> Html:
 
 
 def subtitle(fit: Fitted) -> list[str]:
-    """The lines below the title."""
+    """Return the lines below the title."""
     described = fit.initial_model._content.description
     if not fit.names:
         measured = count(fit.estimate.count, "measurement")

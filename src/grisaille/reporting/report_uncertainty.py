@@ -27,7 +27,7 @@ NOTABLE, LISTED = 0.5, 10
 
 
 def uncertainty(fit: Fitted, album: Album, profiles: bool) -> Html:
-    """Correlations, then profiles."""
+    """Return correlations, then profiles."""
     what = "likelihood" if fit.estimate.is_likelihood else "criterion"
     parts: list[Html | None] = [card(*_correlation(fit), title="Correlation of the estimates")]
     if profiles:
@@ -65,7 +65,7 @@ def _correlation(fit: Fitted) -> Iterator[Html | None]:
 
 
 def _strongest(names: Sequence[str], matrix: np.ndarray) -> Iterator[Html]:
-    """The pairs that matter, in front of a large matrix."""
+    """Yield the pairs that matter, in front of a large matrix."""
     pairs = [(i, j) for i in range(len(names)) for j in range(i) if abs(matrix[i, j]) >= NOTABLE]
     pairs.sort(key=lambda pair: -abs(matrix[pair]))
     if not pairs:
@@ -79,7 +79,9 @@ def _strongest(names: Sequence[str], matrix: np.ndarray) -> Iterator[Html]:
 
 
 def _matrix(names: Sequence[str], matrix: np.ndarray) -> Html:
-    """All pairs; a large one has numbered columns and small cells, whose numbers show where there is room for them."""
+    """Return all pairs; a large one has numbered columns and small cells, whose numbers show where there is room for
+    them.
+    """
     large = len(names) > FEW
     kind = "correlation" + (" dense" if large else "") + (" tiny" if len(names) > DIGITS else "")
     heads = [f"{k}" for k in range(1, len(names) + 1)] if large else [symbol(n) for n in names]

@@ -28,7 +28,7 @@ class Comparison(ComparedFits):
 
 @checked
 def compare(fits: Mapping[str, Fitted], nested: Iterable[tuple[str, str]] = ()) -> Comparison:
-    """Fits side by side: AIC, BIC, misfit by output, and likelihood-ratio tests.
+    """Return fits side by side: AIC, BIC, misfit by output, and likelihood-ratio tests.
 
     Parameters
     ----------

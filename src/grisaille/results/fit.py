@@ -54,7 +54,7 @@ class Fit(Fitted):
         samples: int | None = None,
         seed: int | None = None,
     ) -> pd.DataFrame:
-        """Two-sided intervals, by Student's t; by normal quantiles where the noise is known.
+        """Return two-sided intervals, by Student's t; by normal quantiles where the noise is known.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Fit(Fitted):
         return range_notes(self)
 
     def with_errors(self, errors: Literal["plain", "robust"]) -> Fit:
-        """The same fit with other standard errors; nothing is fitted again.
+        """Return the same fit with other standard errors; nothing is fitted again.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Fit(Fitted):
         return Fit.of(with_errors(self, errors))
 
     def profile(self, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
-        """The profile likelihood of one unknown, and the interval it gives.
+        """Return the profile likelihood of one unknown, and the interval it gives.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Fit(Fitted):
         level: float = 0.95,
         others: Literal["held", "profiled"] = "held",
     ) -> CostSurface:
-        """The cost surface over two unknowns, with the confidence ellipse.
+        """Return the cost surface over two unknowns, with the confidence ellipse.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Fit(Fitted):
         return surface(self, first, second, ranges=ranges, points=points, level=level, others=others)
 
     def curve(self, name: str | Expression, level: float = 0.95, *, experiment: str | None = None) -> Curve:
-        """An estimated curve, that is a ``gr.table`` with unknown values, and its band.
+        """Return an estimated curve, that is a ``gr.table`` with unknown values, and its band.
 
         Parameters
         ----------
@@ -284,7 +284,8 @@ class Fit(Fitted):
         *,
         bands: Literal["noise", "all"] | None = None,
     ) -> Trajectories:
-        """Filtered and smoothed values of variables, named quantities, outputs and disturbances at the sample times.
+        """Return filtered and smoothed values of variables, named quantities, outputs and disturbances at the sample
+        times.
 
         Under a diffuse start, variances are infinite until the data determine the states. Fits by ``gr.Collocation``
         have smoothed values only.
@@ -359,7 +360,7 @@ class Fit(Fitted):
         horizon: Horizon | None = None,
         ax: Canvas | None = None,
     ) -> Figure:
-        """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
+        """Plot measured against predicted for each experiment and output, residuals below with twice the noise.
 
         Parameters
         ----------

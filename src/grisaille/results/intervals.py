@@ -21,7 +21,7 @@ METHODS: Mapping[str, Callable[[Fitted, float], Intervals]] = {
 def find_intervals(
     fit: Fitted, level: float, method: str, samples: int | None = None, seed: int | None = None
 ) -> Intervals:
-    """Intervals by one of the methods that there are."""
+    """Return intervals by one of the methods that there are."""
     if not isinstance(level, int | float) or not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
     if method == "bootstrap":

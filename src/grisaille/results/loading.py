@@ -13,7 +13,7 @@ from grisaille.results.fit import Fit
 
 @checked
 def load(path: str | os.PathLike[str], model: Model | None = None, check: bool = True) -> Fit:
-    """A fit that ``fit.save`` wrote, back as it was.
+    """Return a fit that ``fit.save`` wrote, back as it was.
 
     Nothing in the file is executed. A fit by an estimator of your own needs the module that defines it imported first.
 

@@ -50,7 +50,7 @@ def _check_target(target: Path, name: str, origin: ModelicaOrigin) -> None:
 
 
 def _modifiers(fit: Fitted, experiment: str | None) -> list[Modifier]:
-    """Estimates first, then what else differs from the original."""
+    """Return estimates first, then what else differs from the original."""
     content = fit.model._content
     origin = fit.initial_model._content.origin
     assert origin is not None
@@ -82,7 +82,9 @@ def _parameter_value(fit: Fitted, name: str) -> object:
 
 
 def _chosen(fit: Fitted, experiment: str | None) -> list[tuple[Unknown, float, str]]:
-    """Estimated parameters and starts that the model has: shared ones, and those of the experiment that is named."""
+    """Return estimated parameters and starts that the model has: shared ones, and those of the experiment that is
+    named.
+    """
     if experiment is not None:
         fit.find_experiment(experiment)
     runs = [experiment] if experiment is not None else list(fit.experiment_names) if len(fit.experiments) == 1 else []
@@ -94,7 +96,7 @@ def _chosen(fit: Fitted, experiment: str | None) -> list[tuple[Unknown, float, s
 
 
 def _unknown_remarks(fit: Fitted) -> list[tuple[Unknown, float, str]]:
-    """Every unknown with its estimate and its standard error in words."""
+    """Return every unknown with its estimate and its standard error in words."""
     found = []
     for (unknown, value), error in zip(fit._pairs(), fit.std_errors, strict=True):
         told = f"standard error {error:.3g}" if np.isfinite(error) else "standard error not known"

@@ -87,7 +87,7 @@ class ProgressLine:
         return self._cost
 
     def _rate(self) -> float | None:
-        """Seconds of an evaluation; what came before the first is preparation.
+        """Return seconds of an evaluation; what came before the first is preparation.
 
         One evaluation after it tells where it takes seconds, several where they are short.
         """
@@ -139,7 +139,7 @@ def say_beforehand(text: str) -> None:
 
 
 def is_read(wanted: bool | None) -> bool:
-    """Whether anything is shown at all."""
+    """Return whether anything is shown at all."""
     return wanted is not False and (bool(wanted) or _is_terminal() or _in_notebook())
 
 

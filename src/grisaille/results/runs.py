@@ -15,7 +15,7 @@ class Runs(Study):
     """Finished runs of one task, each of which can be had again."""
 
     def repeat(self, run: int) -> Fit:
-        """One run again, alone, as a fit with its data; what made a run fail is raised.
+        """Run one run again, alone, as a fit with its data; what made a run fail is raised.
 
         run : its number in the table
         """

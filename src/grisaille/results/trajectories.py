@@ -32,7 +32,7 @@ class Drawing(DatasetPlotAccessor):
         self._trajectories = trajectories
 
     def __call__(self, names: str | Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:  # type: ignore[override]
-        """A panel for each quantity over time, with its band where it has one.
+        """Return a panel for each quantity over time, with its band where it has one.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Trajectories(xr.Dataset):  # type: ignore[no-untyped-call]
 
 
 def as_trajectories(dataset: xr.Dataset) -> Trajectories:
-    """The same content, as something that can be drawn."""
+    """Return the same content, as something that can be drawn."""
     return Trajectories(dataset.data_vars, dataset.coords, dataset.attrs)
 
 

@@ -103,7 +103,7 @@ class Validation:
         return self.fitted.experiments[0]
 
     def residuals(self, horizon: str | None = None) -> pd.DataFrame:
-        """A row per sample: time, measured, predicted, residual.
+        """Return a row per sample: time, measured, predicted, residual.
 
         horizon : as in ``table``, such as ``"simulation"``; by default what was tested, or the one that was asked for
         """
@@ -113,7 +113,7 @@ class Validation:
         return self.predictions[horizon or (tested if tested in self.predictions else self.horizons[0])].copy()
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Measured against predicted: what was tested with its residuals below, other horizons as dashed lines.
+        """Plot measured against predicted: what was tested with its residuals below, other horizons as dashed lines.
 
         ax : axes to draw on instead of a new figure, two per output
         """
@@ -192,7 +192,7 @@ def validate(
 
 
 def _predictions(fit: Fitted, fitted: Fitted, begun: RecordStart, horizon: Horizon | None) -> dict[str, pd.DataFrame]:
-    """Errors over each horizon, by its name."""
+    """Return errors over each horizon, by its name."""
     own, method = fitted.residuals(), fitted.method
     if fitted.experiments[0].is_static:
         return {STATIC_HORIZON: own}
@@ -211,7 +211,7 @@ def _predictions(fit: Fitted, fitted: Fitted, begun: RecordStart, horizon: Horiz
 
 
 def _compared(own: pd.DataFrame, predicted: object) -> pd.DataFrame:
-    """The samples of a record beside other predictions."""
+    """Return the samples of a record beside other predictions."""
     from xarray import Dataset
 
     assert isinstance(predicted, Dataset)
@@ -225,7 +225,7 @@ def _compared(own: pd.DataFrame, predicted: object) -> pd.DataFrame:
 
 
 def _remark(fit: Fitted, fitted: Fitted, horizon: Horizon | None) -> str:
-    """What a score over these horizons means, in a sentence."""
+    """Return what a score over these horizons means, in a sentence."""
     if fitted.experiments[0].is_static:
         return ""
     name = type(fit.method).__name__

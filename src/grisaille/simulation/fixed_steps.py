@@ -130,8 +130,8 @@ class _Reference:
         return _agree(task.y, self.sharper.y, _apart(self.usual.y, self.sharper.y))
 
     def differs(self, task: Task) -> tuple[int, float] | None:
-        """Return the quantity that differs most from this run, and by how much of what it covers; None where that is
-        little or within what this run is off.
+        """Return the quantity that differs most from the reference, and by how much; None where that is within the
+        error of this run.
         """
         covered = _covered(self.usual.y) + 1e-3 * np.abs(_finite(self.usual.y)).max(axis=0)
         apart, least = _apart(task.y, self.usual.y), max(MIN_TOLD_DIFFERENCE, MANY_TOLERANCES * task.rtol)

@@ -15,7 +15,7 @@ SAME_CRITERION = 1e-6
 
 
 def find_basins(estimates: np.ndarray, errors: np.ndarray, criterion: np.ndarray, converged: np.ndarray) -> np.ndarray:
-    """The basin of each run, 0 the best; −1 for runs that did not converge.
+    """Return the basin of each run, 0 the best; −1 for runs that did not converge.
 
     estimates, errors : (runs, unknowns); criterion, converged : (runs,)
     """

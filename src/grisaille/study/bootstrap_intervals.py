@@ -43,7 +43,7 @@ MAX_FAILED_SHARE = 0.2
 def bootstrap_intervals(
     fit: Fitted, level: float, first: Intervals, samples: int | None = None, seed: int = 0
 ) -> Intervals:
-    """Inverted tests for all unknowns that no bound holds; others as in the table.
+    """Return inverted tests for all unknowns that no bound holds; others as in the table.
 
     first : those of the table
     samples : records drawn for each limit, half of them at each of two values; as many as are needed, but at most 999,
@@ -136,7 +136,7 @@ class Inversion:
         self.limits = ProfileLimits(self.deviances.local, e.unknowns, self.deviances.theta, e.covariance, zero)
 
     def interval(self, k: int) -> tuple[float, float]:
-        """Both limits of one unknown."""
+        """Return both limits of one unknown."""
         lower, upper = (self._limit(k, side) for side in (-1, 1))
         return min(lower, upper), max(lower, upper)
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> StudyTask:
-    """The task of refitting data sets made from a fit."""
+    """Return the task of refitting data sets made from a fit."""
     if kind not in ("parametric", "residual"):
         raise EstimationError(f"kind is {kind!r}; give 'parametric' or 'residual'.")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
@@ -103,7 +103,7 @@ class BootstrapRuns(MonteCarloRuns):
     """Refits of one fit's redrawn data; ``truth`` is the fit itself."""
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Percentile intervals over the converged runs; ``attrs["notes"]`` has their Monte Carlo error.
+        """Return percentile intervals over the converged runs; ``attrs["notes"]`` has their Monte Carlo error.
 
         level : confidence, between 0 and 1
         """
@@ -193,14 +193,14 @@ class Redrawn(OtherData):
 
 
 def _blocks(n: int, length: int, shares: np.ndarray) -> np.ndarray:
-    """n positions in blocks that begin anywhere and run on past the end."""
+    """Return n positions in blocks that begin anywhere and run on past the end."""
     length = min(max(length, 1), n)
     begins = np.floor(shares[: -(-n // length)] * n).astype(int)
     return np.asarray((begins[:, None] + np.arange(length)).ravel()[:n] % n)
 
 
 def _options(fit: Fitted) -> dict[str, Any]:
-    """What ``gr.fit`` would be given to begin with at its answer."""
+    """Return what ``gr.fit`` would be given to begin with at its answer."""
     unknowns, begin = fit.estimate.unknowns, fit.beginning
     return {
         "estimate": [u.name for u in unknowns],

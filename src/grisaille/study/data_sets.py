@@ -33,7 +33,7 @@ class OtherData(ABC):
 
     @abstractmethod
     def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
-        """The measurements under a run's seed."""
+        """Return the measurements under a run's seed."""
 
     @abstractmethod
     def header(self) -> dict[str, str]:
@@ -61,12 +61,14 @@ class OtherData(ABC):
 
 
 def kept_rows(experiment: Any, output: str) -> np.ndarray:
-    """Rows of an output that are compared with the model."""
+    """Return rows of an output that are compared with the model."""
     return compared_rows(experiment, output)
 
 
 def with_data(experiment: Any, data: dict[str, np.ndarray]) -> Any:
-    """The experiment with other values at its measured rows; a sample with a limit is marked where it is beyond."""
+    """Return the experiment with other values at its measured rows; a sample with a limit is marked where it is
+    beyond.
+    """
     outputs, marks = {}, {}
     for name, samples in experiment.outputs.items():
         values = np.where(np.isfinite(samples.values), data[name], np.nan)

@@ -35,7 +35,7 @@ Keep = Callable[[list[RunAnswer]], None]
 def run_task(
     task: StudyTask, runs: int, store: str | Path | None, executor: Any, progress: bool
 ) -> tuple[PreparedTask, list[RunAnswer]]:
-    """The answers of runs 0, …, runs − 1, in order."""
+    """Return the answers of runs 0, …, runs − 1, in order."""
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise EstimationError(f"The number of runs is {runs!r}; it must be a whole number above zero.")
     prepared = PreparedTask(task)

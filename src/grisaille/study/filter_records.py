@@ -58,7 +58,7 @@ class FilterRecords(OtherData):
 
 
 def is_exact(fit: Fitted) -> bool:
-    """Whether exact filters run all its experiments."""
+    """Return whether exact filters run all its experiments."""
     return all(case.runner.prepared_at(case.own(fit.estimate.theta)).is_exact for case in fit.estimate.cases)
 
 

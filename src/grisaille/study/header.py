@@ -14,7 +14,7 @@ _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 
 
 def header_of(task: StudyTask) -> dict[str, str]:
-    """Entries in the order in which differences are told."""
+    """Return entries in the order in which differences are told."""
     options = task.options
     return {
         "kind": task.kind,
@@ -47,7 +47,9 @@ def _text(value: Any) -> str:
 
 
 def _chosen(method: Any) -> str:
-    """A method by the options that were chosen: those at their defaults may become more without a store noticing."""
+    """Return a method by the options that were chosen: those at their defaults may become more without a store
+    noticing.
+    """
     if not is_dataclass(method) or isinstance(method, type):
         return repr(method)
     # what "auto" stands for is told: that may change

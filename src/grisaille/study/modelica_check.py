@@ -60,7 +60,7 @@ class ModelicaFile:
 
 
 def find_files(folder: Path, references: Path | None = None, only: str = "") -> list[ModelicaFile]:
-    """Files below a folder, ``.bmo`` and ``.mo``, packed (``.gz``) or not, with their references.
+    """Return files below a folder, ``.bmo`` and ``.mo``, packed (``.gz``) or not, with their references.
 
     The reference of ``NAME.bmo`` is ``NAME.csv`` (or ``NAME.csv.gz``) in ``references``, in ``folder/references`` or
     beside it.
@@ -199,7 +199,7 @@ class ModelicaCheck:
 
 @cache
 def _tree(place: Path) -> list[tuple[str, int, int]]:
-    """What tells whether a library has changed: its Modelica files with their sizes and times."""
+    """Return what tells whether a library has changed: its Modelica files with their sizes and times."""
     files = [place] if place.is_file() else sorted(p for p in place.rglob("*.mo") if p.is_file())
     return [(str(p), (found := p.stat()).st_size, found.st_mtime_ns) for p in files]
 
@@ -221,7 +221,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def outcome_text(row: Row) -> str:
-    """What became of one file, in words."""
+    """Return what became of one file, in words."""
     if row["verified"]:
         return "verified"
     if row.get("stopped"):
@@ -234,7 +234,7 @@ def outcome_text(row: Row) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """A table by section of how many files got how far."""
+    """Return a table by section of how many files got how far."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row["section"], []).append(row)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def true_values(model: Model, unknowns: Sequence[Unknown], guess: np.ndarray, noise: Mapping[str, float]) -> np.ndarray:
-    """The guess with the levels of noise that the data are drawn with: searches for levels may begin elsewhere."""
+    """Return the guess with the levels of noise that the data are drawn with: searches for levels may begin
+    elsewhere.
+    """
     flat = structure_of(model).model
     values = evaluate_parameters(flat)
     known = dict(zip(values.names, values.values.tolist(), strict=True))
@@ -62,7 +64,7 @@ class MonteCarloRuns(Study):
         return pd.Series(self._truth, index=list(self.names), name="truth")
 
     def data(self, run: int) -> list[Experiment]:
-        """The experiments of one run, with its measurements.
+        """Return the experiments of one run, with its measurements.
 
         run : its number in the table
         """
@@ -72,7 +74,8 @@ class MonteCarloRuns(Study):
         return prepared.task.variation.experiments(prepared.problem, run, prepared.seed(run))
 
     def summary(self, level: float = 0.95, left_out: Sequence[int] = ()) -> StudySummary:
-        """Mean, median, spread, bias and coverage of each unknown over the converged runs, and how all runs ended.
+        """Return mean, median, spread, bias and coverage of each unknown over the converged runs, and how all runs
+        ended.
 
         level : of the intervals whose coverage is counted
         left_out : runs that do not count, such as those whose plant left the domain of the model; the headline says
@@ -81,7 +84,7 @@ class MonteCarloRuns(Study):
         return summarize(self, level, left_out)
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Histograms of the estimates with box plots above them, the truth marked.
+        """Plot histograms of the estimates with box plots above them, the truth marked.
 
         ax : axes to draw the histograms on instead of a new figure, one per unknown
         """

@@ -65,7 +65,7 @@ class MultistartRuns(Study):
         return int(criterion.idxmin())
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """A waterfall: every start's criterion above the best, sorted, coloured by basin.
+        """Draw a waterfall: every start's criterion above the best, sorted, coloured by basin.
 
         ax : axes to draw on instead of a new figure
         """

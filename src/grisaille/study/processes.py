@@ -46,7 +46,7 @@ class Pool(ProcessPoolExecutor):
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Return how many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

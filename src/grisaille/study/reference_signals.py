@@ -56,7 +56,7 @@ class ReferenceSignals:
         return np.asarray(self.rows[self.first])
 
     def compare(self, name: str, simulated: Values) -> Agreement:
-        """``simulated`` at ``times``."""
+        """Return ``simulated`` at ``times``."""
         y = self.signals[name]
         low, high = np.minimum.reduceat(y, self.first), np.maximum.reduceat(y, self.first)
         most = float(np.abs(y).max())
@@ -69,7 +69,7 @@ class ReferenceSignals:
 
 
 def unpacked(path: Path) -> bytes:
-    """The contents of a file, packed (``.gz``) or not, up to a size."""
+    """Return the contents of a file, packed (``.gz``) or not, up to a size."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         found = file.read(MAX_FILE_BYTES + 1)
     if len(found) > MAX_FILE_BYTES:

@@ -63,7 +63,7 @@ class RowLayout:
 
 
 def column(name: str) -> str:
-    """The column of an estimate: the unknown's own name, unless the table needs that for itself."""
+    """Return the column of an estimate: the unknown's own name, unless the table needs that for itself."""
     return f"estimate({name})" if name in BOOKKEEPING_COLUMNS else name
 
 
@@ -72,7 +72,7 @@ def layout_of(problem: EstimationProblem, with_guess: bool) -> RowLayout:
 
 
 def finished_row(layout: RowLayout, estimate: Estimate, guess: np.ndarray, method: Any) -> dict[str, Any]:
-    """The row of a run that gave an estimate."""
+    """Return the row of a run that gave an estimate."""
     errors = np.sqrt(np.clip(np.diag(estimate.covariance), 0.0, None))
     half = half_width(errors, 0.95, estimate.degrees_of_freedom)
     numbers = [
@@ -89,7 +89,7 @@ def finished_row(layout: RowLayout, estimate: Estimate, guess: np.ndarray, metho
 
 
 def failed_row(layout: RowLayout, stage: str, reason: str, guess: Sequence[float] | np.ndarray = ()) -> dict[str, Any]:
-    """The row of a run without an estimate; its guess is kept."""
+    """Return the row of a run without an estimate; its guess is kept."""
     row: dict[str, Any] = dict.fromkeys(layout.floats, float("nan"))
     if layout.with_guess:
         row.update({f"guess({n})": float(v) for n, v in zip(layout.names, guess, strict=False)})

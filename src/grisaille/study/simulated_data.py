@@ -163,7 +163,7 @@ def drawn_plan(variation: Simulated, plan: Sequence[Any]) -> list[Any]:
 
 
 def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]) -> FlatModel:
-    """The model with every measured output's noise known."""
+    """Return the model with every measured output's noise known."""
     given = {n: replace(o, noise=as_expression(float(noise[n]))) for n, o in flat.outputs.items() if n in noise}
     strangers = [n for n in noise if n not in flat.outputs]
     if strangers:

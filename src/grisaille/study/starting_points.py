@@ -56,7 +56,7 @@ class StartingPoints:
 def make_starts(
     unknowns: Sequence[Unknown], sampling: Any, starts: int, seed: int, ranges: Mapping[str, tuple[float, float]]
 ) -> StartingPoints:
-    """The points that ``sampling=`` asks for."""
+    """Return the points that ``sampling=`` asks for."""
     if not isinstance(sampling, str):
         points = _given_points(unknowns, sampling)
         _check_inside(unknowns, points)
@@ -113,7 +113,9 @@ def _place(unknown: Unknown, span: tuple[float, float], share: np.ndarray) -> np
 
 
 def _range(unknown: Unknown, ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-    """The given range, the bounds, or the central 95 % of a prior; levels of noise may begin where ``gr.fit`` would."""
+    """Return the given range, the bounds, or the central 95 % of a prior; levels of noise may begin where ``gr.fit``
+    would.
+    """
     base = unknown.name.partition("@")[0]
     lower, upper = ranges.get(unknown.name, ranges.get(base, _believed(unknown)))
     lower, upper = max(float(lower), unknown.lower), min(float(upper), unknown.upper)

@@ -85,7 +85,7 @@ class Store:
             )
 
     def read(self, runs: int) -> dict[int, RunAnswer]:
-        """The finished ones among the first ``runs`` runs."""
+        """Return the finished ones among the first ``runs`` runs."""
         try:
             found = list(self.connection.execute("SELECT run, seed, seconds, row FROM runs WHERE run < ?", (runs,)))
         except (sqlite3.Error, UnicodeError) as error:
@@ -109,7 +109,9 @@ class Store:
         self.connection.close()
 
     def _encode(self, answer: RunAnswer) -> str:
-        """JSON, which has neither NaN nor infinities: null and texts stand for them; then a line with the digest."""
+        """Return JSON, which has neither NaN nor infinities: null and texts stand for them; then a line with the
+        digest.
+        """
         plain = {k: (None if math.isnan(v) else str(v)) if _is_odd(v) else v for k, v in answer.row.items()}
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
         if self.format == WITHOUT_DIGESTS:
@@ -152,7 +154,7 @@ def check_header(path: Path, header: Mapping[str, Any]) -> None:
 
 
 def header_digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 of what a header says."""
+    """Return SHA-256 of what a header says."""
     return hashlib.sha256(json.dumps(sorted((str(k), str(v)) for k, v in content.items())).encode()).hexdigest()
 
 

@@ -83,7 +83,7 @@ class Study:
         return counts | {f"failed: {stage}": int((failure == stage).sum()) for stage in sorted(set(failure) - {""})}
 
     def repeat(self, run: int) -> Fitted:
-        """One run again, alone, as a fit with its data; what made a run fail is raised."""
+        """Run one run again, alone, as a fit with its data; what made a run fail is raised."""
         if isinstance(run, bool) or not isinstance(run, int | np.integer) or not 0 <= run < len(self):
             raise EstimationError(f"There is no run {run!r}: runs are numbered from 0 to {len(self) - 1}.")
         return self._prepared.fit(int(run))

@@ -22,7 +22,7 @@ MIN_DRAWN_DIFFERENCE = 1e-6
 
 
 def draw_waterfall(study: MultistartRuns, ax: Canvas | None = None) -> Figure:
-    """Criterion above the best, one point per start, sorted."""
+    """Draw the criterion above the best, one point per start, sorted."""
     table = study.table[study.table["criterion"].notna()].sort_values("criterion", kind="stable")
     if not len(table):
         raise EstimationError(f"None of the {len(study)} starts gave an estimate: there is nothing to draw.")
@@ -45,7 +45,7 @@ def draw_waterfall(study: MultistartRuns, ax: Canvas | None = None) -> Figure:
 
 
 def draw_estimates(study: MonteCarloRuns, ax: Canvas | None = None) -> Figure:
-    """A histogram of each unknown, the truth as a line; on a new figure, with a box plot above it."""
+    """Draw a histogram of each unknown, the truth as a line; on a new figure, with a box plot above it."""
     used = study.estimates[study.table["converged"]]
     if not len(used):
         raise EstimationError(f"None of the {len(study)} runs converged: there is nothing to draw.")

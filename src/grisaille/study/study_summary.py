@@ -52,7 +52,7 @@ class StudySummary:
 
 
 def summarize(study: MonteCarloRuns, level: float, left_out: Sequence[int] = ()) -> StudySummary:
-    """The summary of a study."""
+    """Return the summary of a study."""
     import pandas as pd
 
     left_out = _runs(left_out)
@@ -71,7 +71,7 @@ def summarize(study: MonteCarloRuns, level: float, left_out: Sequence[int] = ())
 
 
 def _runs(left_out: Any) -> list[int]:
-    """Numbers of runs, from whatever holds whole numbers."""
+    """Return numbers of runs, from whatever holds whole numbers."""
     found = np.asarray(left_out)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise EstimationError(f"left_out is {left_out!r}; give the numbers of runs, such as left_out=[3, 17].")
@@ -96,7 +96,7 @@ def _row(used: pd.DataFrame, name: str, truth: float, level: float) -> dict[str,
 
 
 def _hits(used: pd.DataFrame, name: str, truth: float, level: float) -> tuple[int, int]:
-    """Intervals that hold the truth; an estimate held by a bound has none and does not count."""
+    """Return intervals that hold the truth; an estimate held by a bound has none and does not count."""
     from scipy.stats import t
 
     error = used[f"std_error({name})"].to_numpy()

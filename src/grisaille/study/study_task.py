@@ -35,11 +35,11 @@ class Variation(Protocol):
     def changes_guess(self) -> bool: ...
 
     def vary(self, problem: EstimationProblem, run: int, seed: int) -> EstimationProblem:
-        """The problem of one run."""
+        """Return the problem of one run."""
         ...
 
     def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Any]:
-        """The experiments of one run, with its measurements in them."""
+        """Return the experiments of one run, with its measurements in them."""
         ...
 
     def header(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ def make_task(
     priors: Any = None,
     local: Iterable[str] = (),
 ) -> StudyTask:
-    """A task with its options in plain form."""
+    """Return a task with its options in plain form."""
     if not isinstance(estimate, str) and estimate is not None:
         estimate = list(estimate)
     candidates = find_candidates(method, model, experiments, estimate)
@@ -142,7 +142,7 @@ class PreparedTask:
         return run_seed(self.task.seed, run)
 
     def do(self, run: int) -> RunAnswer:
-        """One run; whatever goes wrong in it becomes its row."""
+        """Run one run; whatever goes wrong in it becomes its row."""
         begin, seed = time.perf_counter(), self.seed(run)
         guess: np.ndarray = np.zeros(0)
         try:
@@ -160,7 +160,7 @@ class PreparedTask:
         return RunAnswer(run, seed, time.perf_counter() - begin, row)
 
     def fit(self, run: int) -> Fitted:
-        """The fit of one run, with its measurements; raises what made it fail."""
+        """Return the fit of one run, with its measurements; raises what made it fail."""
         seed = self.seed(run)
         problem = self.task.variation.vary(self.problem, run, seed)
         fitted = fit_problem(self.task.model, problem, self.task.method, self.task.why, kind=Fitted, may_change=False)

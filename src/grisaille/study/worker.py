@@ -15,13 +15,13 @@ _preparing = threading.Lock()
 
 
 def run_chunk(key: str, packed: bytes, runs: Sequence[int]) -> list[RunAnswer]:
-    """Does some runs of a task; the prepared task is kept for the next call."""
+    """Run some runs of a task; the prepared task is kept for the next call."""
     prepared = _prepared(key, packed)
     return [prepared.do(run) for run in runs]
 
 
 def _prepared(key: str, packed: bytes) -> PreparedTask:
-    """One at a time per thread: studies follow each other."""
+    """Return one at a time per thread: studies follow each other."""
     if getattr(_local, "key", None) != key:
         with _preparing:
             _local.prepared = PreparedTask(_unpack(packed))

@@ -89,7 +89,7 @@ class ExecutorWorkers:
 
 
 def make_workers(executor: Any, prepared: PreparedTask, runs: int) -> Workers:
-    """The crew that ``executor=`` asks for."""
+    """Return the workers that ``executor=`` asks for."""
     if executor == "serial" or (executor is None and (processors() == 1 or runs == 1)):
         return SerialWorkers(prepared)
     if executor is None or executor == "processes":

@@ -44,7 +44,7 @@ class ProfileCriterion(ABC):
 
     @property
     def couples_levels(self) -> bool:
-        """Whether these levels, of several outputs or beside priors, have their own share in the curvature."""
+        """Whether these levels, of several outputs or beside priors, add to the curvature by themselves."""
         return False
 
     @property

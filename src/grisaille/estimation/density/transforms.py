@@ -71,7 +71,7 @@ class Transform:
 
 @dataclass(frozen=True)
 class Transforms:
-    """Of all unknowns, in their order."""
+    """The transforms of all unknowns, in their order."""
 
     each: tuple[Transform, ...]
 

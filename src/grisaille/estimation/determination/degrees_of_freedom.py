@@ -60,7 +60,7 @@ class DegreesOfFreedom:
         return self.over(self.determined)
 
     def over(self, determined: np.ndarray) -> np.ndarray:
-        """Return C of other unknowns; zero where they are not determined."""
+        """Return the covariance C of other unknowns; zero where they are not determined."""
         found = gauss_newton_covariance(self.jacobian, determined)
         return np.where(np.isfinite(found), found, 0.0)
 

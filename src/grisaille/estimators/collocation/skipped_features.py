@@ -1,5 +1,5 @@
 """Bumps and short conditions that lie between the points at which collocation evaluates the model
-(``trial.passed_bends``).
+(``bound_experiment.skipped_bends``).
 
 Elements half as long are compared by the residuals that they leave, and knots by what bends inside cells: both see
 nothing of a bump that no point meets.

@@ -118,7 +118,7 @@ class LikelihoodSearch:
     def gone_on(
         self, problem: LikelihoodProblem, search: Likely, zeros: LevelsAtZero, restart: np.ndarray, objective: float
     ) -> LikelihoodProblem | None:
-        """Return the problem to search again from a point, where there is a reason to, and a likelihood there.
+        """Return the problem from which to search again at a point, where there is a reason to and a likelihood there.
 
         A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
         are others. Steps with which the filter breaks down at the optimum are not taken.

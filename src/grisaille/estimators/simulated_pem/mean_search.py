@@ -1,6 +1,7 @@
 """Searches for the minimum of a simulated criterion: Gauss–Newton, a grid, and the simplex where there are no slopes.
 
-With common random numbers the criterion is a smooth function of θ, and Gauss–Newton is that of ``optimization.newton``.
+With common random numbers the criterion is a smooth function of θ, and Gauss–Newton is that of
+``optimization.damped_newton``.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Clock:
     """Whether somebody named the unit: seconds are what plain numbers have where nobody does."""
 
     def read(self, raw: Any, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndarray:
-        """Times as floats; plain numbers are taken to be in the clock's unit, from its origin on."""
+        """Return times as floats; plain numbers are taken to be in the clock's unit, from its origin on."""
         if is_duration(raw):
             return np.asarray(pd.Index(raw).total_seconds()) / self.seconds
         if not is_calendar(raw):
@@ -86,7 +86,8 @@ class Clock:
         return UNITS[self.unit]
 
     def instant(self, value: Any, what: str) -> float:
-        """One time: a number, a date, or a date as ISO text; without a time zone it is taken in that of the data.
+        """Return one time: a number, a date, or a date as ISO text; without a time zone it is taken in that of the
+        data.
 
         A duration, ``"2 days"``, counts from time zero, as a number does.
         """
@@ -101,7 +102,9 @@ class Clock:
         return read_number(value, what)
 
     def duration(self, value: Any, what: str) -> float:
-        """A length of time in the clock's unit: a number, a ``Timedelta``, or text such as ``"1h"``, ``"1 day"``."""
+        """Return a length of time in the clock's unit: a number, a ``Timedelta``, or text such as ``"1h"``, ``"1
+        day"``.
+        """
         if not (isinstance(value, str) or is_length(value)):
             return read_number(value, what)
         try:
@@ -133,7 +136,7 @@ class Clock:
         )
 
     def show(self, t: float) -> str:
-        """A time for messages: ``t = 3.5`` or the date."""
+        """Return a time for messages: ``t = 3.5`` or the date."""
         if self.origin is None or not np.isfinite(t):
             return f"t = {t:.9g}"
         try:
@@ -142,21 +145,23 @@ class Clock:
             return f"t = {t:.9g}"
 
     def brief(self, t: float) -> str:
-        """A time for tables: a number, or the date without the zone, and without seconds where there are none."""
+        """Return a time for tables: a number, or the date without the zone, and without seconds where there are
+        none.
+        """
         if self.origin is None or not np.isfinite(t):
             return f"{t:g}"
         stamp = self.stamp(t)
         return f"{stamp:%Y-%m-%d %H:%M}" if stamp.floor("min") == stamp else f"{stamp.tz_localize(None)}"
 
     def stamp(self, t: float) -> Any:
-        """The date of a time."""
+        """Return the date of a time."""
         try:
             return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
         except (ValueError, OverflowError):
             raise DataError(f"t = {t:.9g} {self.unit} is beyond all dates that there are.") from None
 
     def dates(self, times: Any) -> Any:
-        """The ``DatetimeIndex`` of times, in the zone of the data; None where they are plain numbers.
+        """Return the ``DatetimeIndex`` of times, in the zone of the data; None where they are plain numbers.
 
         Rounded to microseconds, so that a tenth of an hour is six minutes. A time that is not finite has no date.
         """
@@ -184,7 +189,7 @@ class Clock:
 
 
 def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
-    """The clock for all times of an experiment: the first calendar among them gives the origin."""
+    """Return the clock for all times of an experiment: the first calendar among them gives the origin."""
     if not isinstance(unit, str) or not unit:
         raise DataError(f"unit of time is {unit!r}; give one of {', '.join(map(repr, UNITS))}.")
     dates = [what for what, raw in times.items() if is_calendar(raw)]
@@ -227,7 +232,7 @@ def is_duration(raw: Any) -> bool:
 
 
 def _happens_twice(dates: Any, zone: str) -> bool:
-    """Whether a zone puts its clock back over each of these local times."""
+    """Return whether a zone puts its clock back over each of these local times."""
     try:
         return bool(dates.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").isna().all())
     except (KeyError, ValueError, TypeError):  # a computer without a data base of zones
@@ -235,14 +240,16 @@ def _happens_twice(dates: Any, zone: str) -> bool:
 
 
 def _is_one_hour_of_a_night(dates: Any) -> bool:
-    """Whether local times repeat within one hour, each once, in a night of the months in which clocks are put back."""
+    """Return whether local times repeat within one hour, each once, in a night of the months in which clocks are put
+    back.
+    """
     hours = dates.floor("h")
     nights = len(set(hours)) == len(set(hours.date)) and len(set(dates)) == len(dates)
     return bool(nights and (hours.hour <= 3).all() and hours.month.isin([2, 3, 4, 5, 9, 10, 11]).all())
 
 
 def localize(index: Any, zone: Any, what: str, rows: RowNames) -> Any:
-    """Local times of a zone as instants; an hour that happens twice is told apart by the order of rows."""
+    """Return local times of a zone as instants; an hour that happens twice is told apart by the order of rows."""
     if index.tz is not None:
         raise DataError(f"{what} already have the time zone {index.tz}; leave zone={zone!r} out.")
     try:

@@ -64,7 +64,7 @@ def _no_date(written: Any, bad: Any, what: str, rows: RowNames, order: bool | No
 
 
 def day_comes_first(values: Sequence[Any], what: str, rows: RowNames, dayfirst: bool | None = None) -> bool | None:
-    """Whether 01/02/2025 is the first of February; None where no date leaves its order open."""
+    """Return whether 01/02/2025 is the first of February; None where no date leaves its order open."""
     if dayfirst is not None:
         return dayfirst
     found = [(k, parts) for k, parts in enumerate(map(_parts, values)) if parts is not None and parts[2] is not None]
@@ -91,7 +91,9 @@ def day_comes_first(values: Sequence[Any], what: str, rows: RowNames, dayfirst: 
 
 
 def _parts(value: Any) -> tuple[tuple[int, int] | None, str, str | None] | None:
-    """The two fields whose order is open (None: the year is first), the sign between them, the year of four digits."""
+    """Return the two fields whose order is open (None: the year is first), the sign between them, the year of four
+    digits.
+    """
     found = WRITTEN_DATE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         return None
@@ -104,7 +106,7 @@ def _parts(value: Any) -> tuple[tuple[int, int] | None, str, str | None] | None:
 
 
 def _with_year_first(value: Any, dayfirst: bool | None) -> Any:
-    """A date as ISO 8601 writes it; as it stands where it is none."""
+    """Return a date as ISO 8601 writes it; as it stands where it is none."""
     parts = _parts(value)
     if parts is None or parts[2] is None:
         return value
@@ -120,7 +122,7 @@ def _with_year_first(value: Any, dayfirst: bool | None) -> Any:
 
 
 def _with_two_digits(text: str) -> str | None:
-    """The time of day as ISO 8601 writes it, 09:05 and 21:05 for 9:05 PM; None where it is none."""
+    """Return the time of day as ISO 8601 writes it, 09:05 and 21:05 for 9:05 PM; None where it is none."""
     if not text.strip():
         return ""
     found = CLOCK.fullmatch(text)
@@ -175,7 +177,9 @@ def refuse_disguised_dates(values: np.ndarray, header: str, has_unit: bool) -> N
 
 
 def _are_clock_times(values: np.ndarray) -> bool:
-    """Whether all are whole seconds or, in few digits, minutes of days, and not all are short: 45742.0104166667."""
+    """Return whether all are whole seconds or, in few digits, minutes of days, and not all are short:
+    45742.0104166667.
+    """
     minutes, seconds, short = (
         float(np.abs(v - np.round(v)).max()) for v in (1440 * values, 86400 * values, 1e3 * values)
     )
@@ -183,7 +187,7 @@ def _are_clock_times(values: np.ndarray) -> bool:
 
 
 def _are_digits_of_dates(values: np.ndarray) -> bool:
-    """Whether all are whole numbers such as 20250326, 202503261345 or 20250326134500."""
+    """Return whether all are whole numbers such as 20250326, 202503261345 or 20250326134500."""
     if not (np.all(values == np.floor(values)) and values.min() >= 19000101):
         return False
     texts = [f"{v:.0f}" for v in values]

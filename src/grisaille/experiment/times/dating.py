@@ -27,7 +27,7 @@ def clock_of(record: ExperimentContent) -> Clock | None:
 
 
 def with_dates(dataset: xr.Dataset, record: ExperimentContent) -> xr.Dataset:
-    """The same with the clock as attributes of time, and a coordinate ``date`` over time where there are dates.
+    """Return the same with the clock as attributes of time, and a coordinate ``date`` over time where there are dates.
 
     Dates of a time zone are ``Timestamp`` objects: arrays of NumPy know no zones, and an hour in UTC that looks like
     one on the wall is worse than an array that is slower.
@@ -49,7 +49,7 @@ def _origin(clock: Clock) -> dict[str, str]:
 
 
 def clock_in(dataset: xr.Dataset | xr.DataArray) -> Clock:
-    """The clock that the times of a trajectory follow, as ``with_dates`` wrote it down."""
+    """Return the clock that the times of a trajectory follow, as ``with_dates`` wrote it down."""
     told = dataset["time"].attrs
     origin = pd.Timestamp(told["origin"]) if "origin" in told else None
     if origin is not None and "zone" in told:
@@ -58,7 +58,7 @@ def clock_in(dataset: xr.Dataset | xr.DataArray) -> Clock:
 
 
 def date_column(parts: Sequence[tuple[ExperimentContent, np.ndarray]]) -> Any:
-    """The dates of one table of several experiments, or None where none of them has dates.
+    """Return the dates of one table of several experiments, or None where none of them has dates.
 
     All in the zone of the first that has one; rows of experiments without dates have none.
     """

@@ -85,7 +85,7 @@ def _agrees(
     nodes: list[Expression], sides: tuple[Expression, Expression], flat: FlatModel, declared: dict[str, str],
     seconds: float,
 ) -> bool | None:  # fmt: skip
-    """Whether all that is added or equated has one size; None where nothing can be compared."""
+    """Return whether all that is added or equated has one size; None where nothing can be compared."""
     sizes: dict[int, Unit | None] = {}
     compared, agree = False, True
     for node in nodes:
@@ -105,7 +105,7 @@ def _is_same(a: Unit, b: Unit) -> bool:
 def _measured(
     node: Expression, sizes: dict[int, Unit | None], flat: FlatModel, declared: dict[str, str], seconds: float
 ) -> tuple[Unit | None, list[tuple[Unit, Unit]]]:
-    """The unit of a node, where it is known, and pairs of units that must agree."""
+    """Return the unit of a node, where it is known, and pairs of units that must agree."""
     if isinstance(node, Constant):
         may_convert = any(abs(abs(node.value) / c - 1) < CONVERSION_TOLERANCE
         or abs(abs(node.value) * c - 1) < CONVERSION_TOLERANCE
@@ -152,7 +152,7 @@ def _combined(node: Call, inner: list[Unit | None]) -> Unit | None:
 
 
 def _says_its_unit(record: ExperimentContent) -> bool:
-    """Whether a unit of time is known: seconds are what plain numbers have where nobody says another."""
+    """Return whether a unit of time is known: seconds are what plain numbers have where nobody says another."""
     clock = record.clock
     return not record.is_static and (clock.is_said or clock.unit != "s" or clock.origin is not None)
 
@@ -190,7 +190,9 @@ def time_remarks(record: ExperimentContent, flat: FlatModel) -> list[str]:
 
 
 def names_without_unit(records: Sequence[ExperimentContent], flat: FlatModel) -> frozenset[str]:
-    """Parameters and variables whose declared units are not those of their values for the records' unit of time."""
+    """Return parameters and variables whose declared units are not those of their values for the records' unit of
+    time.
+    """
     units = {r.clock.unit for r in records if _says_its_unit(r)}
     found = [misfit for unit in units for misfit in find_unit_misfits(flat, unit)]
     return frozenset(n for misfit in found for n in (*misfit.parameters, *misfit.variables))

@@ -1,4 +1,4 @@
-"""Bumps and short conditions that the steps of a nonlinear filter pass along its mean (``trial.passed_bends``).
+"""Bumps and short conditions that steps of a nonlinear filter skip (``bound_experiment.skipped_bends``).
 
 The mean is followed through every step: a cubic with the slopes of the drift at both ends. Where a bump would move it
 by a hundredth of its standard deviation or more, the step is cut so that it meets the bump, as far as the work allows.

@@ -1,6 +1,6 @@
 """Log-likelihoods of the unscented filter without derivatives, by code that compiles in half a second.
 
-The same averages and updates as ``unscented``, as loops over sigma points in C (``compilation.kalman.loops``);
+The same averages and updates as ``unscented``, as loops over sigma points in C (``compilation.kalman.loop_source``);
 the two agree to rounding. For models whose formulas do not jump with a state.
 """
 

@@ -86,7 +86,7 @@ class WhitePilot:
 
 @dataclass(frozen=True)
 class ComparisonScale:
-    """What errors are measured in."""
+    """The scale in which errors are measured."""
 
     names: tuple[str, ...]
     nominal: Floats
