@@ -297,8 +297,8 @@ def _unsettled(task: Task, system: System, at: str) -> str:
     if task.amount <= -1:  # another relation of the same gap slides
         slides = event_text(system, round(-1 - task.amount))
         return (
-            f"{_mode(task, system)} and {slides} are relations of one quantity, which {at} comes to its switch and stays "
-            f"there: both sides drive it back. {slides} takes a value in between, and nothing says what "
+            f"{_mode(task, system)} and {slides} are relations of one quantity, which {at} comes to its switch and "
+            f"stays there: both sides drive it back. {slides} takes a value in between, and nothing says what "
             f"{_mode(task, system)} is meanwhile ({_point(task, system)}). Write one of them in all places, as below = "
             f"gr.where(T < 20, 1, 0) and 1 - below for the other side, or give the switch a width "
             f"(gr.smooth_sign(x, width))"
