@@ -319,8 +319,9 @@ def run(
 
 
 def _some(kind: str, originals: Path, first: int, count: int, seed: int, place: Path) -> Iterator[Verdict]:
-    """Cases of one process, the last of which may have ended it."""
-    command = [sys.executable, __file__, "--child", kind, str(originals), str(first), str(count), str(seed), str(place)]
+    """Cases of one process, the last of which may have ended it. It writes no bytecode, wherever that would be kept."""
+    case = ("--child", kind, str(originals), str(first), str(count), str(seed), str(place))
+    command = [sys.executable, "-B", __file__, *case]
     begun = None
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None

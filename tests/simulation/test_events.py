@@ -342,6 +342,6 @@ class CountedByOne(gr.Model):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_rests_where_another_slides_is_refused_if_it_is_felt(method: str) -> None:
-    with pytest.raises(gr.SimulationError, match=r"'20<T' and 'T<20' are relations of one quantity, which at t = 3\.46"):
+    with pytest.raises(gr.SimulationError, match="'20<T' and 'T<20' are relations of one quantity, which"):
         run(Counted(), [0.0, 5.0], method)
     assert run(CountedByOne(), [0.0, 5.0], method)["T"].values[-1] == pytest.approx(20.0, abs=1e-9)
