@@ -185,3 +185,43 @@ def test_modifiers_of_a_record_of_parameters_go_with_it() -> None:
     model = gr.read_modelica(f"package P {records} {part} {used} end P;", name="P.M")
     run = gr.simulate(model, [0.0, 1.0])
     assert [float(run[n][0]) for n in ("c.y", "d.y")] == pytest.approx([1.0, 5.0])
+
+
+NESTED = """
+package P
+  model A parameter Real k = 2; Real u; Real y; equation y = k*u; end A;
+  model C parameter Real k = 5; parameter Real q = 1; Real u, z; Real y; equation y = k*u*q; z = y; end C;
+  model Other parameter Real k = 5; Real u; Boolean y; equation y = u > 1; end Other;
+  model Host replaceable A a(k = 7); Real x(start = 1, fixed = true); equation der(x) = -a.y; a.u = x; end Host;
+  model HostOfClass replaceable model M = A; M a; Real x(start = 1, fixed = true);
+  equation der(x) = -a.y; a.u = x; end HostOfClass;
+  model Outer Host h; HostOfClass m; end Outer;
+  model Later extends Outer; end Later;
+  model Direct Host h(redeclare C a(q = 0.5)); Real x = h.x; end Direct;
+  model Wrong Host h(redeclare Other a); Real x = h.x; end Wrong;
+  model Two parameter Real w = 0.5; Later o(h(redeclare C a(q = w), x(start = 1))); Real x = o.h.x; end Two;
+  model Three model T Outer o; end T; T t(o(h(redeclare C a(q = 0.5)))); Real x = t.o.h.x; end Three;
+  model Extended extends Outer(h(redeclare C a(q = 0.5))); Real x = h.x; end Extended;
+  model Array Outer o[2](h(redeclare C a(q = 0.5))); Real x = o[2].h.x; end Array;
+  model Short = Outer(h(redeclare C a(q = 0.5)));
+  model Class Outer o(m(redeclare model M = C(q = 0.5))); Real x = o.m.x; end Class;
+  model Lost Outer o(absent(redeclare C a)); Real x = o.h.x; end Lost;
+end P;
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [("Direct", 3.5), ("Two", 3.5), ("Three", 3.5), ("Extended", 3.5), ("Array", 3.5), ("Short", 3.5), ("Class", 2.5)],
+)
+def test_redeclarations_by_subtypes_of_structure_in_modifiers(name: str, rate: float) -> None:
+    run = gr.simulate(gr.read_modelica(NESTED, name=f"P.{name}"), [0.0, 0.5], rtol=1e-9)
+    assert float(run["h.x" if name == "Short" else "x"][-1]) == pytest.approx(np.exp(-0.5 * rate), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("Wrong", "is not a subtype"), ("Lost", "contains 'redeclare C a' inside the modifiers")]
+)
+def test_redeclarations_that_cannot_be_are_refused(name: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        gr.read_modelica(NESTED, name=f"P.{name}")

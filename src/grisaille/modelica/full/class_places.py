@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from grisaille.modelica.full.mending import end_of_argument, end_of_parentheses, without_words
 
 _HEAD = re.compile(r"\b(model|block|class|package|record|connector|function|type)\s+(\w+)\b")
+_NO_CLASS = re.compile(r"\b(?:end|redeclare(?:\s+(?:each|final|replaceable))*)\s+$")
 _WITHIN = re.compile(r"\bwithin\s+([\w.]+)\s*;")
 _DESCRIBED = re.compile(r"\s*\"[^\"]*\"")
 _SHORT = re.compile(r"\s*=\s*(?:(?:input|output|flow)\s+)*([\w.]+)\s*(?=[(;\"]|annotation|constrainedby)")
@@ -119,8 +120,7 @@ def _classes(path: str, bare: str) -> Iterator[Placed]:
     for closed in _END.finditer(bare):
         ends.setdefault(closed[1], []).append(closed.start())
     for made in _HEAD.finditer(bare):
-        before = bare[max(made.start() - 60, 0) : made.start()].split()
-        if before[-1:] == ["end"] or before[-1:] == ["redeclare"] or before[-2:] == ["redeclare", "replaceable"]:
+        if _NO_CLASS.search(bare[max(made.start() - 60, 0) : made.start()]):
             continue
         waiting = [(name, end) for name, end in waiting if end > made.start()]
         full = ".".join([*outside, *(name for name, _ in waiting), made[2]])

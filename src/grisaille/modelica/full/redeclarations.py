@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from grisaille.errors import ModelError
 from grisaille.modelica.full.class_places import Base, Classes, Placed, arguments
 from grisaille.modelica.full.mending import Edit, apply_edits, end_of_parentheses
+from grisaille.modelica.full.nested_redeclarations import with_outer_redeclarations
 
 Texts = dict[str, str]
 _NAMED = "model|block|package|record"
@@ -42,6 +43,7 @@ def keep_redeclarations(texts: Texts, name: str) -> Texts:
     if not any("redeclare" in text for text in texts.values()):
         return texts
     texts = _with_named_classes(texts)
+    texts = with_outer_redeclarations(texts, name, lambda found: _RedeclarationWalk(found).named_by(name))
     return _with_classes_of_components(texts, name)
 
 

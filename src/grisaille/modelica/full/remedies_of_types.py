@@ -2,7 +2,8 @@
 
 A class is a subtype of another where it has all its public elements, whether it extends it or not. The remedy extends
 it, in the copies, where the other class is an interface (no equations) whose declarations all stand in the class too:
-equal declarations are one. Members that connections add to an expandable connector are declared in it.
+equal declarations are one. Where the other class has equations, both extend an empty class, which becomes the
+constraint of what is replaced. Members that connections add to an expandable connector are declared in it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from grisaille.modelica.full.class_places import Classes
+from grisaille.modelica.full.class_places import Classes, Placed, arguments
 from grisaille.modelica.full.confidence import references_in
-from grisaille.modelica.full.mending import apply_edits, end_of_argument, without_words
+from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument, end_of_parentheses, without_words
 
 Texts = dict[str, str]
 MEMBER = "a member that connections add"
@@ -24,6 +25,10 @@ PERHAPS = " (of an expandable connector)"
 KINDS = ("Real", "Boolean", "Integer")
 """What a member may be, tried in turn: rumoca says where connectors do not fit."""
 _SECTION = re.compile(r"\b(?:initial\s+)?(?:equation|algorithm)\b")
+_REPLACEABLE = re.compile(
+    r"\breplaceable\s+(?:(?:model|block|class)\s+\w+\s*=\s*(?P<class>[\w.]+)\s*|"
+    r"(?!(?:model|block|class|package|record|connector|function|type)\b)(?P<type>[\w.]+)\s+\w+\s*(?:\[[^\]]*\]\s*)?)"
+)
 _HIDDEN = re.compile(r"\bprotected\b")
 _EXPANDABLE = re.compile(r"\bexpandable\s+connector\s+(\w+)\b")
 
@@ -40,9 +45,50 @@ def with_interface(texts: Texts, sub: str, base: str) -> Texts:
         return texts
     path, start, end = home.path, home.start, home.end
     wanted, own = dict(_elements(texts, other.path, other.start, other.end)), dict(_elements(texts, path, start, end))
-    if not wanted or "equation" in wanted or not all(_is_same(own.get(name, ""), d) for name, d in wanted.items()):
+    if wanted and "equation" not in wanted and all(_is_same(own.get(name, ""), d) for name, d in wanted.items()):
+        return {**texts, path: apply_edits(texts[path], [(start, start, f" extends {base};")])}
+    wanted.pop("equation", None)
+    if not wanted or not all(_is_same(_type(own.get(name, "")), _type(d)) for name, d in wanted.items()):
         return texts
-    return {**texts, path: apply_edits(texts[path], [(start, start, f" extends {base};")])}
+    return _with_empty_interface(texts, classes, home, other)
+
+
+def _type(declaration: str) -> str:
+    """A declaration without its modifiers and its value."""
+    return re.split(r"[(=]|:=", declaration, maxsplit=1)[0].strip()
+
+
+def _with_empty_interface(texts: Texts, classes: Classes, sub: Placed, base: Placed) -> Texts:
+    """Both classes extend an empty one, which constrains the components of the class ``base`` that are replaceable."""
+    name = f"{base.name}__interface"
+    edits: dict[str, list[Edit]] = {sub.path: [(sub.start, sub.start, f" extends {name};")]}
+    if name not in classes.found:
+        if "." not in base.name:
+            return texts  # beside it stand no other classes in a file
+        last = base.name.rpartition(".")[2]
+        after = classes.bare[base.path].index(";", base.end) + 1
+        edits.setdefault(base.path, []).extend(
+            [
+                (base.start, base.start, f" extends {name};"),
+                (after, after, f" partial {base.kind} {last}__interface end {last}__interface;"),
+            ]
+        )
+        for placed in classes.found.values():
+            if placed.is_short or "replaceable" not in classes.bare[placed.path][placed.start : placed.end]:
+                continue
+            bare = classes.bare[placed.path]
+            for found in _REPLACEABLE.finditer(bare, placed.start, placed.end):
+                if classes.around(placed.path, found.start()) != placed:
+                    continue
+                has = bare[found.end() : found.end() + 1] == "("
+                end = end_of_parentheses(bare, found.end() + 1) + 1 if has else found.end()
+                close = end_of_argument(bare, end, ";")
+                if (
+                    "constrainedby" not in bare[end:close]
+                    and classes.meant(found["class"] or found["type"], placed) == base
+                ):
+                    edits.setdefault(placed.path, []).append((end, end, f" constrainedby {name}"))
+    return {path: apply_edits(text, edits[path]) if path in edits else text for path, text in texts.items()}
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -155,6 +201,11 @@ def _end(bare: str, name: str, at: int) -> int:
     return closed.start() if closed is not None else len(bare)
 
 
+def _joined(kind: str, component: str) -> str:
+    """A component's type with what stands behind its name."""
+    return kind + component[len(re.match(r"\w*", component)[0]) :]  # type: ignore[index]
+
+
 def _elements(texts: Texts, path: str, start: int, end: int) -> Iterator[tuple[str, str]]:
     """Public components with their types and modifiers; what is no component is named by its first word."""
     text, bare = texts[path][start:end], without_words(texts[path])[start:end]
@@ -172,7 +223,12 @@ def _elements(texts: Texts, path: str, start: int, end: int) -> Iterator[tuple[s
             yield "extends", re.sub(r"^extends\s+(?:\w+\s*\.\s*)*", "extends ", words)
         elif declared is not None:
             plain = declared[1].split()[0] not in ("import", "replaceable", "redeclare", "outer", "inner")
-            yield declared[2] if plain else declared[1], f"{declared[1]}{declared[3]}"
+            if plain:
+                listed = words[declared.start(2) :]
+                every = (listed[a:b].strip() for a, b in arguments(listed, 0, len(listed)))
+                yield from ((one.split("(")[0].split("[")[0].split()[0], _joined(declared[1], one)) for one in every)
+            else:
+                yield declared[1], f"{declared[1]}{declared[3]}"
         elif words:
             yield words.split()[0], words
         at = after + 1
