@@ -6,7 +6,7 @@ Source as in ``fladischer_duffing``: Table 4.5 with its ranges for outliers, and
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ import grisaille as gr
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.fladischer_duffing import GUESS, METHOD, SETS, TIMES, UNKNOWNS, HardeningSpring, record
 from grisaille_reproductions.statistics import histogram, moments
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 RANGES = {"A": (60.0, 68.0), "B": (60.0, 68.0), "AB": (62.0, 66.0)}
 PUBLISHED = {
@@ -23,7 +27,7 @@ STEPS = (np.array([0.0, 10 / 3, 20 / 3, 10.0]), np.array([10.0, -10.0, 20.0, 20.
 """u_v of (4.74): three levels, held."""
 
 
-def spread_of_stiffness(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def spread_of_stiffness(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 4.5 and Figs. 4.17–4.21."""
     runs, shown = (1000, 100) if size == "full" else (8, 6)
     where = "serial" if executor is None and size == "small" else executor

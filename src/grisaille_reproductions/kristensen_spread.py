@@ -8,7 +8,7 @@ shows, white noise replaced by low-pass noise, is repeated by fitting our data w
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,10 @@ from grisaille_reproductions.kristensen import REACTOR, WALL, Example, shelf, wh
 from grisaille_reproductions.kristensen_reactor import TIMES, Crossing, crossings, feed
 from grisaille_reproductions.kristensen_tables import ESTIMATES
 
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
+
 JOINT = 10
 """Records fitted together."""
 DIFFUSION = {1: 0.0, 2: 0.1, 3: np.sqrt(0.1), 4: 0.0, 5: 0.1}
@@ -26,14 +30,14 @@ LABEL = {0.0: "no diffusion", 0.1: "weak diffusion", np.sqrt(0.1): "strong diffu
 
 
 def table1(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
 ) -> Comparison:  # fmt: skip
     """Single records without diffusion."""
     return _table(1, REACTOR, size, folder, executor, data_sets, low_pass)
 
 
 def table2(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None,
     joint: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Single records under weak diffusion, and ten records jointly."""
@@ -41,7 +45,7 @@ def table2(
 
 
 def table3(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None,
     joint: int | None = None,
 ) -> Comparison:  # fmt: skip
     """The same under strong diffusion."""
@@ -49,21 +53,21 @@ def table3(
 
 
 def table4(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
 ) -> Comparison:  # fmt: skip
     """The wall without diffusion."""
     return _table(4, WALL, size, folder, executor, data_sets, low_pass)
 
 
 def table5(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
 ) -> Comparison:  # fmt: skip
     """The wall with diffusion."""
     return _table(5, WALL, size, folder, executor, data_sets, low_pass)
 
 
 def _with_joint(
-    number: int, size: Size, folder: Path | None, executor: Any, data_sets: int | None, low_pass: int | None,
+    number: int, size: Size, folder: Path | None, executor: Workers, data_sets: int | None, low_pass: int | None,
     joint: int | None, full: int,
 ) -> Comparison:  # fmt: skip
     """A table of single records with rows and notes of records fitted together."""
@@ -81,7 +85,7 @@ def _with_joint(
 
 
 def _table(
-    number: int, example: Example, size: Size, folder: Path | None, executor: Any, data_sets: int | None,
+    number: int, example: Example, size: Size, folder: Path | None, executor: Workers, data_sets: int | None,
     low_pass: int | None,
 ) -> Comparison:  # fmt: skip
     runs, filtered = (200, 20) if size == "full" else (3, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from grisaille_reproductions.comparison import Comparison, Row, Size, save_figur
 from grisaille_reproductions.varziri_intensity_figures import draw_intensities
 from grisaille_reproductions.varziri_nonlinear import ORDER, STEP, plan
 from grisaille_reproductions.varziri_spread import endings, run_studies, side_by_side
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 STARTS = ("start(C_A)", "start(T)")
 INTENSITIES = {"scale(w_C)": 4e-3, "scale(w_T)": 4.0}
@@ -42,7 +46,7 @@ SINGLE = {"scale(w_C)": (2.43e-3, 3.00e-3), "scale(w_T)": (2.87, 2.63)}
 FULL = {"AMLE": 500, "AMLE, debiased": 200, "AMLE, 200 knots": 200, "Kalman": 200, "marginal": 200}
 
 
-def unknown_intensities(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def unknown_intensities(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Estimates, intensities and times."""
     small = {"AMLE": 4, "marginal": 2}
     chosen = FULL if size == "full" else small

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 import grisaille as gr
 from grisaille_reproductions.comparison import Row, Size, new_figure
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 SEED = 2008
 Shown = float | str
@@ -42,7 +46,7 @@ SYMBOLS = {
 def run_studies(
     model: gr.Model, plan: gr.Experiment, unknowns: Sequence[str], methods: Mapping[str, Any],
     runs: int | Mapping[str, int], *, guess: Mapping[str, float], size: Size, name: str, folder: Path | None,
-    executor: Any, step: float,
+    executor: Workers, step: float,
 ) -> dict[str, Any]:  # fmt: skip
     """One study per method, all of the same data sets; in a folder each is kept, and goes on where it stopped."""
     where = "serial" if executor is None and size == "small" else executor

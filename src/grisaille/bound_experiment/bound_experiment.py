@@ -87,7 +87,10 @@ class BoundExperiment:
 
     @classmethod
     def of(
-        cls, model: Model, experiment: Experiment, moves: EstimatedQuantities = EstimatedQuantities()  # noqa: B008
+        cls,
+        model: Model,
+        experiment: Experiment,
+        moves: EstimatedQuantities = EstimatedQuantities(),  # noqa: B008
     ) -> BoundExperiment:
         """An experiment as it was measured."""
         grid, data = measured_samples(experiment)

@@ -11,6 +11,8 @@ from grisaille.drawing import panels
 from grisaille.writing import write_figure
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille.structure.reduction import Structure
 
 
@@ -36,7 +38,7 @@ def incidence_after(structure: Structure) -> tuple[np.ndarray, list[str], list[s
     return matrix, [structure.leading_texts[i] for i in rows], [structure.leading_unknowns[j] for j in columns]
 
 
-def plot_incidence(structure: Structure, path: str | Path | None = None, ax: Any = None) -> Any:
+def plot_incidence(structure: Structure, path: str | Path | None = None, ax: Any = None) -> Figure:
     """Two panels: equations as written, and the leading system in block order."""
     pictures = [
         ("as written", *incidence_before(structure)),

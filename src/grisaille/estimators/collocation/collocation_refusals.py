@@ -14,7 +14,7 @@ standard errors that are approximate; larger ones do not, and are refused by the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -40,12 +40,15 @@ from grisaille.simulation.runner import Runner
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
 
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
 JUMP_REMEDY = (
     "use gr.KalmanML(filter='unscented'), which averages over both sides, or gr.SimulatedPEM(), which simulates them"
 )
 
 
-def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
+def refuse_open_noise(structure: Structure, data: Sequence[Experiment]) -> None:
     """Measurement noise must be declared where it is not estimated."""
     for e in data:
         for o in e.outputs:
@@ -182,7 +185,7 @@ def dead_time_obstacle(question: FitRequest) -> str:
 
 
 def _unknown_gain(
-    structure: Structure, model: StochasticModel, data: Sequence[Any], unknowns: Sequence[Unknown]
+    structure: Structure, model: StochasticModel, data: Sequence[Experiment], unknowns: Sequence[Unknown]
 ) -> str:
     """Whether a parameter that is no level of noise stands between a disturbance and a state: C in C ẋ = f + w.
 

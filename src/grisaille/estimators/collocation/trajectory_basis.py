@@ -107,7 +107,7 @@ class Solution(SearchEnd[Any], ABC):
         """Of every experiment, without priors."""
 
     @abstractmethod
-    def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
+    def statistics(self, k: int, names: Sequence[str] | None, covariance: np.ndarray, width: float) -> Statistics:
         """Quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
 
     @abstractmethod
