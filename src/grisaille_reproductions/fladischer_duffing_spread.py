@@ -16,6 +16,7 @@ from grisaille_reproductions.fladischer_duffing import GUESS, METHOD, SETS, TIME
 from grisaille_reproductions.statistics import histogram, moments
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -54,14 +55,14 @@ def spread_of_stiffness(size: Size, folder: Path | None, executor: Workers) -> C
     return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
-def _chosen(study: Any, name: str) -> Any:
+def _chosen(study: MonteCarlo, name: str) -> Any:
     """Estimates of the converged runs inside the source's range."""
     low, high = RANGES[name]
     k = study.estimates["k"]
     return study.estimates[study.table["converged"].astype(bool) & (k > low) & (k < high)]
 
 
-def _selected(study: Any, name: str) -> np.ndarray:
+def _selected(study: MonteCarlo, name: str) -> np.ndarray:
     return np.asarray(_chosen(study, name)["k"])
 
 
@@ -76,7 +77,7 @@ def _rows(name: str, k: np.ndarray, runs: int, theory: float) -> list[Row]:
     ]
 
 
-def _verification(study: Any, name: str, count: int) -> np.ndarray:
+def _verification(study: MonteCarlo, name: str, count: int) -> np.ndarray:
     """RMS errors of responses to u_v, for the first estimates that were selected."""
     chosen = _chosen(study, name).head(count)
     exact = _respond({"k": 64.0, "h": 2.0, "b": 0.1})
@@ -88,7 +89,7 @@ def _respond(values: dict[str, float]) -> np.ndarray:
     return np.asarray(gr.simulate(HardeningSpring(), TIMES, inputs={"u": STEPS}, parameters=values)["y"])
 
 
-def _histograms(studies: dict[str, Any]) -> Any:
+def _histograms(studies: dict[str, MonteCarlo]) -> Any:
     figure, axes = new_figure(1, len(studies))
     for axis, (name, study) in zip(axes, studies.items(), strict=True):
         histogram(axis, _selected(study, name), "N/m")

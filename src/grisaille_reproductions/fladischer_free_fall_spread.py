@@ -17,6 +17,7 @@ from grisaille_reproductions.fladischer_free_fall import METHOD, FreeFall, exact
 from grisaille_reproductions.statistics import histogram, moments
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -119,7 +120,7 @@ def _theory(*records: gr.Experiment) -> float:
     return float(gr.fit(FreeFall(), list(records), ["c"], METHOD)["c"].std_error)
 
 
-def _largest_gap(study: Any, checked: int) -> float:
+def _largest_gap(study: MonteCarlo, checked: int) -> float:
     """Joint fits against fits of the mean, on the same data."""
     gaps = []
     for run in range(checked):
@@ -129,12 +130,12 @@ def _largest_gap(study: Any, checked: int) -> float:
     return max(gaps)
 
 
-def _failures(studies: dict[str, Any]) -> list[str]:
+def _failures(studies: dict[str, MonteCarlo]) -> list[str]:
     lost = {n: len(s) - int(s.table["converged"].sum()) for n, s in studies.items()}
     return [f"{name}: {count} runs did not converge." for name, count in lost.items() if count]
 
 
-def _histograms(studies: dict[str, Any]) -> Any:
+def _histograms(studies: dict[str, MonteCarlo]) -> Any:
     figure, axes = new_figure(1, len(studies))
     for axis, (name, study) in zip(axes, studies.items(), strict=True):
         histogram(axis, study.estimates["c"].dropna().to_numpy(), "kg/m")

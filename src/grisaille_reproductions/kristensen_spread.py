@@ -20,6 +20,7 @@ from grisaille_reproductions.kristensen_reactor import TIMES, Crossing, crossing
 from grisaille_reproductions.kristensen_tables import ESTIMATES
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -135,7 +136,7 @@ def _inside(number: int, found: pd.DataFrame) -> Row:
     return Row("CTSM's estimates inside our spread", said + (f", not {', '.join(outside)}" if outside else ""))
 
 
-def _coverage(example: Example, study: Any, kept: np.ndarray, prefix: str) -> list[Row]:
+def _coverage(example: Example, study: MonteCarlo, kept: np.ndarray, prefix: str) -> list[Row]:
     """Bias and hits of those intervals that are watched, over converged runs that stayed in their domain."""
     from scipy.stats import binomtest, t
 
@@ -158,7 +159,7 @@ def _coverage(example: Example, study: Any, kept: np.ndarray, prefix: str) -> li
     return rows
 
 
-def _ended(study: Any, crossed: Crossing) -> str:
+def _ended(study: MonteCarlo, crossed: Crossing) -> str:
     """How the runs ended, with the seeds of those that left their domain."""
     counts = study.counts
     text = f"{counts['converged']} fits converged, {counts['not converged']} did not, {counts['failed']} failed"
@@ -168,7 +169,7 @@ def _ended(study: Any, crossed: Crossing) -> str:
     return f"{text}; {len(crossed.seeds)} with a path beyond the pole of μ are left out, seeds {seeds}."
 
 
-def _low_pass(example: Example, diffusion: float, study: Any, runs: np.ndarray) -> pd.DataFrame:
+def _low_pass(example: Example, diffusion: float, study: MonteCarlo, runs: np.ndarray) -> pd.DataFrame:
     """Our data fitted with low-pass noise in place of white noise."""
     model = example.model(diffusion or 0.01, example.bandwidth)
     fits = [gr.fit(model, study.data(int(r)), example.unknowns, example.method, progress=False) for r in runs]
@@ -176,7 +177,7 @@ def _low_pass(example: Example, diffusion: float, study: Any, runs: np.ndarray) 
     return example.in_symbols(pd.DataFrame(kept)) if kept else pd.DataFrame()
 
 
-def _figure(example: Example, study: Any, found: pd.DataFrame, number: int) -> Any:
+def _figure(example: Example, study: MonteCarlo, found: pd.DataFrame, number: int) -> Any:
     """The first data set, as in Figs. 2 and 3, and where estimates fall."""
     figure, axes = new_figure(1, 1 + len(example.watched), width=4.2)
     (record, *_) = study.data(0)

@@ -21,6 +21,7 @@ from grisaille_reproductions.varziri_nonlinear import ORDER, STEP, plan
 from grisaille_reproductions.varziri_spread import endings, run_studies, side_by_side
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -78,12 +79,12 @@ def first_guess() -> dict[str, float]:
     return {**cstr.halved_guess(), **scales}
 
 
-def intensity_ratios(study: Any, name: str) -> np.ndarray:
+def intensity_ratios(study: MonteCarlo, name: str) -> np.ndarray:
     """Q̂/Q of the converged fits."""
     return np.asarray(study.estimates[name][study.table["converged"]]) ** 2 / INTENSITIES[name]
 
 
-def _intensity_rows(studies: dict[str, Any], name: str) -> list[Row]:
+def _intensity_rows(studies: dict[str, MonteCarlo], name: str) -> list[Row]:
     ratios = [intensity_ratios(s, name) for s in studies.values()]
     published = " | ".join(f"{q / INTENSITIES[name]:.2f}" for q in SINGLE[name])
     quartiles = (np.quantile(r, [0.25, 0.75]) for r in ratios)
@@ -93,7 +94,7 @@ def _intensity_rows(studies: dict[str, Any], name: str) -> list[Row]:
     ]
 
 
-def _times(study: Any, methods: dict[str, Any], fits: int) -> list[Row]:
+def _times(study: MonteCarlo, methods: dict[str, Any], fits: int) -> list[Row]:
     """Processor time, which others on the machine do not change."""
     spent = {}
     for label, method in methods.items():

@@ -22,6 +22,7 @@ from grisaille_reproductions.comparison import Comparison, Row, Size, save_figur
 from grisaille_reproductions.varziri_spread import accuracy, box_plots, endings, run_studies
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -109,7 +110,7 @@ def plan(weight: float = 1.0) -> gr.Experiment:
     )
 
 
-def _rows(level: Noise, studies: dict[str, Any]) -> list[Row]:
+def _rows(level: Noise, studies: dict[str, MonteCarlo]) -> list[Row]:
     tables = {label: accuracy(study) for label, study in studies.items()}
     best, worst = tables["1 λ_opt"], tables[OUTPUT_ERROR]
     rows = [Row(f"{level.label}: methods", " | ".join(tables))]

@@ -34,6 +34,7 @@ from grisaille_reproductions.varziri_spread import (
 )
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -165,7 +166,7 @@ def _guess(case: Case) -> dict[str, float]:
     return {name: value for name, value in cstr.halved_guess().items() if name in case.unknowns}
 
 
-def find_ignited(study: Any) -> tuple[int, ...]:
+def find_ignited(study: MonteCarlo) -> tuple[int, ...]:
     """Data sets that became hotter than any steady state without ignition, or whose simulation ended in it."""
 
     def is_hot(run: int) -> bool:
@@ -177,14 +178,14 @@ def find_ignited(study: Any) -> tuple[int, ...]:
     return tuple(k for k in range(len(study)) if is_hot(k))
 
 
-def _ignitions(study: Any, ignited: tuple[int, ...]) -> list[str]:
+def _ignitions(study: MonteCarlo, ignited: tuple[int, ...]) -> list[str]:
     if not ignited:
         return []
     seeds = ", ".join(str(study.table["seed"][k]) for k in ignited)
     return [f"{len(ignited)} of {len(study)} data sets ignited (above {IGNITED:g} K) and do not count; seeds {seeds}."]
 
 
-def _ratios(studies: dict[str, Any], names: tuple[str, ...], left_out: tuple[int, ...]) -> list[Row]:
+def _ratios(studies: dict[str, MonteCarlo], names: tuple[str, ...], left_out: tuple[int, ...]) -> list[Row]:
     """Each method's errors over those of output error."""
     reference = accuracy(studies[OUTPUT_ERROR], left_out)
     rows = []

@@ -18,6 +18,7 @@ import grisaille as gr
 from grisaille_reproductions.comparison import Row, Size, new_figure
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -62,7 +63,7 @@ def run_studies(
     return found
 
 
-def accuracy(study: Any, left_out: Sequence[int] = ()) -> pd.DataFrame:
+def accuracy(study: MonteCarlo, left_out: Sequence[int] = ()) -> pd.DataFrame:
     """One row per unknown: bias (also in standard deviations), standard deviation, root-mean-square error,
     inter-quartile range, mean standard error, and the share of 95 % intervals that hold the truth."""
     told = study.summary(0.95, left_out).table
@@ -80,12 +81,12 @@ def accuracy(study: Any, left_out: Sequence[int] = ()) -> pd.DataFrame:
     )
 
 
-def _used(study: Any, left_out: Sequence[int]) -> Any:
+def _used(study: MonteCarlo, left_out: Sequence[int]) -> Any:
     return study.table["converged"] & ~study.table.index.isin(list(left_out))
 
 
 def side_by_side(
-    studies: Mapping[str, Any], names: Sequence[str], errors: Mapping[str, Shown], left_out: Sequence[int] = ()
+    studies: Mapping[str, MonteCarlo], names: Sequence[str], errors: Mapping[str, Shown], left_out: Sequence[int] = ()
 ) -> list[Row]:
     """The methods' numbers in one cell each, in the order of the first row.
 
@@ -118,7 +119,7 @@ def standard_error(lower: float, upper: float) -> float:
     return (upper - lower) / (2 * 1.959964)
 
 
-def endings(studies: Mapping[str, Any]) -> list[str]:
+def endings(studies: Mapping[str, MonteCarlo]) -> list[str]:
     """Fits that failed or did not converge, with their seeds."""
     told = []
     for label, study in studies.items():
@@ -129,7 +130,7 @@ def endings(studies: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def box_plots(studies: Mapping[str, Any], names: Sequence[str], left_out: Sequence[int] = ()) -> Any:
+def box_plots(studies: Mapping[str, MonteCarlo], names: Sequence[str], left_out: Sequence[int] = ()) -> Any:
     """One panel per unknown, one box per method, the truth as a line."""
     figure, axes = new_figure(1, len(names), width=1.2 + 0.8 * len(studies))
     for axis, name in zip(axes, names, strict=True):

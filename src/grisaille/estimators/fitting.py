@@ -358,7 +358,7 @@ def _refuse_too_few(problem: EstimationProblem) -> None:
 
 def find_unknowns(
     model: Model,
-    data: Sequence[Any],
+    data: Sequence[Experiment],
     estimate: Iterable[object] | None,
     *,
     priors: Any = None,

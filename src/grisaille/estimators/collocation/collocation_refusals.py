@@ -14,7 +14,7 @@ standard errors that are approximate; larger ones do not, and are refused by the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -145,7 +145,7 @@ def _in_noise(structure: Structure, outputs: Sequence[str]) -> set[str]:
 def spline_obstacle(
     structure: Structure,
     model: StochasticModel | None,
-    data: Sequence[Any],
+    data: Sequence[Experiment],
     unknowns: Sequence[Unknown],
     criterion: str,
 ) -> str:
@@ -200,7 +200,7 @@ def _unknown_gain(
     return f"the unknown {name} decides how strongly a disturbance acts"
 
 
-def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel | None:
+def with_slope(structure: Structure, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> StochasticModel | None:
     """The model with disturbances, where it has any.
 
     Those without a linear effect where they are zero are refused: every search for a path begins there.
@@ -212,7 +212,7 @@ def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unk
     return model
 
 
-def _stochastic(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel:
+def _stochastic(structure: Structure, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> StochasticModel:
     given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
     values = evaluate_parameters(structure.model, given)
     outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
