@@ -14,9 +14,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DEVICE_FOLDER = Path("/dev")
 
@@ -66,7 +69,7 @@ def write_table(path: str | os.PathLike[str], table: Any, what: str) -> Path:
     return write_text(path, table.to_csv(), what)
 
 
-def write_figure(path: str | os.PathLike[str], figure: Any, what: str, **options: Any) -> Path:
+def write_figure(path: str | os.PathLike[str], figure: Figure, what: str, **options: Any) -> Path:
     """Write a picture likewise, in the format that the ending of its name tells."""
     made = io.BytesIO()
     figure.savefig(made, format=Path(path).suffix.lstrip(".") or None, **options)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from grisaille_reproductions.abdalmoaty import PROGRAM, SAMPLING, TRANSIENT, TRU
 from grisaille_reproductions.abdalmoaty_curve import COUNT, Curve, trace_curve
 from grisaille_reproductions.abdalmoaty_estimates import simulate_data
 from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 PUBLISHED: dict[tuple[int, str], Shown] = {(50_000, "bias"): "±0.034"}
 EXPECTED = {
@@ -31,7 +35,7 @@ POINTS: dict[Size, int] = {"full": COUNT, "small": 12}
 
 
 def finite_ensembles(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, samples: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, samples: int | None = None,
     realizations: int | tuple[int, ...] | None = None,
 ) -> Comparison:  # fmt: skip
     """Bias of k by the number of realizations, with and without the correction; numbers replace those of the size."""
@@ -63,7 +67,7 @@ def finite_ensembles(
 
 
 def consistency(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, realizations: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, realizations: int | None = None,
     lengths: int | tuple[int, ...] | None = None,
 ) -> Comparison:  # fmt: skip
     """Bias and spread of k against the length of the record, output error beside."""

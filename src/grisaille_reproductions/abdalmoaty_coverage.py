@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import binomtest
@@ -19,6 +19,11 @@ import grisaille as gr
 from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, TRUTH, times
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
+
 STUDY = replace(PROGRAM, name="coverage", input_scale=1.0)
 EVERY, SKIP = 5, 100
 STEP = EVERY * SPACING
@@ -26,7 +31,7 @@ LEVEL, REFUSED = 0.95, 1e-3
 
 
 def coverage(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, samples: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, samples: int | None = None,
     realizations: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Hits of the intervals and the exact test; numbers replace those of the size."""
@@ -70,7 +75,7 @@ def _rows(method: str, told: Any) -> list[Row]:
     ]
 
 
-def _figure(study: Any) -> Any:
+def _figure(study: MonteCarlo) -> Any:
     figure, (axis,) = new_figure(width=7.0)
     table = study.table.sort_values("k")
     k, error = table["k"].to_numpy(), 1.96 * table["std_error(k)"].to_numpy()

@@ -10,13 +10,17 @@ with the rest: plate and angles move together, and what they do apart tells the 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import grisaille as gr
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.delta_robot import START, DeltaRobot
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 GEOMETRY, INERTIA = ("base", "L1", "L2", "legs[1].azimuth"), ("M1", "J1", "J2", "M3")
 FRICTION = ("friction[0]", "friction[1]", "friction[2]", "joint_friction")
@@ -32,7 +36,7 @@ OFF = {True: 1.04, False: 1.3}
 
 
 def identification(
-    size: Size, folder: Path | None, executor: Any, seconds: float | None = None, realizations: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, seconds: float | None = None, realizations: int | None = None,
     unknowns: int | None = None, seed: int = 3,
 ) -> Comparison:  # fmt: skip
     """Truth, estimate and standard error of each unknown; numbers replace those of the size."""

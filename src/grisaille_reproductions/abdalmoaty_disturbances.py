@@ -13,7 +13,7 @@ while paths that are drawn between the points from the exact conditional distrib
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from grisaille import atan2, der, sin
 from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, Pendulum, known_path, times
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.two_masses import TwoMasses
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 SKIP, COARSE = 100, 0.4
 INPUT, EVERY = 0.6, 5
@@ -52,7 +56,11 @@ class GainPendulum(gr.Model):
 
 
 def disturbance_parameters(
-    size: Size, folder: Path | None, executor: Any, samples: int | None = None, realizations: int | None = None
+    size: Size,
+    folder: Path | None,
+    executor: Workers,
+    samples: int | None = None,
+    realizations: int | None = None,
 ) -> Comparison:
     """Gain by the mean; correlation and frequency by mean and variance, and what the mean says to them."""
     n, count = (10_000, 300) if size == "full" else (1500, 40)
@@ -78,7 +86,7 @@ def disturbance_parameters(
 
 
 def coarse_grid(
-    size: Size, folder: Path | None, executor: Any, samples: int | None = None, realizations: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, samples: int | None = None, realizations: int | None = None,
     spacings: float | tuple[float, ...] | None = None,
 ) -> Comparison:  # fmt: skip
     """The gain found with lines and with exact paths between points Δ apart."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from grisaille_reproductions.abdalmoaty_curve import trace_curve
 from grisaille_reproductions.abdalmoaty_together import simulate_data as simulate_batches
 from grisaille_reproductions.abdalmoaty_together import simulate_together
 from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 METHODS = ("proposed", "corrected", "output error")
 RTOL = 1e-4
@@ -60,7 +64,7 @@ EXTENTS: dict[Size, Extent] = {
 
 
 def estimates(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None,
     lengths: int | tuple[int, ...] | None = None, realizations: int | None = None, step: float | None = None,
     device: str = "cpu",
 ) -> Comparison:  # fmt: skip
@@ -139,7 +143,7 @@ def _ensemble(settings: Settings, samples: int, extent: Extent) -> Callable[[flo
 
 
 def by_gauss_newton(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, samples: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, samples: int | None = None,
     realizations: int | None = None,
 ) -> Comparison:  # fmt: skip
     """The program's settings at one length; numbers replace those of the size."""

@@ -12,7 +12,7 @@ Source as in ``abdalmoaty``: Fig. 2.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +20,16 @@ import grisaille as gr
 from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, TRUTH, Settings, times
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
+
 SAMPLES, REALIZATIONS, GRID = 100, 20, 0.1
 SPACINGS = (0.16, 0.08, 0.04)
 """δ; the second is that of the source's grid."""
 
 
-def smoothness(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def smoothness(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Fig. 2, with the settings of the text and of the program."""
     half = 3.2 if size == "full" else 0.8
     rows: list[Row] = []

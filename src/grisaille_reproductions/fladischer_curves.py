@@ -9,7 +9,7 @@ Source: S. O. Fladischer, System Identification of Nonlinear Dynamic Systems, ma
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ import grisaille as gr
 from grisaille import exp, sin
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.valleys import count_valleys
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
 
 
 class Parabola(gr.Model):
@@ -37,7 +40,7 @@ class Exponential(gr.Model):
     y = gr.Output(a * exp(b * x), noise=1.0)
 
 
-def cost_functions(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def cost_functions(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Figs. 3.1–3.6."""
     points = 41 if size == "small" else 201
     x, around = np.linspace(-2.0, 3.0, 51), np.linspace(0.0, 2 * np.pi, 51)

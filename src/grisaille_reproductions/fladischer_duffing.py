@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import grisaille as gr
 from grisaille import der, sin
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 TIMES = np.linspace(0.0, 10.0, 501)
 UNKNOWNS = ["k", "h", "b", "start(x)", "start(v)"]
@@ -73,7 +77,7 @@ def fit_sets(records: dict[str, gr.Experiment]) -> dict[str, gr.Fit]:
     return {n: gr.fit(HardeningSpring(), data, UNKNOWNS, guess=first_guess(data)) for n, data in chosen.items()}
 
 
-def identification(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def identification(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Figs. 4.15 and 4.16: what fits of one experiment say about the other."""
     records = {"A": record("A", 61), "B": record("B", 62)}
     fits = fit_sets(records)
@@ -97,7 +101,7 @@ def identification(size: Size, folder: Path | None, executor: Any) -> Comparison
     return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
 
 
-def many_starts(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def many_starts(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Fig. 4.22: (4.76)–(4.82), the same fit of both experiments from 784 starts."""
     records = [record("A", 51), record("B", 52)]
     a, b = (float(e.measurements("y")[1][0]) for e in records)

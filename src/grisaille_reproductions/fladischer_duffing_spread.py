@@ -6,7 +6,7 @@ Source as in ``fladischer_duffing``: Table 4.5 with its ranges for outliers, and
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,11 @@ import grisaille as gr
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.fladischer_duffing import GUESS, METHOD, SETS, TIMES, UNKNOWNS, HardeningSpring, record
 from grisaille_reproductions.statistics import histogram, moments
+
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
 
 RANGES = {"A": (60.0, 68.0), "B": (60.0, 68.0), "AB": (62.0, 66.0)}
 PUBLISHED = {
@@ -23,7 +28,7 @@ STEPS = (np.array([0.0, 10 / 3, 20 / 3, 10.0]), np.array([10.0, -10.0, 20.0, 20.
 """u_v of (4.74): three levels, held."""
 
 
-def spread_of_stiffness(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def spread_of_stiffness(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 4.5 and Figs. 4.17–4.21."""
     runs, shown = (1000, 100) if size == "full" else (8, 6)
     where = "serial" if executor is None and size == "small" else executor
@@ -50,14 +55,14 @@ def spread_of_stiffness(size: Size, folder: Path | None, executor: Any) -> Compa
     return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
-def _chosen(study: Any, name: str) -> Any:
+def _chosen(study: MonteCarlo, name: str) -> Any:
     """Estimates of the converged runs inside the source's range."""
     low, high = RANGES[name]
     k = study.estimates["k"]
     return study.estimates[study.table["converged"].astype(bool) & (k > low) & (k < high)]
 
 
-def _selected(study: Any, name: str) -> np.ndarray:
+def _selected(study: MonteCarlo, name: str) -> np.ndarray:
     return np.asarray(_chosen(study, name)["k"])
 
 
@@ -72,7 +77,7 @@ def _rows(name: str, k: np.ndarray, runs: int, theory: float) -> list[Row]:
     ]
 
 
-def _verification(study: Any, name: str, count: int) -> np.ndarray:
+def _verification(study: MonteCarlo, name: str, count: int) -> np.ndarray:
     """RMS errors of responses to u_v, for the first estimates that were selected."""
     chosen = _chosen(study, name).head(count)
     exact = _respond({"k": 64.0, "h": 2.0, "b": 0.1})
@@ -84,7 +89,7 @@ def _respond(values: dict[str, float]) -> np.ndarray:
     return np.asarray(gr.simulate(HardeningSpring(), TIMES, inputs={"u": STEPS}, parameters=values)["y"])
 
 
-def _histograms(studies: dict[str, Any]) -> Any:
+def _histograms(studies: dict[str, MonteCarlo]) -> Any:
     figure, axes = new_figure(1, len(studies))
     for axis, (name, study) in zip(axes, studies.items(), strict=True):
         histogram(axis, _selected(study, name), "N/m")

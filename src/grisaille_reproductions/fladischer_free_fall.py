@@ -10,7 +10,7 @@ section 4.1. The noise of Tables 4.1 and 4.2 is not published, so ours is anothe
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ import grisaille as gr
 from grisaille import der
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.valleys import count_valleys
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 TIMES = np.linspace(0.0, 3.0, 31)
 DRAG = 0.5
@@ -56,7 +60,7 @@ def fit_drag(*records: gr.Experiment, optimizer: Any = "gauss-newton") -> gr.Fit
     return gr.fit(FreeFall(), list(records), ["c"], gr.OutputError(optimizer, rtol=1e-9), guess={"c": 0.0})
 
 
-def one_data_set(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def one_data_set(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 4.1."""
     a = record("A", noisy(41))
     simplex, newton = fit_drag(a, optimizer="nelder-mead"), fit_drag(a)
@@ -72,7 +76,7 @@ def one_data_set(size: Size, folder: Path | None, executor: Any) -> Comparison:
     return Comparison("Free fall, data set A (Table 4.1)", rows, (UNPUBLISHED,), save_figures(figures, folder))
 
 
-def two_data_sets(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def two_data_sets(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 4.2: fitting repeats jointly is fitting their mean, (4.37)–(4.45)."""
     a, b = record("A", noisy(41)), record("B", noisy(42))
     mean = record("mean", (a.measurements("height")[1] + b.measurements("height")[1]) / 2)
@@ -86,7 +90,7 @@ def two_data_sets(size: Size, folder: Path | None, executor: Any) -> Comparison:
     return Comparison(title, tuple(rows), (UNPUBLISHED,), save_figures(figures, folder))
 
 
-def cost_surfaces(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def cost_surfaces(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Figs. 4.11 and 4.12: slices of the cost with unknown initial conditions."""
     points = 31 if size == "small" else 101
     a, b = record("A", noisy(41), known=("v",)), record("A", noisy(41), known=())

@@ -7,7 +7,7 @@ with both starts unknown; n repeats divide it by √n. Source as in ``fladischer
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,16 @@ from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure
 from grisaille_reproductions.fladischer_free_fall import METHOD, FreeFall, exact_height, fit_drag, record
 from grisaille_reproductions.statistics import histogram, moments
 
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
+
 GUESS = {"c": 0.0}
 STARTS = ["start(s)", "start(v)"]
 
 
-def spread_of_drag(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def spread_of_drag(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 4.3: ψ over many data sets, one record and two."""
     runs = 10_000 if size == "full" else 60
     a, b = record("A", exact_height()), record("B", exact_height())
@@ -53,7 +58,7 @@ def spread_of_drag(size: Size, folder: Path | None, executor: Any) -> Comparison
     return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
 
 
-def repeats(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def repeats(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Fig. 4.10: k/√n fitted to the standard deviations of joint fits of n records."""
     runs, most = (1000, 6) if size == "full" else (40, 3)
     method = gr.OutputError("gauss-newton", rtol=1e-7)
@@ -79,7 +84,7 @@ def repeats(size: Size, folder: Path | None, executor: Any) -> Comparison:
     return Comparison(title, tuple(rows), (f"{runs} runs each.",), save_figures({"figure-4.10": figure}, folder))
 
 
-def spread_with_starts(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def spread_with_starts(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 4.4: drag and both initial conditions unknown."""
     runs = 5000 if size == "full" else 60
     plan = record("A", exact_height(), known=())
@@ -106,7 +111,7 @@ def spread_with_starts(size: Size, folder: Path | None, executor: Any) -> Compar
     return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
 
 
-def _where(size: Size, executor: Any) -> Any:
+def _where(size: Size, executor: Workers) -> Any:
     return "serial" if executor is None and size == "small" else executor
 
 
@@ -115,7 +120,7 @@ def _theory(*records: gr.Experiment) -> float:
     return float(gr.fit(FreeFall(), list(records), ["c"], METHOD)["c"].std_error)
 
 
-def _largest_gap(study: Any, checked: int) -> float:
+def _largest_gap(study: MonteCarlo, checked: int) -> float:
     """Joint fits against fits of the mean, on the same data."""
     gaps = []
     for run in range(checked):
@@ -125,12 +130,12 @@ def _largest_gap(study: Any, checked: int) -> float:
     return max(gaps)
 
 
-def _failures(studies: dict[str, Any]) -> list[str]:
+def _failures(studies: dict[str, MonteCarlo]) -> list[str]:
     lost = {n: len(s) - int(s.table["converged"].sum()) for n, s in studies.items()}
     return [f"{name}: {count} runs did not converge." for name, count in lost.items() if count]
 
 
-def _histograms(studies: dict[str, Any]) -> Any:
+def _histograms(studies: dict[str, MonteCarlo]) -> Any:
     figure, axes = new_figure(1, len(studies))
     for axis, (name, study) in zip(axes, studies.items(), strict=True):
         histogram(axis, study.estimates["c"].dropna().to_numpy(), "kg/m")

@@ -11,13 +11,17 @@ pictures (except 0.5 and 1.5 μ₀mg), and so are its curves: what it says about
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import grisaille as gr
 from grisaille import der, exp, sqrt
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 UNKNOWNS = ["b", "sigma0", "vs", "mu0", "mu"]
 PERIOD = 5.0
@@ -56,7 +60,7 @@ def triangle(amplitude: float, *, swing: bool) -> tuple[np.ndarray, np.ndarray]:
     return PERIOD * np.array([0.0, 0.5, 1.0]), np.array([0.0, peak, 0.0])
 
 
-def hysteresis(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def hysteresis(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Figs. 4.25–4.30: displacement before sliding, loops of friction, the Stribeck curve."""
     times = np.linspace(0.0, PERIOD, 2001 if size == "full" else 501)
     runs = {
@@ -79,7 +83,7 @@ def hysteresis(size: Size, folder: Path | None, executor: Any) -> Comparison:
     return Comparison(title, rows, notes, save_figures(figures, folder))
 
 
-def sensitivities(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def sensitivities(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Figs. 4.31–4.33: which parameters move the response, before and while sliding."""
     times = np.linspace(0.0, PERIOD, 501 if size == "full" else 126)
     found = {}

@@ -9,13 +9,17 @@ many and cannot be met; in (4.102) b and μ stayed where they began.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import grisaille as gr
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.fladischer_lugre import PERIOD, UNKNOWNS, LuGre, triangle
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 TIMES = np.linspace(0.0, PERIOD, 26)
 EXACT = {"b": 0.4, "sigma0": 1e5, "vs": 0.01, "mu0": 0.15, "mu": 0.10}
@@ -44,7 +48,7 @@ def record(name: str, seed: int) -> gr.Experiment:
     return gr.Experiment(TIMES, {"u": push}, {"y": y}, name=name, hold="foh", weights=1 / float(y.max()))
 
 
-def identification(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def identification(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """(4.102), (4.106) and (4.109)."""
     records = {"A": record("A", 84), "B": record("B", 184)}
     method = gr.OutputError("levenberg-marquardt", max_evaluations=300)

@@ -10,7 +10,7 @@ which the source works out by hand. The estimates are ours: the source gives the
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from grisaille.structure.descriptor.finite_variance import projector_on_null
 from grisaille_reproductions import gerdin_bodies as bodies
 from grisaille_reproductions import gerdin_standard_form as standard
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 UNKNOWNS = ["m_1", "m_2", "d", "scale(w_1)", "scale(w_2)", "noise(y_v)", "noise(y_f)"]
 METHOD = gr.KalmanML()
@@ -31,7 +35,7 @@ FORCES: dict[str, tuple[str, ...]] = {
 """Which of the forces are white."""
 
 
-def example(size: Size, folder: Path | None, executor: Any, samples: int | None = None) -> Comparison:
+def example(size: Size, folder: Path | None, executor: Workers, samples: int | None = None) -> Comparison:
     """Verdicts, estimates by both routes, smoothed states."""
     data, force = bodies.record(samples or (2000 if size == "full" else 150))
     descriptor, reduced = (fit(model, data) for model in (bodies.MeasuredForce(), bodies.OneBodyWithForce()))

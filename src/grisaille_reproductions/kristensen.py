@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 import grisaille as gr
 from grisaille_reproductions import kristensen_reactor, kristensen_wall
 from grisaille_reproductions.comparison import Size
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 SEED = 2004
 
@@ -49,7 +53,7 @@ class Example:
         return dict.fromkeys(self.diffusions, sigma)
 
     def study(
-        self, diffusion: float, runs: int, *, store: Path | None = None, executor: Any = None, **plan: int
+        self, diffusion: float, runs: int, *, store: Path | None = None, executor: Workers = None, **plan: int
     ) -> Any:  # fmt: skip
         """Many data sets under one diffusion, each fitted."""
         return gr.monte_carlo(
@@ -88,7 +92,7 @@ WALL = Example(
 )
 
 
-def where(size: Size, executor: Any) -> Any:
+def where(size: Size, executor: Workers) -> Any:
     """Small studies run in this process."""
     return "serial" if executor is None and size == "small" else executor
 

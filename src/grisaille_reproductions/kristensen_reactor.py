@@ -19,13 +19,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import grisaille as gr
 from grisaille import der
 from grisaille.study.seeds import experiment_seed
+
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+
 
 SPAN, SAMPLES, LEVELS = 3.8, 101, 10
 TIMES = np.linspace(0.0, SPAN, SAMPLES)
@@ -104,7 +108,7 @@ class Crossing:
     seeds: tuple[int, ...]
 
 
-def crossings(study: Any, model: gr.Model, records: int = 1) -> Crossing:
+def crossings(study: MonteCarlo, model: gr.Model, records: int = 1) -> Crossing:
     """The paths behind a study's data sets, simulated again without noise."""
     seeds = [int(s) for s in study.table["seed"]]
     crossed = np.array([any(_crosses(model, experiment_seed(s, k)) for k in range(records)) for s in seeds])

@@ -8,7 +8,7 @@ shows, white noise replaced by low-pass noise, is repeated by fitting our data w
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,11 @@ from grisaille_reproductions.kristensen import REACTOR, WALL, Example, shelf, wh
 from grisaille_reproductions.kristensen_reactor import TIMES, Crossing, crossings, feed
 from grisaille_reproductions.kristensen_tables import ESTIMATES
 
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
+
 JOINT = 10
 """Records fitted together."""
 DIFFUSION = {1: 0.0, 2: 0.1, 3: np.sqrt(0.1), 4: 0.0, 5: 0.1}
@@ -26,14 +31,14 @@ LABEL = {0.0: "no diffusion", 0.1: "weak diffusion", np.sqrt(0.1): "strong diffu
 
 
 def table1(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
 ) -> Comparison:  # fmt: skip
     """Single records without diffusion."""
     return _table(1, REACTOR, size, folder, executor, data_sets, low_pass)
 
 
 def table2(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None,
     joint: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Single records under weak diffusion, and ten records jointly."""
@@ -41,7 +46,7 @@ def table2(
 
 
 def table3(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None,
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None,
     joint: int | None = None,
 ) -> Comparison:  # fmt: skip
     """The same under strong diffusion."""
@@ -49,21 +54,21 @@ def table3(
 
 
 def table4(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
 ) -> Comparison:  # fmt: skip
     """The wall without diffusion."""
     return _table(4, WALL, size, folder, executor, data_sets, low_pass)
 
 
 def table5(
-    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, low_pass: int | None = None
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
 ) -> Comparison:  # fmt: skip
     """The wall with diffusion."""
     return _table(5, WALL, size, folder, executor, data_sets, low_pass)
 
 
 def _with_joint(
-    number: int, size: Size, folder: Path | None, executor: Any, data_sets: int | None, low_pass: int | None,
+    number: int, size: Size, folder: Path | None, executor: Workers, data_sets: int | None, low_pass: int | None,
     joint: int | None, full: int,
 ) -> Comparison:  # fmt: skip
     """A table of single records with rows and notes of records fitted together."""
@@ -81,7 +86,7 @@ def _with_joint(
 
 
 def _table(
-    number: int, example: Example, size: Size, folder: Path | None, executor: Any, data_sets: int | None,
+    number: int, example: Example, size: Size, folder: Path | None, executor: Workers, data_sets: int | None,
     low_pass: int | None,
 ) -> Comparison:  # fmt: skip
     runs, filtered = (200, 20) if size == "full" else (3, 0)
@@ -131,7 +136,7 @@ def _inside(number: int, found: pd.DataFrame) -> Row:
     return Row("CTSM's estimates inside our spread", said + (f", not {', '.join(outside)}" if outside else ""))
 
 
-def _coverage(example: Example, study: Any, kept: np.ndarray, prefix: str) -> list[Row]:
+def _coverage(example: Example, study: MonteCarlo, kept: np.ndarray, prefix: str) -> list[Row]:
     """Bias and hits of those intervals that are watched, over converged runs that stayed in their domain."""
     from scipy.stats import binomtest, t
 
@@ -154,7 +159,7 @@ def _coverage(example: Example, study: Any, kept: np.ndarray, prefix: str) -> li
     return rows
 
 
-def _ended(study: Any, crossed: Crossing) -> str:
+def _ended(study: MonteCarlo, crossed: Crossing) -> str:
     """How the runs ended, with the seeds of those that left their domain."""
     counts = study.counts
     text = f"{counts['converged']} fits converged, {counts['not converged']} did not, {counts['failed']} failed"
@@ -164,7 +169,7 @@ def _ended(study: Any, crossed: Crossing) -> str:
     return f"{text}; {len(crossed.seeds)} with a path beyond the pole of μ are left out, seeds {seeds}."
 
 
-def _low_pass(example: Example, diffusion: float, study: Any, runs: np.ndarray) -> pd.DataFrame:
+def _low_pass(example: Example, diffusion: float, study: MonteCarlo, runs: np.ndarray) -> pd.DataFrame:
     """Our data fitted with low-pass noise in place of white noise."""
     model = example.model(diffusion or 0.01, example.bandwidth)
     fits = [gr.fit(model, study.data(int(r)), example.unknowns, example.method, progress=False) for r in runs]
@@ -172,7 +177,7 @@ def _low_pass(example: Example, diffusion: float, study: Any, runs: np.ndarray) 
     return example.in_symbols(pd.DataFrame(kept)) if kept else pd.DataFrame()
 
 
-def _figure(example: Example, study: Any, found: pd.DataFrame, number: int) -> Any:
+def _figure(example: Example, study: MonteCarlo, found: pd.DataFrame, number: int) -> Any:
     """The first data set, as in Figs. 2 and 3, and where estimates fall."""
     figure, axes = new_figure(1, 1 + len(example.watched), width=4.2)
     (record, *_) = study.data(0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,28 +21,32 @@ from grisaille_reproductions.comparison import Comparison, Row, Size
 from grisaille_reproductions.kristensen import REACTOR, WALL, Example
 from grisaille_reproductions.kristensen_tables import FROM_STARTS, STARTS
 
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
+
 TRIED = (2, 5, 20)
 """Data sets among which one is looked for whose levels are all zero, as the source's were."""
 SUBSTEPS = 8
 """Of the extended filter, the same from every start: chosen at the guess they would differ, and with them log L."""
 
 
-def table6(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def table6(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """The reactor, white noise."""
     return _table(6, REACTOR, None, size)
 
 
-def table7(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def table7(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """The reactor, low-pass noise."""
     return _table(7, REACTOR, REACTOR.bandwidth, size)
 
 
-def table8(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def table8(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """The wall, white noise."""
     return _table(8, WALL, None, size)
 
 
-def table9(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def table9(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """The wall, low-pass noise."""
     return _table(9, WALL, WALL.bandwidth, size)
 

@@ -8,10 +8,16 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grisaille.errors import DataError
 from grisaille_reproductions.comparison import Comparison, Size
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+Workers: TypeAlias = "Executor | int | str | None"
+"""What computes studies, as ``executor`` of ``gr.monte_carlo``."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,13 @@ class Entry:
     module: str
     function: str
 
-    def run(self, size: Size = "small", folder: Path | None = None, executor: Any = None, **numbers: Any) -> Comparison:
+    def run(
+        self,
+        size: Size = "small",
+        folder: Path | None = None,
+        executor: Workers = None,
+        **numbers: Any,
+    ) -> Comparison:
         """Compute it.
 
         size : ``"small"`` takes seconds, ``"full"`` has the numbers of runs of the source

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from grisaille_reproductions.comparison import Comparison, Row, Size, save_figur
 from grisaille_reproductions.varziri_intensity_figures import draw_intensities
 from grisaille_reproductions.varziri_nonlinear import ORDER, STEP, plan
 from grisaille_reproductions.varziri_spread import endings, run_studies, side_by_side
+
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
 
 STARTS = ("start(C_A)", "start(T)")
 INTENSITIES = {"scale(w_C)": 4e-3, "scale(w_T)": 4.0}
@@ -42,7 +47,7 @@ SINGLE = {"scale(w_C)": (2.43e-3, 3.00e-3), "scale(w_T)": (2.87, 2.63)}
 FULL = {"AMLE": 500, "AMLE, debiased": 200, "AMLE, 200 knots": 200, "Kalman": 200, "marginal": 200}
 
 
-def unknown_intensities(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def unknown_intensities(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Estimates, intensities and times."""
     small = {"AMLE": 4, "marginal": 2}
     chosen = FULL if size == "full" else small
@@ -74,12 +79,12 @@ def first_guess() -> dict[str, float]:
     return {**cstr.halved_guess(), **scales}
 
 
-def intensity_ratios(study: Any, name: str) -> np.ndarray:
+def intensity_ratios(study: MonteCarlo, name: str) -> np.ndarray:
     """Q̂/Q of the converged fits."""
     return np.asarray(study.estimates[name][study.table["converged"]]) ** 2 / INTENSITIES[name]
 
 
-def _intensity_rows(studies: dict[str, Any], name: str) -> list[Row]:
+def _intensity_rows(studies: dict[str, MonteCarlo], name: str) -> list[Row]:
     ratios = [intensity_ratios(s, name) for s in studies.values()]
     published = " | ".join(f"{q / INTENSITIES[name]:.2f}" for q in SINGLE[name])
     quartiles = (np.quantile(r, [0.25, 0.75]) for r in ratios)
@@ -89,7 +94,7 @@ def _intensity_rows(studies: dict[str, Any], name: str) -> list[Row]:
     ]
 
 
-def _times(study: Any, methods: dict[str, Any], fits: int) -> list[Row]:
+def _times(study: MonteCarlo, methods: dict[str, Any], fits: int) -> list[Row]:
     """Processor time, which others on the machine do not change."""
     spent = {}
     for label, method in methods.items():

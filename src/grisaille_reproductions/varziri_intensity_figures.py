@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,13 +11,19 @@ from grisaille_reproductions.comparison import new_figure
 from grisaille_reproductions.varziri_paths import draw_state
 from grisaille_reproductions.varziri_spread import SYMBOLS, box_plots
 
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+
+
 ZOOM = (0.0, 4.0)
 """Of Q̂/Q in the lower box plots and in histograms."""
 Intensities = Mapping[str, tuple[str, float]]
 """Unknown → how the source writes its square, and the truth."""
 
 
-def draw_intensities(studies: Mapping[str, Any], names: Sequence[str], intensities: Intensities) -> dict[str, Any]:
+def draw_intensities(
+    studies: Mapping[str, MonteCarlo], names: Sequence[str], intensities: Intensities
+) -> dict[str, Any]:
     """By the names of their files; those of one method are AMLE's."""
     amle = studies["AMLE"]
     return {
@@ -30,11 +36,11 @@ def draw_intensities(studies: Mapping[str, Any], names: Sequence[str], intensiti
     }
 
 
-def _found(study: Any, name: str) -> np.ndarray:
+def _found(study: MonteCarlo, name: str) -> np.ndarray:
     return np.asarray(study.estimates[name][study.table["converged"]])
 
 
-def _histograms(study: Any, names: Sequence[str]) -> Any:
+def _histograms(study: MonteCarlo, names: Sequence[str]) -> Any:
     """Fig. 5.2."""
     figure, axes = new_figure(2, (len(names) + 1) // 2, height=2.2)
     for axis, name in zip(axes, names, strict=False):
@@ -45,7 +51,7 @@ def _histograms(study: Any, names: Sequence[str]) -> Any:
     return figure
 
 
-def _intensity_histograms(studies: Mapping[str, Any], intensities: Intensities) -> Any:
+def _intensity_histograms(studies: Mapping[str, MonteCarlo], intensities: Intensities) -> Any:
     """Fig. 5.3."""
     figure, axes = new_figure(len(studies), len(intensities), height=2.2)
     cells = ((label, study, name) for label, study in studies.items() for name in intensities)
@@ -59,7 +65,7 @@ def _intensity_histograms(studies: Mapping[str, Any], intensities: Intensities) 
     return figure
 
 
-def _intensity_boxes(studies: Mapping[str, Any], intensities: Intensities) -> Any:
+def _intensity_boxes(studies: Mapping[str, MonteCarlo], intensities: Intensities) -> Any:
     """Figs. 5.7 and 5.8: all estimates, and their main part."""
     figure, axes = new_figure(2, len(intensities), width=1.2 + 0.9 * len(studies))
     for k, axis in enumerate(axes):
@@ -75,7 +81,7 @@ def _intensity_boxes(studies: Mapping[str, Any], intensities: Intensities) -> An
     return figure
 
 
-def _scatter(study: Any, names: Sequence[str], intensities: Intensities) -> Any:
+def _scatter(study: MonteCarlo, names: Sequence[str], intensities: Intensities) -> Any:
     """Fig. 5.4."""
     every = (*names, *intensities)
     figure, axes = new_figure(len(every), len(every), width=1.6, height=1.5)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ import grisaille as gr
 from grisaille import der, exp
 from grisaille_reproductions.comparison import Comparison, Row, Size, save_figures
 from grisaille_reproductions.varziri_spread import accuracy, box_plots, endings, run_studies
+
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
 
 TRUE = {"k_ref": 0.461, "E_R": 8330.1}
 TIMES = np.round(np.arange(241) * 0.1, 10)
@@ -61,7 +66,7 @@ class Noise:
 LEVELS = (Noise("process noise of the source", 1.0), Noise("ten times the process noise", 10.0))
 
 
-def weights(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def weights(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Estimates with λ of 0.1, 1 and 10 times the best, and output error, at two levels of disturbance."""
     runs = data_sets or (50 if size == "full" else 6)
     rows: list[Row] = []
@@ -77,7 +82,7 @@ def weights(size: Size, folder: Path | None, executor: Any, data_sets: int | Non
     return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
-def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, executor: Any) -> dict[str, Any]:
+def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, executor: Workers) -> dict[str, Any]:
     """Studies by method, the same data in each."""
     model = LinearReactor(Q=level.factor * INTENSITY)
     guess = {name: 0.5 * value for name, value in TRUE.items()}
@@ -105,7 +110,7 @@ def plan(weight: float = 1.0) -> gr.Experiment:
     )
 
 
-def _rows(level: Noise, studies: dict[str, Any]) -> list[Row]:
+def _rows(level: Noise, studies: dict[str, MonteCarlo]) -> list[Row]:
     tables = {label: accuracy(study) for label, study in studies.items()}
     best, worst = tables["1 λ_opt"], tables[OUTPUT_ERROR]
     rows = [Row(f"{level.label}: methods", " | ".join(tables))]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,11 @@ from grisaille_reproductions.varziri_spread import (
     side_by_side,
     standard_error,
 )
+
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
 
 STEP = 0.05
 """Minutes: largest step in simulated data."""
@@ -75,27 +80,27 @@ DRIFTING = Case(
 )  # fmt: skip
 
 
-def two_parameters(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def two_parameters(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Figs. 3.9 and 3.10."""
     return _compare(TWO, size, folder, executor, data_sets)
 
 
-def measured(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def measured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Figs. 4.2–4.9 and Table 4.1."""
     return _compare(MEASURED, size, folder, executor, data_sets)
 
 
-def strongly_measured(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def strongly_measured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Figs. 4.2–4.9 and Table 4.1 under larger steps of the coolant, which ignite some runs."""
     return _compare(STRONG, size, folder, executor, data_sets)
 
 
-def unmeasured(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def unmeasured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Figs. 4.10–4.17 and Table 4.2."""
     return _compare(UNMEASURED, size, folder, executor, data_sets)
 
 
-def drifting(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def drifting(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """Figs. 4.18–4.26 and Table 4.3."""
     return _compare(DRIFTING, size, folder, executor, data_sets)
 
@@ -118,7 +123,7 @@ def spline_method(states: tuple[str, ...]) -> gr.Collocation:
     return gr.Collocation(criterion="amle", knots=knots, quadrature=5)
 
 
-def _compare(case: Case, size: Size, folder: Path | None, executor: Any, data_sets: int | None) -> Comparison:
+def _compare(case: Case, size: Size, folder: Path | None, executor: Workers, data_sets: int | None) -> Comparison:
     runs = data_sets or (case.runs if size == "full" else 4)
     splines = spline_method(_states(case))
     methods: dict[str, Any] = {AMLE: splines, DEBIASED: replace(splines, debias=True), OUTPUT_ERROR: gr.OutputError()}
@@ -161,7 +166,7 @@ def _guess(case: Case) -> dict[str, float]:
     return {name: value for name, value in cstr.halved_guess().items() if name in case.unknowns}
 
 
-def find_ignited(study: Any) -> tuple[int, ...]:
+def find_ignited(study: MonteCarlo) -> tuple[int, ...]:
     """Data sets that became hotter than any steady state without ignition, or whose simulation ended in it."""
 
     def is_hot(run: int) -> bool:
@@ -173,14 +178,14 @@ def find_ignited(study: Any) -> tuple[int, ...]:
     return tuple(k for k in range(len(study)) if is_hot(k))
 
 
-def _ignitions(study: Any, ignited: tuple[int, ...]) -> list[str]:
+def _ignitions(study: MonteCarlo, ignited: tuple[int, ...]) -> list[str]:
     if not ignited:
         return []
     seeds = ", ".join(str(study.table["seed"][k]) for k in ignited)
     return [f"{len(ignited)} of {len(study)} data sets ignited (above {IGNITED:g} K) and do not count; seeds {seeds}."]
 
 
-def _ratios(studies: dict[str, Any], names: tuple[str, ...], left_out: tuple[int, ...]) -> list[Row]:
+def _ratios(studies: dict[str, MonteCarlo], names: tuple[str, ...], left_out: tuple[int, ...]) -> list[Row]:
     """Each method's errors over those of output error."""
     reference = accuracy(studies[OUTPUT_ERROR], left_out)
     rows = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,10 @@ import grisaille as gr
 from grisaille import exp, sqrt
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille_reproductions.varziri_nylon import ACTIVITY_0, GAS, REFERENCE, equilibrium_water
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 PUBLISHED_SQUARES = {1: 4058.13, 2: 3956.58, 3: 4058.13, 4: 12955.14, 5: 5351.68, 6: 3573.92, 7: 3487.91, 8: 3573.14}
 PUBLISHED_ESTIMATES = {"a": 0.60, "K_a0": 22.01, "dH": -39.62}
@@ -109,7 +113,7 @@ def predicted(fit: gr.Fit) -> np.ndarray:
     return np.asarray(fit.predict(gr.Experiment(None, signals, {"y": rows["K_a"].to_numpy()}))["y"].to_numpy())
 
 
-def selection(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def selection(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 6.1."""
     rows = []
     for number, text in TEXTS.items():
@@ -127,7 +131,7 @@ def selection(size: Size, folder: Path | None, executor: Any) -> Comparison:
     return Comparison("Nylon 612, formulas of K_a (Table 6.1)", tuple(rows), notes)
 
 
-def estimates(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def estimates(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 6.2."""
     fit = fit_formula(8)
     rows = [
@@ -145,7 +149,7 @@ def estimates(size: Size, folder: Path | None, executor: Any) -> Comparison:
     return Comparison("Nylon 612, K_a = Γ … with Γ = 1 + a√W_eq (Table 6.2)", tuple(rows), (FEWER,))
 
 
-def figures(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def figures(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Figs. 6.1 to 6.4: observed and predicted K_a, and residuals."""
     data, fit = steady_states(), fit_formula(8)
     fitted = predicted(fit)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from grisaille_reproductions.varziri_nylon import (
     NylonReactor,
     first_starts,
 )
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 STARTS = ("start(A)", "start(C)", "start(W)")
 KNOTS = 60
@@ -92,7 +96,7 @@ def cost_on_document_knots(parameters: Mapping[str, float]) -> float:
     return total
 
 
-def estimates(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def estimates(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 6.4."""
     rows = []
     for how in ("spline",) if size == "small" else ("spline", "direct"):
@@ -143,7 +147,7 @@ def _apart(fits: dict[str, gr.Fit]) -> float:
     return float(np.max(np.abs(a - b) / np.maximum(np.abs(a), 1e-6)))
 
 
-def correlations(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def correlations(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 6.5."""
     fit = fit_at_published_intensities("document", "spline")
     table = fit.correlation
@@ -155,7 +159,7 @@ def correlations(size: Size, folder: Path | None, executor: Any) -> Comparison:
     return Comparison("Nylon 612, correlation of the estimates (Table 6.5)", tuple(rows), notes)
 
 
-def intensities(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def intensities(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 6.3: Q_A and Q_C by the outer problem (6.31) with Q_W given, and by the marginal likelihood."""
     chosen = ("271C", "281C") if size == "small" else None
     found = {"marginal likelihood, Q_W given": fit_intensities("laplace", ("w_A", "w_C"), chosen)}
@@ -194,7 +198,7 @@ def fit_intensities(criterion: Any, free: tuple[str, ...], chosen: tuple[str, ..
     return gr.fit(NylonReactor(), runs, names, method, guess=guess, progress=False)
 
 
-def figures(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def figures(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Figs. 6.5 and 6.6: trajectories with disturbances, and the model alone from the same starts."""
     fit = fit_at_published_intensities("document", "direct")
     rows, drawn = [], {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from grisaille_reproductions.varziri_nylon import (
     NylonReactor,
     first_starts,
 )
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 PUBLISHED = {
     "document": {"k_p0": 0.019, "K_a0": 22.0104, "E": 45.9, "a": 0.611, "dH": -39.62},
@@ -50,7 +54,7 @@ def fit_starts() -> gr.Fit:
     return gr.fit(model, runs, names, gr.OutputError(), guess=first_starts(runs), progress=False)
 
 
-def least_squares(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def least_squares(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Table 6.6."""
     rows = []
     for start in ("document", "ones"):

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 import grisaille as gr
 from grisaille_reproductions.comparison import Row, Size, new_figure
+
+if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille_reproductions.registry import Workers
+
 
 SEED = 2008
 Shown = float | str
@@ -42,7 +47,7 @@ SYMBOLS = {
 def run_studies(
     model: gr.Model, plan: gr.Experiment, unknowns: Sequence[str], methods: Mapping[str, Any],
     runs: int | Mapping[str, int], *, guess: Mapping[str, float], size: Size, name: str, folder: Path | None,
-    executor: Any, step: float,
+    executor: Workers, step: float,
 ) -> dict[str, Any]:  # fmt: skip
     """One study per method, all of the same data sets; in a folder each is kept, and continues where it stopped."""
     where = "serial" if executor is None and size == "small" else executor
@@ -58,7 +63,7 @@ def run_studies(
     return found
 
 
-def accuracy(study: Any, left_out: Sequence[int] = ()) -> pd.DataFrame:
+def accuracy(study: MonteCarlo, left_out: Sequence[int] = ()) -> pd.DataFrame:
     """One row per unknown: bias (also in standard deviations), standard deviation, root-mean-square error,
     inter-quartile range, mean standard error, and the share of 95 % intervals that hold the truth."""
     told = study.summary(0.95, left_out).table
@@ -76,12 +81,12 @@ def accuracy(study: Any, left_out: Sequence[int] = ()) -> pd.DataFrame:
     )
 
 
-def _used(study: Any, left_out: Sequence[int]) -> Any:
+def _used(study: MonteCarlo, left_out: Sequence[int]) -> Any:
     return study.table["converged"] & ~study.table.index.isin(list(left_out))
 
 
 def side_by_side(
-    studies: Mapping[str, Any], names: Sequence[str], errors: Mapping[str, Shown], left_out: Sequence[int] = ()
+    studies: Mapping[str, MonteCarlo], names: Sequence[str], errors: Mapping[str, Shown], left_out: Sequence[int] = ()
 ) -> list[Row]:
     """The methods' numbers in one cell each, in the order of the first row.
 
@@ -114,7 +119,7 @@ def standard_error(lower: float, upper: float) -> float:
     return (upper - lower) / (2 * 1.959964)
 
 
-def endings(studies: Mapping[str, Any]) -> list[str]:
+def endings(studies: Mapping[str, MonteCarlo]) -> list[str]:
     """Fits that failed or did not converge, with their seeds."""
     told = []
     for label, study in studies.items():
@@ -125,7 +130,7 @@ def endings(studies: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def box_plots(studies: Mapping[str, Any], names: Sequence[str], left_out: Sequence[int] = ()) -> Any:
+def box_plots(studies: Mapping[str, MonteCarlo], names: Sequence[str], left_out: Sequence[int] = ()) -> Any:
     """One panel per unknown, one box per method, the truth as a line."""
     figure, axes = new_figure(1, len(names), width=1.2 + 0.8 * len(studies))
     for axis, name in zip(axes, names, strict=True):

@@ -15,13 +15,17 @@ ordinary differential equations; the extension is ours.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 TRUE_DRAG = 0.3
 SEED = 11
@@ -76,7 +80,7 @@ def fits(size: Size) -> dict[str, gr.Fit]:
     }
 
 
-def three_methods(size: Size, folder: Path | None, executor: Any) -> Comparison:
+def three_methods(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     """Three estimates with their standard errors."""
     found = fits(size)
     rows = [

@@ -9,13 +9,17 @@ Splines are held by data along the whole way, so nothing grows.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import grisaille as gr
 from grisaille import der, sin
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+
+if TYPE_CHECKING:
+    from grisaille_reproductions.registry import Workers
+
 
 TIMES = np.linspace(0.0, 2.0, 81)
 NOISE = 0.01
@@ -39,7 +43,7 @@ class Unstable(gr.Model):
     equations = [der(x1) == x2 + w1, der(x2) == mu**2 * x1 - (mu**2 + p**2) * sin(p * gr.time) + w2]
 
 
-def unstable(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
+def unstable(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
     """The simulation, the splines, and estimates of p by both."""
     runs = data_sets or (200 if size == "full" else 5)
     exact = np.sin(np.pi * TIMES)

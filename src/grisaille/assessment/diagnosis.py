@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
+    from grisaille.estimation.estimate import Estimate
 
 MAX_NAMED = 5
 BETWEEN_OUTPUTS = "between outputs"
@@ -266,7 +267,7 @@ def _compared_outputs(fit: Fitted) -> list[OutputCorrelations]:
     return list(between_outputs(fit, taken_by(estimate)))
 
 
-def taken_by(estimate: Any) -> np.ndarray:
+def taken_by(estimate: Estimate) -> np.ndarray:
     """Return the directions that the unknowns took from the residuals, for a likelihood by its whole information."""
     J, information = estimate.evaluation.jacobian, estimate.evaluation.information
     if not estimate.free.any() or not len(J):  # an ensemble without derivatives
@@ -296,7 +297,7 @@ class _TestedSeries:
         r: np.ndarray,
         q: np.ndarray,
         known: bool,
-        estimate: Any,
+        estimate: Estimate,
         level: float,
     ) -> None:
         self.case, self.output, self.r, self.q, self.known, self.level = case, samples.output, r, q, known, level

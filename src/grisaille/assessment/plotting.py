@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from grisaille.errors import EstimationError
 from grisaille.experiment.times.dating import clock_in
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from grisaille.assessment.curve import Curve
@@ -105,7 +106,7 @@ def draw_diagnosis(diagnosis: Diagnosis, ax: Canvas | None) -> Figure:
     return figure
 
 
-def _draw_series(axes: Any, series: ResidualSeries) -> None:
+def _draw_series(axes: Axes, series: ResidualSeries) -> None:
     axes.axhline(0.0, color="0.3", linewidth=0.8)
     times = abscissae(series.clock, series.times)
     axes.plot(times, series.residuals, ".", color="C0", markersize=3)
@@ -114,7 +115,7 @@ def _draw_series(axes: Any, series: ResidualSeries) -> None:
     label_time(axes, series.clock)
 
 
-def _draw_autocorrelation(axes: Any, series: ResidualSeries, level: float) -> None:
+def _draw_autocorrelation(axes: Axes, series: ResidualSeries, level: float) -> None:
     from scipy.stats import norm
 
     lags = np.arange(1, len(series.autocorrelation) + 1)
@@ -129,7 +130,7 @@ def _draw_autocorrelation(axes: Any, series: ResidualSeries, level: float) -> No
     axes.set_xlabel("lag [samples]")
 
 
-def _draw_periodogram(axes: Any, series: ResidualSeries, level: float) -> None:
+def _draw_periodogram(axes: Axes, series: ResidualSeries, level: float) -> None:
     from scipy.stats import kstwo
 
     found = series.periodogram
@@ -142,7 +143,7 @@ def _draw_periodogram(axes: Any, series: ResidualSeries, level: float) -> None:
     axes.set_xlabel("frequency [1/sample]")
 
 
-def _draw_quantiles(axes: Any, series: ResidualSeries) -> None:
+def _draw_quantiles(axes: Axes, series: ResidualSeries) -> None:
     from scipy.stats import norm
 
     n = len(series.residuals)

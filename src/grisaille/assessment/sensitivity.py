@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
+    from grisaille.experiment.experiment import Experiment
 
 MIN_SENSITIVITY = 1e-9
 COLLINEARITY_THRESHOLD = 10.0
@@ -232,7 +233,7 @@ def _has_law(structure: Structure, output: str) -> bool:
     return structure.model.outputs[output].distribution is not None
 
 
-def _numbers(structure: Structure, experiment: Any) -> list[str]:
+def _numbers(structure: Structure, experiment: Experiment) -> list[str]:
     listed = [
         n
         for n, p in structure.model.parameters.items()

@@ -6,7 +6,6 @@ A model need not have values where its inputs are zero, F**1.5 / (F + a * F**0.5
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ EXAMINED_INSTANTS = 3
 def conditions_of(
     structure: Structure,
     times: np.ndarray,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, tuple[np.ndarray, np.ndarray]],
     hold: Mapping[str, str] | str | None,
     starts: Mapping[str, float],
 ) -> list[PointConditions]:

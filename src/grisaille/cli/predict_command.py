@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from grisaille.experiment.experiment import Experiment
     from grisaille.results.fit import Fit
+    from grisaille.results.trajectories import Trajectories
 
 FILE = click.Path(path_type=Path)
 
@@ -77,7 +78,7 @@ def command(
     return 0
 
 
-def table_of(found: Any, experiment: Experiment) -> pd.DataFrame:
+def table_of(found: Trajectories, experiment: Experiment) -> pd.DataFrame:
     """Return a row per time: ``y``, its band, such as ``y_lower_noise``, and ``y_measured`` where it was.
 
     Where the record has dates, these come first, as ISO 8601 with the offset of their zone, and times as numbers next.

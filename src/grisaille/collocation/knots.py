@@ -127,7 +127,7 @@ def _base(record: CollocationRecord, knots: Any, span: tuple[float, float]) -> F
     return given[(given > span[0]) & (given < span[1])]
 
 
-def refuse_knots_outside(records: Sequence[CollocationRecord], knots: Any) -> None:
+def refuse_knots_outside(records: Sequence[CollocationRecord], knots: str) -> None:
     """Refuse knots that lie outside all records; they may lie outside one."""
     first, last = min(float(r.times[0]) for r in records), max(float(r.times[-1]) for r in records)
     reach = SAME_KNOT * (last - first)

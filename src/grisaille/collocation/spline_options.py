@@ -35,7 +35,7 @@ class SplineOptions:
     """Where states start: ``{state: number | (times, values)}``."""
 
 
-def refuse_spline_options(order: Any, knots: Any, quadrature: Any, trajectories: Any) -> None:
+def refuse_spline_options(order: int, knots: Any, quadrature: str, trajectories: Any) -> None:
     """Check orders, knots, Gauss points and starting trajectories, each for all states or ``{state: …}``."""
     for value in order.values() if isinstance(order, Mapping) else [order]:
         refuse_order(value)

@@ -89,7 +89,7 @@ def with_vectors(function: ca.Function, columns: list[list[ca.MX]]) -> list[ca.M
     return entries
 
 
-def _run(program: Program, columns: Sequence[Any]) -> list[Any]:
+def _run(program: Program, columns: Sequence[Any]) -> list[float | np.ndarray]:
     """Return the value of every instruction."""
     slots: list[Any] = []
     for act, first, second in program:

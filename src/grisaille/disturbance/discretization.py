@@ -104,7 +104,9 @@ def distinct_steps(times: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
     return steps[np.sort(first)], rank[which]
 
 
-def _scaled_and_doubled(A: Any, W: Any, h: Any, s: int, identity: Any) -> tuple[Any, Any]:
+def _scaled_and_doubled(
+    A: np.ndarray | ca.SX, W: np.ndarray | ca.SX, h: np.ndarray | ca.SX, s: int, identity: np.ndarray | ca.SX
+) -> tuple[Any, Any]:
     small = h * 2.0**-s
     E, Q = _taylor(A, W, small)
     for _ in range(s):
@@ -114,7 +116,7 @@ def _scaled_and_doubled(A: Any, W: Any, h: Any, s: int, identity: Any) -> tuple[
     return identity + E, Q
 
 
-def _taylor(A: Any, W: Any, h: Any) -> tuple[Any, Any]:
+def _taylor(A: np.ndarray | ca.SX, W: np.ndarray | ca.SX, h: np.ndarray | ca.SX) -> tuple[Any, Any]:
     power, operated = A * h, W * h
     E, Q = power, operated
     for k in range(2, TAYLOR_DEGREE + 2 * A.shape[0] + 1):
@@ -125,5 +127,5 @@ def _taylor(A: Any, W: Any, h: Any) -> tuple[Any, Any]:
     return E, Q
 
 
-def _transposed(X: Any) -> Any:
+def _transposed(X: np.ndarray | ca.SX) -> np.ndarray | ca.SX:
     return X.T if isinstance(X, ca.SX) else np.swapaxes(X, -1, -2)

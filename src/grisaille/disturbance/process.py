@@ -59,7 +59,7 @@ class Process:
     def label(self) -> str:
         return f"disturbance {', '.join(self.names)}"
 
-    def output_map(self, derivative: int = 0) -> Any:
+    def output_map(self, derivative: int = 0) -> np.ndarray | ca.SX:
         """Return C Aᵈ: derivative d of w from the states, or ``ModelError`` where it has no finite variance."""
         rows = self.C
         for d in range(derivative):
@@ -107,5 +107,5 @@ class Process:
         return np.asarray(self.covariance_function(0.0))
 
 
-def _vanishes(product: Any) -> bool:
+def _vanishes(product: np.ndarray | ca.SX) -> bool:
     return product.nnz() == 0 if isinstance(product, ca.SX) else not np.any(product)

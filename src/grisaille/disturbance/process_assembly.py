@@ -29,7 +29,7 @@ Leaf = Callable[[str], ca.SX]
 
 
 def build_process(
-    names: Sequence[str], spectra: Sequence[Spectrum], scales: Sequence[Any], correlation: Any = None,
+    names: Sequence[str], spectra: Sequence[Spectrum], scales: Sequence[float | Expression], correlation: Any = None,
     values: Mapping[str, float] | None = None,
 ) -> Process:  # fmt: skip
     """Return the process of one or several disturbances at given values of the parameters in their formulas.
@@ -43,7 +43,7 @@ def build_process(
 
 
 def build_symbolic_process(
-    names: Sequence[str], spectra: Sequence[Spectrum], scales: Sequence[Any], correlation: Any,
+    names: Sequence[str], spectra: Sequence[Spectrum], scales: Sequence[float | Expression], correlation: Any,
     leaf: Leaf, values: Mapping[str, float],
 ) -> Process:  # fmt: skip
     """Return the same with ``leaf`` giving the symbol of a parameter; ``values`` only decide the rank of the

@@ -45,6 +45,8 @@ class SimulatedTrial(PreparedTrial, Protocol):
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from grisaille.experiment.experiment import Experiment
+
     R = TypeVar("R", bound=PreparedTrial, default=Any, covariant=True)
 else:
     from typing import TypeVar
@@ -148,7 +150,7 @@ class ExperimentTerm(Generic[R]):
 
 
 def build_experiment_term(
-    experiment: Any,
+    experiment: Experiment,
     trial: BoundExperiment,
     mine: tuple[int, ...],
     noise: dict[str, NoiseLevel],
@@ -175,7 +177,7 @@ def trial_of(
     return BoundExperiment.of(model, experiment, estimated_quantities_of([unknowns[k] for k in mine])), mine
 
 
-def unknown_starts(experiment: Any) -> dict[str, Any]:
+def unknown_starts(experiment: Experiment) -> dict[str, Any]:
     """Return starts that the experiment declares unknown: variable → None or a prior."""
     return {n: v for n, v in experiment.start.items() if not isinstance(v, int | float | np.number)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from grisaille.bound_experiment import BoundExperiment
 from grisaille.bound_experiment.shared_refusals import refuse_infinite_variance
@@ -16,6 +16,10 @@ from grisaille.model.flat import FlatModel
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.structure_cache import structure_of
 from grisaille.structure.time_schedule import why_not_scheduled
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
 
 STATIC_REFUSAL = "refused: the experiment is static, and this follows a model in time"
 NOT_AUTOMATIC = (
@@ -28,7 +32,7 @@ class ModelAndData:
     """What is to be fitted to what."""
 
     model: Model
-    data: Sequence[Any]
+    data: Sequence[Experiment]
     levels: tuple[str, ...] = ()
     """Levels of noise that are named among the unknowns."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 ZERO_LEVEL_COST = 1e-6
 """A level is reported as zero where that costs no more log-likelihood than this."""
@@ -75,7 +78,7 @@ def level_guess(structure: Structure, data: Sequence[Any], unknown: Unknown, unk
     return replace(unknown, guess=float(np.clip(value, unknown.lower, unknown.upper)))
 
 
-def _scatter(data: Sequence[Any], output: str) -> float:
+def _scatter(data: Sequence[Experiment], output: str) -> float:
     steps = [np.diff(e.measurements(output).values) for e in data if output in e.outputs]
     every = np.concatenate(steps) if steps else np.zeros(0)
     size = float(np.std(every)) if every.size else 0.0

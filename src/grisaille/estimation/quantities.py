@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -23,6 +23,9 @@ from grisaille.model.names import suggestion
 from grisaille.model.rewriting import Rewriter
 from grisaille.simulation.dataset import described
 from grisaille.structure.reduction import Structure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 STATISTICS = ("mean", "std", "lower", "upper")
 SUM_ROUNDING = 1e-9
@@ -106,7 +109,7 @@ class Quantities:
         outputs = self.model.outputs
         return self.model.variance[outputs.index(label), outputs.index(label)] if label in outputs else ca.SX(0)
 
-    def _formula(self, what: Any) -> ca.SX:
+    def _formula(self, what: Expression | str) -> ca.SX:
         m = self.model
         if isinstance(what, str):
             return self._leaf(what)
@@ -141,7 +144,9 @@ def _full_name(node: Expression) -> Expression | None:
     return Name(node.label) if isinstance(node, Declaration) and node.label else None
 
 
-def _labelled(model: StochasticModel | ObservedFunctions, wanted: Any) -> dict[str, Any]:
+def _labelled(
+    model: StochasticModel | ObservedFunctions, wanted: Mapping[str, Expression] | Sequence[str] | None
+) -> dict[str, Expression | str]:
     if wanted is None:
         return {n: n for n in estimated_names(model.structure) if n not in model.infinite}
     if not isinstance(wanted, str) and hasattr(wanted, "__len__") and not len(wanted):

@@ -14,7 +14,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from grisaille.structure.descriptor.operating_point import PointConditions, star
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import ConsistentStart, Initializer
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 POSITIVE_BOUNDS = (0.0, np.inf)
 LOG_RATIO = 100.0
@@ -120,7 +123,7 @@ def marked_names(structure: Structure) -> list[str]:
     return [n for n, p in declared if (p.bounds is not None or p.prior is not None) and not is_correlation(n)]
 
 
-def _expand(structure: Structure, experiments: Sequence[Any], name: str, pool: Collection[str]) -> list[str]:
+def _expand(structure: Structure, experiments: Sequence[Experiment], name: str, pool: Collection[str]) -> list[str]:
     if name == "start(*)":
         return [f"start({s})" for s in _free_states(structure, experiments)]
     flat = structure.model
@@ -148,7 +151,7 @@ def _meant(flat: FlatModel, name: str, pool: Iterable[str]) -> str:
     return f" Nearest: {', '.join(near)}." if near else ""
 
 
-def _free_states(structure: Structure, experiments: Sequence[Any]) -> list[str]:
+def _free_states(structure: Structure, experiments: Sequence[Experiment]) -> list[str]:
     """Return states whose starts can be chosen together: all without hidden constraints, else as many as there is
     freedom at the start of the first record.
     """

@@ -55,6 +55,8 @@ from grisaille.structure.structure_cache import structure_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from grisaille.laws.law import Law
+
 F = TypeVar("F", bound=Fitted)
 STAGE_FAILURES = (GrisailleError, np.linalg.LinAlgError, ArithmeticError)
 """Of stages after a search, which must not take its answer with them."""
@@ -235,7 +237,7 @@ def _given_values(parameters: Any) -> dict[str, float]:
 
 def build_problem(
     model: Model,
-    experiments: Any,
+    experiments: Experiment | Sequence[Experiment],
     estimate: Iterable[object] | None,
     method: Estimator,
     *,
@@ -358,7 +360,7 @@ def _refuse_too_few(problem: EstimationProblem) -> None:
 
 def find_unknowns(
     model: Model,
-    data: Sequence[Any],
+    data: Sequence[Experiment],
     estimate: Iterable[object] | None,
     *,
     priors: Any = None,
@@ -377,7 +379,10 @@ def find_unknowns(
 
 
 def _with_unknown_starts(
-    structure: Structure, data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
+    structure: Structure,
+    data: Sequence[Experiment],
+    estimate: Iterable[object] | None,
+    priors: Mapping[str, Law] | None,
 ) -> tuple[Iterable[object] | None, Any]:
     """Add starts that an experiment declares unknown to the unknowns, with the prior it gives.
 
@@ -399,7 +404,7 @@ def _with_unknown_starts(
     return [*listed, *extra], {**beliefs, **priors} if isinstance(priors, Mapping) else (priors or beliefs)
 
 
-def checked_experiments(model: Model, experiments: Any) -> list[Any]:
+def checked_experiments(model: Model, experiments: Any) -> list[Experiment]:
     """Return the experiments, named, each with what the model needs."""
     data = named_experiments(experiments)
     for experiment in data:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from grisaille.experiment import signal_checks
 from grisaille.experiment.experiment_content import ExperimentContent, compared_rows
 from grisaille.experiment.sampled_signals import SampledSignal
 from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Marks = NDArray[np.int8]
 
@@ -95,7 +98,7 @@ def read_marks(given: Any, texts: Mapping[str, Marks], outputs: Mapping[str, Sam
     return {n: m for n, m in kept.items() if m.any()}
 
 
-def _checked(name: str, marks: Any, values: np.ndarray) -> np.ndarray:
+def _checked(name: str, marks: np.ndarray | Sequence[int], values: np.ndarray) -> np.ndarray:
     numbers = signal_checks.read_numbers(marks, f"marks of output '{name}'")
     signal_checks.check_length(numbers, values, f"marks of output '{name}'", "samples")
     bad = np.flatnonzero(~np.isin(numbers, (-1, 0, 1)))

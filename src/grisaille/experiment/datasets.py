@@ -20,9 +20,12 @@ from grisaille.laws.law_content import from_data, to_data
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import xarray as xr
 
     from grisaille.experiment.experiment import Experiment
+    from grisaille.laws.law import Law
 
 FORMAT, MARKED = 1, 2
 """Of datasets without marks, which older versions read as well, and of those with them."""
@@ -94,11 +97,11 @@ def _rest(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _pack_start(value: Any) -> Any:
+def _pack_start(value: float | Law | None) -> Any:
     return value if value is None or isinstance(value, float) else to_data(value)
 
 
-def restore_dataset(cls: type[Experiment], dataset: xr.Dataset, changes: Mapping[str, Any]) -> Experiment:
+def restore_dataset(cls: type[Experiment], dataset: xr.Dataset, changes: Mapping[str, str]) -> Experiment:
     """Restore the content that :func:`to_dataset` wrote."""
     if "experiment" not in getattr(dataset, "attrs", {}):
         raise DataError(
@@ -136,7 +139,7 @@ def _clock(rest: Mapping[str, Any]) -> Clock:
     return Clock(rest["unit"], origin, rest.get("is_said", False))
 
 
-def _signal(variable: Any, is_static: bool) -> Any:
+def _signal(variable: Any, is_static: bool) -> float | np.ndarray | tuple[np.ndarray, np.ndarray]:
     if not variable.dims:
         return float(variable)
     return variable.values if is_static else (variable[variable.dims[0]].values, variable.values)
@@ -147,7 +150,12 @@ def _unpack_start(value: Any) -> Any:
 
 
 def read_dataset(
-    cls: type[Experiment], dataset: xr.Dataset, inputs: Any, outputs: Any, time: str, options: Mapping[str, Any]
+    cls: type[Experiment],
+    dataset: xr.Dataset,
+    inputs: Sequence[str],
+    outputs: Mapping[str, str] | Sequence[str],
+    time: str,
+    options: Mapping[str, Any],
 ) -> Experiment:
     """Return variables of any Dataset, by name or by a dict from names in the model to variables."""
     if time not in dataset.coords:
@@ -162,7 +170,7 @@ def read_dataset(
     return cls._remade(None, PLAIN_ROWS, time=axis.values, inputs=signals[0], outputs=signals[1], **arguments)
 
 
-def _named(dataset: xr.Dataset, columns: Any, time: str, what: str) -> dict[str, str]:
+def _named(dataset: xr.Dataset, columns: Mapping[str, str] | Sequence[str], time: str, what: str) -> dict[str, str]:
     if isinstance(columns, str):
         raise DataError(
             f"{what}={columns!r}: give a list of variables, [{columns!r}], or a dict of names to variables."

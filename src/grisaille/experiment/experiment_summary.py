@@ -77,7 +77,7 @@ def _extent(record: ExperimentContent) -> str:
     return f"{len(times)} times from {clock.brief(times[0])} to {clock.brief(times[-1])}{zone} ({span})"
 
 
-def _row(record: ExperimentContent, name: str, signal: Any) -> dict[str, Any]:
+def _row(record: ExperimentContent, name: str, signal: float | SampledSignal) -> dict[str, Any]:
     role = "output" if name in record.outputs else "input" if record.is_static else f"input, {record.hold[name]}"
     unit = record.units.get(name, "")
     if not isinstance(signal, SampledSignal):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,9 @@ from grisaille.experiment.times.clock import Clock, is_length, make_clock
 from grisaille.laws import Law
 from grisaille.laws.law_content import refuse_no_prior
 from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    from grisaille.experiment.times.clock import UnstatedUnit
 
 
 class RawSignal(NamedTuple):
@@ -76,8 +79,10 @@ class RowAxis:
 
 
 def read_experiment(
-    time: Any, inputs: Any, outputs: Any, *, name: Any, hold: Any, constants: Any, start: Any, t0: Any, weights: Any,
-    skip: Any, unit: Any, units: Any, fill: Any = None, marks: Any = MappingProxyType({}), clock: Clock | None = None,
+    time: Any, inputs: Any, outputs: Any, *, name: str | None, hold: Any, constants: Any, start: Any, t0: Any,
+    weights: Any,
+    skip: Any, unit: UnstatedUnit | str, units: Any, fill: Any = None, marks: Any = MappingProxyType({}),
+    clock: Clock | None = None,
     rows: RowNames = PLAIN_ROWS,
 ) -> ExperimentContent:  # fmt: skip
     """Return the checked record; ``rows`` names the rows of ``time`` in messages."""
@@ -164,7 +169,7 @@ def _read_axis(
     time: Any,
     inputs: Mapping[str, RawSignal],
     outputs: Mapping[str, RawSignal],
-    unit: Any,
+    unit: UnstatedUnit | str,
     clock: Clock | None,
     rows: RowNames,
 ) -> RowAxis:

@@ -459,7 +459,7 @@ def _join(
     return SignalTable(breaks, np.ascontiguousarray(coef), kink)
 
 
-def rounding(t: Any, span: tuple[float, float]) -> Any:
+def rounding(t: float | np.ndarray, span: tuple[float, float]) -> float | np.ndarray:
     """Instants that are closer to each other are one: steps that are not taken, gr_smallest_step in gr_signal.h."""
     return 16 * np.finfo(float).eps * np.abs(t) + 1e-24 * (span[1] - span[0])
 

@@ -15,6 +15,7 @@ from grisaille.experiment.times.dating import clock_of
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DRAWN_POINTS = 2000
@@ -46,7 +47,7 @@ def _chosen(record: ExperimentContent, signals: Iterable[str] | None) -> list[st
     return names or known
 
 
-def _draw_output(axes: Any, record: ExperimentContent, name: str) -> None:
+def _draw_output(axes: Axes, record: ExperimentContent, name: str) -> None:
     values = record.outputs[name].values
     times = abscissae(clock_of(record), record.outputs[name].times)
     axes.plot(times[record.skip :], values[record.skip :], ".", color="C0", markersize=4)
@@ -58,7 +59,7 @@ def _draw_output(axes: Any, record: ExperimentContent, name: str) -> None:
         axes.plot(times[: record.skip], values[: record.skip], ".", color="C0", markersize=4, fillstyle="none")
 
 
-def _draw_input(axes: Any, record: ExperimentContent, name: str) -> None:
+def _draw_input(axes: Axes, record: ExperimentContent, name: str) -> None:
     signal, hold = record.inputs[name], record.hold[name]
 
     def at(t: Any) -> Any:

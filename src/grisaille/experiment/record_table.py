@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from grisaille.experiment.signal_checks import read_numbers
 from grisaille.experiment.times.clock import is_calendar, localize
 from grisaille.experiment.times.date_texts import as_calendar, day_comes_first, refuse_disguised_dates
 from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DATE = re.compile(
     r"\d{4}-\d{2}|\d{4}(?P<a>[/.])\d{1,2}(?P=a)\d{1,2}(?!\d)|\d{1,2}(?P<b>[./-])\d{1,2}(?P=b)(\d{4}|\d{2})(?!\d)"
@@ -48,7 +51,7 @@ class RecordTable:
     def length(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
-    def column(self, name: Any, role: str) -> Any:
+    def column(self, name: str, role: str) -> Any:
         """Return the cells of a column."""
         if not isinstance(name, str):
             raise DataError(f"{role} is {name!r}; give the name of a column as text.")
@@ -77,7 +80,7 @@ class RecordTable:
         except ValueError:
             raise self._wrong_cell(name, role, cells) from None
 
-    def measurements(self, name: Any, role: str) -> np.ndarray:
+    def measurements(self, name: str, role: str) -> np.ndarray:
         """Return a column as floats, with texts such as ``<0.1`` for cells that are limits."""
         cells = self.column(name, role)
         if self.decimal is None:
@@ -90,7 +93,7 @@ class RecordTable:
             return self.numbers(name, role)
         return with_marks(replace(self, columns={name: plain}, repeated=frozenset()).numbers(name, role), marks)
 
-    def _wrong_cell(self, name: Any, role: str, cells: Any) -> DataError:
+    def _wrong_cell(self, name: str, role: str, cells: Sequence[str]) -> DataError:
         bad = [k for k, cell in enumerate(cells) if not is_number(cell, self.decimal or ".")]
         more = f" ({len(bad)} such cells)" if len(bad) > 1 else ""
         cell = cells[bad[0]]
@@ -99,7 +102,7 @@ class RecordTable:
             f"Column '{name}' ({role}) holds {cell!r} in {self.rows.at(bad[0])}, which is not a number{more}. {hint}"
         )
 
-    def day_comes_first(self, name: Any, given: bool | None) -> bool | None:
+    def day_comes_first(self, name: str, given: bool | None) -> bool | None:
         """Return whether the day stands before the month in the dates of a column, as all of its rows tell."""
         cells = self.column(name, "time=")
         if given is None and isinstance(cells, list) and _begins_with_date(cells):
@@ -123,7 +126,7 @@ class RecordTable:
         refuse_disguised_dates(values, str(name), has_unit)
         return values
 
-    def constant(self, name: Any, role: str) -> float:
+    def constant(self, name: str, role: str) -> float:
         """Return the one value of a column."""
         values = self.numbers(name, role)
         other = np.flatnonzero(~(values == values[0]))
@@ -135,7 +138,7 @@ class RecordTable:
             )
         return float(values[0])
 
-    def runs(self, by: Any) -> dict[str, RecordTable]:
+    def runs(self, by: str) -> dict[str, RecordTable]:
         """Return the table cut into runs, by the values of one column, in order of appearance."""
         labels = [_label(cell) for cell in self.column(by, "by=")]
         empty = [k for k, label in enumerate(labels) if label.lower() in MISSING_TEXTS]
@@ -191,7 +194,7 @@ def is_number(cell: str, decimal: str) -> bool:
     return True
 
 
-def _begins_with_date(cells: Any) -> bool:
+def _begins_with_date(cells: Sequence[str]) -> bool:
     return bool(next((DATE.match(cell) for cell in cells if cell.lower() not in MISSING_TEXTS), None))
 
 

@@ -21,6 +21,8 @@ from grisaille.experiment.sampled_signals import SampledSignal, evaluate
 from grisaille.experiment.signal_checks import as_array, check_times
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from grisaille.experiment.experiment import Experiment
 
 MAX_TIMES = 10_000_000
@@ -28,7 +30,7 @@ SAME_TIME = 1e-9
 """Of a window: times that differ by less are the same."""
 
 
-def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Experiment:
+def resample(experiment: Experiment, step: Any, times: np.ndarray | Sequence[float] | None, outputs: str) -> Experiment:
     """Return the experiment at every ``step``, or at ``times``."""
     if experiment.is_static:
         raise DataError("resample: rows of a static experiment are independent samples, not samples in time.")
@@ -74,7 +76,7 @@ def _given(experiment: Experiment, times: Any) -> np.ndarray:
     return at
 
 
-def _sampled(experiment: Experiment, name: str, at: np.ndarray) -> Any:
+def _sampled(experiment: Experiment, name: str, at: np.ndarray) -> float | tuple[np.ndarray, np.ndarray]:
     """Return values at the new times, and at ``t0`` when that lies before them."""
     signal = experiment.inputs[name]
     if not isinstance(signal, SampledSignal):

@@ -130,7 +130,7 @@ def variances_by_name(model: StochasticModel, given: Mapping[str, float]) -> tup
     return P, flat
 
 
-def _checked_matrix(model: StochasticModel, given: Any, C: Floats) -> Floats:
+def _checked_matrix(model: StochasticModel, given: tuple[tuple[float, ...], ...], C: Floats) -> Floats:
     P = np.asarray(given, dtype=float)
     if P.shape not in ((model.nx, model.nx), (model.n, model.n)):
         raise EstimationError(

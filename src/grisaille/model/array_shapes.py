@@ -34,7 +34,7 @@ def read_shape(owner: str, size: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in shape)
 
 
-def spread(owner: str, field: str, value: Any, shape: tuple[int, ...]) -> Any:
+def spread(owner: str, field: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` as an array of the given shape."""
     given = np.array(value, dtype=object) if field in _DEALT and isinstance(value, list | tuple | np.ndarray) else None
     if field == "bounds" and given is not None and given.shape == (2,):

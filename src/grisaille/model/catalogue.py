@@ -17,7 +17,7 @@ Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning (2006), se
 from __future__ import annotations
 
 from math import comb, pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,10 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Constant, as_expression
 from grisaille.model.functions import sqrt
 from grisaille.model.spectra import Spectrum, _positive, rational, state_space
+
+if TYPE_CHECKING:
+    from grisaille.model.declarations import Parameter
+    from grisaille.model.expression import Expression
 
 __all__ = [
     "double_integrated",
@@ -42,7 +46,7 @@ ROOT_TOLERANCE = 1e-6
 """Roots of a spectrum this close to the real axis, relative to their size, are taken as zeros that it touches."""
 
 
-def ornstein_uhlenbeck(rate: Any, *, start: str = "stationary") -> Spectrum:
+def ornstein_uhlenbeck(rate: float | Expression, *, start: str = "stationary") -> Spectrum:
     """1/(s + r), that is dw = −r w dt + dv; ``scale`` is the diffusion.
 
     Use it when an error forgets exponentially and its diffusion is known or wanted: the mean-reverting process.
@@ -53,7 +57,7 @@ def ornstein_uhlenbeck(rate: Any, *, start: str = "stationary") -> Spectrum:
     return rational([1.0], [1.0, _plain("ornstein_uhlenbeck", "rate", rate)], start=start)
 
 
-def matern12(timescale: Any, *, start: str = "stationary") -> Spectrum:
+def matern12(timescale: float, *, start: str = "stationary") -> Spectrum:
     """Covariance e^{−|t|/τ}: continuous, nowhere differentiable; pole excess 1.
 
     Use it when an error is rough: it forgets over the time τ and has no rate of change.
@@ -64,7 +68,7 @@ def matern12(timescale: Any, *, start: str = "stationary") -> Spectrum:
     return _matern("matern12", timescale, 1, 1.0, 2.0, start)
 
 
-def matern32(timescale: Any, *, start: str = "stationary") -> Spectrum:
+def matern32(timescale: float | Parameter, *, start: str = "stationary") -> Spectrum:
     """Covariance (1 + a) e^{−a}, a = √3 |t|/τ: one derivative; pole excess 2.
 
     Use it when an unknown force or flow changes gradually and its rate of change matters.
@@ -75,7 +79,7 @@ def matern32(timescale: Any, *, start: str = "stationary") -> Spectrum:
     return _matern("matern32", timescale, 2, 3.0, 4.0, start)
 
 
-def matern52(timescale: Any, *, start: str = "stationary") -> Spectrum:
+def matern52(timescale: float | Expression, *, start: str = "stationary") -> Spectrum:
     """Covariance (1 + a + a²/3) e^{−a}, a = √5 |t|/τ: two derivatives; pole excess 3.
 
     Use it when an unknown signal is smooth, or when index reduction differentiates it twice.
@@ -94,7 +98,7 @@ def double_integrated() -> Spectrum:
     return state_space([[0, 1], [0, 0]], [0, 1], [1, 0], start="zero")
 
 
-def periodic(period: Any) -> Spectrum:
+def periodic(period: float | Expression) -> Spectrum:
     """ω/(s² + ω²), ω = 2π/T: an undamped oscillation whose amplitude grows like √(t/2) from zero.
 
     Use it when a cycle of known period has an amplitude and a phase that wander and do not return. For a cycle that
@@ -106,7 +110,7 @@ def periodic(period: Any) -> Spectrum:
     return state_space([[0, omega], [-omega, 0]], [0, 1], [1, 0], start="zero")
 
 
-def quasi_periodic(period: Any, timescale: Any, *, start: str = "stationary") -> Spectrum:
+def quasi_periodic(period: float | Expression, timescale: float | Expression, *, start: str = "stationary") -> Spectrum:
     """Covariance e^{−|t|/τ} cos(2πt/T): √(2λ) (s + √(λ² + ω²)) / (s² + 2λs + λ² + ω²), λ = 1/τ; pole excess 1.
 
     Use it when a disturbance repeats with a period but forgets its phase over the time τ: daily loads, engine orders.
@@ -136,14 +140,16 @@ def from_spectral_density(num: ArrayLike, den: ArrayLike, *, start: str = "stati
     return rational(gain * _stable_factor(numerator), _stable_factor(denominator), start=start)
 
 
-def _matern(name: str, timescale: Any, order: int, twice_nu: float, intensity: float, start: str) -> Spectrum:
+def _matern(
+    name: str, timescale: float | Expression, order: int, twice_nu: float, intensity: float, start: str
+) -> Spectrum:
     # (s + λ)^order with λ = √(2ν)/τ; the intensity that makes the variance one is c λ^(2 order − 1)
     rate = twice_nu**0.5 / _plain(name, "timescale", timescale)
     denominator = [comb(order, k) * rate**k if k else 1.0 for k in range(order + 1)]
     return rational([intensity**0.5 * rate ** (order - 0.5)], denominator, start=start)
 
 
-def _plain(owner: str, name: str, value: Any) -> Any:
+def _plain(owner: str, name: str, value: Any) -> float | Expression:
     """The number, where the formula is one, so that what is made of it prints as numbers."""
     expression = _positive(owner, name, value)
     return expression.value if isinstance(expression, Constant) else expression

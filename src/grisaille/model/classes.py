@@ -56,7 +56,7 @@ def _check_body(name: str, bases: tuple[type, ...], rest: dict[str, Any]) -> Non
             raise ModelError(f"{name}.{key} is the class {value.__name__}, not an instance: write {value.__name__}().")
 
 
-def _check_hiding(cls: Any, members: dict[str, Any], rest: dict[str, Any]) -> None:
+def _check_hiding(cls: ModelType, members: dict[str, Any], rest: dict[str, Any]) -> None:
     """A plain value and a member of one name: whoever was written first would go on using the other one."""
     inherited = {name for layer in cls._layers()[:-1] for name in layer}
     for name in rest:

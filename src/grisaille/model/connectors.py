@@ -150,7 +150,7 @@ class _Nested:
         return _references(self._root, self._prefix + name, value)
 
 
-def _references(root: Connector, path: str, value: Any) -> Any:
+def _references(root: Connector, path: str, value: Variable | SymbolArray) -> Expression | SymbolArray:
     if not isinstance(value, np.ndarray):
         return Reference(root, path, "variable")
     result = np.empty(value.size, dtype=object)
@@ -158,7 +158,7 @@ def _references(root: Connector, path: str, value: Any) -> Any:
     return result.reshape(value.shape).view(SymbolArray)
 
 
-def connector_fields(cls: ConnectorType, prefix: str = "") -> list[tuple[str, Any]]:
+def connector_fields(cls: ConnectorType, prefix: str = "") -> list[tuple[str, Variable]]:
     """(name, declaration) of every single field, elements of vectors and nested connectors included."""
     found: list[tuple[str, Any]] = []
     for name, value in cls._fields.items():
@@ -255,7 +255,7 @@ def _same_end(a: Any, b: Any) -> bool:
     return isinstance(a, Reference) and isinstance(b, Reference) and a.root is b.root and a.path == b.path
 
 
-def describe_fields(end: Any) -> ConnectorContent:
+def describe_fields(end: Connector | ConnectorView) -> ConnectorContent:
     """The plain description of a connector or of a view of one."""
     if isinstance(end, ConnectorView):
         return end._connector

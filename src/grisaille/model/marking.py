@@ -121,7 +121,7 @@ def _need_mapping(content: Content, method: str, given: Any, example: str) -> No
         raise ModelError(f"{content.name}.{method} takes a dict by name, such as {example}, got {given!r}.")
 
 
-def _variable(content: Content, name: Any, method: str) -> Any:
+def _variable(content: Content, name: str, method: str) -> FlatVariable:
     if not isinstance(name, str) or name not in content.variables:
         known = content.kind(name) if isinstance(name, str) else ""
         what = f"'{name}' is a {known}, not a variable" if known else f"there is no variable '{name}'"
@@ -129,7 +129,7 @@ def _variable(content: Content, name: Any, method: str) -> Any:
     return content.variables[name]
 
 
-def _input(owner: str, name: str, variable: Any, given: Any) -> FlatInput:
+def _input(owner: str, name: str, variable: FlatVariable, given: Any) -> FlatInput:
     if isinstance(given, Input):
         given.check(f"{owner}.{name}")
         fields = given.fields

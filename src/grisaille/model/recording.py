@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grisaille.model.connectors import Connection
+    from grisaille.model.expression import Equation
+    from grisaille.model.whens import When
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _NAMELESS = {"<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>", "<lambda>"}
@@ -53,7 +58,7 @@ def active_recorder() -> Recorder | None:
     return stack[-1] if stack else None
 
 
-def register(item: Any) -> str:
+def register(item: Connection | Equation | When) -> str:
     """Reports ``item`` to whoever is listening and tells where it was written (``"circuit.py:12"``)."""
     frame = _user_frame()
     if frame is None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Spectrum:
         covariance = np.linalg.solve(operator, -(b @ b.T).ravel()).reshape(n, n)
         return float((c @ covariance @ c.T).item())
 
-    def spectral_density(self, omega: Any) -> np.ndarray[Any, Any]:
+    def spectral_density(self, omega: Any) -> np.ndarray:
         """Φ(ω) = |C (iω − A)⁻¹ B|², two-sided; one for white noise."""
         at = np.asarray(omega, dtype=float)
         if self.is_white:
@@ -89,7 +89,7 @@ class Spectrum:
         gain = c @ np.linalg.solve(1j * at[..., None, None] * np.eye(len(a)) - a, b + 0j)
         return np.asarray(np.abs(gain[..., 0, 0]) ** 2)
 
-    def _numeric_state_space(self) -> list[np.ndarray[Any, Any]]:
+    def _numeric_state_space(self) -> list[np.ndarray]:
         matrices = [[[_number(entry) for entry in row] for row in m] for m in self.state_space()]
         if any(value is None for m in matrices for row in m for value in row):
             raise ModelError(f"{self} contains parameters: replace them by numbers to ask for its variance or density.")
@@ -229,7 +229,7 @@ def _checked(name: str, arguments: dict[str, Any], order: int, start: str) -> Sp
     return spectrum
 
 
-def _positive(owner: str, name: str, value: Any, zero: bool = False) -> Expression:
+def _positive(owner: str, name: str, value: float | Expression, zero: bool = False) -> Expression:
     expression = as_expression(value)
     number = _number(expression)
     if number is not None and not (number > 0 or (zero and number == 0)):
@@ -237,7 +237,7 @@ def _positive(owner: str, name: str, value: Any, zero: bool = False) -> Expressi
     return expression
 
 
-def _trimmed(name: str, coefficients: Any) -> tuple[Expression, ...]:
+def _trimmed(name: str, coefficients: np.ndarray | Sequence[float | Expression]) -> tuple[Expression, ...]:
     entries = [as_expression(c) for c in np.atleast_1d(np.array(coefficients, dtype=object))]
     while entries and _number(entries[0]) == 0:
         entries.pop(0)
@@ -341,6 +341,9 @@ from grisaille.model.catalogue import (  # noqa: E402
     periodic,
     quasi_periodic,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "Spectrum",

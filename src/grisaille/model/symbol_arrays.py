@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Condition, Equation, Expression, as_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -121,14 +124,14 @@ def _reduce(function: Callable[..., Any], array: Any, axis: Any, keepdims: bool)
     return _as_symbols(total)
 
 
-def _accumulate(function: Callable[..., Any], array: Any) -> Any:
+def _accumulate(function: Callable[..., Any], array: SymbolArray) -> SymbolArray:
     rows = list(_boxed(array))
     for i in range(1, len(rows)):
         rows[i] = elementwise(function, rows[i - 1], rows[i])
     return np.array(rows, dtype=object).view(SymbolArray)
 
 
-def _matmul(left: Any, right: Any) -> Any:
+def _matmul(left: np.ndarray | SymbolArray, right: SymbolArray | Sequence[float]) -> Expression | SymbolArray:
     a, b = _boxed(left), _boxed(right)
     if not a.ndim or not b.ndim:
         raise ModelError("@ needs arrays on both sides; use * with a single quantity.")
@@ -142,7 +145,7 @@ def _matmul(left: Any, right: Any) -> Any:
     return result.reshape(shape).view(SymbolArray) if shape else result[0, 0]
 
 
-def _sum_of_products(left: Array, right: Array) -> Any:
+def _sum_of_products(left: Array, right: Array) -> float | Expression:
     """Σ aᵢ bᵢ without the terms that a number 0 removes and the factors 1."""
     total: Any = None
     for a, b in zip(map(_plain, left), map(_plain, right), strict=True):
@@ -173,7 +176,7 @@ def _comparison(operation: str) -> Callable[..., Expression]:
     return lambda a, b: Condition(operation, (as_expression(a), as_expression(b)))
 
 
-def _equation(left: Any, right: Any) -> Equation:
+def _equation(left: Expression, right: float | Expression) -> Equation:
     return Equation(as_expression(left), as_expression(right))
 
 

@@ -7,13 +7,16 @@ numbers, the values numbers or formulas: a vector of parameters makes the table 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Expression, as_expression, same
 from grisaille.model.symbol_arrays import elementwise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KINDS = ("linear", "cubic", "monotone")
 OUTSIDE_CHOICES = ("hold", "extend", "repeat")
@@ -150,7 +153,7 @@ def _position(index: tuple[Any, ...]) -> Any:
     return plain[0] if len(plain) == 1 else plain
 
 
-def _grid(name: str, values: Any) -> Values:
+def _grid(name: str, values: np.ndarray | Sequence[float | Expression]) -> Values:
     if any(isinstance(item, Expression) for item in np.array(values, dtype=object).flat):
         raise ModelError(
             f"A table's {name} are its knots and must be numbers, got {values!r}: where a table bends is known before "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from grisaille.model.content import ConnectorContent, Content, element_names
 from grisaille.model.expression import Reference
 from grisaille.model.names import UnknownMember, join, suggestion
 from grisaille.model.symbol_arrays import SymbolArray
+
+if TYPE_CHECKING:
+    from grisaille.model.connectors import Connector
 
 
 def look_up(root: Any, content: Content, prefix: str, name: str) -> Any:
@@ -108,7 +111,7 @@ class ConnectorView(View):
     __hash__ = object.__hash__
 
 
-def refuse_equation(left: Any, right: Any) -> NoReturn:
+def refuse_equation(left: Connector | ConnectorView, right: Connector | ConnectorView) -> NoReturn:
     """Connectors are connected, not equated."""
     raise ModelError(
         f"`{left} == {right}`: == between connectors is refused because flows must be summed, not equated. Write "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.experiment.experiment import Experiment
@@ -16,6 +16,9 @@ from grisaille.problem.document import Place
 from grisaille.problem.folder_findings import Findings
 from grisaille.problem.folder_paths import leads_outside
 from grisaille.problem.folder_priors import make_prior
+
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
 
 UNKNOWN_MARK = "unknown"
 
@@ -82,8 +85,8 @@ def _is_right(
 
 
 def _make(
-    path: Path, table: dict[str, Any], place: Place, model: Any, flat: FlatModel | None, findings: Findings
-) -> list[Any]:
+    path: Path, table: dict[str, Any], place: Place, model: Model | None, flat: FlatModel | None, findings: Findings
+) -> list[Experiment]:
     before = len(findings.errors)
     options = _options(table, place, findings)
     if len(findings.errors) > before:
@@ -192,7 +195,7 @@ def _renaming(name: str, key: str, known: Mapping[str, Any], is_column: bool) ->
     return f'{hint} A column may have another name than in the model: {key} = {{ {first} = "{name}" }}.'
 
 
-def _match(experiments: list[Any], model: Any, flat: FlatModel, place: Place, findings: Findings) -> None:
+def _match(experiments: list[Any], model: Model, flat: FlatModel, place: Place, findings: Findings) -> None:
     if findings.has_error_in(("outputs",)):  # what data may be hangs on the laws of outputs
         return
     remarks: list[str] = []

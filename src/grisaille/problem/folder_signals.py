@@ -6,11 +6,14 @@ Made for models that were written elsewhere, in Modelica, and works on any.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
 from grisaille.model import spectra
 from grisaille.problem.folder_findings import Findings
+
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
 
 SPECTRUM_KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "white": (spectra.white, ()),
@@ -22,7 +25,7 @@ SPECTRUM_KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 _OPTIONS = {"lowpass": ("order",)}
 
 
-def with_signals(model: Any, table: Mapping[str, Any], findings: Findings) -> Any:
+def with_signals(model: Model, table: Mapping[str, Any], findings: Findings) -> Model:
     """Return the model with what the table marks."""
     inputs = table.get("inputs", {})
     with findings.catching(("signals", "inputs")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.estimation.curves.vectors import elements_of, names_to_estimate
 from grisaille.estimators.fitting import find_unknowns
@@ -13,6 +13,9 @@ from grisaille.model.names import matching, suggestion
 from grisaille.problem.document import Place
 from grisaille.problem.folder_findings import Findings
 from grisaille.problem.folder_priors import make_joint, make_prior
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ def _is_estimated(name: str, wanted: UnknownsOfFolder, flat: FlatModel) -> bool:
 
 
 def check_unknowns(
-    model: Any, experiments: Sequence[Any], wanted: UnknownsOfFolder, method: Any, findings: Findings
+    model: Any, experiments: Sequence[Experiment], wanted: UnknownsOfFolder, method: Any, findings: Findings
 ) -> None:
     """The unknowns as ``gr.fit`` would pose them, and whether each begins inside its bounds."""
     with findings.catching(("estimate",)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
 from grisaille.laws import Law
@@ -22,10 +22,13 @@ from grisaille.model.names import suggestion
 from grisaille.problem.folder_findings import Findings
 from grisaille.structure.structure_cache import structure_of
 
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
+
 LAW_KINDS: dict[str, type[Law]] = {n.lower(): kind for n, kind in Law.known.items() if is_ours(kind)}
 
 
-def with_laws(model: Any, tables: Mapping[str, Any], findings: Findings) -> Any:
+def with_laws(model: Model, tables: Mapping[str, Any], findings: Findings) -> Model:
     """Return the model with the noise and the laws of the file."""
     for output, table in tables.items():
         with findings.catching(("outputs", output)):

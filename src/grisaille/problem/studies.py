@@ -18,6 +18,8 @@ from grisaille.model.names import suggestion
 from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
+    from grisaille.bound_experiment.unknown import Unknown
+    from grisaille.model.classes import Model
     from grisaille.problem.folder import Problem
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille.results.multistart import Multistart
@@ -57,7 +59,7 @@ def _multistart(problem: Problem, runs: int, settings: dict[str, Any], running: 
     return multistart(**arguments, **options, **running, starts=runs)
 
 
-def _require_ranges(problem: Problem, ranges: Mapping[str, Any]) -> None:
+def _require_ranges(problem: Problem, ranges: Mapping[str, tuple[float, float]]) -> None:
     """Starts can only be drawn between two numbers."""
     from grisaille.estimators.fitting import find_unknowns
 
@@ -76,12 +78,12 @@ def _require_ranges(problem: Problem, ranges: Mapping[str, Any]) -> None:
         )
 
 
-def _has_range(unknown: Any) -> bool:
+def _has_range(unknown: Unknown) -> bool:
     """Return whether a prior says where starts may be drawn; that a curve is smooth does not."""
     return unknown.prior is not None and not isinstance(unknown.prior, SmoothCurve)
 
 
-def _is_bounded(unknown: Any) -> bool:
+def _is_bounded(unknown: Unknown) -> bool:
     return math.isfinite(unknown.lower) and math.isfinite(unknown.upper)
 
 
@@ -111,7 +113,7 @@ def _monte_carlo(problem: Problem, runs: int, settings: dict[str, Any], running:
     )  # fmt: skip
 
 
-def at_values(model: Any, values: Mapping[str, float], with_starts: bool) -> Any:
+def at_values(model: Model, values: Mapping[str, float], with_starts: bool) -> Model:
     """Return the model with shared values of parameters, levels of disturbances and, for a single run, starts."""
     flat = structure_of(model).model
     changes: dict[str, Any] = {n: v for n, v in values.items() if n in flat.parameters}

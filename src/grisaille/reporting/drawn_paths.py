@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.experiment.filling import gaps_of
 from grisaille.experiment.sampled_signals import SampledSignal
 from grisaille.reporting.labels import experiment_of
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 MAX_POINTS_PER_GAP = 200
 """Points drawn in one gap."""
@@ -61,7 +64,7 @@ def _between(a: float, b: float, usual: float) -> np.ndarray:
     return np.linspace(a, b, count + 2)[1:-1]
 
 
-def _predicted(fit: Fitted, experiment: Any, output: str, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _predicted(fit: Fitted, experiment: Experiment, output: str, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     samples = experiment.outputs[output]
     times = np.union1d(samples.times, new)
     values = np.full(len(times), np.nan)

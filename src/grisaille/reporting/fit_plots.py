@@ -23,6 +23,7 @@ from grisaille.reporting.labels import experiment_of, output_unit
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
@@ -160,7 +161,7 @@ def _draw_output(axes: Any, shown: DrawnOutput, clock: Clock | None, label: str)
     axes.grid(alpha=0.3)
 
 
-def _draw_residuals(axes: Any, shown: DrawnOutput, clock: Clock | None) -> None:
+def _draw_residuals(axes: Axes, shown: DrawnOutput, clock: Clock | None) -> None:
     axes.axhline(0.0, color="0.3", linewidth=0.8)
     axes.plot(abscissae(clock, shown.sampled), shown.residuals, ".", color="C1", markersize=3)
     band, known = shown.expected, np.isfinite(shown.expected)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.estimation.fitted import Fitted
 from grisaille.experiment.times.dating import clock_of
 
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
-def experiment_of(fit: Fitted, run: str) -> Any:
+
+def experiment_of(fit: Fitted, run: str) -> Experiment:
     """Return the experiment of that name."""
     return next(e for e in fit.experiments if e.name == run)
 
@@ -27,7 +30,7 @@ def quantity_unit(fit: Fitted, name: str) -> str:
     return next((str(t[name].unit) for t in tables if name in t), "")
 
 
-def time_label(experiment: Any) -> str:
+def time_label(experiment: Experiment) -> str:
     """Return the abscissa of an experiment: ``time [h]``, ``time, Europe/Berlin`` over dates, or ``row`` for static
     ones.
     """
@@ -35,13 +38,13 @@ def time_label(experiment: Any) -> str:
     return "row" if clock is None else clock.label
 
 
-def short_number(value: Any, digits: int = 5) -> str:
+def short_number(value: float, digits: int = 5) -> str:
     """Return a number as a reader wants it; a dash where there is none."""
     number = float(value)
     return "—" if number != number else f"{number:.{digits}g}".replace("-", "−")
 
 
-def as_exact(value: Any, error: Any) -> str:
+def as_exact(value: float, error: float) -> str:
     """Return a number with as many digits as its standard error tells: three of the error's, six of its own at most."""
     number, size = float(value), float(error)
     if not (0 < size < math.inf and math.isfinite(number)):
@@ -51,7 +54,7 @@ def as_exact(value: Any, error: Any) -> str:
     return (short_number(number, 6) if "e" in shown else shown).replace("-", "−")
 
 
-def three_digits(value: Any) -> str:
+def three_digits(value: float) -> str:
     """Three digits, zeros at the end included."""
     shown = f"{float(value):#.3g}".rstrip(".")
     return (shown if "e" not in shown else short_number(value, 3)).replace("-", "−")

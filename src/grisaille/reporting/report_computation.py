@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ def stages(objective: np.ndarray) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: float) -> str:
     return f"{int(value)}" if float(value).is_integer() and abs(value) < 1e9 else short_number(value, 6)
 
 

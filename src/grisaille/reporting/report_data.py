@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.markup import Html, joined, table, tag
 from grisaille.reporting.labels import short_number
 from grisaille.reporting.page import bullets, card, scrolling
 
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
-def data_part(experiments: tuple[Any, ...], most: int) -> Html:
+
+def data_part(experiments: tuple[Experiment, ...], most: int) -> Html:
     """Return a card per experiment."""
     cards = [_one(experiment) for experiment in experiments[:most]]
     if len(experiments) > most:
@@ -17,7 +20,7 @@ def data_part(experiments: tuple[Any, ...], most: int) -> Html:
     return joined(cards)
 
 
-def _one(experiment: Any) -> Html:
+def _one(experiment: Experiment) -> Html:
     summary = experiment.summary()
     frame = summary.table
     rows = [(name, *(_cell(v) for v in row)) for name, row in zip(frame.index, frame.to_numpy(), strict=True)]

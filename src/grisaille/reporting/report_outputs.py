@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -23,6 +23,9 @@ from grisaille.reporting.drawn_paths import DrawnPath, drawn_path
 from grisaille.reporting.labels import count, experiment_of, output_unit, quantity_unit, short_number, time_label
 from grisaille.reporting.page import card, choices
 from grisaille.structure.structure_cache import structure_of
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 PREDICTED = {
     "OutputError": "simulated",
@@ -115,13 +118,13 @@ def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
     return labelled(name, _input_unit(fit, experiment, name)), table.assign(time=values)
 
 
-def _only_input(experiment: Any) -> str | None:
+def _only_input(experiment: Experiment) -> str | None:
     """Return the input of a static experiment that has just one."""
     sampled = [name for name, signal in experiment.inputs.items() if isinstance(signal, SampledSignal)]
     return sampled[0] if experiment.is_static and len(sampled) == 1 else None
 
 
-def _input_unit(fit: Fitted, experiment: Any, name: str) -> str:
+def _input_unit(fit: Fitted, experiment: Experiment, name: str) -> str:
     return quantity_unit(fit, name) or str(experiment.units.get(name, ""))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, ChartSeries
 from grisaille.reporting.labels import count, experiment_of, p_text, short_number, time_label
 from grisaille.reporting.page import card, choices, scrolling
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 MEANINGS = (
     ("autocorrelation", "Ljung–Box", "can a residual be predicted from earlier ones?",
@@ -119,7 +122,7 @@ def _row(v: ResidualVerdict) -> tuple[object, ...]:
     return v.test, mark, short_number(v.statistic, 4), p_text(v.p), v.sentence[:1].upper() + v.sentence[1:]
 
 
-def _over_time(s: Tested, experiment: Any) -> Chart:
+def _over_time(s: Tested, experiment: Experiment) -> Chart:
     shown = [
         ChartSeries(
             "quantile residual" if s.by_law else "standardized residual", "points", s.times, s.residuals, color=1

@@ -6,7 +6,7 @@ Disturbances come first: their course is what the model does not explain, and of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from grisaille.drawing import labelled
 from grisaille.errors import EstimationError
@@ -19,6 +19,9 @@ from grisaille.reporting.drawn_paths import break_at_gaps
 from grisaille.reporting.labels import experiment_of, time_label
 from grisaille.reporting.page import bullets, card, choices
 from grisaille.structure.structure_cache import structure_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MAX_QUANTITIES = 24
 """Quantities drawn per experiment."""
@@ -45,7 +48,7 @@ def states(fit: Fitted, album: Album, runs: list[str]) -> Html | None:
     )  # fmt: skip
 
 
-def _contents(kinds: set[Any]) -> str:
+def _contents(kinds: set[str | None]) -> str:
     """Say what the bands contain."""
     if kinds == {"all"}:
         return "contains the uncertainty of parameters"
@@ -53,7 +56,7 @@ def _contents(kinds: set[Any]) -> str:
     return f"{left}: fit.states(bands='all') has bands that do" if kinds == {"noise"} else left
 
 
-def _states(fit: Fitted, run: str) -> Any:
+def _states(fit: Fitted, run: str) -> xr.Dataset | None:
     if fit.method.states is None:
         return None
     try:
@@ -63,21 +66,21 @@ def _states(fit: Fitted, run: str) -> Any:
     return found if {"given", "statistic"} <= set(found.dims) else None
 
 
-def _ordered(fit: Fitted, found: Any) -> list[str]:
+def _ordered(fit: Fitted, found: xr.Dataset) -> list[str]:
     """Disturbances, then what else is declared, then outputs."""
     flat = structure_of(fit.initial_model).model
     names = list(map(str, found.data_vars))
     return sorted(names, key=lambda n: 0 if n in flat.disturbances else 2 if n in flat.outputs else 1)
 
 
-def _remarks(found: Any, names: list[str]) -> list[str]:
+def _remarks(found: xr.Dataset, names: list[str]) -> list[str]:
     said = [f"Not drawn: {found.attrs['left_out']}."] if "left_out" in found.attrs else []
     if len(names) > MAX_QUANTITIES:
         said.append(f"The first {MAX_QUANTITIES} of {len(names)} quantities; fit.states() has all.")
     return said
 
 
-def _charts(fit: Fitted, run: str, found: Any, names: list[str], link: str) -> Iterator[Chart]:
+def _charts(fit: Fitted, run: str, found: xr.Dataset, names: list[str], link: str) -> Iterator[Chart]:
     given = [str(g) for g in found["given"].values]
     best = "smoothed" if "smoothed" in given else given[-1]
     experiment = experiment_of(fit, run)

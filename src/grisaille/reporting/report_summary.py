@@ -58,7 +58,7 @@ def parameters(fit: Fitted) -> Html:
     return table([HEAD[k] for k in kept], cells, numbers=numbers, stacked=True)
 
 
-def _row(name: str, row: Any, unknown: Unknown | None) -> list[Any]:
+def _row(name: str, row: Any, unknown: Unknown | None) -> list[Html | str]:
     has_one = row.std_error > 0 or row.lower < row.upper
     estimate, lower, upper = (as_exact(v, row.std_error) for v in (row.estimate, row.lower, row.upper))
     interval = f"{lower} … {upper}" if has_one else "—"

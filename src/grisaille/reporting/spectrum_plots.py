@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from grisaille.drawing import panels
 from grisaille.errors import ModelError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from grisaille.model.spectra import Spectrum
@@ -27,7 +28,7 @@ def plot_spectrum(
     scale: float = 1.0,
     values: Mapping[str, float] | None = None,
     seed: int = 0,
-    ax: Any = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Spectral density, covariance function (where there is one) and sample paths of a disturbance over ``span``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from grisaille.experiment.experiment import Experiment
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
 from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Theta = Mapping[str, float] | Sequence[float] | np.ndarray
 """Values of the unknowns: by name, or in the order of ``names``."""
@@ -167,10 +170,10 @@ class DensityFunction:
             return self._numbers([theta[n] for n in names], f"{who}: theta")
         return self._numbers(theta, f"{who}: theta")
 
-    def _xi(self, xi: Any) -> np.ndarray:
+    def _xi(self, xi: ArrayLike) -> np.ndarray:
         return self._numbers(xi, "from_unbounded: xi")
 
-    def _numbers(self, given: Any, what: str) -> np.ndarray:
+    def _numbers(self, given: ArrayLike, what: str) -> np.ndarray:
         names = self.names
         try:
             values = np.asarray(given, dtype=float)

@@ -119,7 +119,7 @@ def pose(
 
 
 def split_scales(
-    label: str, disturbances: Mapping[str, object], given: Mapping[str, Any]
+    label: str, disturbances: Mapping[str, object], given: Mapping[str, float]
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Return parameters and scales of disturbances, distinguished by their names."""
     named = {n: n[6:-1] for n in given if n.startswith("scale(") and n.endswith(")")}

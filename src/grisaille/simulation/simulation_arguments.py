@@ -14,6 +14,8 @@ from grisaille.simulation.vector_names import by_name, spread_over_elements
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from grisaille.model.classes import Model
 
 MAX_STEPS = 5_000_000
@@ -36,7 +38,7 @@ def as_positive(what: str, value: Any, wanted: str = "a positive number") -> flo
     return number
 
 
-def checked_times(times: Any) -> np.ndarray:
+def checked_times(times: ArrayLike) -> np.ndarray:
     """Return times, checked to be increasing finite numbers."""
     given = _plain_array(times)
     if given.dtype.kind in "Mm":
@@ -73,7 +75,7 @@ def checked_breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
     return np.unique(at[(at > times[0]) & (at < times[-1])])
 
 
-def _plain_array(times: Any) -> np.ndarray:
+def _plain_array(times: ArrayLike) -> np.ndarray:
     try:
         given = np.asarray(times)
     except (TypeError, ValueError, ModelError):

@@ -40,7 +40,7 @@ def by_name(model: Model, what: str, given: Any, split: Split) -> dict[str, Any]
     return found
 
 
-def _scalars(model: Model, what: str, key: Any, value: Any, split: Split) -> Iterator[tuple[str, Any]]:
+def _scalars(model: Model, what: str, key: str, value: Any, split: Split) -> Iterator[tuple[str, Any]]:
     content = model._content
     text = name_of(model, what, key)
     for name in matching(text, content.names()) or [text]:
@@ -51,7 +51,7 @@ def _scalars(model: Model, what: str, key: Any, value: Any, split: Split) -> Ite
             yield name, value
 
 
-def spread_over_elements(where: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
+def spread_over_elements(where: str, value: np.ndarray, shape: tuple[int, ...]) -> list[float]:
     """Return one value for all elements of a vector, or one for each."""
     given = np.array(value, dtype=object)
     if given.shape not in ((), shape):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 
@@ -23,6 +23,9 @@ from grisaille.structure.structure_cache import structure_of
 from grisaille.structure.time_switches import steady_signals
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from grisaille.model.classes import Model
 
 
@@ -67,7 +70,7 @@ class Analysis:
         """The leading system in the order of its solution."""
         return self.structure.blocks
 
-    def plot(self, path: str | Path | None = None, *, ax: Any = None) -> Any:
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """The incidence matrix before and after; a matplotlib figure.
 
         path : a file to save it in

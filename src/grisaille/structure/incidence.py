@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from grisaille.drawing import panels
 from grisaille.writing import write_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from grisaille.structure.reduction import Structure
 
 
@@ -36,7 +39,7 @@ def incidence_after(structure: Structure) -> tuple[np.ndarray, list[str], list[s
     return matrix, [structure.leading_texts[i] for i in rows], [structure.leading_unknowns[j] for j in columns]
 
 
-def plot_incidence(structure: Structure, path: str | Path | None = None, ax: Any = None) -> Any:
+def plot_incidence(structure: Structure, path: str | Path | None = None, ax: Axes | None = None) -> Figure:
     """Two panels: equations as written, and the leading system in block order."""
     pictures = [
         ("as written", *incidence_before(structure)),

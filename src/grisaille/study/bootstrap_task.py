@@ -41,6 +41,8 @@ from grisaille.study.uncertain_starts import simulated_records
 if TYPE_CHECKING:
     import pandas as pd
 
+    from grisaille.experiment.experiment import Experiment
+
 
 def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> StudyTask:
     """Return the task of refitting data sets made from a fit."""
@@ -175,13 +177,13 @@ class Redrawn(OtherData):
             sha.update(s.predicted.tobytes() + s.deviations.tobytes() + s.residuals.tobytes())
         return {"bootstrap": f"{self.kind}, block {self.block}", "fit": sha.hexdigest()[:16]}
 
-    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+    def data_set(self, plan: Sequence[Experiment], seed: int) -> DataSet:
         return [
             {name: self._redraw(s, e, name, experiment_seed(seed, k)) for name, s in outputs.items()}
             for k, (e, outputs) in enumerate(zip(plan, self.series, strict=True))
         ]
 
-    def _redraw(self, series: BootstrapSeries, experiment: Any, output: str, seed: int) -> np.ndarray:
+    def _redraw(self, series: BootstrapSeries, experiment: Experiment, output: str, seed: int) -> np.ndarray:
         n = len(series.predicted)
         if self.kind == "parametric":
             z = Stream.of(seed, Purpose.BOOTSTRAP, output).normals(0, np.arange(n), 1)[:, 0]

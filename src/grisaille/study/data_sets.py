@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from grisaille.errors import GrisailleError, InsufficientMemoryError
 from grisaille.estimation.problem import EstimationProblem
 from grisaille.experiment.experiment_content import compared_rows
 from grisaille.study.study_task import DataFailure
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 DataSet = list[dict[str, np.ndarray]]
 """Output → values, for each experiment."""
@@ -32,7 +35,7 @@ class OtherData(ABC):
         return ()
 
     @abstractmethod
-    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+    def data_set(self, plan: Sequence[Experiment], seed: int) -> DataSet:
         """Return the measurements under a run's seed."""
 
     @abstractmethod
@@ -51,7 +54,7 @@ class OtherData(ABC):
         plan = [c.experiment for c in problem.cases]
         return [with_data(e, d) for e, d in zip(plan, self._made(plan, seed), strict=True)]
 
-    def _made(self, plan: Sequence[Any], seed: int) -> DataSet:
+    def _made(self, plan: Sequence[Experiment], seed: int) -> DataSet:
         try:
             return self.data_set(plan, seed)
         except InsufficientMemoryError:
@@ -60,15 +63,13 @@ class OtherData(ABC):
             raise DataFailure(str(error)) from error
 
 
-def kept_rows(experiment: Any, output: str) -> np.ndarray:
+def kept_rows(experiment: Experiment, output: str) -> np.ndarray:
     """Return rows of an output that are compared with the model."""
     return compared_rows(experiment, output)
 
 
-def with_data(experiment: Any, data: dict[str, np.ndarray]) -> Any:
-    """Return the experiment with other values at its measured rows; a sample with a limit is marked where it is
-    beyond.
-    """
+def with_data(experiment: Experiment, data: dict[str, np.ndarray]) -> Experiment:
+    """Return the experiment with other values at its measured rows; a sample with a limit is marked where it is beyond."""
     outputs, marks = {}, {}
     for name, samples in experiment.outputs.items():
         values = np.where(np.isfinite(samples.values), data[name], np.nan)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from grisaille.filtering.filter_runner import FilterRunner
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.seeds import experiment_seed
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ class FilterRecords(OtherData):
                 sha.update(np.ascontiguousarray(getattr(model, part.name)).tobytes())
         return {"records": "drawn from the filter with its start", "fit": sha.hexdigest()[:16]}
 
-    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+    def data_set(self, plan: Sequence[Experiment], seed: int) -> DataSet:
         found = []
         for k, (experiment, model, columns) in enumerate(zip(plan, self.models, self.columns, strict=True)):
             y = draw_outputs(model, 1, experiment_seed(seed, k))[0]

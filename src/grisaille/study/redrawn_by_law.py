@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.estimation.measurements.record_laws import RecordLaws
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.seeds import experiment_seed
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class RedrawnByLaw(OtherData):
             sha.update(repr(tie.outputs).encode() + tie.root.tobytes())
         return {"bootstrap": "parametric, by laws", "fit": sha.hexdigest()[:16]}
 
-    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+    def data_set(self, plan: Sequence[Experiment], seed: int) -> DataSet:
         found = []
         for k, (experiment, laws) in enumerate(zip(plan, self.laws, strict=True)):
             values = {n: np.full(len(s.values), np.nan) for n, s in experiment.outputs.items()}

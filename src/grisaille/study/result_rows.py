@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.problem import EstimationProblem
 from grisaille.estimation.uncertainty import half_width
+
+if TYPE_CHECKING:
+    from grisaille.estimation.estimator import Estimator
 
 NUMBER_COLUMNS = ("objective", "criterion")
 TEXT_COLUMNS = ("at_bound", "failure", "status")
@@ -71,7 +74,7 @@ def layout_of(problem: EstimationProblem, with_guess: bool) -> RowLayout:
     return RowLayout(tuple(u.name for u in problem.unknowns), tuple(problem.sigma), with_guess)
 
 
-def finished_row(layout: RowLayout, estimate: Estimate, guess: np.ndarray, method: Any) -> dict[str, Any]:
+def finished_row(layout: RowLayout, estimate: Estimate, guess: np.ndarray, method: Estimator) -> dict[str, float]:
     """Return the row of a run that gave an estimate."""
     errors = np.sqrt(np.clip(np.diag(estimate.covariance), 0.0, None))
     half = half_width(errors, 0.95, estimate.degrees_of_freedom)
@@ -88,7 +91,9 @@ def finished_row(layout: RowLayout, estimate: Estimate, guess: np.ndarray, metho
     return {**row, "failure": "", "status": estimate.status}
 
 
-def failed_row(layout: RowLayout, stage: str, reason: str, guess: Sequence[float] | np.ndarray = ()) -> dict[str, Any]:
+def failed_row(
+    layout: RowLayout, stage: str, reason: str, guess: Sequence[float] | np.ndarray = ()
+) -> dict[str, float]:
     """Return the row of a run without an estimate; its guess is kept."""
     row: dict[str, Any] = dict.fromkeys(layout.floats, float("nan"))
     if layout.with_guess:

@@ -36,6 +36,8 @@ from grisaille.study.seeds import experiment_seed
 if TYPE_CHECKING:
     import xarray as xr
 
+    from grisaille.experiment.experiment import Experiment
+
 DEFAULT_SEED = 0
 """Seed of the measurements with which a problem is posed whose plan has none."""
 
@@ -68,7 +70,7 @@ class Simulated(OtherData):
         starts = {"starts": repr([P.tolist() for P in self.start_covariances])} if self.start_covariances else {}
         return {"noise": repr(sorted(self.noise.items())), **fine, **starts}
 
-    def prepare(self, plan: Sequence[Any]) -> FlatModel:
+    def prepare(self, plan: Sequence[Experiment]) -> FlatModel:
         """Prepare what all runs share, and refuse what would make every run fail."""
         if self._flat is None:
             flat = noisy_model(structure_of(self.model).model, self.noise, plan)
@@ -77,13 +79,13 @@ class Simulated(OtherData):
             self._flat = flat
         return self._flat
 
-    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+    def data_set(self, plan: Sequence[Experiment], seed: int) -> DataSet:
         flat = self.prepare(plan)
         if self._clean:
             return [c.with_noise(experiment_seed(seed, k)) for k, c in enumerate(self._clean)]
         return [self._drawn(flat, e, experiment_seed(seed, k), k) for k, e in enumerate(plan)]
 
-    def _trajectory(self, flat: FlatModel, experiment: Any) -> _NoiseFreeRecord:
+    def _trajectory(self, flat: FlatModel, experiment: Experiment) -> _NoiseFreeRecord:
         result = self._simulate(experiment)
         known = self._parameters(flat, experiment)
         by_law = [n for n in experiment.outputs if flat.outputs[n].distribution is not None]
@@ -93,7 +95,7 @@ class Simulated(OtherData):
             {n: law_along(result, flat, n, known) for n in by_law},
         )  # fmt: skip
 
-    def _drawn(self, flat: FlatModel, experiment: Any, seed: int, k: int) -> dict[str, np.ndarray]:
+    def _drawn(self, flat: FlatModel, experiment: Experiment, seed: int, k: int) -> dict[str, np.ndarray]:
         chosen = {"realizations": 1, "seed": seed, "step": self.step} if flat.disturbances else {}
         path = self._begun(experiment, seed, k) if self.start_covariances else self._simulate(experiment, **chosen)
         result = with_noise(path, flat, self._parameters(flat, experiment), seed)
@@ -107,7 +109,7 @@ class Simulated(OtherData):
             start=known_starts(experiment), rtol=self.rtol, **chosen,
         )  # fmt: skip
 
-    def _begun(self, experiment: Any, seed: int, k: int) -> xr.Dataset:
+    def _begun(self, experiment: Experiment, seed: int, k: int) -> xr.Dataset:
         """Simulate one realization from a start of its own."""
         signals, hold = experiment.input_signals()
         posed = pose(
@@ -120,7 +122,7 @@ class Simulated(OtherData):
         return simulate_ensemble(posed, options, noise=False, strict=True, progress=False)
 
     @staticmethod
-    def _parameters(flat: FlatModel, experiment: Any) -> dict[str, float]:
+    def _parameters(flat: FlatModel, experiment: Experiment) -> dict[str, float]:
         values = evaluate_parameters(flat, dict(experiment.constants))
         return dict(zip(values.names, values.values.tolist(), strict=True))
 
@@ -148,7 +150,7 @@ class _NoiseFreeRecord:
         return np.asarray(self.values[name] + self.deviations[name] * z)
 
 
-def drawn_plan(variation: Simulated, plan: Sequence[Any]) -> list[Any]:
+def drawn_plan(variation: Simulated, plan: Sequence[Experiment]) -> list[Experiment]:
     """Return a plan with measurements of its own where outputs declare laws, which cannot have given any values.
 
     Samples with a limit keep it: it holds in every data set.
@@ -162,7 +164,7 @@ def drawn_plan(variation: Simulated, plan: Sequence[Any]) -> list[Any]:
     return [with_data(e, d) for e, d in zip(plan, drawn, strict=True)]
 
 
-def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]) -> FlatModel:
+def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Experiment]) -> FlatModel:
     """Return the model with every measured output's noise known."""
     given = {n: replace(o, noise=as_expression(float(noise[n]))) for n, o in flat.outputs.items() if n in noise}
     strangers = [n for n in noise if n not in flat.outputs]
@@ -195,7 +197,7 @@ def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]
     return replace(flat, outputs={**outputs, **silent})
 
 
-def rows_of(experiment: Any) -> dict[str, np.ndarray]:
+def rows_of(experiment: Experiment) -> dict[str, np.ndarray]:
     """Return the rows of each output on the grid."""
     grid = experiment.grid()
     return {n: np.searchsorted(grid, s.times) for n, s in experiment.outputs.items()}

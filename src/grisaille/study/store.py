@@ -123,7 +123,7 @@ class Store:
         return {k: (math.nan if v is None else float(v)) if k in self.floats else v for k, v in row.items()}
 
 
-def intact_row(path: Path, form: str, found: tuple[Any, Any, Any, Any]) -> dict[str, Any]:
+def intact_row(path: Path, form: str, found: tuple[int, str, float, str]) -> dict[str, Any]:
     """Return a stored row; raise where it is not as it was written.
 
     found : run, seed, seconds and the text of the row
@@ -143,7 +143,7 @@ def intact_row(path: Path, form: str, found: tuple[Any, Any, Any, Any]) -> dict[
     return row
 
 
-def check_header(path: Path, header: Mapping[str, Any]) -> None:
+def check_header(path: Path, header: Mapping[str, str]) -> None:
     """Raise where a header is not as it was written; older ones carry no digest."""
     content = {key: value for key, value in header.items() if key != DIGEST_ENTRY}
     if header.get("format") == FORMAT and header.get(DIGEST_ENTRY) != header_digest(content):
@@ -153,7 +153,7 @@ def check_header(path: Path, header: Mapping[str, Any]) -> None:
         )
 
 
-def header_digest(content: Mapping[str, Any]) -> str:
+def header_digest(content: Mapping[str, str]) -> str:
     """Return SHA-256 of what a header says."""
     return hashlib.sha256(json.dumps(sorted((str(k), str(v)) for k, v in content.items())).encode()).hexdigest()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from grisaille.drawing import panels
 from grisaille.errors import EstimationError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
@@ -74,7 +75,7 @@ def draw_estimates(study: MonteCarloRuns, ax: Canvas | None = None) -> Figure:
     return figure
 
 
-def _draw_histogram(axes: Any, values: np.ndarray, name: str, truth: float) -> None:
+def _draw_histogram(axes: Axes, values: np.ndarray, name: str, truth: float) -> None:
     axes.hist(values, bins="auto" if len(values) > 1 else 1, color="C0", alpha=0.6)
     axes.axvline(truth, color="C3", linewidth=1.2, label="truth")
     axes.set_xlabel(name)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,12 @@ from grisaille.model.classes import Model
 from grisaille.optimization.search import Search
 from grisaille.study.result_rows import RowLayout, failed_row, finished_row, layout_of
 from grisaille.study.seeds import run_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grisaille.estimation.estimator import Estimator
+    from grisaille.experiment.experiment import Experiment
 
 
 class Variation(Protocol):
@@ -85,8 +91,8 @@ class StudyTask:
 def make_task(
     kind: str,
     model: Model,
-    experiments: Any,
-    method: Any,
+    experiments: Sequence[Experiment],
+    method: Estimator | str,
     variation: Variation,
     seed: int,
     *,

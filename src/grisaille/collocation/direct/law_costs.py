@@ -183,7 +183,7 @@ class SamplesByLaw:
 
 
 def samples_by_law(
-    costs: Sequence[LawCost], outputs: Sequence[str], samples: Sequence[OutputSamples], ends_of_samples: Any
+    costs: Sequence[LawCost], outputs: Sequence[str], samples: Sequence[OutputSamples], ends_of_samples: np.ndarray
 ) -> tuple[SamplesByLaw, ...]:
     """Return those of one record."""
     found, row, column = [], 0, 0

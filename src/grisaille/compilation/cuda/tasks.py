@@ -136,7 +136,7 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], scheme: Scheme, size: int)
             mine[...] = found[i].ravel()[: mine.size].reshape(mine.shape)
 
 
-def _put(machine: TaskMachine, name: str, tasks: Sequence[Task]) -> tuple[Any, int]:
+def _put(machine: TaskMachine, name: str, tasks: Sequence[Task]) -> tuple[np.ndarray, int]:
     """Return an array of all tasks, and bytes from one to the next."""
     arrays = [getattr(t, name) for t in tasks]
     first = arrays[0]

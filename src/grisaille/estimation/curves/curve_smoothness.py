@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -29,8 +29,13 @@ from grisaille.model.curve_tables import CurveTable, find_curves
 from grisaille.model.flat import FlatModel
 from grisaille.structure.switching_pieces import is_affine
 
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
-def with_smoothness(flat: FlatModel, unknowns: Sequence[Unknown], experiments: Sequence[Any]) -> tuple[Unknown, ...]:
+
+def with_smoothness(
+    flat: FlatModel, unknowns: Sequence[Unknown], experiments: Sequence[Experiment]
+) -> tuple[Unknown, ...]:
     """Return the unknowns with every ``gr.Smoothness`` written out as a joint prior of the table it belongs to."""
     believed = [u for u in unknowns if isinstance(u.prior, Smoothness)]
     curves = find_curves(flat)
@@ -121,7 +126,11 @@ def _refuse_two_scales(unknown: Unknown, curve: CurveTable, made: Sequence[tuple
 
 
 def _written_out(
-    flat: FlatModel, curve: CurveTable, prior: Smoothness, unknowns: Sequence[Unknown], experiments: Sequence[Any]
+    flat: FlatModel,
+    curve: CurveTable,
+    prior: Smoothness,
+    unknowns: Sequence[Unknown],
+    experiments: Sequence[Experiment],
 ) -> SmoothCurve:
     rows = surface_rows(curve) / prior.scale
     own = unknowns_in(flat, curve, unknowns)
@@ -137,7 +146,7 @@ def _written_out(
 
 
 def _values(
-    flat: FlatModel, curve: CurveTable, own: Sequence[Unknown], experiment: Any
+    flat: FlatModel, curve: CurveTable, own: Sequence[Unknown], experiment: Experiment
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the table's values as (matrix, offset) of the unknowns in one experiment."""
     symbols, formulas = curve_values(flat, curve, own, experiment)

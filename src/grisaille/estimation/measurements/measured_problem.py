@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from grisaille.estimation.measurements.tied_samples import (
 from grisaille.estimation.problem import EstimationProblem, Evaluation
 from grisaille.model.measurement.noise_covariances import level_name
 from grisaille.simulation.runner import Prediction
+
+if TYPE_CHECKING:
+    from grisaille.laws.law import Law
 
 SIMULATED_KINDS: tuple[Kind, ...] = ("parameter", "start")
 """Kinds of unknowns that move simulations; levels of noise stand in laws alone."""
@@ -142,7 +145,7 @@ class MeasuredProblem(EstimationProblem):
             for case, prediction in zip(self.discretised_problem.cases, found.predictions, strict=True)
         )
 
-    def laws_at(self, case: ExperimentTerm, prediction: Prediction, theta: np.ndarray) -> list[Any]:
+    def laws_at(self, case: ExperimentTerm, prediction: Prediction, theta: np.ndarray) -> list[Law]:
         """Return the law of each sample, one filled law for each of the ``samples`` of an experiment."""
         return [self._filled(case, s, prediction, theta, False)[0] for s in case.samples]
 
@@ -201,7 +204,7 @@ class MeasuredProblem(EstimationProblem):
 
     def _filled(
         self, case: ExperimentTerm, s: OutputSamples, prediction: Prediction, theta: np.ndarray, sensitive: bool
-    ) -> tuple[Any, dict[str, np.ndarray]]:
+    ) -> tuple[Law, dict[str, np.ndarray]]:
         """Return the law of each sample, and where asked for the derivatives of its location and arguments."""
         law, slopes = self.laws[s.output], dict[str, np.ndarray]()
         if sensitive:

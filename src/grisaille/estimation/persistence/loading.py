@@ -222,7 +222,7 @@ def _intervals(saved: Mapping[str, Any]) -> Intervals:
 
 
 def _case(
-    model: Model, experiment: Experiment, unknowns: tuple[Unknown, ...], method: Any, steps: Mapping[str, Any]
+    model: Model, experiment: Experiment, unknowns: tuple[Unknown, ...], method: Estimator, steps: Mapping[str, Any]
 ) -> ExperimentTerm:
     """Return the experiment with its samples at hand and its simulation prepared later."""
     flat = structure_of(model).model

@@ -150,7 +150,7 @@ def _variance(fit: Fitted, slopes: np.ndarray) -> np.ndarray:
     return np.asarray(np.einsum("ti,ij,tj->t", slopes, covariance, slopes))
 
 
-def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np.ndarray]:
+def _noise_along(fit: Fitted, experiment: Experiment, path: xr.Dataset) -> dict[str, np.ndarray]:
     """Return standard deviations of the noise of outputs, where they are known."""
     flat = structure_of(fit.settled_model).model
     values, _ = fit._values_for(experiment.name or "")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -50,6 +50,10 @@ from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.model.measurement.distributions import has_law
 from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.structure.reduction import Structure
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
 
 CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
 
@@ -185,7 +189,7 @@ class Collocation(Estimator):
         kinks = own if self.kinks == "auto" else self.kinks
         return SplineOptions(self.order, self.knots, kinks, self.quadrature, self.trajectories)
 
-    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+    def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:
         """Return scales when intensities are estimated; measurement noise that is left open, for the marginal
         likelihood.
         """

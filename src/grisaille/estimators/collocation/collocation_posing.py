@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,11 +38,14 @@ from grisaille.model.measurement.distributions import has_law
 from grisaille.simulation.assertions import without_assertions
 from grisaille.simulation.simulate import simulate
 
+if TYPE_CHECKING:
+    from grisaille.estimators.collocation.collocation import Collocation
+
 SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gauss", "trajectories": None}
 """Options that direct collocation does not read, and what they are when not given."""
 
 
-def pose_splines(question: FitRequest, options: SplineOptions, method: Any) -> CollocationProblem:
+def pose_splines(question: FitRequest, options: SplineOptions, method: Collocation) -> CollocationProblem:
     """Return the problem with its starting trajectories; ``method`` is the options of ``gr.Collocation``."""
     guessed, cases = question.unknowns, _cases(question)
     if method.criterion != "laplace":
@@ -131,7 +134,7 @@ def _start_guesses(
     return list(start_guesses(done, [(c.trial, c.unknowns) for c in cases]))
 
 
-def direct_options(method: Any, reason: str) -> DirectOptions:
+def direct_options(method: Collocation, reason: str) -> DirectOptions:
     """Return the options of ``gr.Collocation`` for elements; ``reason``: why splines are not used."""
     why = f"{reason[0].upper()}{reason[1:]}" if reason else "Direct collocation was asked for"
     if method.criterion not in ("amle", "laplace"):

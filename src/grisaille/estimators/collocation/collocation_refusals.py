@@ -14,7 +14,7 @@ standard errors that are approximate; larger ones do not, and are refused by the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -40,12 +40,15 @@ from grisaille.simulation.runner import Runner
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
 
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
 JUMP_REMEDY = (
     "use gr.KalmanML(filter='unscented'), which averages over both sides, or gr.SimulatedPEM(), which simulates them"
 )
 
 
-def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
+def refuse_open_noise(structure: Structure, data: Sequence[Experiment]) -> None:
     """Refuse undeclared measurement noise where it is not estimated."""
     for e in data:
         for o in e.outputs:
@@ -144,7 +147,7 @@ def _in_noise(structure: Structure, outputs: Sequence[str]) -> set[str]:
 def spline_obstacle(
     structure: Structure,
     model: StochasticModel | None,
-    data: Sequence[Any],
+    data: Sequence[Experiment],
     unknowns: Sequence[Unknown],
     criterion: str,
 ) -> str:
@@ -184,7 +187,7 @@ def dead_time_obstacle(question: FitRequest) -> str:
 
 
 def _unknown_gain(
-    structure: Structure, model: StochasticModel, data: Sequence[Any], unknowns: Sequence[Unknown]
+    structure: Structure, model: StochasticModel, data: Sequence[Experiment], unknowns: Sequence[Unknown]
 ) -> str:
     """Return whether a parameter that is no level of noise lies between a disturbance and a state: C in C ẋ = f + w.
 
@@ -199,7 +202,7 @@ def _unknown_gain(
     return f"the unknown {name} decides how strongly a disturbance acts"
 
 
-def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel | None:
+def with_slope(structure: Structure, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> StochasticModel | None:
     """Return the model with disturbances, where it has any.
 
     Those without a linear effect where they are zero are refused: every search for a path begins there.
@@ -211,7 +214,7 @@ def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unk
     return model
 
 
-def _stochastic(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel:
+def _stochastic(structure: Structure, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> StochasticModel:
     given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
     values = evaluate_parameters(structure.model, given)
     outputs = list(dict.fromkeys(o for e in data for o in e.outputs))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,8 +30,11 @@ from grisaille.estimators.collocation.marginal_likelihood import approach_likeli
 from grisaille.estimators.collocation.smoothing import minimize_misfit
 from grisaille.optimization.journal import Progress, SearchJournal
 
+if TYPE_CHECKING:
+    from grisaille.estimators.collocation.collocation import Collocation
 
-def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -> Estimate:
+
+def solve(method: Collocation, problem: CollocationProblem, progress: Progress | None) -> Estimate:
     """Return the estimate of a posed problem, on a mesh that is refined as the method requires."""
     journal, guessed, rounds = SearchJournal.of(progress), problem.unknowns, 0
     most = problem.trajectories.rounds(method.refine)
@@ -79,7 +82,7 @@ BIASED_CRITERIA = ("amle", "ipda")
 
 
 def _finished(
-    method: Any,
+    method: Collocation,
     problem: CollocationProblem,
     answer: CollocationResult,
     guessed: Sequence[Unknown],
@@ -103,7 +106,7 @@ def _finished(
 
 
 def _dressed(
-    method: Any,
+    method: Collocation,
     problem: CollocationProblem,
     guessed: Sequence[Unknown],
     answer: CollocationResult,

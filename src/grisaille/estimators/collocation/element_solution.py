@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -105,7 +104,7 @@ class ElementSolution(Solution):
             raise NotPositiveDefinite
         return marginals_of(self.at, self._exact)
 
-    def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
+    def statistics(self, k: int, names: Sequence[str] | None, covariance: np.ndarray, width: float) -> Statistics:
         program = self.at.program
         quantities = Quantities(_observed(program.model), names)
         curvature = curvature_at(self.at, np.diag(covariance) > 0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from grisaille.collocation.knots import folded_at
 from grisaille.collocation.laplace import Marginal
 from grisaille.estimation.quantities import Quantities, UncertainUnknowns
 from grisaille.estimators.collocation.trajectory_basis import Solution, Statistics, TrajectoryPredictions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TRAJECTORY_GAIN = 1e-13
 """Predicted gain, relative to 1 + J, at which trajectories count as solved for given unknowns."""
@@ -125,7 +128,7 @@ class SplineSolution(Solution):
             found.append(Marginal(at.value, slope, freedom))
         return found
 
-    def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
+    def statistics(self, k: int, names: Sequence[str] | None, covariance: np.ndarray, width: float) -> Statistics:
         found = self._with_knots_at_samples(k)
         program, given = found.at.task.programs[k], found.at.given[k]
         times = program.record.times

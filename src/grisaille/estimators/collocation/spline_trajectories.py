@@ -43,6 +43,7 @@ from grisaille.optimization.search import Search
 if TYPE_CHECKING:
     from grisaille.estimation.experiment_terms import ExperimentTerm
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimators.collocation.collocation import Collocation
     from grisaille.estimators.collocation.collocation_problem import CollocationProblem
 
 MAX_PREDICTED_MOVE = 0.05
@@ -67,7 +68,7 @@ class Splines(TrajectoryBasis):
 
     is_exact: ClassVar[bool] = False
 
-    def __init__(self, programs: Sequence[SplineProgram], betas: Sequence[np.ndarray], method: Any) -> None:
+    def __init__(self, programs: Sequence[SplineProgram], betas: Sequence[np.ndarray], method: Collocation) -> None:
         self.programs, self.method = tuple(programs), method
         self.betas = self.first_betas = list(betas)
         self.solved_before = False

@@ -109,7 +109,7 @@ class Solution(SearchEnd[Any], ABC):
         """Return the marginal likelihood of every experiment, without priors."""
 
     @abstractmethod
-    def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
+    def statistics(self, k: int, names: Sequence[str] | None, covariance: np.ndarray, width: float) -> Statistics:
         """Return quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
 
     @abstractmethod

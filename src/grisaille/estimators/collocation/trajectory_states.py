@@ -51,7 +51,9 @@ class TrajectoryStates(States):
         return kept_arrays(fit)
 
 
-def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands = "all") -> xr.Dataset:
+def trajectory_states(
+    fit: Fitted, experiment: Experiment | str, names: Sequence[str] | None, level: float, bands: Bands = "all"
+) -> xr.Dataset:
     """Return smoothed values of the quantities of one experiment; arguments and dimensions as in ``fit.states``."""
     evaluation, k, covariance = _followed(fit, experiment)
     structure = fit.estimate.cases[k].trial.structure
@@ -60,7 +62,8 @@ def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float, ba
 
 
 def states_along(
-    evaluation: CollocationEvaluation, k: int, covariance: np.ndarray, structure: Structure, names: Any = None,
+    evaluation: CollocationEvaluation, k: int, covariance: np.ndarray, structure: Structure,
+    names: Sequence[str] | None = None,
     level: float = 0.95, bands: Bands = "all",
 ) -> xr.Dataset:  # fmt: skip
     """Return the same along trajectories that are solved for, of experiment k; ``covariance`` is that of the

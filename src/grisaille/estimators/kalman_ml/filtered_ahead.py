@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
+    from grisaille.experiment.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class FilteredAhead(Ahead):
 
         return predictions(fit, experiment, horizon, partial(case_of, self.method))
 
-    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None, bands: Bands) -> xr.Dataset:
+    def predict_with_bands(
+        self, fit: Fitted, experiment: Experiment, horizon: Horizon | None, bands: Bands
+    ) -> xr.Dataset:
         from grisaille.estimation.predictions.filtered_predictions import predictor
         from grisaille.estimation.predictions.whole_bands import ahead_with_bands
 
@@ -45,18 +48,18 @@ class FilteredAhead(Ahead):
         predicted = predictor(fit, experiment, ahead, partial(case_of, self.method))
         return ahead_with_bands(fit, experiment, ahead, predicted)
 
-    def filtered_means(self, fit: Fitted, experiment: Any, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
+    def filtered_means(self, fit: Fitted, experiment: Experiment, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
         from grisaille.estimation.predictions.filtered_predictions import states_of_case
 
         found = states_of_case(self._case(fit, experiment), fit.estimate.theta, list(names))
         return {n: found[n].sel(given="filtered", statistic="mean") for n in names}
 
-    def continuing(self, fit: Fitted, experiment: Any) -> KalmanML:
+    def continuing(self, fit: Fitted, experiment: Experiment) -> KalmanML:
         """Begin with mean and covariance of all states at the last instant of an experiment."""
         case = self._case(fit, experiment)
         found = case.runner.states(*own_theta_and_steps(case, fit.estimate.theta))
         known = CarriedStart.of(found.x_filt[-1], found.P_filt[-1], found.open_filtered[-1])
         return replace(self.method, initial_covariance=known)
 
-    def _case(self, fit: Fitted, experiment: Any) -> ExperimentTerm:
+    def _case(self, fit: Fitted, experiment: Experiment) -> ExperimentTerm:
         return case_of(self.method, fit.initial_model, experiment, fit.estimate.unknowns)

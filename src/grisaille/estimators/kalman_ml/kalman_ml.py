@@ -53,6 +53,8 @@ from grisaille.optimization.search import Search
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
     pass
 
 OF_OUR_FILTERS = {
@@ -231,7 +233,7 @@ class KalmanML(Estimator):
         """What keeps unknowns inside their bounds beside the likelihood."""
         return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
 
-    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+    def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:
         """Add noise levels that the model leaves open, and covariances of noise that it declares unknown, to the
         unknowns.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from grisaille.model.classes import Model
 
 if TYPE_CHECKING:
     from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
+    from grisaille.experiment.experiment import Experiment
 
 
 def pose_likelihood(method: KalmanML, question: FitRequest) -> LikelihoodProblem:
@@ -49,13 +50,17 @@ def pose_likelihood(method: KalmanML, question: FitRequest) -> LikelihoodProblem
 
 
 def case_of(
-    method: KalmanML, model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = UNKNOWN_KINDS
+    method: KalmanML,
+    model: Model,
+    experiment: Experiment,
+    unknowns: Sequence[Unknown],
+    kinds: Sequence[Kind] = UNKNOWN_KINDS,
 ) -> ExperimentTerm:
     """Return the term of one experiment with its filter; ``kinds`` of unknowns belong to it."""
     return filter_case(method, experiment, *trial_of(model, experiment, unknowns, kinds))
 
 
-def filter_case(method: KalmanML, experiment: Any, trial: BoundExperiment, mine: tuple[int, ...]) -> Filtered:
+def filter_case(method: KalmanML, experiment: Experiment, trial: BoundExperiment, mine: tuple[int, ...]) -> Filtered:
     """Return an experiment with its trial as a filter runs it."""
     refuse_static(trial, "a filter")
     trial = scheduled_trial(trial, "a filter") if trial.flat.whens else trial

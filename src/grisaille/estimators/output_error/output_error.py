@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from grisaille.bound_experiment.shared_refusals import refuse_events
 from grisaille.errors import EstimationError
@@ -54,6 +54,10 @@ from grisaille.estimators.output_error.least_squares_stages import LeastSquaresS
 from grisaille.estimators.output_error.simulation_effort import SimulationEffort
 from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.structure.reduction import Structure
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
@@ -148,7 +152,7 @@ class OutputError(Estimator):
             problem.courses = state_courses(question.guess, question.data)
         return problem
 
-    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+    def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:
         """Add levels of normal noise that are open beside laws or shared noise, and unknown correlations, to the
         unknowns.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.simulation.ensembles.ensemble_runner import DIFFERENCE_STEP, EnsembleRunner
 from grisaille.simulation.runner import Prediction
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 ENSEMBLE_KINDS: tuple[Kind, ...] = ("parameter", "scale", "start")
 """What an ensemble moves with."""
@@ -122,7 +125,7 @@ def difference_across_jumps(problem: EstimationProblem, runners: Sequence[Ensemb
             )
 
 
-def open_noise(flat: FlatModel, data: Sequence[Any]) -> list[str]:
+def open_noise(flat: FlatModel, data: Sequence[Experiment]) -> list[str]:
     """Return names of the noise levels that the model leaves open."""
     measured = dict.fromkeys(o for e in data for o in e.outputs)
     return [f"noise({o})" for o in measured if flat.outputs[o].noise is None]

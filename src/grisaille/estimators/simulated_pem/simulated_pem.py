@@ -49,6 +49,8 @@ from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
     pass
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
@@ -141,7 +143,7 @@ class SimulatedPEM(Estimator):
                 "search='stochastic' without correction= would not be unbiased: leave it switched on."
             )
 
-    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+    def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:
         """Add noise levels that the model leaves open to the unknowns, where variances are matched."""
         if self.match == "mean":
             return list(wanted)

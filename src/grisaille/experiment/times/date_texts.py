@@ -49,7 +49,7 @@ def as_calendar(raw: Any, what: str, rows: RowNames, dayfirst: bool | None = Non
     return pd.DatetimeIndex(parsed)
 
 
-def _no_date(written: Any, bad: Any, what: str, rows: RowNames, order: bool | None) -> DataError:
+def _no_date(written: Any, bad: np.ndarray, what: str, rows: RowNames, order: bool | None) -> DataError:
     bad = np.array([k for k in bad if not is_numeric(written[k])] or bad)
     found = _parts(written[bad[0]])
     said = "which is neither a number nor a date as 2024-01-31 13:45:00 (ISO 8601) or 31.01.2024 13:45"
@@ -63,7 +63,7 @@ def _no_date(written: Any, bad: Any, what: str, rows: RowNames, order: bool | No
     )
 
 
-def day_comes_first(values: Sequence[Any], what: str, rows: RowNames, dayfirst: bool | None = None) -> bool | None:
+def day_comes_first(values: Sequence[str], what: str, rows: RowNames, dayfirst: bool | None = None) -> bool | None:
     """Return whether 01/02/2025 is the first of February; None where no date leaves its order open."""
     if dayfirst is not None:
         return dayfirst

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,9 @@ def _over_interval(model: DiscreteModel, begin: int, end: int, m: Floats, P: Flo
     return m, P
 
 
-def _over_intervals(model: DiscreteModel, at: Any, samples: Any, m: Floats, P: Floats) -> tuple[Floats, Floats]:
+def _over_intervals(
+    model: DiscreteModel, at: np.ndarray, samples: np.ndarray, m: Floats, P: Floats
+) -> tuple[Floats, Floats]:
     """Return many predictions over the interval after each of their samples, cell by cell."""
     cells = at[samples + 1] - at[samples]
     for r in range(int(cells.max())):

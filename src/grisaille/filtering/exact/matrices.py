@@ -231,7 +231,7 @@ class Matrices:
             c[mine] = forcing.carried_each(Psi[of[mine] - first], mine)
         return F, of, c, Q, of
 
-    def _noise_of_cells(self, cells: RecordCells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
+    def _noise_of_cells(self, cells: RecordCells, A: Floats, h: float, W: Floats, mine: np.ndarray) -> Floats:
         """Return Q of every cell of a group; those with the same signals are integrated once."""
         keys = cells.coefficients[mine][:, self.W.signals].reshape(len(mine), -1)
         if self.W.depends_on_time:
@@ -263,7 +263,7 @@ class Matrices:
             R_of = np.arange(N)
         return H, H_of, d[..., 0], R, R_of
 
-    def _shared(self, formula: Formula, t: Floats, u: Floats, q: Floats, dq: Floats) -> tuple[Floats, Any]:
+    def _shared(self, formula: Formula, t: Floats, u: Floats, q: Floats, dq: Floats) -> tuple[np.ndarray, np.ndarray]:
         if formula.is_fixed:
             return formula.at(t[:1], u[:1], q, dq), np.zeros(len(t), dtype=np.int64)
         return formula.at(t, u, q, dq), np.arange(len(t))
@@ -305,7 +305,7 @@ class _Forcing:
         else:
             self.b = (b.shared_on_cells(cells, q, dq) if known is None else known)[..., 0]
 
-    def carried(self, Psi: Floats, mine: Any) -> Floats:
+    def carried(self, Psi: Floats, mine: np.ndarray) -> Floats:
         """Return h Σ_k Ψ_k b_k of some cells with derivatives: (cells, 1 + ns, n)."""
         if not self.affine:
             return _apply(Psi, self.b[mine % len(self.b)])
@@ -318,7 +318,7 @@ class _Forcing:
         stacked = np.concatenate(columns, axis=-1).reshape(-1, given.shape[1])
         return np.asarray((given @ stacked.T).reshape(len(mine), *matrix.shape[:2]))
 
-    def carried_each(self, Psi: Floats, mine: Any) -> Floats:
+    def carried_each(self, Psi: Floats, mine: np.ndarray) -> Floats:
         """Return the same with Ψ of every cell, (cells, degree + 1, 1 + ns, n, n)."""
         if not self.affine:
             b = self.b[mine % len(self.b)]
@@ -341,7 +341,7 @@ def _apply(Psi: Floats, b: Floats) -> Floats:
     return np.asarray(out)
 
 
-def _built_up(cells: RecordCells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:
+def _built_up(cells: RecordCells, F: Floats, F_of: np.ndarray, Q: Floats, Q_of: np.ndarray) -> Floats:
     """Return the covariance after the first sampling interval, from zero."""
     P: Floats = np.zeros_like(Q[0])
     for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):

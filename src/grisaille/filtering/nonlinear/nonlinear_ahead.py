@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from grisaille.filtering.diffuse import DiffuseMoments
 from grisaille.filtering.filter import FilterPoint, InnovationWeighting, StartValues
 from grisaille.filtering.kalman import Likelihood, LikelihoodSums, likelihood_of_sums
 from grisaille.filtering.passes import Passes
+
+if TYPE_CHECKING:
+    from grisaille.compilation.kalman.passing import PassResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,7 @@ class _AheadWalk:
         found = self._pass(begin, int(self.at[j]), s, None)
         return found.s, found.ds
 
-    def seen_from(self, j: int, origin: int, robust: float) -> Any:
+    def seen_from(self, j: int, origin: int, robust: float) -> PassResult:
         s, begin = self._after(origin)
         return self._pass(begin, int(self.at[j]), s, j, robust)
 
@@ -113,7 +116,9 @@ class _AheadWalk:
             self.after.append((found.s, found.ds))
         return self.after[origin], int(self.at[origin])
 
-    def _pass(self, begin: int, end: int, s: tuple[Floats, Floats], sample: int | None, robust: float = np.inf) -> Any:
+    def _pass(
+        self, begin: int, end: int, s: tuple[Floats, Floats], sample: int | None, robust: float = np.inf
+    ) -> PassResult:
         """Run from one boundary to another; the sample at the end counts, if one is given."""
         g = self.given
         which, rows = np.full(end - begin + 1, -1, dtype=np.int64), slice(0, 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from grisaille.model.measurement.distributions import mapped_law
 from grisaille.model.names import element_name
 from grisaille.model.recording import recording
 from grisaille.model.whens import Reset, When
+
+if TYPE_CHECKING:
+    from grisaille.model.rewriting import Rewriter
 
 
 def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Iterator[Content]:
@@ -112,7 +115,7 @@ class _ContentBuilder:
             self.content.arrays[f"{name}.{field}"] = shape
 
 
-def insert_component(content: Content, name: str, part: Content, change: Any) -> None:
+def insert_component(content: Content, name: str, part: Content, change: Rewriter) -> None:
     """Puts the content of a sub-model below ``name``."""
     moved = part.mapped(change, name)
     content.components[name] = ComponentContent(part.name, part.description)

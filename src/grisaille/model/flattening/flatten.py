@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.cache import Cache
 from grisaille.errors import ModelError
@@ -31,6 +31,9 @@ from grisaille.model.notation.text import render
 from grisaille.model.parameter_information import FormulaLoop, order_formulas
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.whens import OF_EVENTS
+
+if TYPE_CHECKING:
+    from grisaille.model.flat import FlatParameter
 
 
 def flatten(model: Any) -> FlatModel:
@@ -214,7 +217,7 @@ def _optional(expression: Expression | None, insert: Any) -> Expression | None:
     return None if expression is None else insert(expression)
 
 
-def _parameters(content: Content, insert: Any) -> dict[str, Any]:
+def _parameters(content: Content, insert: Any) -> dict[str, FlatParameter]:
     parameters = {n: replace(p, value=_optional(p.value, insert)) for n, p in content.parameters.items()}
     formulas = {n: p.value for n, p in parameters.items() if isinstance(p.value, Call | Name)}
     order_formulas(formulas, list(formulas))

@@ -104,11 +104,11 @@ def _variable(v: FlatVariable) -> tuple[Any, ...]:
     return symbol(v.name), v.unit, start, _limits(v.bounds), v.description
 
 
-def _discrete(d: FlatDiscrete) -> tuple[Any, ...]:
+def _discrete(d: FlatDiscrete) -> tuple[Html, str, Html, str]:
     return symbol(d.name), d.unit, formula(d.start), d.description
 
 
-def _input(content: Content, i: FlatInput) -> tuple[Any, ...]:
+def _input(content: Content, i: FlatInput) -> tuple[Html, str, str, str]:
     bound = content.bindings.get(i.name)
     default = "" if i.default is None else f"{i.default:g} unless given"
     return symbol(i.name), i.unit, default if bound is None else formula(bound), i.description

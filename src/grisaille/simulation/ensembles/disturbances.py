@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -42,6 +42,9 @@ from grisaille.model.expression import Expression, Name, as_expression, postorde
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.simulation.ensembles.hermite import mixing
 from grisaille.structure.system import System
+
+if TYPE_CHECKING:
+    from grisaille.model.spectra import Spectrum
 
 Floats = NDArray[np.float64]
 RESOLUTION = 0.05
@@ -355,7 +358,7 @@ def _depending(system: System, places: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(name for i, name in enumerate(system.observed_names) if i in rows)
 
 
-def _declared(group: Sequence[FlatDisturbance]) -> tuple[list[str], list[Any]]:
+def _declared(group: Sequence[FlatDisturbance]) -> tuple[list[str], list[Spectrum]]:
     return [d.name for d in group], [d.spectrum for d in group]
 
 

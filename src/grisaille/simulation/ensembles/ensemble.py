@@ -325,7 +325,7 @@ def _together(
     return found
 
 
-def _statistics(wanted: Any, moments: SampleMoments | None, slab: slice) -> dict[str, Statistic]:
+def _statistics(wanted: Sequence[str], moments: SampleMoments | None, slab: slice) -> dict[str, Statistic]:
     reducers, single = make_reducers(copy.deepcopy(wanted))
     for reducer in reducers:
         reducer.update(RealizationBlock(slab, moments))

@@ -1,8 +1,8 @@
 """One start: what must hold, and which start values are preferred in which order.
 
-Preferences come in levels, each met as well as those above it allow: zero for unknowns that the initial equations leave open
-(``undecided``), declared starts of variables that the user differentiates, of those that only index reduction
-differentiates, zero for the states that nothing was declared for, declared starts of algebraic variables.
+Preferences come in levels, each met as well as those above it allow: zero for unknowns that the initial equations
+leave open (``undecided``), declared starts of variables that the user differentiates, of those that only index
+reduction differentiates, zero for the states that nothing was declared for, declared starts of algebraic variables.
 """
 
 from __future__ import annotations
