@@ -69,7 +69,7 @@ def kept_rows(experiment: Experiment, output: str) -> np.ndarray:
 
 
 def with_data(experiment: Experiment, data: dict[str, np.ndarray]) -> Experiment:
-    """Return the experiment with other values at its measured rows; a sample with a limit is marked where it is beyond."""
+    """Return the experiment with other values at its measured rows; samples beyond a limit are marked."""
     outputs, marks = {}, {}
     for name, samples in experiment.outputs.items():
         values = np.where(np.isfinite(samples.values), data[name], np.nan)
