@@ -51,7 +51,9 @@ print("k is still", round(float(fit["k"]), 2))
 @pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are set as POSIX has them")
 def test_a_fit_survives_a_disk_without_room(tmp_path: Path) -> None:
     """HDF5 ended the whole process there."""
-    done = subprocess.run([sys.executable, "-c", SMALL, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", SMALL, str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("refused: The") == 2 and "k is still 0.7" in done.stdout
     assert "make room, or give another place" in done.stdout
@@ -62,16 +64,18 @@ def test_a_fit_survives_a_disk_without_room(tmp_path: Path) -> None:
 def test_compiled_models_go_to_a_passing_folder(tmp_path: Path) -> None:
     code = """
 import resource, sys
-from grisaille.compilation import cache
+from grisaille.compilation import build_cache
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
-    cache.install("a" * 40, "b" * 16, bytes(9000))
+    build_cache.store_library("a" * 40, "b" * 16, bytes(9000))
 except Exception as error:
     print(type(error).__name__, error)
 """
     place = tmp_path / "cache"
     environment = {**os.environ, "GRISAILLE_CACHE": str(place)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
     assert "CompilationError The compiled model (9 kB) cannot be kept in" in done.stdout, done.stderr
     assert not list(place.iterdir())
 

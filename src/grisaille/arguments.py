@@ -171,6 +171,7 @@ BY_NAME: dict[str, Kind] = {
 """What an argument of this name takes where its annotation says less or nothing."""
 
 BY_FUNCTION: dict[str, dict[str, Kind]] = {
+    "Experiment": {"name": ANYTHING},
     "simulate": {"rtol": ANYTHING, "step": ANYTHING},
     "Simulator": {"rtol": ANYTHING, "step": ANYTHING},
     "Simulator.gradient": {"weights": WEIGHTS, "by": NAMES},

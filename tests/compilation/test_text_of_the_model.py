@@ -16,7 +16,7 @@ import hashlib, sys, warnings
 sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 import grisaille as gr
-from grisaille.compilation import library, printer
+from grisaille.compilation import printer, shared_library
 from grisaille.compilation.fused_step import build_step
 from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.schemes import IMPLICIT
@@ -33,7 +33,7 @@ def build(parts):
     raise Printed
 
 swung = swing()
-library.cache.digest = build
+shared_library.build_cache.digest = build
 
 def printed(function, *arguments, **options):
     try:
@@ -44,7 +44,7 @@ def printed(function, *arguments, **options):
 for model in (Robot, FlexibleCrank):
     kernel = build_kernel(structure_of(model()).system, sensitive=model is FlexibleCrank)
     printed(kernel.work_size, IMPLICIT, 0)
-printed(build_step, structure_of(Robot()).system)
+printed(lambda: build_step(structure_of(Robot()).system).library)
 printed(gr.fit, Tanks(), tank_record(), ["a", "b"], gr.KalmanML())
 printed(gr.fit, Pendulum(), swung, ["k", "scale(w)"], gr.KalmanML())
 printer.PART = 200

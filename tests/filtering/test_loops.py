@@ -15,8 +15,9 @@ import grisaille as gr
 from grisaille import der, exp, log, sin
 from grisaille.compilation import tangent_printer
 from grisaille.compilation.kalman import program
+from grisaille.compilation.kalman.builds import build_filter
 from grisaille.compilation.kalman.compiled_pass import run_forward, run_reverse
-from grisaille.compilation.shared_library import build_library
+from grisaille.compilation.shared_library import CSource
 from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
@@ -184,7 +185,7 @@ def test_matrices_of_the_thread_have_the_same_bits(kind):
     found = []
     for sizes in (loops.sizes, {**loops.sizes, "MOST_ON_STACK": 0}):
         made = replace(loops, sizes=sizes)
-        forward, back = (build_library(made.source(d), made.text_length) for d in ("forward", "reverse"))
+        forward, back = (build_filter(CSource(made.source(d), made.text_length), 1) for d in ("forward", "reverse"))
         passes = run_forward(forward, given, q, s[0], s[1:], dq, True), run_reverse(back, given, q, s[0])
         found.append([passes[0].base, passes[0].information, passes[0].kept, passes[1].ds, passes[1].lq])
     for here, there in zip(*found, strict=True):

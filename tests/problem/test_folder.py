@@ -91,7 +91,7 @@ def test_the_truth_of_a_study_is_in_the_model(tmp_path: Path) -> None:
 def test_levels_have_a_truth_in_studies(tmp_path: Path) -> None:
     """Scales and noise that a likelihood estimates are judged against those the data are drawn with."""
     text = changed('estimate = ["k", "start(level)"]', 'estimate = ["k", "scale(w)", "noise(y)"]',
-                   'name = "OutputError"\nrtol = 1e-6', 'name = "KalmanML"')  # fmt: skip
+                   'name = "OutputError"\ncompiled = true', 'name = "KalmanML"')  # fmt: skip
     problem = gr.load_problem(write(tmp_path, text))
     study = problem.study(runs=1, truth="guess", executor="serial")
     assert study.truth.to_dict() == {"k": 0.4, "scale(w)": 0.1, "noise(y)": 0.01}
