@@ -47,7 +47,8 @@ for model in (Robot, FlexibleCrank):
 printed(lambda: build_step(structure_of(Robot()).system).library)
 printed(gr.fit, Tanks(), tank_record(), ["a", "b"], gr.KalmanML())
 printed(gr.fit, Pendulum(), swung, ["k", "scale(w)"], gr.KalmanML())
-printer.PART = 200
+assert printer.INSTRUCTIONS_PER_FUNCTION
+printer.INSTRUCTIONS_PER_FUNCTION = 200
 printed(gr.fit, Pendulum(), swung, ["k", "scale(w)"], gr.Collocation())
 printed(gr.fit, Pendulum(), swung, ["k", "scale(w)"], gr.KalmanML(filter="unscented"))
 """
