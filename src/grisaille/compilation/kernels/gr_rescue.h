@@ -587,12 +587,13 @@ GR_COLD long gr_snap(gr_task *k, gr_newton *n, double t, const double *x, double
 GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
                              const double *u) {
 #if GR_HAS_Z
-  double guess[GR_LEN(GR_NZ)];
+  double guess[GR_LEN(GR_NZ)], reached[GR_LEN(GR_NZ)];
   for (long i = 0; i < GR_NZ; i++) guess[i] = z[i];
   const long plain = gr_newton_iterate(k, n, t, x, z, u);
   if (!plain && gr_is_continued(k, n, from, t, x, z, u)) return GR_DONE;
   const long where = k->where;
   const double amount = k->amount;
+  for (long i = 0; i < GR_NZ; i++) reached[i] = z[i];
   for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
   k->rescues++;
   if (GR_NM > 0) {
@@ -600,6 +601,14 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, do
     for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
   }
   const long status = from ? gr_rescue(k, n, from, t, x, z, u) : gr_newton_damped(k, n, t, x, z, u, 0);
+  /* no root that continues: is what Newton's method left open rounding? Where pieces end, the end is one. */
+  if (status && plain == GR_NEWTON && !n->held && (status != GR_BRANCH_ENDS || !GR_HAS_SIDES)) {
+    if (gr_is_rounding(k, n, t, x, reached, u) && !gr_left_its_piece(k, n, t, x, reached, u) &&
+        gr_is_continued(k, n, from, t, x, reached, u)) {
+      for (long i = 0; i < GR_NZ; i++) z[i] = reached[i];
+      return GR_DONE;
+    }
+  }
   if (status) n->valid = 0;
   return !status || ((!plain || plain == GR_NEWTON) && GR_NM == 0) ? status : gr_fail(k, plain, where, amount);
 #else

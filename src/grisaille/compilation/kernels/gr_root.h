@@ -308,8 +308,7 @@ GR_COLD long gr_is_rounding(gr_task *k, gr_newton *n, double t, const double *x,
 
 /* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
  * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. Corrections about the
- * tolerance decide nothing about roots: there only divergence ends the iteration. Nor do those that change a piece.
- * Corrections that do not shrink and are rounding (gr_is_rounding) end it where they are. */
+ * tolerance decide nothing about roots: there only divergence ends the iteration. Nor do those that change a piece. */
 GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
   double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
   double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-2;
@@ -374,7 +373,6 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
     }
     age++;
   }
-  if (!n->held && gr_is_rounding(k, n, t, x, z, u) && !gr_left_its_piece(k, n, t, x, z, u)) return GR_DONE;
   return gr_unsolved(k, n);
 }
 #endif
