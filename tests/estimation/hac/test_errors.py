@@ -87,12 +87,12 @@ def test_white_residuals_have_plain_errors() -> None:
     assert (found.degrees_of_freedom > 20).all()
 
 
-def test_larger_residuals_where_an_unknown_is_told_make_its_error_larger() -> None:
+def test_larger_residuals_where_an_unknown_is_determined_make_its_error_larger() -> None:
     J = np.stack([np.ones(400), np.where(np.arange(400) < 60, 1.0, 0.0)], axis=1)
     e = np.random.default_rng(5).standard_normal(400) * np.where(np.arange(400) < 60, 4.0, 1.0)
     _, found = errors_of(cases((400,)), J, e)
     assert np.sqrt(found.covariance[1, 1]) == pytest.approx(np.sqrt(16 / 60 + 1 / 340), rel=0.35)
-    assert any("larger where they tell p1" in note for note in found.notes)
+    assert any("larger where they determine p1" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
