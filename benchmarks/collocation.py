@@ -35,8 +35,7 @@ from scipy.interpolate import BSpline
 import grisaille as gr
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.fitting import build_problem, fit_problem
-from grisaille_reproductions import varziri_cstr as cstr
-from grisaille_reproductions import varziri_intensity as intensity
+from grisaille_reproductions import varziri_cstr as cstr, varziri_intensity as intensity
 from grisaille_reproductions.varziri_nonlinear import STEP, plan
 from grisaille_reproductions.varziri_spread import SEED
 

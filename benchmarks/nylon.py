@@ -31,8 +31,7 @@ from scipy.interpolate import BSpline
 from scipy.sparse import csc_matrix
 
 import grisaille as gr
-from grisaille.collocation.direct import element as direct_element
-from grisaille.collocation.direct import ipopt as direct_ipopt
+from grisaille.collocation.direct import element as direct_element, ipopt as direct_ipopt
 from grisaille.collocation.direct.element_mesh import RadauElements
 from grisaille.collocation.direct.initial_path import first_points
 from grisaille.collocation.direct.path_newton import place, solve_newton

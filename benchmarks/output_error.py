@@ -19,9 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 import grisaille as gr
-from grisaille_reproductions import fladischer_duffing as duffing
-from grisaille_reproductions import fladischer_lugre as lugre
-from grisaille_reproductions import fladischer_lugre_fit as lugre_fit
+from grisaille_reproductions import (
+    fladischer_duffing as duffing,
+    fladischer_lugre as lugre,
+    fladischer_lugre_fit as lugre_fit,
+)
 
 RTOL, LIMIT = 1e-8, 500
 

@@ -22,8 +22,7 @@ import grisaille as gr
 from grisaille.disturbance import Purpose
 from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
 from grisaille_reproductions.abdalmoaty_curve import trace_curve
-from grisaille_reproductions.abdalmoaty_together import simulate_data as simulate_batches
-from grisaille_reproductions.abdalmoaty_together import simulate_together
+from grisaille_reproductions.abdalmoaty_together import simulate_data as simulate_batches, simulate_together
 from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
 
 if TYPE_CHECKING:

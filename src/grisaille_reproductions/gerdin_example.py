@@ -16,8 +16,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille.structure.descriptor.finite_variance import projector_on_null
-from grisaille_reproductions import gerdin_bodies as bodies
-from grisaille_reproductions import gerdin_standard_form as standard
+from grisaille_reproductions import gerdin_bodies as bodies, gerdin_standard_form as standard
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from zoo import textbook_kalman as textbook
-from zoo.filtered import INPUT as U
-from zoo.filtered import IRREGULAR as TIMES
-from zoo.filtered import SEEN as Y
-from zoo.filtered import Tanks
-from zoo.filtered import tank_record as experiment
+from zoo.filtered import INPUT as U, IRREGULAR as TIMES, SEEN as Y, Tanks, tank_record as experiment
 
 import grisaille as gr
 from grisaille import der

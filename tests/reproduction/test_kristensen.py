@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 
 from grisaille.study.seeds import experiment_seed
-from grisaille_reproductions import kristensen_reactor as reactor
-from grisaille_reproductions import kristensen_spread as spread
-from grisaille_reproductions import kristensen_wall as wall
-from grisaille_reproductions import registry
+from grisaille_reproductions import (
+    kristensen_reactor as reactor,
+    kristensen_spread as spread,
+    kristensen_wall as wall,
+    registry,
+)
 from grisaille_reproductions.kristensen import REACTOR, WALL
 from grisaille_reproductions.kristensen_tables import ESTIMATES, FROM_STARTS
 

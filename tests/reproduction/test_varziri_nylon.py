@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille_reproductions import varziri_nylon as nylon
-from grisaille_reproductions import varziri_nylon_equilibrium as equilibrium
-from grisaille_reproductions import varziri_nylon_fits as fits
+from grisaille_reproductions import (
+    varziri_nylon as nylon,
+    varziri_nylon_equilibrium as equilibrium,
+    varziri_nylon_fits as fits,
+)
 from grisaille_reproductions.registry import find
 
 

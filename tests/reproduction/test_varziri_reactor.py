@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 
 import grisaille as gr
-from grisaille_reproductions import registry
-from grisaille_reproductions import varziri_cstr as cstr
-from grisaille_reproductions import varziri_intensity as intensity
-from grisaille_reproductions import varziri_linear as linear
-from grisaille_reproductions import varziri_nonlinear as nonlinear
-from grisaille_reproductions import varziri_unstable as unstable
+from grisaille_reproductions import (
+    registry,
+    varziri_cstr as cstr,
+    varziri_intensity as intensity,
+    varziri_linear as linear,
+    varziri_nonlinear as nonlinear,
+    varziri_unstable as unstable,
+)
 from grisaille_reproductions.varziri_paths import state_band
 from grisaille_reproductions.varziri_spread import accuracy, endings, standard_error
 

@@ -19,9 +19,9 @@ from grisaille.compilation.schemes import (
     all_schemes,
     embedded_pair,
     explicit_scheme,
+    find_scheme,
     methods,
     remove,
-    scheme,
 )
 from grisaille.demo import Pendulum
 from grisaille.errors import CompilationError
@@ -133,8 +133,8 @@ def test_the_numbers_of_a_published_pair_are_found_from_what_is_published() -> N
         (lambda: explicit_scheme("both", FIVE, FIVE), "give one, or two"),
         (lambda: add(EXPLICIT), "There is a method 'explicit' already"),
         (lambda: remove("explicit"), "stays"),
-        (lambda: scheme("auto"), "is a choice among schemes: explicit, implicit"),
-        (lambda: scheme("rk45"), "There is no scheme 'rk45'"),
+        (lambda: find_scheme("auto"), "is a choice among schemes: explicit, implicit"),
+        (lambda: find_scheme("rk45"), "There is no scheme 'rk45'"),
     ],
 )  # fmt: skip
 def test_what_is_no_scheme_is_refused_in_words(make: object, said: str) -> None:

@@ -6,8 +6,6 @@ levels, signals and a consistent start, with exact derivatives. Nothing that dep
 is computed again at another θ, and what is refused for reasons of the model and its data is refused here, once.
 """
 
-from grisaille.bound_experiment.bound_experiment import BoundExperiment
-from grisaille.bound_experiment.estimated_quantities import EstimatedQuantities
-from grisaille.bound_experiment.experiment_point import ExperimentPoint
+from grisaille.exports import export_lazily
 
-__all__ = ["BoundExperiment", "EstimatedQuantities", "ExperimentPoint"]
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -16,10 +16,10 @@ from grisaille.cli.parsing import model_of
 def command(output: CommandOutput, target: str, name: str | None) -> int:
     """Print the C that a model is compiled to, with its equations as comments."""
     from grisaille.compilation.debugging.readable_source import readable_files
-    from grisaille.compilation.schemes import scheme
+    from grisaille.compilation.schemes import find_scheme
     from grisaille.structure.structure_cache import structure_of
 
-    chosen = None if name is None else scheme(name)
+    chosen = None if name is None else find_scheme(name)
     output.runs(target)
     structure = structure_of(model_of(target))
     files = readable_files(structure, chosen)

@@ -23,8 +23,10 @@ from grisaille.cache_folder import (
     FLAT_SUFFIX,
     LOCK,
     UNFINISHED_PREFIX,
+    building as building,
     cache_locations,
     cache_name,
+    digest as digest,
     folder,
     is_intact,
     location,
@@ -32,8 +34,6 @@ from grisaille.cache_folder import (
     remove,
     write,
 )
-from grisaille.cache_folder import building as building
-from grisaille.cache_folder import digest as digest
 from grisaille.compilation.compiler import LIBRARY_SUFFIX, OBJECT_SUFFIX
 from grisaille.errors import CompilationError
 

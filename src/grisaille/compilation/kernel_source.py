@@ -20,7 +20,8 @@ from grisaille.compilation.debugging import annotate_source, is_debugging
 from grisaille.compilation.derivatives import PARAMETER_DERIVATIVES, SENSITIVITY_FUNCTIONS, SPARSE_MATRICES
 from grisaille.compilation.loop_printer import print_with_loops
 from grisaille.compilation.printer import PRELUDE, print_function
-from grisaille.compilation.schemes import Scheme, tableau_source
+from grisaille.compilation.schemes import Scheme
+from grisaille.compilation.schemes.tableau_source import tableau_source
 from grisaille.compilation.shared_library import LINKED_OPTIMIZATION, QUICK_OPTIMIZATION, CSource
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.structure.system import System

@@ -20,8 +20,7 @@ from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.bound_penalty import BoundPenalty
 from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.problem import EstimationProblem, Evaluation
-from grisaille.filtering.filter_runner import FilterResult as FilteredOnce
-from grisaille.filtering.filter_runner import FilterRunner, RecentKind
+from grisaille.filtering.filter_runner import FilterResult as FilteredOnce, FilterRunner, RecentKind
 from grisaille.filtering.kalman import Likelihood
 from grisaille.simulation.runner import Prediction
 

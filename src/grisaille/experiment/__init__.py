@@ -5,13 +5,6 @@ is numbers over numbers of one time unit. Nothing is repaired or dropped: what c
 column and file line.
 """
 
-from typing import TYPE_CHECKING
+from grisaille.exports import export_lazily
 
-from grisaille.exports import exported
-
-if TYPE_CHECKING:
-    from grisaille.experiment.experiment import Experiment
-
-__all__ = ["Experiment"]
-
-__getattr__ = exported(__name__, {"Experiment": "grisaille.experiment.experiment"})
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -5,9 +5,6 @@ gradient, and states with covariances. Filters carry the redundant coordinates o
 that are singular across the constraints.
 """
 
-from grisaille.filtering.filter import Filter, FilterPoint, FilterStates, StartMoments
-from grisaille.filtering.filter_methods import FilterMethod
-from grisaille.filtering.kalman import Likelihood
-from grisaille.filtering.model_functions import ModelFunctions
+from grisaille.exports import export_lazily
 
-__all__ = ["Filter", "FilterMethod", "FilterPoint", "FilterStates", "Likelihood", "ModelFunctions", "StartMoments"]
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

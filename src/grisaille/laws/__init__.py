@@ -8,42 +8,6 @@ It stands below the models, whose parameters and outputs have laws, and needs no
 derives from ``Law`` and gives a ``formula`` and a ``support`` (``laws.law``).
 """
 
-from grisaille.laws.bounded import Beta, Uniform
-from grisaille.laws.censored import Censored
-from grisaille.laws.counts import Binomial, NegativeBinomial, Poisson
-from grisaille.laws.heavy_tails import Laplace, Student
-from grisaille.laws.joint import JointLaw, MultivariateNormal, SmoothCurve, Smoothness
-from grisaille.laws.law import Law
-from grisaille.laws.law_derivatives import Derivatives
-from grisaille.laws.normal import LogNormal, Normal
-from grisaille.laws.positive import Gamma, HalfCauchy, HalfNormal
-from grisaille.laws.rounded import Rounded
-from grisaille.laws.truncated import Truncated
+from grisaille.exports import export_lazily
 
-Prior = Law | MultivariateNormal | Smoothness
-"""What ``prior=`` may be."""
-
-__all__ = [
-    "Beta",
-    "Binomial",
-    "Censored",
-    "Derivatives",
-    "Gamma",
-    "HalfCauchy",
-    "HalfNormal",
-    "JointLaw",
-    "Laplace",
-    "Law",
-    "LogNormal",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "Poisson",
-    "Prior",
-    "Rounded",
-    "SmoothCurve",
-    "Smoothness",
-    "Student",
-    "Truncated",
-    "Uniform",
-]
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -24,10 +24,13 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.laws.joint import MultivariateNormal, Smoothness
 from grisaille.laws.law import Law
 from grisaille.laws.law_derivatives import symbolic_formula
 from grisaille.laws.symbolic_functions import log
 
+Prior = Law | MultivariateNormal | Smoothness
+"""What ``prior=`` may be."""
 NEAR_MODE = 1e-4
 """Distance from the mode, in units of the law's width there, within which r is −ℓ'/√−ℓ''(m): it loses digits."""
 START_SHARE = 1e-9

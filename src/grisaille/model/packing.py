@@ -14,8 +14,7 @@ from typing import Any
 
 from grisaille.errors import ModelError
 from grisaille.laws import Law, MultivariateNormal, Smoothness
-from grisaille.model import content as _content
-from grisaille.model import flat, spectra
+from grisaille.model import content as _content, flat, spectra
 from grisaille.model.content import Content
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.measurement.distributions import mapped_law

@@ -30,8 +30,7 @@ from grisaille.modelica.assembling import mapped
 from grisaille.modelica.discrete_time import discrete
 from grisaille.modelica.evaluation import LAZY_FUNCTIONS, Evaluator, Local, unquoted
 from grisaille.modelica.functions import Algorithm, results_for
-from grisaille.modelica.model import FIRST_CONDITION as IS_FIRST
-from grisaille.modelica.model import ModelNames
+from grisaille.modelica.model import FIRST_CONDITION as IS_FIRST, ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
 from grisaille.modelica.values import (

@@ -18,8 +18,7 @@ from grisaille.modelica.limits import CALL, spend
 from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import is_smooth, mark_conditions
-from grisaille.modelica.standard import NATIVE as SUPPLIED
-from grisaille.modelica.standard import lapack, supplied, texts
+from grisaille.modelica.standard import NATIVE as SUPPLIED, lapack, supplied, texts
 from grisaille.modelica.tables import (
     OF_EVENTS,
     SETTLED_ARGUMENTS,

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.model.expression import BEND_MARK, Call, Condition, Constant, Expression, Name, postorder
-from grisaille.modelica.limits import OPERATION, check_entries, check_letters, spend
-from grisaille.modelica.limits import Unfit as Unfit
+from grisaille.modelica.limits import OPERATION, Unfit as Unfit, check_entries, check_letters, spend
 
 MAX_SHOWN = 200
 """Letters of a value, or operands of a formula, in a message."""

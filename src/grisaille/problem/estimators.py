@@ -19,7 +19,7 @@ from grisaille.estimation.estimator import Estimator
 @cache
 def estimators() -> dict[str, type]:
     """Return public estimators by name."""
-    public = {n: getattr(grisaille, n) for n in grisaille.__all__ if n[0].isupper()}
+    public = {n: getattr(grisaille, n) for n in dir(grisaille) if n[0].isupper()}
     return {n: c for n, c in Estimator.known.items() if public.get(n) is c}
 
 

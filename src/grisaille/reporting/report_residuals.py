@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.assessment.diagnosis import BETWEEN_OUTPUTS, Diagnosis, ResidualVerdict
-from grisaille.assessment.diagnosis import ResidualSeries as Tested
+from grisaille.assessment.diagnosis import BETWEEN_OUTPUTS, Diagnosis, ResidualSeries as Tested, ResidualVerdict
 from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, table, tag
 from grisaille.reporting.calendar import calendar_of

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from grisaille.assessment.profile import Profile
-from grisaille.assessment.profile import profile as profile_of
+from grisaille.assessment.profile import Profile, profile as profile_of
 from grisaille.drawing import labelled
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from grisaille.bound_experiment.discretisation import Discretisation, Plain
-from grisaille.compilation.schemes import Scheme, scheme
+from grisaille.compilation.schemes import Scheme, find_scheme
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SimulationSteps(Discretisation, saved_as="Steps"):
 
     @property
     def scheme(self) -> Scheme:
-        return scheme(self.method)
+        return find_scheme(self.method)
 
     def __str__(self) -> str:
         return f"{self.method} steps of at most {self.step:.4g}" if self.step else f"adaptive {self.method} steps"

@@ -5,16 +5,6 @@ chosen, what is solved in formulas and what stays implicit, and how to start con
 here.
 """
 
-from typing import TYPE_CHECKING
+from grisaille.exports import export_lazily
 
-from grisaille.exports import exported
-
-if TYPE_CHECKING:
-    from grisaille.structure.analysis import Analysis, analyze
-    from grisaille.structure.reduction import Structure, reduce_model
-
-__all__ = ["Analysis", "Structure", "analyze", "reduce_model"]
-
-_MODULES = dict.fromkeys(("Analysis", "analyze"), "grisaille.structure.analysis")
-_MODULES |= dict.fromkeys(("Structure", "reduce_model"), "grisaille.structure.reduction")
-__getattr__ = exported(__name__, _MODULES)
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

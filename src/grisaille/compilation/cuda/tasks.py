@@ -19,7 +19,8 @@ from grisaille.compilation.cuda.launch import USABLE_MEMORY_SHARE, Graphics, Out
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.kernel_source import c_source
-from grisaille.compilation.schemes import EXPLICIT, Scheme, tableau_source
+from grisaille.compilation.schemes import EXPLICIT, Scheme
+from grisaille.compilation.schemes.tableau_source import tableau_source
 from grisaille.compilation.task import TASK_FIELDS, Status, Task, TaskStructure
 from grisaille.errors import SimulationError
 from grisaille.structure.system import System

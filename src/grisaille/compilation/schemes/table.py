@@ -49,7 +49,7 @@ def schemes_of(method: str) -> Among:
     return _METHODS[method]
 
 
-def scheme(name: str) -> Scheme:
+def find_scheme(name: str) -> Scheme:
     """Return the scheme of this name."""
     found = schemes_of(name)
     if len(found) > 1:
@@ -71,6 +71,6 @@ def add(new: Scheme) -> Scheme:
 
 def remove(name: str) -> None:
     """Remove a scheme that was added."""
-    if scheme(name) in (*AUTO, *FROZEN):
+    if find_scheme(name) in (*AUTO, *FROZEN):
         raise CompilationError(f"{name!r} is the package's own and stays.")
     del _METHODS[name]

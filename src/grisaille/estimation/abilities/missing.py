@@ -47,5 +47,5 @@ def _public() -> dict[str, type[Estimator]]:
     """Return the estimators among the public names, also those whose modules are not imported yet."""
     import grisaille
 
-    found = {n: getattr(grisaille, n) for n in sorted(grisaille.__all__) if n[0].isupper()}
+    found = {n: getattr(grisaille, n) for n in dir(grisaille) if n[0].isupper()}
     return {n: kind for n, kind in found.items() if isinstance(kind, type) and issubclass(kind, Estimator)}

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from grisaille.modelica.full.table_texts import Edit as Edit
-from grisaille.modelica.full.table_texts import find_last, names_of_tables, resource_calls, surfaces
+from grisaille.modelica.full.table_texts import Edit as Edit, find_last, names_of_tables, resource_calls, surfaces
 from grisaille.modelica.tokens import COMMENT_OR_TEXT
 
 _SETTLED = re.compile(r"\b(?:parameter|constant)\b")

@@ -5,7 +5,6 @@ set of formulas stands in texts beside this file, in Modelica, with the argument
 its sources. Everything else stays refused by name.
 """
 
-from grisaille.modelica.standard.native import NATIVE
-from grisaille.modelica.standard.supplying import supplied
+from grisaille.exports import export_lazily
 
-__all__ = ["NATIVE", "supplied"]
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

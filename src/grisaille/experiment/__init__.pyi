@@ -1,0 +1,3 @@
+"""The names that `grisaille.experiment` exports."""
+
+from grisaille.experiment.experiment import Experiment as Experiment
