@@ -185,7 +185,9 @@ def test_decisions_are_numbered_and_in_the_index() -> None:
     folder = ROOT / "docs" / "decisions"
     pages = sorted(folder.glob("0*.md"))
     index = (folder / "index.md").read_text("utf-8")
-    for number, page in enumerate(pages, 1):
+    numbers = [int(page.name[:4]) for page in pages]
+    assert numbers == sorted(set(numbers)), "two decisions have one number"
+    for number, page in zip(numbers, pages, strict=True):
         text = page.read_text("utf-8")
         title = text.splitlines()[0]
         assert page.name.startswith(f"{number:04d}-") and title.startswith(f"# {number}. "), page.name
