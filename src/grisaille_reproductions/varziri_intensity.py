@@ -18,7 +18,7 @@ from grisaille_reproductions import varziri_cstr as cstr
 from grisaille_reproductions.comparison import Comparison, Row, Size, save_figures
 from grisaille_reproductions.varziri_intensity_figures import draw_intensities
 from grisaille_reproductions.varziri_nonlinear import ORDER, STEP, plan
-from grisaille_reproductions.varziri_spread import endings, run_studies, side_by_side
+from grisaille_reproductions.varziri_spread import Question, endings, run_studies, side_by_side
 
 if TYPE_CHECKING:
     from grisaille.results.monte_carlo import MonteCarlo
@@ -53,10 +53,8 @@ def unknown_intensities(size: Size, folder: Path | None, executor: Workers, data
     chosen = FULL if size == "full" else small
     runs = {label: data_sets or count for label, count in chosen.items()}
     methods = {label: METHODS[label] for label in chosen}
-    studies = run_studies(
-        cstr.Reactor(), plan(at_once=True), UNKNOWNS, methods, runs, guess=first_guess(), size=size, name="intensity",
-        folder=folder, executor=executor, step=STEP,
-    )  # fmt: skip
+    asked = Question(cstr.Reactor(), plan(at_once=True), UNKNOWNS, first_guess(), STEP)
+    studies = run_studies(asked, methods, runs, size=size, name="intensity", folder=folder, executor=executor)
     errors = {name: f"AMLE {ours:g} | CTSM {theirs:g}" for name, (ours, theirs) in ERRORS.items()}
     rows = side_by_side(studies, (*ORDER, *STARTS), errors)
     rows += [row for name in INTENSITIES for row in _intensity_rows(studies, name)]

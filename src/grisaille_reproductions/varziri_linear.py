@@ -19,7 +19,7 @@ import numpy as np
 import grisaille as gr
 from grisaille import der, exp
 from grisaille_reproductions.comparison import Comparison, Row, Size, save_figures
-from grisaille_reproductions.varziri_spread import accuracy, box_plots, endings, run_studies
+from grisaille_reproductions.varziri_spread import Question, accuracy, box_plots, endings, run_studies
 
 if TYPE_CHECKING:
     from grisaille.results.monte_carlo import MonteCarlo
@@ -88,10 +88,8 @@ def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, exec
     guess = {name: 0.5 * value for name, value in TRUE.items()}
     found: dict[str, Any] = {}
     for label, method, weight in _methods():
-        found |= run_studies(
-            model, plan(weight), list(TRUE), {label: method}, runs, guess=guess, size=size, folder=folder,
-            name=f"linear-{level.factor:g}", executor=executor, step=0.1,
-        )  # fmt: skip
+        asked, name = Question(model, plan(weight), list(TRUE), guess, 0.1), f"linear-{level.factor:g}"
+        found |= run_studies(asked, {label: method}, runs, size=size, folder=folder, name=name, executor=executor)
     return found
 
 

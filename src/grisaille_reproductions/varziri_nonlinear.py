@@ -25,6 +25,7 @@ from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure
 from grisaille_reproductions.varziri_paths import draw_state, state_band
 from grisaille_reproductions.varziri_spread import (
     SEED,
+    Question,
     accuracy,
     box_plots,
     endings,
@@ -129,10 +130,8 @@ def _compare(case: Case, size: Size, folder: Path | None, executor: Workers, dat
     methods: dict[str, Any] = {AMLE: splines, DEBIASED: replace(splines, debias=True), OUTPUT_ERROR: gr.OutputError()}
     if size == "full" and case in (MEASURED, STRONG):
         methods[MARGINAL] = gr.Collocation(criterion="laplace", refine=0)
-    studies = run_studies(
-        case.model(), plan(case.outputs, coolant=case.coolant), case.unknowns, methods, runs, guess=_guess(case),
-        size=size, name=case.name, folder=folder, executor=executor, step=STEP,
-    )  # fmt: skip
+    asked = Question(case.model(), plan(case.outputs, coolant=case.coolant), case.unknowns, _guess(case), STEP)
+    studies = run_studies(asked, methods, runs, size=size, name=case.name, folder=folder, executor=executor)
     published = {n: standard_error(*interval) for n, interval in case.published.items()}
     ignited = find_ignited(studies[AMLE]) if case.coolant > cstr.STEPS["T_cin"] else ()
     rows = [

@@ -44,12 +44,22 @@ SYMBOLS = {
 }
 
 
+@dataclass(frozen=True)
+class Question:
+    """What every method is asked: unknowns of a model, on data that are simulated at the instants of a plan."""
+
+    model: gr.Model
+    plan: gr.Experiment
+    unknowns: Sequence[str]
+    guess: Mapping[str, float]
+    step: float
+
+
 def run_studies(
-    model: gr.Model, plan: gr.Experiment, unknowns: Sequence[str], methods: Mapping[str, Any],
-    runs: int | Mapping[str, int], *, guess: Mapping[str, float], size: Size, name: str, folder: Path | None,
-    executor: Workers, step: float,
+    asked: Question, methods: Mapping[str, Any], runs: int | Mapping[str, int], *, size: Size, name: str,
+    folder: Path | None, executor: Workers,
 ) -> dict[str, Any]:  # fmt: skip
-    """One study per method, all of the same data sets; in a folder each is kept, and continues where it stopped."""
+    """Run one study per method, all of the same data sets; in a folder each is kept, and continues where it stopped."""
     where = "serial" if executor is None and size == "small" else executor
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,8 +68,9 @@ def run_studies(
         count = runs if isinstance(runs, int) else runs[label]
         store = None if folder is None else folder / f"{name}-{label.replace(' ', '-').replace(',', '')}.db"
         found[label] = gr.monte_carlo(
-            model, plan, unknowns, method, runs=count, seed=SEED, step=step, guess=guess, store=store, executor=where
-        )
+            asked.model, asked.plan, asked.unknowns, method, runs=count, seed=SEED, step=asked.step,
+            guess=asked.guess, store=store, executor=where,
+        )  # fmt: skip
     return found
 
 

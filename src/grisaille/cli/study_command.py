@@ -42,7 +42,7 @@ def command() -> None:
 @with_output_options
 def run(
     output: CommandOutput, folder: Path, kind: str | None, runs: int | None, seed: int | None, store: Path | None,
-    workers: int | None, table: Path | None, page: Path | None, **options: Any,
+    workers: int | None, **options: Any,
 ) -> int:  # fmt: skip
     """Run a study of the problem in a FOLDER. Executes its model.py.
 
@@ -52,7 +52,7 @@ def run(
     from grisaille.problem.study_file import StudyPlan
 
     output.runs(folder)
-    reading = given_of(options)
+    extras, reading = Extras(options.pop("table"), options.pop("page")), given_of(options)
     given = {k: v for k, v in options.items() if v is not None and k not in OPTIONS}
     problem = load_problem(folder, reading)
     chosen = {**problem.settings, **given}
@@ -62,7 +62,7 @@ def run(
     plan = StudyPlan(
         where, named, runs or chosen.get("runs", 100), problem.seed if seed is None else seed, given, reading
     )
-    return _carry_out(output, problem, plan, file, workers, Extras(table, page))
+    return _carry_out(output, problem, plan, file, workers, extras)
 
 
 @command.command("resume")

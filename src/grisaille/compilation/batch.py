@@ -84,30 +84,61 @@ MAX_STEPS_PER_CELL = 1 << 24
 """Steps of a cell under white noise, at most (``GR_DEEPEST`` halvings)."""
 
 
-def check_batch(
-    fused: FusedStepDimensions, x0: ArrayLike, grid: ArrayLike, signals: Sequence[ArrayLike], p: ArrayLike,
-    hold: str | Sequence[str], nominal: ArrayLike, substeps: int, keep: int | ArrayLike, realizations: int | None,
-    dp: ArrayLike | None, sx0: ArrayLike | None, skip: ArrayLike, filters: ColouredNoise | None,
-) -> BatchInput:  # fmt: skip
-    times = np.ascontiguousarray(grid, dtype=np.float64)
+@dataclass(frozen=True, eq=False)
+class BatchArguments:
+    """What a batch is asked for, before it is checked.
+
+    x0 : (nx,) or (M, nx); on the constraints to the accuracy of one Gauss–Newton correction
+    grid : (K + 1,) increasing times; every cell is cut into ``substeps`` equal steps
+    signals : per signal a number, (K + 1,) for all realizations, or (M, K + 1); anything where a filter drives it
+    p : (np,) or (M, np)
+    hold : ``"foh"`` (linear) or ``"zoh"`` (constant over a cell, from its left end), for all signals or each; or
+        ``"stages"``: K (2 substeps + 1) + 1 values instead of K + 1, for each cell at every half of a step, both
+        ends included, and one for the last grid point
+    keep : observe every ``keep``-th grid point, or at these grid indices
+    skip : realizations to leave out
+    filters : the disturbances, laid out as the step was built for
+    dp, sx0 : (ns, np) and (ns, nx) or (M, ns, nx), the seeds of the sensitivity directions
+    """
+
+    x0: ArrayLike
+    grid: ArrayLike
+    signals: Sequence[ArrayLike] = ()
+    p: ArrayLike = ()
+    hold: str | Sequence[str] = "foh"
+    nominal: ArrayLike = 1.0
+    substeps: int = 1
+    keep: int | ArrayLike = 1
+    realizations: int | None = None
+    skip: ArrayLike = ()
+    filters: ColouredNoise | None = None
+    dp: ArrayLike | None = None
+    sx0: ArrayLike | None = None
+
+
+def check_batch(fused: FusedStepDimensions, given: BatchArguments) -> BatchInput:
+    """Return the arrays of one run, checked."""
+    times = np.ascontiguousarray(given.grid, dtype=np.float64)
     if times.ndim != 1 or times.size < 1 or not np.all(np.diff(times) > 0):
         raise DataError("The grid of a frozen run must be a list of increasing times.")
-    if int(substeps) < 1:
-        raise DataError(f"substeps={substeps}: at least one step per grid cell is needed.")
-    if len(signals) != fused.nu:
-        raise DataError(f"{len(signals)} signals given, {fused.nu} needed.")
-    held = _held(hold, fused.nu)
+    if int(given.substeps) < 1:
+        raise DataError(f"substeps={given.substeps}: at least one step per grid cell is needed.")
+    if len(given.signals) != fused.nu:
+        raise DataError(f"{len(given.signals)} signals given, {fused.nu} needed.")
+    held = _held(given.hold, fused.nu)
     lengths = [
-        (times.size - 1) * (2 * int(substeps) + 1) + 1 if h == BATCH_HOLDS.index("stages") else times.size for h in held
+        (times.size - 1) * (2 * int(given.substeps) + 1) + 1 if h == BATCH_HOLDS.index("stages") else times.size
+        for h in held
     ]
     places = fused.layout.places
     tables = tuple(
-        np.zeros(n) if i in places else _table(s, n) for i, (s, n) in enumerate(zip(signals, lengths, strict=True))
+        np.zeros(n) if i in places else _table(s, n)
+        for i, (s, n) in enumerate(zip(given.signals, lengths, strict=True))
     )
-    start, values = _array(x0), _array(p)
-    seeds = np.zeros((fused.ns, fused.np)) if dp is None else _array(dp)
-    starts = np.zeros((fused.ns, fused.nx)) if sx0 is None else _array(sx0)
-    count = _count(realizations, [(start, 2), (values, 2), (starts, 3), *((s, 2) for s in tables)])
+    start, values = _array(given.x0), _array(given.p)
+    seeds = np.zeros((fused.ns, fused.np)) if given.dp is None else _array(given.dp)
+    starts = np.zeros((fused.ns, fused.nx)) if given.sx0 is None else _array(given.sx0)
+    count = _count(given.realizations, [(start, 2), (values, 2), (starts, 3), *((s, 2) for s in tables)])
     expected = [
         ("x0", start, (fused.nx,)), ("p", values, (fused.np,)), ("sx0", starts, (fused.ns, fused.nx)),
         *((f"signal {i}", s, (n,)) for i, (s, n) in enumerate(zip(tables, lengths, strict=True))),
@@ -117,11 +148,11 @@ def check_batch(
             raise DataError(f"{name} has shape {array.shape}; expected {shape} or {(count, *shape)}.")
     if seeds.shape != (fused.ns, fused.np):
         raise DataError(f"dp has shape {seeds.shape}; expected {(fused.ns, fused.np)}.")
-    members = np.setdiff1d(np.arange(count), np.asarray(skip, dtype=int))
+    members = np.setdiff1d(np.arange(count), np.asarray(given.skip, dtype=int))
     return BatchInput(
-        times, int(substeps), start, values, np.broadcast_to(_array(nominal), fused.nx).copy(), tables,
-        held, seeds, starts, _kept(keep, times.size), count, members,
-        _filters(fused, filters, times.size - 1, count, int(substeps)),
+        times, int(given.substeps), start, values, np.broadcast_to(_array(given.nominal), fused.nx).copy(), tables,
+        held, seeds, starts, _kept(given.keep, times.size), count, members,
+        _filters(fused, given.filters, times.size - 1, count, int(given.substeps)),
     )  # fmt: skip
 
 

@@ -14,12 +14,11 @@ from functools import cached_property
 from typing import Any
 
 import casadi as ca
-from numpy.typing import ArrayLike
 
 from grisaille.cache import Cache
-from grisaille.compilation.batch import BatchInput, BatchResult, Progress, check_batch
+from grisaille.compilation.batch import BatchArguments, BatchInput, BatchResult, Progress, check_batch
 from grisaille.compilation.batch_native import BatchStructure, run_native
-from grisaille.compilation.coloured_noise_source import ColouredNoise, ColouredNoiseLayout, coloured_noise_source
+from grisaille.compilation.coloured_noise_source import ColouredNoiseLayout, coloured_noise_source
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.dialect import STEP_DIALECT, WIDE_DIALECT
 from grisaille.compilation.hoisting import hoist
@@ -76,13 +75,13 @@ class FusedStep:
         progress: Progress | None = None,
         **further: Any,
     ) -> BatchResult:
-        """Steps every realization along the grid; what ``batch`` takes, and
+        """Steps every realization along the grid; what ``BatchArguments`` takes, and
 
         reduce : moments over the realizations
         rows : each realization's own; by default unless ``reduce``
         threads : all processors by default
         """
-        return self.execute(self.batch(*given, **further), reduce, rows, threads, progress)
+        return self.execute(self.batch(BatchArguments(*given, **further)), reduce, rows, threads, progress)
 
     def execute(
         self, batch: BatchInput, reduce: bool, rows: bool | None, threads: int | None, progress: Progress | None
@@ -91,40 +90,9 @@ class FusedStep:
         rows = not reduce if rows is None else rows
         return run_native(self.library, self, batch, reduce, rows, threads, progress)
 
-    def batch(
-        self,
-        x0: ArrayLike,
-        grid: ArrayLike,
-        signals: Sequence[ArrayLike] = (),
-        p: ArrayLike = (),
-        *,
-        hold: str | Sequence[str] = "foh",
-        nominal: ArrayLike = 1.0,
-        substeps: int = 1,
-        keep: int | ArrayLike = 1,
-        realizations: int | None = None,
-        skip: ArrayLike = (),
-        filters: ColouredNoise | None = None,
-        dp: ArrayLike | None = None,
-        sx0: ArrayLike | None = None,
-    ) -> BatchInput:
-        """Return the arrays of one run, checked.
-
-        x0 : (nx,) or (M, nx); on the constraints to the accuracy of one Gauss–Newton correction
-        grid : (K + 1,) increasing times; every cell is cut into ``substeps`` equal steps
-        signals : per signal a number, (K + 1,) for all realizations, or (M, K + 1); anything where a filter drives it
-        p : (np,) or (M, np)
-        hold : ``"foh"`` (linear) or ``"zoh"`` (constant over a cell, from its left end), for all signals or each; or
-            ``"stages"``: K (2 substeps + 1) + 1 values instead of K + 1, for each cell at every half of a step, both
-            ends included, and one for the last grid point
-        keep : observe every ``keep``-th grid point, or at these grid indices
-        skip : realizations to leave out
-        filters : the disturbances, laid out as this step was built for
-        dp, sx0 : (ns, np) and (ns, nx) or (M, ns, nx), the seeds of the sensitivity directions
-        """
-        return check_batch(
-            self, x0, grid, signals, p, hold, nominal, substeps, keep, realizations, dp, sx0, skip, filters
-        )
+    def batch(self, given: BatchArguments) -> BatchInput:
+        """Return the arrays of one run, checked."""
+        return check_batch(self, given)
 
 
 def build_step(

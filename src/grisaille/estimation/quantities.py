@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -55,6 +55,18 @@ class ObservedFunctions:
     infinite: tuple[str, ...]
 
 
+class StateMoments(NamedTuple):
+    """Mean and covariance of the states at each time.
+
+    left : (times, n, …) directions of the states that nothing is known about: what moves with them has no mean and
+        an infinite standard deviation
+    """
+
+    x: np.ndarray
+    P: np.ndarray
+    left: np.ndarray | None = None
+
+
 class Quantities:
     """Formulas by label."""
 
@@ -63,16 +75,15 @@ class Quantities:
         self.rows = {label: self._formula(what) for label, what in _labelled(model, wanted).items()}
 
     def statistics(
-        self, t: np.ndarray, x: np.ndarray, P: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray, width: float,
-        noisy: bool = False, unknowns: UncertainUnknowns | None = None, left: np.ndarray | None = None,
+        self, t: np.ndarray, states: StateMoments, z: np.ndarray, u: np.ndarray, q: np.ndarray, width: float,
+        noisy: bool = False, unknowns: UncertainUnknowns | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return (4, times, quantities): mean, standard deviation and a band of ±width of them.
 
         noisy : outputs as they are measured, with the variance of their noise
         unknowns : whose uncertainty is to be in the bands; P is then that for given unknowns
-        left : (times, n, …) directions of the states that nothing is known about: what moves with them has no mean and
-            an infinite standard deviation
         """
+        x, P, left = states
         value, H, R, by_q = self._evaluated(t, x, z, u, q)
         variance = np.einsum("tij,tjk,tik->ti", H, P, H)
         if noisy:

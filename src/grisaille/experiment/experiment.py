@@ -17,7 +17,7 @@ from grisaille.errors import DataError
 from grisaille.experiment import experiment_content as _record
 from grisaille.experiment.censored_cells import marks_kept
 from grisaille.experiment.experiment_content import ExperimentContent, compared_rows
-from grisaille.experiment.intake import read_experiment
+from grisaille.experiment.intake import RawRecord, read_experiment
 from grisaille.experiment.rows import PLAIN_ROWS, RowNames
 from grisaille.experiment.sampled_signals import SampledSignal
 from grisaille.experiment.times.clock import UNSTATED_UNIT, Clock
@@ -101,11 +101,11 @@ class Experiment(ExperimentContent):
         fill: Any = None,
         marks: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        read = read_experiment(
+        given = RawRecord(
             time, inputs, outputs, name=name, hold=hold, constants=constants, start=start, t0=t0, weights=weights,
             skip=skip, unit=unit, units=units, fill=fill, marks=marks,
         )  # fmt: skip
-        super().__init__(**vars(read))
+        super().__init__(**vars(read_experiment(given)))
 
     @classmethod
     def from_csv(
@@ -151,12 +151,13 @@ class Experiment(ExperimentContent):
         units_row : whether units stand below the header; by default when that row holds text and no number.
         options : hold, start, t0, weights, skip, units, fill, as in ``Experiment``.
         """
-        from grisaille.experiment.frames import make_experiments
+        from grisaille.experiment.frames import WantedColumns, make_experiments
         from grisaille.experiment.text_files import read_table
 
         table = read_table(path, separator, decimal, comment, encoding, units_row)
         label = name or (None if by is not None else table.label)
-        return make_experiments(cls, table, time, inputs, outputs, by, constants, label, unit, zone, dayfirst, options)
+        wanted = WantedColumns(time, inputs, outputs, constants, zone, dayfirst)
+        return make_experiments(cls, table, wanted, options, name=label, unit=unit, by=by)
 
     @classmethod
     def from_frame(
@@ -183,10 +184,11 @@ class Experiment(ExperimentContent):
             name; otherwise it numbers rows, which are independent samples.
         inputs, outputs, by, constants, name, unit, zone, dayfirst, options : as in :meth:`from_csv`.
         """
-        from grisaille.experiment.frames import make_experiments, table_of_frame
+        from grisaille.experiment.frames import WantedColumns, make_experiments, table_of_frame
 
         table, time = table_of_frame(frame, time)
-        return make_experiments(cls, table, time, inputs, outputs, by, constants, name, unit, zone, dayfirst, options)
+        wanted = WantedColumns(time, inputs, outputs, constants, zone, dayfirst)
+        return make_experiments(cls, table, wanted, options, name=name, unit=unit, by=by)
 
     @classmethod
     def from_mat(
@@ -384,10 +386,7 @@ class Experiment(ExperimentContent):
     @classmethod
     def _remade(cls, clock: Clock | None, rows: RowNames, **arguments: Any) -> Experiment:
         """As the constructor, with a clock already set or rows that have names."""
-        known: dict[str, Any] = dict(
-            time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
-            skip=0, unit=UNSTATED_UNIT, units={}, fill=None, marks={},
-        )  # fmt: skip
+        known = RawRecord._fields
         for key in arguments:
             if key not in known:
                 raise DataError(f"'{key}' is not an argument of Experiment. {suggestion(key, known)}")
@@ -396,7 +395,7 @@ class Experiment(ExperimentContent):
             raise DataError(f"unit is {arguments['unit']!r}, but the times are already in {clock.unit!r}.")
         if clock is not None and "unit" in arguments:
             clock = replace(clock, is_said=True)
-        return cls._of(read_experiment(**{**known, **arguments}, clock=clock, rows=rows))
+        return cls._of(read_experiment(RawRecord(**arguments), clock, rows))
 
     @classmethod
     def _of(cls, read: ExperimentContent) -> Experiment:

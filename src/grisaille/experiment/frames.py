@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,40 +46,53 @@ def _index_is_time(index: Any) -> bool:
     return index.name is not None or index.dtype.kind in "fmM" or isinstance(index, pd.DatetimeIndex)
 
 
+class WantedColumns(NamedTuple):
+    """Which columns of a table are what in an experiment, as ``Experiment.from_csv`` takes them.
+
+    zone, dayfirst : how dates in the column of times are read
+    """
+
+    time: str | None
+    inputs: Any = ()
+    outputs: Any = ()
+    constants: Any = MappingProxyType({})
+    zone: str | None = None
+    dayfirst: bool | None = None
+
+
 def make_experiments(
-    cls: type[Experiment], table: RecordTable, time: str | None, inputs: Any, outputs: Any, by: str | None,
-    constants: Any,
-    name: str | None, unit: str | None, zone: str | None, dayfirst: bool | None, options: Mapping[str, Any],
+    cls: type[Experiment], table: RecordTable, wanted: WantedColumns, options: Mapping[str, Any], *,
+    name: str | None = None, unit: str | None = None, by: str | None = None,
 ) -> Any:  # fmt: skip
-    """Return one experiment, or with ``by`` a list of them."""
+    """Return one experiment, or with ``by`` a list of them; ``options`` are further arguments of ``Experiment``."""
+    time, dayfirst = wanted.time, wanted.dayfirst
     if dayfirst is not None and not isinstance(dayfirst, bool):
         raise DataError(f"dayfirst is {dayfirst!r}; give True, False, or None, which leaves it to the dates.")
     if dayfirst is not None and time is None:
         raise DataError(f"dayfirst={dayfirst!r} is given without time=, the column of dates.")
     order = None if time is None else table.day_comes_first(time, dayfirst)
     if by is None:
-        return _make(cls, table, time, inputs, outputs, constants, name, unit, zone, order, options)
+        return _make(cls, table, wanted._replace(dayfirst=order), options, name, unit)
     if name is not None:
         raise DataError(f"name={name!r} is given together with by={by!r}: runs are named by that column.")
     return [
-        _make(cls, run, time, inputs, outputs, constants, label, unit, zone, order, options)
-        for label, run in table.runs(by).items()
+        _make(cls, run, wanted._replace(dayfirst=order), options, label, unit) for label, run in table.runs(by).items()
     ]
 
 
 def _make(
-    cls: type[Experiment], table: RecordTable, time: str | None, inputs: Any, outputs: Any, constants: Any,
-    name: str | None,
-    unit: str | None, zone: str | None, dayfirst: bool | None, options: Mapping[str, Any],
+    cls: type[Experiment], table: RecordTable, wanted: WantedColumns, options: Mapping[str, Any], name: str | None,
+    unit: str | None,
 ) -> Experiment:  # fmt: skip
+    time, zone, dayfirst = wanted.time, wanted.zone, wanted.dayfirst
     if zone is not None and time is None:
         raise DataError(f"zone={zone!r} is given without time=, the column of dates.")
-    signals = {"inputs": _wanted(inputs, "inputs"), "outputs": _wanted(outputs, "outputs")}
-    columns = {n: c for wanted in signals.values() for n, c in wanted.items() if isinstance(c, str)}
+    signals = {"inputs": _wanted(wanted.inputs, "inputs"), "outputs": _wanted(wanted.outputs, "outputs")}
+    columns = {n: c for named in signals.values() for n, c in named.items() if isinstance(c, str)}
     units = {n: table.units[c] for n, c in columns.items() if c in table.units}
     arguments = dict(options)
     arguments["units"] = {**units, **arguments.get("units", {})}
-    arguments["constants"] = _constants(table, _wanted(constants, "constants"), "constants=")
+    arguments["constants"] = _constants(table, _wanted(wanted.constants, "constants"), "constants=")
     if isinstance(arguments.get("start"), Mapping):
         arguments["start"] = _constants(table, arguments["start"], "start=")
     arguments["weights"] = _weights(table, arguments.get("weights"))

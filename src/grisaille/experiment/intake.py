@@ -21,7 +21,7 @@ from grisaille.experiment.experiment_content import ALL_STATES, ExperimentConten
 from grisaille.experiment.filling import Fill, fill_gaps, read_fills
 from grisaille.experiment.rows import PLAIN_ROWS, RowNames
 from grisaille.experiment.sampled_signals import SampledSignal, Signal, protect_samples, read_only
-from grisaille.experiment.times.clock import Clock, is_length, make_clock
+from grisaille.experiment.times.clock import UNSTATED_UNIT, Clock, is_length, make_clock
 from grisaille.laws import Law
 from grisaille.laws.law_content import refuse_no_prior
 from grisaille.model.names import suggestion
@@ -78,39 +78,52 @@ class RowAxis:
         return self.times, values, self.rows
 
 
-def read_experiment(
-    time: Any, inputs: Any, outputs: Any, *, name: str | None, hold: Any, constants: Any, start: Any, t0: Any,
-    weights: Any,
-    skip: Any, unit: UnstatedUnit | str, units: Any, fill: Any = None, marks: Any = MappingProxyType({}),
-    clock: Clock | None = None,
-    rows: RowNames = PLAIN_ROWS,
-) -> ExperimentContent:  # fmt: skip
+class RawRecord(NamedTuple):
+    """An experiment as users give it: the arguments of ``Experiment``, not yet looked at."""
+
+    time: Any = None
+    inputs: Any = MappingProxyType({})
+    outputs: Any = MappingProxyType({})
+    name: str | None = None
+    hold: Any = "zoh"
+    constants: Any = MappingProxyType({})
+    start: Any = MappingProxyType({})
+    t0: Any = None
+    weights: Any = None
+    skip: Any = 0
+    unit: UnstatedUnit | str = UNSTATED_UNIT
+    units: Any = MappingProxyType({})
+    fill: Any = None
+    marks: Any = MappingProxyType({})
+
+
+def read_experiment(given: RawRecord, clock: Clock | None = None, rows: RowNames = PLAIN_ROWS) -> ExperimentContent:
     """Return the checked record; ``rows`` names the rows of ``time`` in messages."""
-    with signal_checks.naming_experiment(signal_checks.check_label(name)):
-        given_inputs = _raw_signals(inputs, "inputs", time)
-        given_outputs, marked = _without_marks(_raw_signals(outputs, "outputs", time))
+    with signal_checks.naming_experiment(signal_checks.check_label(given.name)):
+        given_inputs = _raw_signals(given.inputs, "inputs", given.time)
+        given_outputs, marked = _without_marks(_raw_signals(given.outputs, "outputs", given.time))
         _check_names(given_inputs, given_outputs)
-        axis = _read_axis(time, given_inputs, given_outputs, unit, clock, rows)
+        axis = _read_axis(given.time, given_inputs, given_outputs, given.unit, clock, rows)
         read_outputs = {n: _read_output(n, raw, axis) for n, raw in given_outputs.items()}
-        holds, fills = signal_checks.check_holds(hold, given_inputs), read_fills(fill, given_inputs)
+        holds, fills = signal_checks.check_holds(given.hold, given_inputs), read_fills(given.fill, given_inputs)
         read_inputs = {n: _read_input(n, raw, axis, fills[n]) for n, raw in given_inputs.items()}
-        begin = _read_t0(t0, axis, read_outputs)
+        begin = _read_t0(given.t0, axis, read_outputs)
         if begin is not None:
             signal_checks.check_cover(read_inputs, holds, read_outputs, begin, axis.rows_of, axis.clock.show)
         return ExperimentContent(
-            name=name,
+            name=given.name,
             is_static=axis.is_static,
             inputs=MappingProxyType(read_inputs),
             outputs=MappingProxyType(read_outputs),
             hold=MappingProxyType(holds),
-            constants=MappingProxyType(_read_constants(constants)),
-            start=MappingProxyType(_read_starts(start, axis.is_static)),
+            constants=MappingProxyType(_read_constants(given.constants)),
+            start=MappingProxyType(_read_starts(given.start, axis.is_static)),
             t0=begin,
-            weights=MappingProxyType(_read_weights(weights, read_outputs, axis)),
-            skip=signal_checks.check_skip(_read_skip(skip, axis, begin, read_outputs), read_outputs),
-            units=MappingProxyType(_read_units(units, {*read_inputs, *read_outputs})),
+            weights=MappingProxyType(_read_weights(given.weights, read_outputs, axis)),
+            skip=signal_checks.check_skip(_read_skip(given.skip, axis, begin, read_outputs), read_outputs),
+            units=MappingProxyType(_read_units(given.units, {*read_inputs, *read_outputs})),
             clock=axis.clock,
-            marks=MappingProxyType(read_marks(marks, marked, read_outputs)),
+            marks=MappingProxyType(read_marks(given.marks, marked, read_outputs)),
         )
 
 

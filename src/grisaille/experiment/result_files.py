@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.frames import make_experiments
+from grisaille.experiment.frames import WantedColumns, make_experiments
 from grisaille.experiment.record_table import RecordTable
 from grisaille.experiment.rows import RowNames
 from grisaille.experiment.text_files import read_table
@@ -47,7 +47,8 @@ def read_from_results(
     if "start" in given:
         given["start"] = start_values(table, given["start"])
     try:
-        made = make_experiments(cls, table, time, inputs, outputs, None, constants, name, unit, None, None, given)
+        wanted = WantedColumns(time, inputs, outputs, constants)
+        made = make_experiments(cls, table, wanted, given, name=name, unit=unit)
     except UnreadableMatFile as error:
         raise DataError(f"{table.source} {error}.") from None
     return made  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -88,6 +88,16 @@ class StudyTask:
         return {k: v for k, v in vars(self).items() if k not in ("packed", "key")}
 
 
+class FitOptions(TypedDict, total=False):
+    """What a study hands on to each of its fits, as in ``gr.fit``."""
+
+    estimate: Iterable[object] | None
+    guess: Mapping[str, float] | Fitted | None
+    bounds: Mapping[str, tuple[float, float]] | None
+    priors: object
+    local: Iterable[str]
+
+
 def make_task(
     kind: str,
     model: Model,
@@ -95,14 +105,10 @@ def make_task(
     method: Estimator | str,
     variation: Variation,
     seed: int,
-    *,
-    estimate: Iterable[object] | None = None,
-    guess: Mapping[str, float] | Fitted | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    priors: Any = None,
-    local: Iterable[str] = (),
+    **given: Unpack[FitOptions],
 ) -> StudyTask:
     """Return a task with its options in plain form."""
+    estimate, guess, bounds = given.get("estimate"), given.get("guess"), given.get("bounds")
     if not isinstance(estimate, str) and estimate is not None:
         estimate = list(estimate)
     candidates = find_candidates(method, model, experiments, estimate)
@@ -112,8 +118,8 @@ def make_task(
         "estimate": None if estimate is None else [str(getattr(e, "path", e)) for e in estimate],
         "guess": dict(guess.beginning) if isinstance(guess, Fitted) else dict(guess or {}),
         "bounds": None if bounds is None else dict(bounds),
-        "priors": priors,
-        "local": tuple(local),
+        "priors": given.get("priors"),
+        "local": tuple(given.get("local", ())),
     }
     data = named_experiments(experiments)
     chosen, why = accepting_method(candidates, model, data, **options)

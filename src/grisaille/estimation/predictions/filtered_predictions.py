@@ -22,7 +22,7 @@ from grisaille.estimation.predictions.horizons import Horizon, last_used
 from grisaille.estimation.predictions.over_unknowns import levels_at_zero, spread_over_unknowns
 from grisaille.estimation.predictions.simulated_bands import simulated_bands
 from grisaille.estimation.predictions.whole_bands import refuse_without_covariance
-from grisaille.estimation.quantities import STATISTICS, Quantities, left_out, unit_and_description
+from grisaille.estimation.quantities import STATISTICS, Quantities, StateMoments, left_out, unit_and_description
 from grisaille.estimation.uncertainty import half_width
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.times.dating import clock_of
@@ -95,10 +95,10 @@ def _states(
     assert found.z is not None
     quantities = Quantities(filter.model, names)
     _, u = filter.at_samples(filter.cells(q))
-    moments = [(found.x_filt, found.P_filt, found.open_filtered)]
+    moments = [StateMoments(found.x_filt, found.P_filt, found.open_filtered)]
     if found.x_smooth is not None and found.P_smooth is not None:
-        moments.append((found.x_smooth, found.P_smooth, found.open_smoothed))
-    block = np.stack([quantities.statistics(case.grid, x, P, found.z, u, q, width, left=D) for x, P, D in moments])
+        moments.append(StateMoments(found.x_smooth, found.P_smooth, found.open_smoothed))
+    block = np.stack([quantities.statistics(case.grid, states, found.z, u, q, width) for states in moments])
     return list(quantities.rows), block
 
 
@@ -156,7 +156,8 @@ def _predicted(
         origins = last_used(horizon, case.grid, clock_of(case.experiment))
         known, z = filter.require_ahead().known(at, origins)
         _, u = filter.at_samples(filter.cells(at.q))
-        block = quantities.statistics(case.grid, known.x, known.P, z, u, at.q, _width(level), noisy=True, left=known.D)
+        states = StateMoments(known.x, known.P, known.D)
+        block = quantities.statistics(case.grid, states, z, u, at.q, _width(level), noisy=True)
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
     structure = filter.model.structure
     data = {

@@ -23,7 +23,7 @@ from grisaille.collocation.arrow_descent import ArrowQuadratic
 from grisaille.collocation.banded import BandedFactor
 from grisaille.collocation.knots import folded_at
 from grisaille.collocation.laplace import Marginal
-from grisaille.estimation.quantities import Quantities, UncertainUnknowns
+from grisaille.estimation.quantities import Quantities, StateMoments, UncertainUnknowns
 from grisaille.estimators.collocation.trajectory_basis import Solution, Statistics, TrajectoryPredictions
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class SplineSolution(Solution):
         quantities = Quantities(program.record.stochastic, names)
         X, P, unknowns = found.moments(k, times, covariance)
         u = program.record.table.along(times)
-        block = quantities.statistics(times, X, P, np.zeros((len(times), 0)), u, given.q, width, unknowns=unknowns)
+        states, no_z = StateMoments(X, P), np.zeros((len(times), 0))
+        block = quantities.statistics(times, states, no_z, u, given.q, width, unknowns=unknowns)
         return program.record.name, times, list(quantities.rows), block
 
     def _with_knots_at_samples(self, k: int) -> SplineSolution:

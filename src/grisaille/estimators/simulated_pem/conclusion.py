@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -113,8 +114,8 @@ def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estima
         error_sizes(criterion, value, found.free, found.covariance), unexplained_errors(criterion, value), bias,
         covered,
     )  # fmt: skip
-    return _estimate(criterion, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
-                     ensemble, seconds, caution)  # fmt: skip
+    verdict = _Verdict(ending.is_minimum, status, (*notes, *found.notes), caution)
+    return _estimate(criterion, value, found.covariance, found.free, verdict, ensemble, seconds)
 
 
 def _checked_by_records(
@@ -142,7 +143,7 @@ def conclude_interrupted(reached: BestPoint) -> Estimate:
     n = len(value.theta)
     covariance, free = np.diag(np.full(n, np.inf)), np.ones(n, dtype=bool)
     ensemble, status = EnsembleResult(criterion.realizations), interrupted_status(journal)
-    return _estimate(criterion, value, covariance, free, False, status, [], ensemble, journal.seconds)
+    return _estimate(criterion, value, covariance, free, _Verdict(False, status), ensemble, journal.seconds)
 
 
 def _caution(criterion: MeanCriterion) -> str:
@@ -164,17 +165,23 @@ def _caution(criterion: MeanCriterion) -> str:
     return f"{why}. {said}{several}"
 
 
+class _Verdict(NamedTuple):
+    """What is said about the end of a search."""
+
+    converged: bool
+    status: str
+    notes: tuple[str, ...] = ()
+    caution: str = ""
+
+
 def _estimate(
     criterion: MeanCriterion,
     value: MeanValue,
     covariance: np.ndarray,
     free: np.ndarray,
-    converged: bool,
-    status: str,
-    notes: list[str],
+    verdict: _Verdict,
     ensemble: EnsembleResult,
     seconds: float,
-    caution: str = "",
 ) -> Estimate:
     problem, journal = criterion.problem, criterion.journal
     predictions = tuple(Prediction(p.mean, p.mean_slopes) for p in value.predictions)
@@ -190,10 +197,10 @@ def _estimate(
         objective=value.objective,
         evaluation=Evaluation(value.theta, value.residuals, value.jacobian, value.errors, predictions),
         cases=problem.cases,
-        converged=converged,
-        status=status,
-        notes=tuple(notes),
-        caution=caution or _caution(criterion),
+        converged=verdict.converged,
+        status=verdict.status,
+        notes=verdict.notes,
+        caution=verdict.caution or _caution(criterion),
         trace=tuple(journal.trace),
         evaluations=journal.evaluations,
         failures=tuple(journal.failures),

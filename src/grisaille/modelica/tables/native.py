@@ -77,33 +77,63 @@ class Guarded:
 # --- construction ---
 
 
-def make_table(
-    file: Any, name: Any, rows: Any, _n: Any, _m: Any, columns: Any, _k: Any, smoothness: Any,
-    extrapolation: Any = EXTEND, _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
-) -> InterpolationTable:  # fmt: skip
-    """``ModelicaStandardTables_CombiTable1D_init2`` and ``…_init3``."""
-    rows = _matrix(file, name, rows, delimiter, header)
-    made = _table(rows, columns, smoothness, extrapolation)
+@dataclass(frozen=True, eq=False)
+class _TableArguments:
+    """The arguments of a constructor by name; those of ``IGNORED`` say what arrays know themselves."""
+
+    file: Any
+    name: Any
+    rows: Any
+    smoothness: Any
+    extrapolation: Any = EXTEND
+    columns: Any = ()
+    start: Any = -np.inf
+    shift: Any = 0.0
+    delimiter: Any = ","
+    header: Any = 0
+
+    @classmethod
+    def of(cls, order: str, given: tuple[Any, ...]) -> _TableArguments:
+        """Name the arguments of a call, which come in this order; the last ones may be missing."""
+        names = order.split()
+        if len(given) > len(names):
+            raise TypeError(f"{len(given)} arguments are given, {len(names)} are known.")
+        named = dict(zip(names, given, strict=False))
+        return cls(**{name: value for name, value in named.items() if name not in IGNORED})
+
+    def matrix(self) -> Any:
+        return _matrix(self.file, self.name, self.rows, self.delimiter, self.header)
+
+
+IGNORED = ("row_count", "column_count", "result_count", "verbose", "events")
+CURVE = (
+    """file name rows row_count column_count columns result_count smoothness extrapolation verbose delimiter header"""
+)
+TIME_TABLE = """
+    file name rows row_count column_count start columns result_count smoothness extrapolation shift events verbose
+    delimiter header
+"""
+SURFACE = "file name rows row_count column_count smoothness extrapolation verbose delimiter header"
+
+
+def make_table(*given: Any) -> InterpolationTable:
+    """Make the table of ``ModelicaStandardTables_CombiTable1D_init2`` and ``…_init3``."""
+    of = _TableArguments.of(CURVE, given)
+    made = _table(of)
     if any(a >= b for a, b in pairwise(made.abscissas)):
         raise Unfit("the abscissas of a table must increase, each above the one before")
     return made
 
 
-def make_time_table(
-    file: Any, name: Any, rows: Any, _n: Any, _m: Any, start: Any, columns: Any, _k: Any, smoothness: Any,
-    extrapolation: Any, shift: Any = 0.0, _events: Any = 1, _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
-) -> InterpolationTable:  # fmt: skip
-    """``ModelicaStandardTables_CombiTimeTable_init2`` and ``…_init3``."""
-    rows = _matrix(file, name, rows, delimiter, header)
-    return _table(rows, columns, smoothness, extrapolation, start=float(start), shift=float(shift))
+def make_time_table(*given: Any) -> InterpolationTable:
+    """Make the table of ``ModelicaStandardTables_CombiTimeTable_init2`` and ``…_init3``."""
+    return _table(_TableArguments.of(TIME_TABLE, given))
 
 
-def make_surface(
-    file: Any, name: Any, rows: Any, _n: Any, _m: Any, smoothness: Any, extrapolation: Any = EXTEND,
-    _verbose: Any = True, delimiter: Any = ",", header: Any = 0,
-) -> Surface:  # fmt: skip
-    """``ModelicaStandardTables_CombiTable2D_init2`` and ``…_init3``."""
-    rows = _matrix(file, name, rows, delimiter, header)
+def make_surface(*given: Any) -> Surface:
+    """Make the table of ``ModelicaStandardTables_CombiTable2D_init2`` and ``…_init3``."""
+    of = _TableArguments.of(SURFACE, given)
+    rows = of.matrix()
     if min(rows.shape) < 2:
         raise Unfit(f"a table of two variables needs two rows and columns, got {describe(rows)}")
     if rows.size > MAX_CELLS:
@@ -112,7 +142,7 @@ def make_surface(
     for told, knots in (("first column", xs), ("first row", ys)):
         if any(a >= b for a, b in pairwise(knots)):
             raise Unfit(f"the {told} of a table must increase, each entry above the one before")
-    how, outside = _choice(smoothness, 6, "smoothness"), _choice(extrapolation, 4, "extrapolation")
+    how, outside = _choice(of.smoothness, 6, "smoothness"), _choice(of.extrapolation, 4, "extrapolation")
     if how not in (LINEAR, AKIMA, CONSTANT):
         raise Unfit("a table of two variables is linear, constant or ContinuousDerivative, as in the Standard Library")
     return Surface(xs, ys, rows[1:, 1:], how, outside)
@@ -125,7 +155,8 @@ def _old(make: Any, is_of_time: bool) -> Any:
     return lambda name, file, *others: make(file, name, *others)
 
 
-def _table(rows: Any, columns: Any, smoothness: Any, extrapolation: Any, **times: float) -> InterpolationTable:
+def _table(of: _TableArguments) -> InterpolationTable:
+    rows = of.matrix()
     if len(rows) > MAX_ROWS:
         raise Unfit(
             f"a table of {len(rows)} rows is too long (at most {MAX_ROWS}): leave it out of the model and give its "
@@ -134,13 +165,14 @@ def _table(rows: Any, columns: Any, smoothness: Any, extrapolation: Any, **times
     xs = _abscissas(rows[:, 0])
     if any(a > b for a, b in pairwise(xs)):
         raise Unfit("the abscissas of a table must not decrease")
-    how, outside = _choice(smoothness, 6, "smoothness"), _choice(extrapolation, 4, "extrapolation")
+    how, outside = _choice(of.smoothness, 6, "smoothness"), _choice(of.extrapolation, 4, "extrapolation")
     if outside == REPEAT and len(xs) > 1 and xs[-1] <= xs[0]:
         raise Unfit("a table that repeats itself needs a period above zero")
-    for column in columns:
+    for column in of.columns:
         if not is_whole(column) or not 1 <= column <= rows.shape[1]:
             raise Unfit(f"the table has no column {column}: it has {rows.shape[1]}")
-    return InterpolationTable(rows, tuple(int(k) for k in columns), how, outside, **times)
+    columns = tuple(int(k) for k in of.columns)
+    return InterpolationTable(rows, columns, how, outside, float(of.start), float(of.shift))
 
 
 def _matrix(file: Any, name: Any, rows: Any, delimiter: Any, header: Any) -> Any:

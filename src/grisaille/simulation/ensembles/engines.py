@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from grisaille import interrupts
 from grisaille.cache import Cache, IdentityKey
-from grisaille.compilation.batch import BatchInput, BatchResult
+from grisaille.compilation.batch import BatchArguments, BatchInput, BatchResult
 from grisaille.compilation.coloured_noise_source import ColouredNoise, ColouredNoiseLayout
 from grisaille.compilation.fused_step import FusedStep, build_step
 from grisaille.compilation.sample_moments import SampleMoments
@@ -122,7 +122,7 @@ class FusedEngine:
     ) -> BatchInput:
         """Return the arrays of a slab that goes on from where the one before ended."""
         s, kept = self.setting, self.setting.grid.kept[slab]
-        return self._sized().batch(
+        arguments = BatchArguments(
             s.starts.x if last is None else last.x,
             s.grid.points[begin : kept[-1] + 1],
             self._cut(begin, int(kept[-1])),
@@ -133,6 +133,7 @@ class FusedEngine:
             filters=self._from(begin, int(kept[-1]), last),
             **_options(s, self.hold),
         )
+        return self._sized().batch(arguments)
 
     def _sized(self) -> FusedStep:
         return self.step
@@ -189,7 +190,7 @@ class SampledEngine:
         first = int(members[0]) + s.draw.first
         filters = ColouredNoise(np.zeros(end, dtype=np.int64), (), self.white, first_realization=first)
         own = [i - members[0] for i in skip if i in members]
-        batch = self._sized().batch(
+        arguments = BatchArguments(
             s.starts.x[members] if s.starts.x.ndim == 2 else s.starts.x,
             s.grid.points[: end + 1],
             signals,
@@ -200,6 +201,7 @@ class SampledEngine:
             filters=filters,
             **(_options(s, hold) | {"realizations": members.size}),
         )
+        batch = self._sized().batch(arguments)
         found = self.execute(batch, moments, rows)
         return EngineAnswer(found.y, found.sy, found.moments, found.failed), found.x
 
