@@ -1,4 +1,4 @@
-"""What all tests share: where reference data are, whether a C compiler is there, and a cache of their own."""
+"""What all tests share: where reference data are, and a cache of their own."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    if find_compiler() is None:
+        raise pytest.UsageError("The tests need a C compiler, and none was found: install gcc, clang or ziglang.")
     session.config.stash[BEGIN] = time.monotonic()
 
 
@@ -63,14 +65,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     seconds = item.config.getoption("--no-more-after")
     if seconds is not None and time.monotonic() - item.config.stash[BEGIN] > seconds:
         pytest.skip(f"not begun within {seconds:.0f} s: continuous integration runs it")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``compiled`` are skipped where there is no C compiler."""
-    if find_compiler() is None:
-        for item in items:
-            if item.get_closest_marker("compiled"):
-                item.add_marker(pytest.mark.skip(reason="no C compiler was found"))
 
 
 @pytest.fixture(scope="session")

@@ -122,7 +122,6 @@ SMALLEST = (
 """At most two seconds of processor time each; the others read their arguments above, and build or run for longer."""
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("command", SMALLEST)
 def test_benchmarks_run_at_their_smallest_size(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -93,7 +93,6 @@ def test_mistakes(words: list[str], said: str, plant: Path, capsys: pytest.Captu
     assert said in told.err and told.out == ""
 
 
-@pytest.mark.compiled
 @pytest.mark.filterwarnings("default")
 def test_a_debugged_simulation_says_where_its_source_is(
     plant: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -60,7 +60,6 @@ def added(
 
 
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.compiled
 def test_compiled_sums_are_those_of_numpy(program, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     spline, problem = program
     given = spline.record.at([0.6, 1.2, 0.5])

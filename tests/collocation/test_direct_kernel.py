@@ -19,7 +19,6 @@ def posed():
     return lambda: program(Buffer(), record, ["c"])
 
 
-@pytest.mark.compiled
 def test_kernel_gives_the_same_bits(posed, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = posed()
     mesh = problem.transcribe(RadauElements())

@@ -28,14 +28,12 @@ def runs(library: bytes, folder) -> bool:
     return ctypes.CDLL(str(path)).answer() == 42
 
 
-@pytest.mark.compiled
 def test_a_build_runs(tmp_path):
     found = find_compiler()
     assert found is not None and found.identity
     assert runs(found.build({"model.c": SOURCE}, "model.c", flags()), tmp_path)
 
 
-@pytest.mark.compiled
 def test_a_failing_build_carries_the_compilers_words_and_remedies():
     found = find_compiler()
     assert found is not None

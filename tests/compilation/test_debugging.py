@@ -64,7 +64,6 @@ def test_no_text_ends_its_comment(text: str) -> None:
     assert without_comments(f"{found}\nint kept;") == "\nint kept;"
 
 
-@pytest.mark.compiled
 def test_compilers_leave_what_stands_between_comments_of_random_texts(tmp_path: Path) -> None:
     """With trigraphs, and warnings about comments in comments made errors."""
     texts = [*(t for t in HOSTILE if t != "\ud800"), *random_texts(400)]
@@ -185,7 +184,6 @@ def swing(**options: bool) -> Task:
     return task
 
 
-@pytest.mark.compiled
 def test_sources_are_kept_where_the_message_says_and_digits_stay(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(UserWarning, match="generated C is kept in") as said:
         looked_at = swing()
@@ -203,7 +201,6 @@ def test_sources_are_kept_where_the_message_says_and_digits_stay(place: Path, mo
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.compiled
 def test_hostile_names_are_compiled_as_comments(place: Path) -> None:
     names = "".join(HOSTILE), HOSTILE[0]
     system = implicit_decay(p=names[0], u=names[1])

@@ -11,7 +11,6 @@ import grisaille as gr
 from grisaille.compilation.kalman.program import FilterProgram
 from grisaille.estimators.fitting import build_problem
 
-pytestmark = pytest.mark.compiled
 RECORD = gr.Experiment(
     FEED_TIMES[:30],
     {"F": FEED[:30]},

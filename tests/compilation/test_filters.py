@@ -199,7 +199,6 @@ def test_halving_the_steps_keeps_the_path():
     assert abs(np.mean(flat**4) - 3) < 0.05
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("paired", [False, True])
 def test_compiled_halvings_are_those_of_numpy(paired):
     plain = constrained(ca.SX.sym("x", 2), ca.SX(0, 1))

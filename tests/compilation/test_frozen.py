@@ -81,7 +81,6 @@ def test_moments_are_those_of_the_rows():
     np.testing.assert_allclose(moments.scross, cross, rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.compiled
 def test_digits_do_not_depend_on_threads_or_waves(monkeypatch):
     results = []
     for threads, wave in ((1, 8_000_000), (2, 8_000_000), (3, 1)):
@@ -134,7 +133,6 @@ def test_progress_ends_at_the_count():
     assert seen and all(total == M for _, total in seen) and seen == sorted(seen)
 
 
-@pytest.mark.compiled
 def test_an_interrupt_stops_the_batch():
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt

@@ -16,7 +16,6 @@ from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
 from grisaille.compilation.task import Status
 from grisaille.errors import CompilationError
 
-pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 4.0, 41)
 
 

@@ -126,7 +126,6 @@ def test_integrators_compile_without_a_warning(system, tmp_path):
     subprocess.run(command, cwd=tmp_path, check=True)
 
 
-@pytest.mark.compiled
 def test_the_library_integrates():
     k = build_kernel(pendulum(), sensitive=True)
     start = np.array([6.25 * np.sin(0.5), -6.25 * np.cos(0.5), 0.0, 0.0])

@@ -37,7 +37,6 @@ def no_compiler(monkeypatch):
     return hide
 
 
-@pytest.mark.compiled
 def test_a_second_build_needs_no_compiler(place, no_compiler):
     first = build_library(TEXT, 0)
     assert first is not None and first.function("answer")() == 42
@@ -48,7 +47,6 @@ def test_a_second_build_needs_no_compiler(place, no_compiler):
         build_library(TEXT + "/* changed */", 0)
 
 
-@pytest.mark.compiled
 def test_the_key_covers_headers_flags_and_compiler(place, monkeypatch):
     paths = {build_library(TEXT, 0).path}
     paths.add(build_library(TEXT, shared_library.MIN_INSTRUCTIONS_FOR_O1 + 1).path)
@@ -62,7 +60,6 @@ def test_the_key_covers_headers_flags_and_compiler(place, monkeypatch):
     assert len(paths) == 4
 
 
-@pytest.mark.compiled
 def test_a_truncated_library_is_built_again(place):
     path = build_library(TEXT + "/* truncated */", 0).path
     # a loaded file must not be cut under the process: replace it, as a broken copy would
@@ -73,7 +70,6 @@ def test_a_truncated_library_is_built_again(place):
     assert again.function("answer")() == 42 and again.path.stat().st_size == len(content)
 
 
-@pytest.mark.compiled
 def test_what_two_libraries_share_is_compiled_once(place, monkeypatch):
     compiled = []
     once = compiler.Compiler.compile
@@ -91,7 +87,6 @@ def test_what_two_libraries_share_is_compiled_once(place, monkeypatch):
     assert again.function("answer")() == 1 and shared_library.build_cache.cache_contents().files == 3
 
 
-@pytest.mark.compiled
 def test_four_processes_may_build_at_once(place):
     code = (
         "from grisaille.compilation.shared_library import build_library\n"
@@ -103,7 +98,6 @@ def test_four_processes_may_build_at_once(place):
     assert not list(place.glob(".unfinished-*")) and 1 <= len(list(place.iterdir())) <= 4
 
 
-@pytest.mark.compiled
 @pytest.mark.skipif(os.name != "posix", reason="folders are locked by POSIX calls")
 def test_what_is_asked_for_at_once_is_built_once(place, monkeypatch):
     """By processes as by threads, each with a lock of its own: those of a study build the same file."""
@@ -128,7 +122,6 @@ def test_headers_are_followed():
         headers_of('#include "gr_absent.h"')
 
 
-@pytest.mark.compiled
 def test_structures_of_different_size_are_noticed(place):
     built = build_library(TEXT, 0)
     with pytest.raises(CompilationError, match=r"answer\(\) says 42 bytes"):

@@ -16,8 +16,6 @@ from grisaille.compilation.shared_library import build_shared_object
 from grisaille.compilation.warm_up import PROGRAMS, _sources, warm_up
 from grisaille.structure.structure_cache import structure_of
 
-pytestmark = pytest.mark.compiled
-
 TIMES = np.linspace(0.0, 8.0, 33)
 FORCE = np.where(TIMES % 3.0 < 1.0, 1.0, -1.2)
 

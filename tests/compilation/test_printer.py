@@ -105,7 +105,6 @@ def test_the_list_of_operations_is_complete():
     assert set(PLAIN_DIALECT.operations) - used == {ca.OP_ASSIGN, ca.OP_LIFT, ca.OP_ERFINV, ca.OP_PRINTME}
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["every", "every_slope", "deep", "deep_slope", "sparse"])
 def test_c_equals_casadi(native, name):
     for x in POINTS:
@@ -113,7 +112,6 @@ def test_c_equals_casadi(native, name):
         np.testing.assert_allclose(native(name, x, expected.size), expected, rtol=2e-14, atol=1e-15)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_two_abreast_have_the_digits_of_one(native, name):
     size = FUNCTIONS[name].numel_out(0)
@@ -123,14 +121,12 @@ def test_two_abreast_have_the_digits_of_one(native, name):
         np.testing.assert_array_equal(abreast[:, 1], native(name, b, size))
 
 
-@pytest.mark.compiled
 def test_parts_equal_the_whole(native):
     for x in POINTS[:5]:
         whole = native("deep_slope", x, 12)
         np.testing.assert_array_equal(native("cut", x, 12), whole)
 
 
-@pytest.mark.compiled
 def test_special_constants(native):
     out = native("special", np.array([0.5, 0.5, 0.5]), 6)
     assert np.isnan(out[0]) and out[1] == np.inf and out[2] == -np.inf
@@ -151,7 +147,6 @@ def test_derivatives_equal_finite_differences(values, slopes):
         assert near.mean() > 0.95
 
 
-@pytest.mark.compiled
 def test_the_inverse_error_function_is_exact_into_its_tails(native):
     # SciPy is the reference: CasADi's own is right to 1e-11 only
     for a in (0.0, 1e-12, 0.1, 0.49, 0.5, 0.51, 0.99, 1 - 1e-9, 1 - 1e-15, 1.0):
@@ -159,7 +154,6 @@ def test_the_inverse_error_function_is_exact_into_its_tails(native):
         np.testing.assert_allclose(found, [erfinv(a), -erfinv(a), np.nan], rtol=1e-14)
 
 
-@pytest.mark.compiled
 def test_printing_is_silent_in_c(native, capfd):
     assert native("spoken", np.array([0.3, 0.4, 0.5]), 1) == [0.3]
     assert capfd.readouterr().out == ""

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from tasks import task_of
 
-from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, Scheme
 from grisaille.compilation.sparse.fronts import fronts
@@ -17,7 +16,6 @@ from grisaille.compilation.sparse.pattern import SparsityPattern
 from grisaille.compilation.task import Status, Task
 from grisaille.structure.system import System
 
-compiled = pytest.mark.skipif(find_compiler() is None, reason="no C compiler was found")
 NOTHING = ca.SX(0, 1)
 LINKS = 5
 
@@ -83,7 +81,6 @@ def run(
     return task
 
 
-@compiled
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize(
     ("scheme", "options"),
@@ -105,7 +102,6 @@ def test_runs_and_their_derivatives_are_those_of_dense_kernels(
     assert np.abs(dense.sy - sparse.sy).max() < 100 * tolerance * np.abs(dense.sy).max()
 
 
-@compiled
 @pytest.mark.parametrize("scheme", [IMPLICIT, EXPLICIT])
 def test_sensitivities_are_those_of_the_projected_steps(scheme: Scheme) -> None:
     """Frozen steps, so that differences converge: Richardson's from four runs."""
@@ -122,7 +118,6 @@ def test_sensitivities_are_those_of_the_projected_steps(scheme: Scheme) -> None:
         assert np.abs(exact[:, k] - (4 * one - two) / 3).max() < 1e-7 * np.abs(exact[:, k]).max()
 
 
-@compiled
 def test_contradicting_constraints_are_told_by_their_number() -> None:
     """A redundant constraint is left out of the corrections, but looked at."""
     system = rope()

@@ -10,7 +10,6 @@ import pytest
 from scipy.linalg import expm
 from tasks import task_of
 
-from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.kernel_source import linked_sources
@@ -20,7 +19,6 @@ from grisaille.compilation.sparse.pattern import Elimination
 from grisaille.compilation.task import Status, Task
 from grisaille.structure.system import System
 
-pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler was found")
 NOTHING = ca.SX(0, 1)
 CELLS = 12
 

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parents[1]
 
 PRINT = """
@@ -62,7 +60,6 @@ def printed(seed: str) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
-@pytest.mark.compiled
 def test_two_orders_of_sets_print_one_text():
     first, second = printed("1"), printed("2")
     assert len(first) == 7

@@ -297,7 +297,6 @@ def test_amplifier_from_parts_equals_the_equations_of_the_test_set() -> None:
         np.testing.assert_allclose(parts[node], nodal[f"y{i + 1}"], atol=2e-6)
 
 
-@pytest.mark.compiled
 def test_amplifier_from_parts_reaches_the_reference_end_point(reference_data: Path) -> None:
     rows = (reference_data / "dae_testset" / "reference_transistor.csv").read_text().split()[1:]
     expected = [float(row.split(",")[1]) for row in rows]

@@ -185,7 +185,6 @@ def test_uneven_grids_have_one_bridge_for_each_step() -> None:
     assert len(sample_bridged_path(single(lowpass(2.0)), GRID, 1).bridges) == 2
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["lowpass", "correlated", "matern52"])
 def test_c_gives_the_same_states(native: ctypes.CDLL, name: str) -> None:
     grid = np.arange(6) * 0.4

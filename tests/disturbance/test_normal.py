@@ -74,7 +74,6 @@ def test_bits_are_kept(million: np.ndarray) -> None:
     assert hashlib.sha256(million.astype("<f8").tobytes()).hexdigest() == MILLION
 
 
-@pytest.mark.compiled
 def test_c_gives_the_same_million(native: ctypes.CDLL) -> None:
     out = np.empty((1000, 500, 2))
     key = [ctypes.c_uint32(k) for k in stream_key(1, "data", "w")]
@@ -82,14 +81,12 @@ def test_c_gives_the_same_million(native: ctypes.CDLL) -> None:
     assert hashlib.sha256(out.astype("<f8").tobytes()).hexdigest() == MILLION
 
 
-@pytest.mark.compiled
 def test_c_gives_the_same_logarithms(native: ctypes.CDLL, odd: np.ndarray) -> None:
     out = np.empty(odd.size)
     native.logarithms(ctypes.c_long(odd.size), pointer(odd), pointer(out))
     assert np.array_equal(out, log_unit(odd))
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("antithetic", [False, True])
 def test_c_gives_the_same_vectors_of_odd_length(native: ctypes.CDLL, antithetic: bool) -> None:
     out = np.empty((5, 7, 3))

@@ -132,7 +132,6 @@ def test_increments_of_white_noise() -> None:
         )
 
 
-@pytest.mark.compiled
 def test_c_gives_the_same_paths(native: ctypes.CDLL) -> None:
     process = build_process(["a", "b"], [lowpass(2.0), resonance(4.0, 0.1)], [1.0, 1.0], [[1, 0.5], [0.5, 1]])
     times = np.arange(1001) * 0.01

@@ -27,7 +27,6 @@ def test_published_vectors(counter: str, key: str, answer: str) -> None:
     assert tuple(int(w) for w in philox(hexadecimal(counter), hexadecimal(key))) == hexadecimal(answer)
 
 
-@pytest.mark.compiled
 def test_c_gives_the_same_words(native: ctypes.CDLL) -> None:
     counters = np.random.default_rng(1).integers(0, 2**32, (2000, 4), dtype=np.uint64)
     counters[:3] = [hexadecimal(row[0]) for row in PUBLISHED]

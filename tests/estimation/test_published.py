@@ -134,7 +134,6 @@ def test_positioning_system_by_its_inverse(reference_data: Path) -> None:
     assert np.allclose(fit.std_errors, DEVIATIONS, rtol=0.25)
 
 
-@pytest.mark.compiled
 @pytest.mark.slow
 def test_positioning_system_in_closed_loop(reference_data: Path) -> None:
     """Simulated with its controllers from the reference alone; the voltage is compared."""
@@ -156,7 +155,6 @@ def experiments(name: str, folder: Path) -> list[gr.Experiment]:
     return [gr.Experiment(t, outputs={"y": v}, t0=0.0, name=f"run {r}") for r, (t, v) in enumerate(runs)]
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("start", ["start1", "start2"])
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_certified_values_of_differential_equations(name: str, start: str, reference_data: Path) -> None:

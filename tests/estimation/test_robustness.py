@@ -197,7 +197,6 @@ def test_evaluation_takes_every_given_value() -> None:
     assert alone.predictions["experiment 1"][:, 0] == pytest.approx(course(), rel=1e-6)
 
 
-@pytest.mark.compiled
 def test_standard_errors_are_those_of_repeated_experiments() -> None:
     """100 experiments: spread within 20 % of the mean standard error (the spread itself is known to 7 %), and as many
     95 % intervals that hold the truth as the binomial distribution allows at 0.1 %."""

@@ -31,7 +31,6 @@ class Tank(gr.Model):
     equations = [der(h) == q - k * h**1.5 + w]
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("method", [gr.OutputError(), gr.KalmanML(), gr.SimulatedPEM(realizations=8)], ids=str)
 def test_what_a_model_has_not_is_not_entered(method: gr.estimation.estimator.Estimator) -> None:
     times = np.linspace(0.0, 5.0, 26)

@@ -286,7 +286,6 @@ def _disagreements(model: gr.Model, names: tuple[str, ...], span: np.ndarray) ->
     return found
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("seed", [6, 9, 17, 23])
 def test_random_events_of_time_are_those_of_a_run(seed: int) -> None:
     """Values are the same between all instants of either, instants to rounding; half of the runs have thresholds that

@@ -13,7 +13,6 @@ from grisaille.compilation.kalman.compiled_pass import run_forward, run_reverse
 from grisaille.compilation.shared_library import CSource
 from grisaille.estimators.fitting import build_problem
 
-pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 3.0, 13)
 
 

@@ -14,8 +14,6 @@ from grisaille.filtering.compiled_sums import add_up, add_up_given, filter_momen
 from grisaille.filtering.kalman import DiscreteModel, likelihood_of_sums
 from grisaille.filtering.smoother import smooth
 
-pytestmark = pytest.mark.compiled
-
 
 def make(y, F, Q, H, R, x0, P0, c=None, d=None):
     """One set of matrices for all samples, without derivatives."""

@@ -20,7 +20,6 @@ from grisaille.compilation.kalman.compiled_pass import run_forward, run_reverse
 from grisaille.compilation.shared_library import CSource
 from grisaille.estimators.fitting import build_problem
 
-pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 3.0, 16)
 FALL = np.exp(-0.5 * TIMES)
 LONGEST = 1000

@@ -10,8 +10,6 @@ import pytest
 from grisaille.filtering.compiled_sums import add_up
 from grisaille.filtering.kalman import DiscreteModel, likelihood_of_sums
 
-pytestmark = pytest.mark.compiled
-
 
 def random_model(N: int, gaps: tuple[int, ...] = (), n: int = 3, ny: int = 2, ns: int = 4) -> DiscreteModel:
     random = np.random.default_rng(7)

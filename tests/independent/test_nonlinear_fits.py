@@ -14,8 +14,6 @@ from scipy.optimize import minimize_scalar
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
-
 
 class Bent(gr.Model):
     """One well or two: x' = a x − b x³ + w."""

@@ -16,7 +16,6 @@ from scipy.optimize import least_squares, minimize
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
 TAU, NOISE = 0.5, 0.05
 TIMES = np.linspace(0.0, 20.0, 41)
 LEVEL = 1.0 + (np.sin(0.7 * TIMES) > 0)

@@ -166,14 +166,12 @@ algorithm
 """
 
 
-@pytest.mark.compiled
 def test_pre_is_what_was_before_the_event_whatever_statements_have_set() -> None:
     result = gr.simulate(gr.read_modelica(model(BEFORE)), [0.0, 0.5, 1.5])
     for name, value in {"k": 5, "v[2]": 8, "c": 56, "ne": 1, "nc": 1}.items():
         assert result[name].values[-1] == value, name
 
 
-@pytest.mark.compiled
 def test_edges_and_changes_of_what_statements_set() -> None:
     body = """Integer i(start = 0, fixed = true); Integer n(start = 0, fixed = true);
     Boolean b(start = false, fixed = true); Integer m(start = 0, fixed = true);

@@ -21,7 +21,6 @@ equation
 TRUTH = "Real truth = delay(if odd then 1.0 else 0.0, 0.31, 1.0);"
 
 
-@pytest.mark.compiled
 def test_values_come_after_their_time() -> None:
     """Up to four of them wait at once; what was before the start is what was there."""
     plant = gr.read_modelica(model(TRUTH + COUNTED.replace("PERIOD", "0.1")))
@@ -36,7 +35,6 @@ def test_values_come_after_their_time() -> None:
     assert run["truth"].values == pytest.approx(counted(times - 0.31) % 2)
 
 
-@pytest.mark.compiled
 def test_more_changes_than_can_wait_are_told() -> None:
     plant = gr.read_modelica(model(COUNTED.replace("PERIOD", "0.02")))
     with pytest.raises(SimulationError, match="more than 8 changes of a discrete variable would wait in a delay"):

@@ -9,8 +9,6 @@ from modelica.texts import model
 import grisaille as gr
 from grisaille.errors import ModelError
 
-pytestmark = pytest.mark.compiled
-
 
 def run(body: str, times: list[float]) -> object:
     return gr.simulate(gr.read_modelica(model(body)), np.array(times), rtol=1e-8)

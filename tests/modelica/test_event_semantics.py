@@ -81,7 +81,6 @@ AT_ONCE = f"""
     """
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("method", ["explicit", "implicit", "frozen"])
 def test_clauses_of_one_instant_in_every_order(method: str) -> None:
     result = run(AT_ONCE, method)
@@ -92,7 +91,6 @@ def test_clauses_of_one_instant_in_every_order(method: str) -> None:
     np.testing.assert_array_equal([result["q1"], result["q2"]], [[0, 1, 0, 1], [0, 0, 1, 1]])
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("method", ["explicit", "implicit", "frozen"])
 def test_what_becomes_true_just_after_the_start_fires_and_resets_are_seen_one_iteration_later(method: str) -> None:
     result = run(AT_ONCE, method)
@@ -102,7 +100,6 @@ def test_what_becomes_true_just_after_the_start_fires_and_resets_are_seen_one_it
     np.testing.assert_array_equal(result["far"], [0, 1, 1, 1])
 
 
-@pytest.mark.compiled
 def test_initialization_is_over_before_the_first_event() -> None:
     body = """
     Integer n(start=0, fixed=true);
@@ -198,7 +195,6 @@ def test_a_moment_in_a_variable_that_nobody_reads() -> None:
             run(f"{body} {reader}")
 
 
-@pytest.mark.compiled
 def test_what_pre_becomes_after_initialization_is_an_event() -> None:
     """``x = pre(n)`` is 1 during initialization and 3 in the first event, which is a change."""
     counted = "{0} then k{1} = pre(k{1}) + 1; end when;"

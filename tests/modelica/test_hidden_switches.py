@@ -8,8 +8,6 @@ from modelica.texts import model
 
 import grisaille as gr
 
-pytestmark = pytest.mark.compiled
-
 
 def test_a_pulse_behind_a_start_time() -> None:
     body = """

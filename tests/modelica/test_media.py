@@ -166,7 +166,6 @@ def test_air_is_that_of_textbooks() -> None:
     )
 
 
-@pytest.mark.compiled
 def test_air_is_found_by_enthalpy_and_by_entropy() -> None:
     body = f"""
     Real p; Real d; Real T; Real dh; Real Th; Real ds; Real Ts; 'Modelica.Media.Common.HelmholtzDerivs' f;

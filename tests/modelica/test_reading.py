@@ -65,7 +65,6 @@ def test_parameters_stay_parameters() -> None:
     assert np.abs(moved["d(load.phi)"].values[-1]).min() > 1e-3
 
 
-@pytest.mark.compiled
 def test_parameters_and_starts_are_estimated() -> None:
     drive = gr.read_modelica(DRIVE).with_outputs({"angle": "load.phi"}, noise=0.01)
     times = np.linspace(0.0, 4.0, 60)

@@ -9,8 +9,6 @@ from modelica.texts import model
 
 import grisaille as gr
 
-pytestmark = pytest.mark.compiled
-
 NOISE = "20.0 * (exp(3.0 * time) * exp(-3.0 * time) - 1.0)"
 """Zero, as rounding leaves it: some 1e-15 of changing sign."""
 COUNTS = "Integer n(start = 0, fixed = true); Integer m(start = 0, fixed = true);"

@@ -82,7 +82,6 @@ algorithm when sample(0.5, 1.0) then u := 'between'(7); n := pre(n) + 1.0; end w
 """
 
 
-@pytest.mark.compiled
 def test_what_a_hidden_state_decides_is_left_out_where_nothing_needs_it() -> None:
     with pytest.warns(UserWarning, match="'u' is drawn from a hidden state"):
         plain = gr.read_modelica(model(BODY.format("n"), DRAW))

@@ -152,9 +152,6 @@ def test_a_mosfet_saturates_and_its_gate_is_continuous() -> None:
 
 
 # --- how functions are called ---
-
-
-@pytest.mark.compiled
 def test_of_several_results_a_formula_takes_the_first_and_smooth_functions_make_no_events() -> None:
     function = """
     function 'f' input Real x; output Real y; output Real z;
@@ -170,7 +167,6 @@ def test_of_several_results_a_formula_takes_the_first_and_smooth_functions_make_
     assert result.attrs.get("events", 0) == 0
 
 
-@pytest.mark.compiled
 def test_what_is_promised_to_be_smooth_has_no_events_and_what_a_name_stands_for_has_its_own() -> None:
     body = """
     Real x(start = 1.0, fixed = true); Real y; Real z;
@@ -181,7 +177,6 @@ def test_what_is_promised_to_be_smooth_has_no_events_and_what_a_name_stands_for_
     np.testing.assert_allclose(result["z"], [2.0, 0.4, 0.25])
 
 
-@pytest.mark.compiled
 def test_clocks_tick_where_index_reduction_leaves_no_state() -> None:
     body = """
     Real u; Real i; discrete Real n(start = 0.0, fixed = true);
@@ -194,7 +189,6 @@ def test_clocks_tick_where_index_reduction_leaves_no_state() -> None:
     np.testing.assert_allclose(result["i"], 1.0)
 
 
-@pytest.mark.compiled
 def test_a_record_with_an_empty_field_is_set_as_a_whole() -> None:
     record = "record 'R' Real 'a'; Real 'b'; end 'R';"
     body = """
@@ -276,9 +270,6 @@ def test_quantiles_of_the_normal_distribution() -> None:
 
 
 # --- flows, subscripts, tables ---
-
-
-@pytest.mark.compiled
 def test_without_a_flow_semi_linear_gives_the_mean_and_with_one_what_flows_in() -> None:
     """Two vessels and a node between them, at which enthalpies mix."""
     body = """
@@ -293,7 +284,6 @@ def test_without_a_flow_semi_linear_gives_the_mean_and_with_one_what_flows_in() 
     np.testing.assert_allclose(result["H2"], [0.0, 1.0, -3.0], atol=1e-11)
 
 
-@pytest.mark.compiled
 def test_places_that_only_a_run_knows_are_assigned_to() -> None:
     function = """
     function 'f' input Integer i; output Real y;
@@ -318,14 +308,12 @@ function 'twice' input Real f; input Real x; output Real y; algorithm y := f(f(x
 """
 
 
-@pytest.mark.compiled
 def test_functions_are_arguments_of_functions() -> None:
     body = "Real y; equation y = 'twice'(function 'cube'(c = 1.0), 2.0) + 0.0 * time;"
     result = gr.simulate(gr.read_modelica(model(body, CUBE + TWICE)), np.array([0.0, 1.0]))
     np.testing.assert_allclose(result["y"], 7.0**3 - 1)
 
 
-@pytest.mark.compiled
 def test_roots_that_move_are_unknowns_of_the_model() -> None:
     body = f"""
     Real c; Real y; Real z; equation c = 1.0 + 7.0 * time;
@@ -398,7 +386,6 @@ function 'h' input Real u; output Real y; algorithm y := smooth(0, u * 'g'(u)) +
 RUNNING = "parameter Real p = 0.7; Real x(start = 0.0, fixed = true); Real w(start = 0.0, fixed = true);"
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("body", "functions", "slope"),
     [

@@ -15,8 +15,6 @@ import grisaille as gr
 from grisaille.errors import ModelError
 from grisaille.modelica.full.statements_as_assertions import with_assertions, with_entries_set
 
-pytestmark = pytest.mark.compiled
-
 TIMES = np.array([0.0, 0.6, 1.2, 2.7])
 
 

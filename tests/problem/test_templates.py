@@ -12,8 +12,6 @@ import pytest
 import grisaille as gr
 from grisaille.problem.creating import create, templates
 
-pytestmark = pytest.mark.compiled
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(templates()))

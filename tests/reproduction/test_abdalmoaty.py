@@ -13,8 +13,6 @@ from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, TRUTH, known_pa
 from grisaille_reproductions.abdalmoaty_estimates import Extent, by_gauss_newton, on_grid
 from grisaille_reproductions.abdalmoaty_smoothness import SPACINGS, bend, criterion, turning_points
 
-pytestmark = pytest.mark.compiled
-
 
 def test_names_are_registered() -> None:
     assert [e.name for e in registry.find("abdalmoaty")] == [

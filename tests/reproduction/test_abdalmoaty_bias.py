@@ -12,7 +12,6 @@ from grisaille_reproductions.abdalmoaty_coverage import _rows, coverage
 from grisaille_reproductions.abdalmoaty_curve import trace_curve
 from grisaille_reproductions.abdalmoaty_estimates import simulate_data
 
-pytestmark = pytest.mark.compiled
 N, M = 900, 10
 
 

@@ -10,8 +10,6 @@ from grisaille.disturbance import build_process, sample_path
 from grisaille_reproductions.abdalmoaty_disturbances import coarse_grid, disturbance_parameters, lost_gain
 from grisaille_reproductions.two_masses import TwoMasses
 
-pytestmark = pytest.mark.compiled
-
 
 def test_two_masses_have_index_three() -> None:
     assert gr.analyze(TwoMasses()).index == 3

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import grisaille as gr
 from grisaille_reproductions.abdalmoaty_delta_robot import OUTPUTS, identification, reference
 from grisaille_reproductions.delta_robot import DeltaRobot
 
-pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 2.0, 41)
 INPUTS = {f"legs[{k}].reference": (TIMES, reference(TIMES, k)) for k in range(3)}
 

@@ -14,8 +14,6 @@ from grisaille_reproductions.comparison import Comparison
 from grisaille_reproductions.fladischer_free_fall import TIMES, FreeFall, exact_height
 from grisaille_reproductions.valleys import count_valleys
 
-pytestmark = pytest.mark.compiled
-
 
 def run(name: str, folder: Path | None = None) -> Comparison:
     (entry,) = registry.find(f"fladischer/{name}")

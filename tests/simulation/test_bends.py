@@ -124,7 +124,6 @@ def test_a_jump_over_many_bends_ends_at_the_root(n: int) -> None:
         assert task.evaluations < 60
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("method", ["explicit", "implicit"])
 def test_runs_pass_bends_of_any_ratio(method: str) -> None:
     random, kernel, times = np.random.default_rng(1), network_kernel(3), np.linspace(0, 4, 9)

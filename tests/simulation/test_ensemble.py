@@ -56,7 +56,6 @@ def test_the_disturbance_is_the_sampled_path_to_the_last_bit():
     np.testing.assert_array_equal(run.w, multiply(process.C, states)[..., 0])
 
 
-@pytest.mark.compiled
 def test_nothing_depends_on_threads_or_on_the_number_of_realizations():
     many, few = pendulum(realizations=70, threads=2), pendulum(realizations=3, threads=1)
     for name in many:
@@ -551,7 +550,6 @@ def test_progress_counts_to_the_last_realization(monkeypatch, capsys):
     assert capsys.readouterr().out == "" and not seen
 
 
-@pytest.mark.compiled
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that interrupts")
 @pytest.mark.parametrize("dropped", [False, True])
 def test_ctrl_c_ends_a_compiled_ensemble(dropped):

@@ -42,7 +42,6 @@ def run(request: pytest.FixtureRequest) -> object:
     return gr.simulate(Switches(), TIMES, inputs={"u": drive}, method=request.param)
 
 
-@pytest.mark.compiled
 def test_a_smooth_solution_is_followed_to_its_fold(run) -> None:
     want = []
     for u, level in zip(drive(TIMES), levels(2 / 27**0.5), strict=True):
@@ -51,7 +50,6 @@ def test_a_smooth_solution_is_followed_to_its_fold(run) -> None:
     assert np.abs(run["smooth"].values - want).max() < 1e-6
 
 
-@pytest.mark.compiled
 def test_a_solution_in_pieces_is_followed_to_its_bend(run) -> None:
     assert np.abs(run["bent"].values - (drive(TIMES) + 2 * levels(1.98))).max() < 1e-8
     assert run.attrs["solution_jumps"] == 14
@@ -71,7 +69,6 @@ def test_a_static_model_jumps_between_rows() -> None:
     assert np.abs(got - want).max() < 1e-9
 
 
-@pytest.mark.compiled
 def test_what_cannot_be_told_is_refused() -> None:
     with pytest.raises(gr.SimulationError, match=r"could not be followed .*derivatives of the instant"):
         gr.simulate(Switches(), TIMES, inputs={"u": drive}, sensitivities=["start(x)"])
@@ -90,7 +87,6 @@ def test_frozen_steps_across_a_jump_have_no_derivatives() -> None:
         gr.simulate(Snapping(), [0.0, 1.0], method="frozen-explicit", step=0.01, sensitivities=["a"])
 
 
-@pytest.mark.compiled
 def test_frozen_steps_count_jumps_and_do_not_become_shorter_without_end() -> None:
     frozen = gr.simulate(Snapping(), [0.0, 0.5, 1.0], method="frozen-explicit")
     exact = gr.simulate(Snapping(), [0.0, 0.5, 1.0], rtol=1e-9)

@@ -28,7 +28,6 @@ def error(problem: Problem, run: xr.Dataset) -> float:
     return max(abs(float(run[name][-1]) - value) / abs(value) for name, value in problem.reference.items())
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
 def test_significant_correct_digits(problem: Problem) -> None:
     run = run_at(problem, 1e-7)
@@ -40,7 +39,6 @@ def test_significant_correct_digits(problem: Problem) -> None:
     assert run.attrs["worst_constraint"] < 1e-8
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("problem", [p for p in PROBLEMS if p.differentiate_by], ids=lambda p: p.name)
 def test_sensitivities_against_differences(problem: Problem) -> None:
     model, name = problem.model(), problem.differentiate_by

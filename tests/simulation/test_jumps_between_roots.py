@@ -10,8 +10,6 @@ import pytest
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
-
 
 def motor(kind: str) -> gr.Model:
     """Of the two currents 1 and 11 at which a source of 12 V gives 11 W, the first.

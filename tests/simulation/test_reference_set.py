@@ -11,7 +11,6 @@ from zoo.ivp_test_set import PROBLEMS, Problem, RobertsonDAE
 
 import grisaille as gr
 
-pytestmark = pytest.mark.compiled
 NAMES = [p.name for p in PROBLEMS]
 RTOL = 1e-7
 

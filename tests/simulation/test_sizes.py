@@ -10,7 +10,6 @@ from grisaille import der
 from grisaille.simulation import integration, nominal_sizes
 
 
-@pytest.mark.compiled
 def test_frozen_steps_end_where_a_ladder_has_hardly_moved() -> None:
     """The far end of a ladder is below 1e-20, where two runs never agree to a thousandth."""
 
@@ -51,7 +50,6 @@ class Swing(gr.Model):
     equations = [der(x) == v, der(v) == -x]
 
 
-@pytest.mark.compiled
 def test_runs_are_looked_at_after_the_same_steps_however_long_these_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run was made again with other tolerances from where a measured length of time had brought it: 34 534 to 39 506
     steps of one pendulum, with the load of the machine."""

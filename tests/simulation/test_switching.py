@@ -168,9 +168,6 @@ def test_derivative_by_what_moves_the_corners_of_a_ramp(method: str) -> None:
 
 
 # the implicit method at switches of states
-
-
-@pytest.mark.compiled
 @pytest.mark.parametrize("rtol", [1e-5, 1e-8])
 @pytest.mark.parametrize(
     ("rate", "crossings"),

@@ -313,7 +313,6 @@ class Sawtooth(gr.Model):
     ]
 
 
-@pytest.mark.compiled
 def test_relations_of_time_and_of_a_discrete_variable_follow_it() -> None:
     result = gr.simulate(Pulses(), np.array([0.0, 0.2, 0.6, 1.0]), rtol=1e-8)
     np.testing.assert_allclose(result["x"], [0.0, 1.05, 2.65, 4.25], atol=1e-6)

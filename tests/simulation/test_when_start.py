@@ -8,8 +8,6 @@ import pytest
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
-
 
 class Starts(gr.Model):
     """Conditions that stand at their threshold, on both sides."""

@@ -10,7 +10,6 @@ import grisaille as gr
 from grisaille import der, spectra
 from grisaille.errors import SimulationError, StructureError
 
-pytestmark = pytest.mark.compiled
 DEVIATIONS = 4.0
 """Standard errors that a Monte Carlo mean may be off; the seeds are fixed."""
 REDUCED = ["mean", "variance"]

@@ -167,7 +167,6 @@ class Implicit(gr.Model):
     equations = [der(x) == -k * z + 0.5 + w, z + 0.2 * z**5 == x]
 
 
-@pytest.mark.compiled
 def test_algebraic_variables_of_nonlinear_models(tmp_path):
     times = 0.2 * np.arange(24)
     run = gr.simulate(Implicit(), times, realizations=1, seed=2, noise=True)

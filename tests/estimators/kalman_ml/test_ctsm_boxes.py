@@ -169,7 +169,6 @@ def counted(fit: gr.Fit) -> float:
     return fit.estimate.penalty - fit.objective
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("name", BOXES)
 def test_estimates_are_the_published_ones_where_these_are_determined(box, name, monkeypatch):
     # CTSM-R's deviations are those of the curvature, ours of the sandwich, since Huber's loss is no likelihood
@@ -190,7 +189,6 @@ def test_estimates_are_the_published_ones_where_these_are_determined(box, name, 
 
 
 @pytest.mark.slow
-@pytest.mark.compiled
 @pytest.mark.parametrize(("name", "more"), [
     ("TiTw", 5.65), ("TiTw_GinTw", 18.6), ("TiTw2_QinTw", 6.81), ("TiThTw2", 0.0005), ("TiTw_sigmalevels_a", 26.9),
     ("TiTw_sigmalevels_b", 30.1),
@@ -200,7 +198,6 @@ def test_our_own_optimum_is_higher(box, name, more):
     assert counted(fit) > published["loglik"] + more
 
 
-@pytest.mark.compiled
 def test_a_robust_criterion_has_no_information_criterion(box):
     fit, _ = fitted(box, "TiTw", ["p11"])
     assert 0 < fit.estimate.penalty < 1e-2

@@ -8,7 +8,6 @@ import pytest
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
 WHITE = gr.spectra.white
 
 

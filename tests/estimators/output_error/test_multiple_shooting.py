@@ -12,7 +12,6 @@ from grisaille.errors import EstimationError
 from grisaille.estimators.fitting import build_problem
 from grisaille.estimators.output_error import multiple_shooting
 
-pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 1.0, 21)
 
 

@@ -9,8 +9,6 @@ import grisaille as gr
 from grisaille_reproductions.fladischer_lugre import UNKNOWNS, LuGre
 from grisaille_reproductions.fladischer_lugre_fit import EXACT, GUESS, WIDE, record
 
-pytestmark = pytest.mark.compiled
-
 
 def test_fit_across_the_onset_of_sliding() -> None:
     """Sensitivities grow 1e7-fold when sliding begins; steps stay adaptive; starts far apart agree."""

@@ -12,8 +12,6 @@ from scipy.stats import binom
 import grisaille as gr
 from grisaille.errors import EstimationError
 
-pytestmark = pytest.mark.compiled
-
 
 @pytest.mark.parametrize("match", ["mean", "mean-variance"])
 def test_monte_carlo_part_is_the_scatter_over_ensembles(match: str) -> None:

@@ -11,7 +11,6 @@ from scipy.stats import binom
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
 H, SIGMA = 0.3, 0.3
 
 

@@ -9,8 +9,6 @@ import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
 
-pytestmark = pytest.mark.compiled
-
 
 class Mixed(gr.Model):
     """x' = −x + u + w + 0.2 w²: each realization moves with the scale of w, and their mean a little."""

@@ -9,8 +9,6 @@ from estimators.simulated_pem.mean_models import TIMES, TwoTanks, record
 import grisaille as gr
 from grisaille.estimators.simulated_pem import alternating_weighting as mean_settling
 
-pytestmark = pytest.mark.compiled
-
 
 def test_rounds_end_when_the_unknowns_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     data = record(TwoTanks(k=1.0), 3, TIMES[:101], noise=0.05)

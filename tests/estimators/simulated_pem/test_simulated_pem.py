@@ -12,8 +12,6 @@ import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
 
-pytestmark = pytest.mark.compiled
-
 
 def within(fit: gr.Fit, truth: dict[str, float], errors: float = 3.0) -> bool:
     return all(abs(float(fit[n]) - v) < errors * fit[n].std_error for n, v in truth.items())
@@ -308,7 +306,6 @@ class Fading(gr.Model):
     equations = [der(x) == -a * x + w]
 
 
-@pytest.mark.compiled
 def test_steps_under_white_noise_follow_the_estimate():
     """Data of a = 300 fitted from a = 1: neither the edge of stability of the first steps nor anything near it."""
     times = np.concatenate([[0.0, 0.002, 0.004, 0.006], np.arange(0.1, 4.0, 0.1)])

@@ -10,8 +10,6 @@ import grisaille as gr
 from grisaille.estimators.fitting import build_problem
 from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
 
-pytestmark = pytest.mark.compiled
-
 
 def test_batches_are_unbiased_and_naive_products_are_not() -> None:
     """Over 250 batches of 4 the mean gradient is that of a large ensemble; error times sensitivity is not."""

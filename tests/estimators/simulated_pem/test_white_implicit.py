@@ -8,7 +8,6 @@ import pytest
 import grisaille as gr
 from grisaille import der, spectra
 
-pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 15.0, 61)
 PUSH = 1.5 * np.sign(np.sin(0.7 * TIMES + 0.1))
 

@@ -12,7 +12,6 @@ from grisaille.estimators.fitting import build_problem
 from grisaille.filtering.values.sigma_point_values import SigmaPointValues
 from grisaille.filtering.values.value_runner import ValueRunner
 
-pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 4.0, 21)
 WHITE = gr.spectra.white
 

@@ -11,7 +11,6 @@ import pytest
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
 COUNT, DEVIATIONS, STEPS, SPAN = 3000, 4.5, 0.01, 5.0
 
 

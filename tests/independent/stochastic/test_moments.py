@@ -16,7 +16,6 @@ from scipy.linalg import solve_continuous_lyapunov
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
 WHITE = gr.spectra.white
 STRATONOVICH = gr.spectra.white(interpretation="stratonovich")
 COUNT, DEVIATIONS, STEPS = 3000, 4.5, 0.01

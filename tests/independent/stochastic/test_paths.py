@@ -11,7 +11,6 @@ import pytest
 import grisaille as gr
 from grisaille import der
 
-pytestmark = pytest.mark.compiled
 STRATONOVICH = gr.spectra.white(interpretation="stratonovich")
 DEVIATIONS = 4.5
 
