@@ -39,7 +39,8 @@ def export(folder: Path, samples: int) -> None:
     from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
     from grisaille.disturbance import Purpose, Stream
     from grisaille.simulation.ensembles.disturbances import Disturbances
-    from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
+    from grisaille.simulation.ensembles.ensemble import run_ensemble
+    from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
     from grisaille.simulation.ensembles.export import export_ensembles
     from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, times
 
@@ -92,7 +93,8 @@ def export(folder: Path, samples: int) -> None:
 def _export_white(folder: Path) -> None:
     """A level under multiplicative white noise, and its mean by the processor."""
     import grisaille as gr
-    from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
+    from grisaille.simulation.ensembles.ensemble import run_ensemble
+    from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
     from grisaille.simulation.ensembles.export import export_ensembles
     from grisaille.simulation.posing import pose
 
@@ -116,7 +118,8 @@ def _export_white(folder: Path) -> None:
 
 def export_robot(folder: Path) -> None:
     """The delta robot with twelve sensitivities; the processor's own engine gives times and, to its rtol, means."""
-    from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
+    from grisaille.simulation.ensembles.ensemble import run_ensemble
+    from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
     from grisaille.simulation.ensembles.export import export_ensembles
     from grisaille.simulation.posing import pose
     from grisaille_reproductions.abdalmoaty_delta_robot import ALL, OUTPUTS, SAMPLING, STEP, reference

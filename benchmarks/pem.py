@@ -22,7 +22,7 @@ import numpy as np
 
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.disturbance import build_process, sample_path
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 from grisaille_reproductions.abdalmoaty import PROGRAM, SHAPE, SPACING, times
 

@@ -170,7 +170,7 @@ def _windows_commit() -> int | None:
     """What can still be committed, paging file included."""
     import ctypes
 
-    class Status(ctypes.Structure):
+    class MemoryStatus(ctypes.Structure):
         _fields_ = (
             ("length", ctypes.c_ulong),
             ("load", ctypes.c_ulong),
@@ -180,7 +180,7 @@ def _windows_commit() -> int | None:
             )),
         )  # fmt: skip
 
-    status = Status(length=ctypes.sizeof(Status))
+    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
     try:
         done = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined,unused-ignore]
     except (AttributeError, OSError):

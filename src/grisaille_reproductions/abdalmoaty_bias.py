@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille_reproductions.abdalmoaty import PROGRAM, SAMPLING, TRANSIENT, TRUTH
-from grisaille_reproductions.abdalmoaty_curve import COUNT, Curve, trace_curve
+from grisaille_reproductions.abdalmoaty_curve import COUNT, CostCurve, trace_curve
 from grisaille_reproductions.abdalmoaty_estimates import simulate_data
-from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Shown, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -37,7 +37,7 @@ POINTS: dict[Size, int] = {"full": COUNT, "small": 12}
 def finite_ensembles(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, samples: int | None = None,
     realizations: int | tuple[int, ...] | None = None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """Bias of k by the number of realizations, with and without the correction; numbers replace those of the size."""
     runs, n = (1000, 5000) if size == "full" else (60, 1500)
     runs, n = data_sets or runs, samples or n
@@ -63,13 +63,13 @@ def finite_ensembles(
     ]
     figures = {} if folder is None else {"finite-m": _boxes(found)}
     title = "Pendulum, bias by the number of realizations"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def consistency(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, realizations: int | None = None,
     lengths: int | tuple[int, ...] | None = None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """Bias and spread of k against the length of the record, output error beside."""
     runs, count = (1000, 500) if size == "full" else (60, 40)
     known = (1000, 2000, 5000, 10_000, 20_000, 50_000) if size == "full" else (1000, 2000, 4000)
@@ -88,7 +88,7 @@ def consistency(
     ]
     figures = {} if folder is None else {"consistency": _lengths(found)}
     title = "Pendulum, bias and spread against the length of the record"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def used(samples: int) -> slice:
@@ -96,7 +96,7 @@ def used(samples: int) -> slice:
     return slice(TRANSIENT - 1, samples)
 
 
-def _quiet(samples: int, points: int) -> Curve:
+def _quiet(samples: int, points: int) -> CostCurve:
     return trace_curve(replace(PROGRAM, disturbance_scale=0.0), samples, QUIET, count=points)
 
 

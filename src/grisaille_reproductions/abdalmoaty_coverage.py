@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 
 import grisaille as gr
 from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, TRUTH, times
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille.results.monte_carlo import MonteCarlo
@@ -33,7 +33,7 @@ LEVEL, REFUSED = 0.95, 1e-3
 def coverage(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, samples: int | None = None,
     realizations: int | None = None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """Hits of the intervals and the exact test; numbers replace those of the size."""
     runs, n, count = (400, 1000, 50) if size == "full" else (8, 400, 10)
     runs, n, count = data_sets or runs, samples or n, realizations or count
@@ -51,7 +51,9 @@ def coverage(
     ]
     notes += [f"{lost} runs did not converge."] if lost else []
     figures = {} if folder is None else {"coverage": _figure(studies["SimulatedPEM"])}
-    return Comparison("Pendulum, coverage of 95 % intervals", tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(
+        "Pendulum, coverage of 95 % intervals", tuple(rows), tuple(notes), save_figures(figures, folder)
+    )
 
 
 def plan(samples: int) -> gr.Experiment:

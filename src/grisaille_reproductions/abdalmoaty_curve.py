@@ -6,8 +6,8 @@ makes a criterion a small quadratic form,
 
     J(k) = yᵀy − 2 ℓᵀc + ℓᵀGℓ − ℓᵀs/M,      c_j = ȳ_jᵀy,   G_ij = ȳ_iᵀȳ_j,   s_j = Σ_k s²_j,k,
 
-and Gauss–Newton a matter of microseconds. ``Curve.distance`` says how far the interpolant is from a simulation between
-the points. Points are spaced in log k.
+and Gauss–Newton a matter of microseconds. ``CostCurve.distance`` says how far the interpolant is from a simulation
+between the points. Points are spaced in log k.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 from grisaille_reproductions.abdalmoaty import SPACING, Settings, times
 
@@ -31,7 +31,7 @@ STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class CostCurve:
     """ȳ and s² at points of the unknown, without the start: (points, samples)."""
 
     points: np.ndarray
@@ -89,11 +89,11 @@ class Curve:
 def trace_curve(
     settings: Settings, samples: int, realizations: int, *, count: int = COUNT, span: tuple[float, float] = SPAN,
     seed: int = 1,
-) -> Curve:  # fmt: skip
+) -> CostCurve:  # fmt: skip
     """Simulate at ``count`` points from one end of ``span`` to the other."""
     x = -np.cos(np.pi * np.arange(count) / (count - 1))
     points = np.exp(0.5 * np.log(span[1] * span[0]) + 0.5 * np.log(span[1] / span[0]) * x)
-    return Curve(points, *simulate_at(settings, samples, realizations, points, seed), realizations, seed)
+    return CostCurve(points, *simulate_at(settings, samples, realizations, points, seed), realizations, seed)
 
 
 def simulate_at(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import grisaille as gr
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.delta_robot import START, DeltaRobot
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ OFF = {True: 1.04, False: 1.3}
 def identification(
     size: Size, folder: Path | None, executor: Workers, seconds: float | None = None, realizations: int | None = None,
     unknowns: int | None = None, seed: int = 3,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """Truth, estimate and standard error of each unknown; numbers replace those of the size."""
     names = (ALL if size == "full" else FEW)[: unknowns or len(ALL)]
     length, count = (80.0, 64) if size == "full" else (4.0, 12)
@@ -69,7 +69,7 @@ def identification(
         fit.status,
     )
     figures = {} if folder is None else {"delta-robot": _figure(data, fit)}
-    return Comparison("Delta robot, identification", tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction("Delta robot, identification", tuple(rows), notes, save_figures(figures, folder))
 
 
 def _without_disturbances(model: gr.Model, data: gr.Experiment, guess: dict[str, float]) -> gr.Fit:

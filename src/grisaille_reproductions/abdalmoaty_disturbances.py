@@ -20,7 +20,7 @@ import numpy as np
 import grisaille as gr
 from grisaille import atan2, der, sin
 from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, Pendulum, known_path, times
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.two_masses import TwoMasses
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def disturbance_parameters(
     executor: Workers,
     samples: int | None = None,
     realizations: int | None = None,
-) -> Comparison:
+) -> Reproduction:
     """Gain by the mean; correlation and frequency by mean and variance, and what the mean says to them."""
     n, count = (10_000, 300) if size == "full" else (1500, 40)
     n, count = samples or n, realizations or count
@@ -82,13 +82,13 @@ def disturbance_parameters(
     )
     figures = {} if folder is None else {"disturbance-parameters": _figure(data, masses)}
     title = "Parameters of disturbances, by the mean and by mean and variance"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
 def coarse_grid(
     size: Size, folder: Path | None, executor: Workers, samples: int | None = None, realizations: int | None = None,
     spacings: float | tuple[float, ...] | None = None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """The gain found with lines and with exact paths between points Δ apart."""
     n, count = (2500, 200) if size == "full" else (1000, 32)
     n, count = samples or n, realizations or count
@@ -110,7 +110,7 @@ def coarse_grid(
     )
     figures = {} if folder is None else {"coarse-grid": _gains(found)}
     title = "Disturbances on a coarse grid: lines against exact paths"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
 def lost_gain(spacing: float, frequency: float = 4.0, damping: float = 0.1) -> float:

@@ -23,7 +23,7 @@ from grisaille.disturbance import Purpose
 from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
 from grisaille_reproductions.abdalmoaty_curve import trace_curve
 from grisaille_reproductions.abdalmoaty_together import simulate_data as simulate_batches, simulate_together
-from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Shown, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -66,7 +66,7 @@ def estimates(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None,
     lengths: int | tuple[int, ...] | None = None, realizations: int | None = None, step: float | None = None,
     device: str = "cpu",
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """Fig. 1, with the settings of the text and with those of the program; numbers replace those of the size."""
     known = EXTENTS[size]
     extent = Extent(
@@ -91,7 +91,7 @@ def estimates(
     notes += [f"{ends} estimates lie on an end of the grid."] if ends else []
     figures = {} if folder is None else {f"fig1-{name}": _boxes(name, f) for name, f in found.items()}
     title = "Pendulum, estimates on the grid (Fig. 1)"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def on_grid(settings: Settings, extent: Extent, device: str = "cpu") -> dict[int, dict[str, np.ndarray]]:
@@ -144,7 +144,7 @@ def _ensemble(settings: Settings, samples: int, extent: Extent) -> Callable[[flo
 def by_gauss_newton(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, samples: int | None = None,
     realizations: int | None = None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """The program's settings at one length; numbers replace those of the size."""
     runs, n, count = (100, 5000, 500) if size == "full" else (4, 1200, 20)
     runs, n, count = data_sets or runs, samples or n, realizations or count
@@ -166,7 +166,7 @@ def by_gauss_newton(
     found = {n: {name: s.estimates["k"].dropna().to_numpy() for name, s in studies.items()}}
     figures = {} if folder is None else {"fig1-gauss-newton": _boxes("program, Gauss–Newton", found)}
     title = "Pendulum, estimates by Gauss–Newton (Fig. 1)"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def _statistics(settings: Settings, samples: int, theta: float, count: int | None) -> tuple[np.ndarray, np.ndarray]:

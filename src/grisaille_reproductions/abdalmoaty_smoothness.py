@@ -18,7 +18,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, TRUTH, Settings, times
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -29,7 +29,7 @@ SPACINGS = (0.16, 0.08, 0.04)
 """δ; the second is that of the source's grid."""
 
 
-def smoothness(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def smoothness(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Fig. 2, with the settings of the text and of the program."""
     half = 3.2 if size == "full" else 0.8
     rows: list[Row] = []
@@ -48,7 +48,7 @@ def smoothness(size: Size, folder: Path | None, executor: Workers) -> Comparison
     notes = ("The source shows curves only: smooth with kept innovations, ragged with fresh ones.",)
     figures = {} if folder is None else {"fig2": _figure(curves)}
     title = "Pendulum, smoothness of the criterion (Fig. 2)"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
 def criterion(settings: Settings, theta: np.ndarray, *, fresh: bool = False) -> np.ndarray:

@@ -10,7 +10,8 @@ import grisaille as gr
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.disturbance import Purpose
 from grisaille.simulation.ensembles.disturbances import Disturbances
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions, discretise, failure_sentence, run_ensembles
+from grisaille.simulation.ensembles.ensemble import discretise, failure_sentence, run_ensembles
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.posing import pose
 from grisaille_reproductions.abdalmoaty import SPACING, Settings, times

@@ -28,7 +28,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Reproduction:
     """A reproduced table or figure."""
 
     title: str

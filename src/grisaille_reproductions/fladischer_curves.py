@@ -15,7 +15,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import exp, sin
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.valleys import count_valleys
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Exponential(gr.Model):
     y = gr.Output(a * exp(b * x), noise=1.0)
 
 
-def cost_functions(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def cost_functions(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Figs. 3.1–3.6."""
     points = 41 if size == "small" else 201
     x, around = np.linspace(-2.0, 3.0, 51), np.linspace(0.0, 2 * np.pi, 51)
@@ -73,7 +73,7 @@ def cost_functions(size: Size, folder: Path | None, executor: Workers) -> Compar
         Row("3.6: valleys of ψ₁ exp ψ₂x", valleys["3.6"], 1),
     )
     figures = {} if folder is None else _figures(surfaces, grids, curves)
-    return Comparison("Cost functions of curve fits (Figs. 3.1–3.6)", rows, figures=save_figures(figures, folder))
+    return Reproduction("Cost functions of curve fits (Figs. 3.1–3.6)", rows, figures=save_figures(figures, folder))
 
 
 def _data(x: np.ndarray, y: np.ndarray) -> gr.Experiment:

@@ -17,7 +17,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, sin
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -77,7 +77,7 @@ def fit_sets(records: dict[str, gr.Experiment]) -> dict[str, gr.Fit]:
     return {n: gr.fit(HardeningSpring(), data, UNKNOWNS, guess=first_guess(data)) for n, data in chosen.items()}
 
 
-def identification(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def identification(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Figs. 4.15 and 4.16: what fits of one experiment say about the other."""
     records = {"A": record("A", 61), "B": record("B", 62)}
     fits = fit_sets(records)
@@ -98,10 +98,10 @@ def identification(size: Size, folder: Path | None, executor: Workers) -> Compar
         "Small and large are the source's words; a poor y_B(ψ_A) did not appear in either of our draws.",
     )
     title = "Hardening spring, fits of A, B and both (Figs. 4.15, 4.16)"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
-def many_starts(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def many_starts(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Fig. 4.22: (4.76)–(4.82), the same fit of both experiments from 784 starts."""
     records = [record("A", 51), record("B", 52)]
     a, b = (float(e.measurements("y")[1][0]) for e in records)
@@ -136,7 +136,7 @@ def many_starts(size: Size, folder: Path | None, executor: Workers) -> Compariso
     )
     figures = {} if folder is None else {"figure-4.22": study.plot()}
     title = "Hardening spring, fits from 784 starts (Fig. 4.22)"
-    return Comparison(title, rows, notes, save_figures(figures, folder))
+    return Reproduction(title, rows, notes, save_figures(figures, folder))
 
 
 def _error(fit: gr.Fit, name: str) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import grisaille as gr
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.fladischer_duffing import GUESS, METHOD, SETS, TIMES, UNKNOWNS, HardeningSpring, record
 from grisaille_reproductions.statistics import histogram, moments
 
@@ -28,7 +28,7 @@ STEPS = (np.array([0.0, 10 / 3, 20 / 3, 10.0]), np.array([10.0, -10.0, 20.0, 20.
 """u_v of (4.74): three levels, held."""
 
 
-def spread_of_stiffness(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def spread_of_stiffness(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 4.5 and Figs. 4.17–4.21."""
     runs, shown = (1000, 100) if size == "full" else (8, 6)
     where = "serial" if executor is None and size == "small" else executor
@@ -52,7 +52,7 @@ def spread_of_stiffness(size: Size, folder: Path | None, executor: Workers) -> C
     ]
     figures = {} if folder is None else {"figures-4.19-4.20": _histograms(studies)}
     title = "Hardening spring, spread of the stiffness (Table 4.5)"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def _chosen(study: MonteCarlo, name: str) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.valleys import count_valleys
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def fit_drag(*records: gr.Experiment, optimizer: Any = "gauss-newton") -> gr.Fit
     return gr.fit(FreeFall(), list(records), ["c"], gr.OutputError(optimizer, rtol=1e-9), guess={"c": 0.0})
 
 
-def one_data_set(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def one_data_set(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 4.1."""
     a = record("A", noisy(41))
     simplex, newton = fit_drag(a, optimizer="nelder-mead"), fit_drag(a)
@@ -73,10 +73,10 @@ def one_data_set(size: Size, folder: Path | None, executor: Workers) -> Comparis
             (0.5 - 0.449959) / 0.02615),
     )  # fmt: skip
     figures = {} if folder is None else {"figures-4.1-4.3": _trajectories(a, {"A": newton})}
-    return Comparison("Free fall, data set A (Table 4.1)", rows, (UNPUBLISHED,), save_figures(figures, folder))
+    return Reproduction("Free fall, data set A (Table 4.1)", rows, (UNPUBLISHED,), save_figures(figures, folder))
 
 
-def two_data_sets(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def two_data_sets(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 4.2: fitting repeats jointly is fitting their mean, (4.37)–(4.45)."""
     a, b = record("A", noisy(41)), record("B", noisy(42))
     mean = record("mean", (a.measurements("height")[1] + b.measurements("height")[1]) / 2)
@@ -87,10 +87,10 @@ def two_data_sets(size: Size, folder: Path | None, executor: Workers) -> Compari
     rows.append(Row("|ψ_A,B − ψ_mean|", apart, "< 1e-11"))
     figures = {} if folder is None else {"figures-4.4-4.6": _trajectories(a, fits)}
     title = "Free fall, data sets A and B (Table 4.2)"
-    return Comparison(title, tuple(rows), (UNPUBLISHED,), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), (UNPUBLISHED,), save_figures(figures, folder))
 
 
-def cost_surfaces(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def cost_surfaces(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Figs. 4.11 and 4.12: slices of the cost with unknown initial conditions."""
     points = 31 if size == "small" else 101
     a, b = record("A", noisy(41), known=("v",)), record("A", noisy(41), known=())
@@ -110,7 +110,7 @@ def cost_surfaces(size: Size, folder: Path | None, executor: Workers) -> Compari
         ]
     figures = {} if folder is None else {f"figure-{n}": s.plot() for n, s in sections.items()}
     title = "Free fall, cost over drag and initial conditions (Figs. 4.11, 4.12)"
-    return Comparison(title, tuple(rows), figures=save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), figures=save_figures(figures, folder))
 
 
 def _trajectories(data: gr.Experiment, fits: dict[str, gr.Fit]) -> Any:

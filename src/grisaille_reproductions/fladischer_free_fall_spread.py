@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import grisaille as gr
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.fladischer_free_fall import METHOD, FreeFall, exact_height, fit_drag, record
 from grisaille_reproductions.statistics import histogram, moments
 
@@ -25,7 +25,7 @@ GUESS = {"c": 0.0}
 STARTS = ["start(s)", "start(v)"]
 
 
-def spread_of_drag(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def spread_of_drag(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 4.3: ψ over many data sets, one record and two."""
     runs = 10_000 if size == "full" else 60
     a, b = record("A", exact_height()), record("B", exact_height())
@@ -55,10 +55,10 @@ def spread_of_drag(size: Size, folder: Path | None, executor: Workers) -> Compar
     figures = {} if folder is None else {"figures-4.8-4.9": _histograms({n: studies[n] for n in ("A", "A,B")})}
     notes = (f"{runs} data sets each (published: 10 000).", *_failures(studies))
     title = "Free fall, spread of the drag coefficient (Table 4.3)"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
-def repeats(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def repeats(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Fig. 4.10: k/√n fitted to the standard deviations of joint fits of n records."""
     runs, most = (1000, 6) if size == "full" else (40, 3)
     method = gr.OutputError("gauss-newton", rtol=1e-7)
@@ -81,10 +81,10 @@ def repeats(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     axis.set(xlabel="number of records", ylabel="std of ψ [kg/m]")
     axis.legend(frameon=False)
     title = "Free fall, spread against the number of repeats (Fig. 4.10)"
-    return Comparison(title, tuple(rows), (f"{runs} runs each.",), save_figures({"figure-4.10": figure}, folder))
+    return Reproduction(title, tuple(rows), (f"{runs} runs each.",), save_figures({"figure-4.10": figure}, folder))
 
 
-def spread_with_starts(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def spread_with_starts(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 4.4: drag and both initial conditions unknown."""
     runs = 5000 if size == "full" else 60
     plan = record("A", exact_height(), known=())
@@ -108,7 +108,7 @@ def spread_with_starts(size: Size, folder: Path | None, executor: Workers) -> Co
     notes = (f"{runs} data sets (published: 1000).", *_failures({"A": study}))
     figures = {} if folder is None else {"table-4.4": study.plot()}
     title = "Free fall, initial conditions unknown (Table 4.4)"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
 def _where(size: Size, executor: Workers) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, exp, sqrt
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -60,7 +60,7 @@ def triangle(amplitude: float, *, swing: bool) -> tuple[np.ndarray, np.ndarray]:
     return PERIOD * np.array([0.0, 0.5, 1.0]), np.array([0.0, peak, 0.0])
 
 
-def hysteresis(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def hysteresis(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Figs. 4.25–4.30: displacement before sliding, loops of friction, the Stribeck curve."""
     times = np.linspace(0.0, PERIOD, 2001 if size == "full" else 501)
     runs = {
@@ -80,10 +80,10 @@ def hysteresis(size: Size, folder: Path | None, executor: Workers) -> Comparison
     notes = ("Theory: friction rises to μ₀mg, falls to about μmg when sliding begins, and grows again with bv.",)
     figures = {} if folder is None else _loops(runs)
     title = "LuGre friction, response to a triangular force (Figs. 4.25–4.30)"
-    return Comparison(title, rows, notes, save_figures(figures, folder))
+    return Reproduction(title, rows, notes, save_figures(figures, folder))
 
 
-def sensitivities(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def sensitivities(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Figs. 4.31–4.33: which parameters move the response, before and while sliding."""
     times = np.linspace(0.0, PERIOD, 501 if size == "full" else 126)
     found = {}
@@ -105,7 +105,7 @@ def sensitivities(size: Size, folder: Path | None, executor: Workers) -> Compari
     )
     figures = {} if folder is None else {f"figure-{n}": found[a].plot() for n, a in (("4.31", 0.5), ("4.33", 1.5))}
     title = "LuGre friction, sensitivities (Figs. 4.31–4.33)"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
 def _peak(run: Any) -> float:

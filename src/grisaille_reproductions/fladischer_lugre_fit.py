@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import grisaille as gr
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.fladischer_lugre import PERIOD, UNKNOWNS, LuGre, triangle
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def record(name: str, seed: int) -> gr.Experiment:
     return gr.Experiment(TIMES, {"u": push}, {"y": y}, name=name, hold="foh", weights=1 / float(y.max()))
 
 
-def identification(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def identification(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """(4.102), (4.106) and (4.109)."""
     records = {"A": record("A", 84), "B": record("B", 184)}
     method = gr.OutputError("levenberg-marquardt", max_evaluations=300)
@@ -71,7 +71,7 @@ def identification(size: Size, folder: Path | None, executor: Workers) -> Compar
     notes += [f"ψ_{name}: {note}" for name, fit in fits.items() for note in fit.notes if "simulations" not in note]
     figures = {} if folder is None else {"figures-4.37-4.38": _responses(records, fits)}
     title = "LuGre friction, identification (4.102), (4.106), (4.109)"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def _words(fit: gr.Fit, name: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 import grisaille as gr
 from grisaille.structure.descriptor.finite_variance import projector_on_null
 from grisaille_reproductions import gerdin_bodies as bodies, gerdin_standard_form as standard
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -34,7 +34,7 @@ FORCES: dict[str, tuple[str, ...]] = {
 """Which of the forces are white."""
 
 
-def example(size: Size, folder: Path | None, executor: Workers, samples: int | None = None) -> Comparison:
+def example(size: Size, folder: Path | None, executor: Workers, samples: int | None = None) -> Reproduction:
     """Verdicts, estimates by both routes, smoothed states."""
     data, force = bodies.record(samples or (2000 if size == "full" else 150))
     descriptor, reduced = (fit(model, data) for model in (bodies.MeasuredForce(), bodies.OneBodyWithForce()))
@@ -53,7 +53,7 @@ def example(size: Size, folder: Path | None, executor: Workers, samples: int | N
     )
     figures = {} if folder is None else {"gerdin-example": _figure(data, force, smoothed[0])}
     title = "Two joined bodies: a linear stochastic DAE without reduction"
-    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
 def fit(model: gr.Model, data: gr.Experiment) -> gr.Fit:

@@ -100,7 +100,7 @@ def plan(records: int = 1) -> list[gr.Experiment]:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class CrossedRuns:
     """Data sets with a path on the wrong side of the pole."""
 
     runs: np.ndarray
@@ -108,11 +108,11 @@ class Crossing:
     seeds: tuple[int, ...]
 
 
-def crossings(study: MonteCarlo, model: gr.Model, records: int = 1) -> Crossing:
+def crossings(study: MonteCarlo, model: gr.Model, records: int = 1) -> CrossedRuns:
     """The paths behind a study's data sets, simulated again without noise."""
     seeds = [int(s) for s in study.table["seed"]]
     crossed = np.array([any(_crosses(model, experiment_seed(s, k)) for k in range(records)) for s in seeds])
-    return Crossing(crossed, tuple(s for s, is_lost in zip(seeds, crossed, strict=True) if is_lost))
+    return CrossedRuns(crossed, tuple(s for s, is_lost in zip(seeds, crossed, strict=True) if is_lost))
 
 
 def _crosses(model: gr.Model, seed: int) -> bool:

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 import grisaille as gr
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.kristensen import REACTOR, WALL, Example, shelf, where
-from grisaille_reproductions.kristensen_reactor import TIMES, Crossing, crossings, feed
+from grisaille_reproductions.kristensen_reactor import TIMES, CrossedRuns, crossings, feed
 from grisaille_reproductions.kristensen_tables import ESTIMATES
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LABEL = {0.0: "no diffusion", 0.1: "weak diffusion", np.sqrt(0.1): "strong diffu
 
 def table1(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """Single records without diffusion."""
     return _table(1, REACTOR, size, folder, executor, data_sets, low_pass)
 
@@ -40,7 +40,7 @@ def table1(
 def table2(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None,
     joint: int | None = None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """Single records under weak diffusion, and ten records jointly."""
     return _with_joint(2, size, folder, executor, data_sets, low_pass, joint, 200)
 
@@ -48,21 +48,21 @@ def table2(
 def table3(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None,
     joint: int | None = None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """The same under strong diffusion."""
     return _with_joint(3, size, folder, executor, data_sets, low_pass, joint, 40)
 
 
 def table4(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """The wall without diffusion."""
     return _table(4, WALL, size, folder, executor, data_sets, low_pass)
 
 
 def table5(
     size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None, low_pass: int | None = None
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """The wall with diffusion."""
     return _table(5, WALL, size, folder, executor, data_sets, low_pass)
 
@@ -70,7 +70,7 @@ def table5(
 def _with_joint(
     number: int, size: Size, folder: Path | None, executor: Workers, data_sets: int | None, low_pass: int | None,
     joint: int | None, full: int,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     """A table of single records with rows and notes of records fitted together."""
     single = _table(number, REACTOR, size, folder, executor, data_sets, low_pass)
     runs = (full if size == "full" else 0) if joint is None else joint
@@ -82,20 +82,20 @@ def _with_joint(
     crossed = crossings(study, REACTOR.model(diffusion), JOINT)
     rows = _coverage(REACTOR, study, ~crossed.runs, f"{JOINT} records jointly, ")
     notes = (f"Jointly: {runs} data sets of {JOINT} records; {_ended(study, crossed)}",)
-    return Comparison(single.title, single.rows + tuple(rows), single.notes + notes, single.figures)
+    return Reproduction(single.title, single.rows + tuple(rows), single.notes + notes, single.figures)
 
 
 def _table(
     number: int, example: Example, size: Size, folder: Path | None, executor: Workers, data_sets: int | None,
     low_pass: int | None,
-) -> Comparison:  # fmt: skip
+) -> Reproduction:  # fmt: skip
     runs, filtered = (200, 20) if size == "full" else (3, 0)
     runs, filtered = data_sets or runs, filtered if low_pass is None else low_pass
     diffusion = DIFFUSION[number]
     model = example.model(diffusion)
     store = shelf(folder, f"kristensen-table{number}")
     study = example.study(diffusion, runs, store=store, executor=where(size, executor))
-    crossed = crossings(study, model) if example is REACTOR else Crossing(np.zeros(runs, dtype=bool), ())
+    crossed = crossings(study, model) if example is REACTOR else CrossedRuns(np.zeros(runs, dtype=bool), ())
     used = study.table["converged"].to_numpy(dtype=bool) & ~crossed.runs
     found = example.in_symbols(study.estimates)[used]
     others = _low_pass(example, diffusion, study, np.flatnonzero(used)[:filtered])
@@ -114,7 +114,7 @@ def _table(
     ]
     figures = {} if folder is None else {f"kristensen-table{number}": _figure(example, study, found, number)}
     title = f"{example.title}, {LABEL[diffusion] if example is REACTOR else _wall_label(diffusion)} (Table {number})"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def _wall_label(diffusion: float) -> str:
@@ -159,7 +159,7 @@ def _coverage(example: Example, study: MonteCarlo, kept: np.ndarray, prefix: str
     return rows
 
 
-def _ended(study: MonteCarlo, crossed: Crossing) -> str:
+def _ended(study: MonteCarlo, crossed: CrossedRuns) -> str:
     """How the runs ended, with the seeds of those that left their domain."""
     counts = study.counts
     text = f"{counts['converged']} fits converged, {counts['not converged']} did not, {counts['failed']} failed"

@@ -17,7 +17,7 @@ import pandas as pd
 
 import grisaille as gr
 from grisaille.errors import DataError
-from grisaille_reproductions.comparison import Comparison, Row, Size
+from grisaille_reproductions.comparison import Reproduction, Row, Size
 from grisaille_reproductions.kristensen import REACTOR, WALL, Example
 from grisaille_reproductions.kristensen_tables import FROM_STARTS, STARTS
 
@@ -31,27 +31,27 @@ SUBSTEPS = 8
 """Of the extended filter, the same from every start: chosen at the guess they would differ, and with them log L."""
 
 
-def table6(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def table6(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """The reactor, white noise."""
     return _table(6, REACTOR, None, size)
 
 
-def table7(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def table7(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """The reactor, low-pass noise."""
     return _table(7, REACTOR, REACTOR.bandwidth, size)
 
 
-def table8(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def table8(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """The wall, white noise."""
     return _table(8, WALL, None, size)
 
 
-def table9(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def table9(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """The wall, low-pass noise."""
     return _table(9, WALL, WALL.bandwidth, size)
 
 
-def _table(number: int, example: Example, bandwidth: float | None, size: Size) -> Comparison:
+def _table(number: int, example: Example, bandwidth: float | None, size: Size) -> Reproduction:
     chosen, substeps = (range(4), SUBSTEPS) if size == "full" else ((0, 3), 2)
     run, data = data_set(example)
     fits = [from_start(example, data, STARTS[k], bandwidth, substeps) for k in chosen]
@@ -73,7 +73,7 @@ def _table(number: int, example: Example, bandwidth: float | None, size: Size) -
         f"Ours: {noise} noise; data set {run} of the study without diffusion, the first whose σ are all zero. The "
         f"source's data are not published, so estimates differ; what is compared is how far results lie apart.",
     )
-    return Comparison(f"{example.title}, four starts (Table {number})", tuple(rows), notes)
+    return Reproduction(f"{example.title}, four starts (Table {number})", tuple(rows), notes)
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grisaille.errors import DataError
-from grisaille_reproductions.comparison import Comparison, Size
+from grisaille_reproductions.comparison import Reproduction, Size
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -35,7 +35,7 @@ class Entry:
         folder: Path | None = None,
         executor: Workers = None,
         **numbers: Any,
-    ) -> Comparison:
+    ) -> Reproduction:
         """Compute it.
 
         size : ``"small"`` takes seconds, ``"full"`` has the numbers of runs of the source
@@ -47,7 +47,7 @@ class Entry:
         if strangers:
             known = f"it takes {', '.join(self.options)}" if self.options else "it takes none"
             raise DataError(f"{self.name} has no number called '{strangers[0]}'; {known}.")
-        result: Comparison = self._compute(size, folder, executor, **numbers)
+        result: Reproduction = self._compute(size, folder, executor, **numbers)
         return result
 
     @property
@@ -56,9 +56,9 @@ class Entry:
         return tuple(inspect.signature(self._compute).parameters)[3:]
 
     @property
-    def _compute(self) -> Callable[..., Comparison]:
+    def _compute(self) -> Callable[..., Reproduction]:
         module = importlib.import_module(f"grisaille_reproductions.{self.module}")
-        function: Callable[..., Comparison] = getattr(module, self.function)
+        function: Callable[..., Reproduction] = getattr(module, self.function)
         return function
 
 

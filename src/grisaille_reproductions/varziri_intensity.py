@@ -15,7 +15,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille_reproductions import varziri_cstr as cstr
-from grisaille_reproductions.comparison import Comparison, Row, Size, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, save_figures
 from grisaille_reproductions.varziri_intensity_figures import draw_intensities
 from grisaille_reproductions.varziri_nonlinear import ORDER, STEP, plan
 from grisaille_reproductions.varziri_spread import Question, endings, run_studies, side_by_side
@@ -47,7 +47,9 @@ SINGLE = {"scale(w_C)": (2.43e-3, 3.00e-3), "scale(w_T)": (2.87, 2.63)}
 FULL = {"AMLE": 500, "AMLE, debiased": 200, "AMLE, 200 knots": 200, "Kalman": 200, "marginal": 200}
 
 
-def unknown_intensities(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def unknown_intensities(
+    size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None
+) -> Reproduction:
     """Estimates, intensities and times."""
     small = {"AMLE": 4, "marginal": 2}
     chosen = FULL if size == "full" else small
@@ -68,7 +70,7 @@ def unknown_intensities(size: Size, folder: Path | None, executor: Workers, data
     if folder is not None:
         figures = draw_intensities(studies, (*ORDER, *STARTS), {n: (SHOWN[n], q) for n, q in INTENSITIES.items()})
     title = "Stirred tank, unknown intensities (Figs. 5.2–5.8, Tables 5.1, 5.2)"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def first_guess() -> dict[str, float]:

@@ -18,7 +18,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, exp
-from grisaille_reproductions.comparison import Comparison, Row, Size, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, save_figures
 from grisaille_reproductions.varziri_spread import Question, accuracy, box_plots, endings, run_studies
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Noise:
 LEVELS = (Noise("process noise of the source", 1.0), Noise("ten times the process noise", 10.0))
 
 
-def weights(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def weights(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Reproduction:
     """Estimates with λ of 0.1, 1 and 10 times the best, and output error, at two levels of disturbance."""
     runs = data_sets or (50 if size == "full" else 6)
     rows: list[Row] = []
@@ -79,7 +79,7 @@ def weights(size: Size, folder: Path | None, executor: Workers, data_sets: int |
         if folder is not None:
             figures[f"varziri-linear-{level.factor:g}"] = box_plots(studies, list(TRUE))
     title = "Linear stirred tank, weights of the model (Figs. 3.6, 3.7)"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, executor: Workers) -> dict[str, Any]:

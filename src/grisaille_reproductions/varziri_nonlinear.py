@@ -21,7 +21,7 @@ import numpy as np
 import grisaille as gr
 from grisaille.errors import GrisailleError
 from grisaille_reproductions import varziri_cstr as cstr
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.varziri_paths import draw_state, state_band
 from grisaille_reproductions.varziri_spread import (
     SEED,
@@ -81,27 +81,27 @@ DRIFTING = Case(
 )  # fmt: skip
 
 
-def two_parameters(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def two_parameters(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Reproduction:
     """Figs. 3.9 and 3.10."""
     return _compare(TWO, size, folder, executor, data_sets)
 
 
-def measured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def measured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Reproduction:
     """Figs. 4.2–4.9 and Table 4.1."""
     return _compare(MEASURED, size, folder, executor, data_sets)
 
 
-def strongly_measured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def strongly_measured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Reproduction:
     """Figs. 4.2–4.9 and Table 4.1 under larger steps of the coolant, which ignite some runs."""
     return _compare(STRONG, size, folder, executor, data_sets)
 
 
-def unmeasured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def unmeasured(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Reproduction:
     """Figs. 4.10–4.17 and Table 4.2."""
     return _compare(UNMEASURED, size, folder, executor, data_sets)
 
 
-def drifting(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def drifting(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Reproduction:
     """Figs. 4.18–4.26 and Table 4.3."""
     return _compare(DRIFTING, size, folder, executor, data_sets)
 
@@ -124,7 +124,7 @@ def spline_method(states: tuple[str, ...]) -> gr.Collocation:
     return gr.Collocation(criterion="amle", knots=knots, quadrature=5)
 
 
-def _compare(case: Case, size: Size, folder: Path | None, executor: Workers, data_sets: int | None) -> Comparison:
+def _compare(case: Case, size: Size, folder: Path | None, executor: Workers, data_sets: int | None) -> Reproduction:
     runs = data_sets or (case.runs if size == "full" else 4)
     splines = spline_method(_states(case))
     methods: dict[str, Any] = {AMLE: splines, DEBIASED: replace(splines, debias=True), OUTPUT_ERROR: gr.OutputError()}
@@ -154,7 +154,7 @@ def _compare(case: Case, size: Size, folder: Path | None, executor: Workers, dat
             f"varziri-{case.name}-fit": one.draw(),
         }
     title = f"Stirred tank, {case.title}"
-    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+    return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
 def _states(case: Case) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import pandas as pd
 
 import grisaille as gr
 from grisaille import exp, sqrt
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.varziri_nylon import ACTIVITY_0, GAS, REFERENCE, equilibrium_water
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def predicted(fit: gr.Fit) -> np.ndarray:
     return np.asarray(fit.predict(gr.Experiment(None, signals, {"y": rows["K_a"].to_numpy()}))["y"].to_numpy())
 
 
-def selection(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def selection(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 6.1."""
     rows = []
     for number, text in TEXTS.items():
@@ -128,10 +128,10 @@ def selection(size: Size, folder: Path | None, executor: Workers) -> Comparison:
         "Formulas 1 and 3 are one model written twice, 4 is too poor; of the formulas with three unknowns, 8 fits "
         "best, and the fourth unknown of 6 and 7 is not worth its place: the source's choice.",
     )
-    return Comparison("Nylon 612, formulas of K_a (Table 6.1)", tuple(rows), notes)
+    return Reproduction("Nylon 612, formulas of K_a (Table 6.1)", tuple(rows), notes)
 
 
-def estimates(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def estimates(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 6.2."""
     fit = fit_formula(8)
     rows = [
@@ -146,10 +146,10 @@ def estimates(size: Size, folder: Path | None, executor: Workers) -> Comparison:
         low, high = table["lower"][name], table["upper"][name]
         shown = f"{low:.3g} … {high:.3g}" if np.isfinite(high - low) else "not determined"
         rows.append(Row(f"formula 7: {name}, 95 % interval", shown, "contains 0"))
-    return Comparison("Nylon 612, K_a = Γ … with Γ = 1 + a√W_eq (Table 6.2)", tuple(rows), (FEWER,))
+    return Reproduction("Nylon 612, K_a = Γ … with Γ = 1 + a√W_eq (Table 6.2)", tuple(rows), (FEWER,))
 
 
-def figures(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def figures(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Figs. 6.1 to 6.4: observed and predicted K_a, and residuals."""
     data, fit = steady_states(), fit_formula(8)
     fitted = predicted(fit)
@@ -162,7 +162,7 @@ def figures(size: Size, folder: Path | None, executor: Workers) -> Comparison:
     drawn = {} if folder is None else {"figures-6.1-6.4": _draw(data, fitted)}
     notes = ("Fig. 6.1 shows the catalysed runs at 290 °C; ours shows the runs at 284 °C, with the fitted curve.",)
     title = "Nylon 612, K_a observed and predicted (Figs. 6.1–6.4)"
-    return Comparison(title, rows, notes, save_figures(drawn, folder))
+    return Reproduction(title, rows, notes, save_figures(drawn, folder))
 
 
 def _curve(water: np.ndarray, T: float) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import grisaille as gr
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 from grisaille_reproductions.varziri_nylon import (
     DOCUMENT_START,
     INTENSITIES,
@@ -96,7 +96,7 @@ def cost_on_document_knots(parameters: Mapping[str, float]) -> float:
     return total
 
 
-def estimates(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def estimates(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 6.4."""
     rows = []
     for how in ("spline",) if size == "small" else ("spline", "direct"):
@@ -125,7 +125,7 @@ def estimates(size: Size, folder: Path | None, executor: Workers) -> Comparison:
         "others.",
         "E is at its bound of zero, so its published interval of ±53 kJ/mol has no counterpart.",
     )
-    return Comparison("Nylon 612, AMLE at the intensities of Table 6.3 (Table 6.4)", tuple(rows), notes)
+    return Reproduction("Nylon 612, AMLE at the intensities of Table 6.3 (Table 6.4)", tuple(rows), notes)
 
 
 def _parameter_rows(how: str, fit: gr.Fit) -> list[Row]:
@@ -147,7 +147,7 @@ def _apart(fits: dict[str, gr.Fit]) -> float:
     return float(np.max(np.abs(a - b) / np.maximum(np.abs(a), 1e-6)))
 
 
-def correlations(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def correlations(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 6.5."""
     fit = fit_at_published_intensities("document", "spline")
     table = fit.correlation
@@ -156,10 +156,10 @@ def correlations(size: Size, folder: Path | None, executor: Workers) -> Comparis
         own = float(table.loc[a, b]) if "E" not in (a, b) else None
         rows.append(Row(f"{a}, {b}", own, value))
     notes = ("E stands at its bound, so that it has no correlation here.", STEADY_TERM)
-    return Comparison("Nylon 612, correlation of the estimates (Table 6.5)", tuple(rows), notes)
+    return Reproduction("Nylon 612, correlation of the estimates (Table 6.5)", tuple(rows), notes)
 
 
-def intensities(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def intensities(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 6.3: Q_A and Q_C by the outer problem (6.31) with Q_W given, and by the marginal likelihood."""
     chosen = ("271C", "281C") if size == "small" else None
     found = {"marginal likelihood, Q_W given": fit_intensities("laplace", ("w_A", "w_C"), chosen)}
@@ -184,7 +184,7 @@ def intensities(size: Size, folder: Path | None, executor: Workers) -> Compariso
         f"Fitted: {len(next(iter(found.values())).experiments)} of the six runs.",
         STEADY_TERM,
     )
-    return Comparison("Nylon 612, intensities of the disturbances (Table 6.3)", tuple(rows), notes)
+    return Reproduction("Nylon 612, intensities of the disturbances (Table 6.3)", tuple(rows), notes)
 
 
 @cache
@@ -198,7 +198,7 @@ def fit_intensities(criterion: Any, free: tuple[str, ...], chosen: tuple[str, ..
     return gr.fit(NylonReactor(), runs, names, method, guess=guess, progress=False)
 
 
-def figures(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def figures(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Figs. 6.5 and 6.6: trajectories with disturbances, and the model alone from the same starts."""
     fit = fit_at_published_intensities("document", "direct")
     rows, drawn = [], {}
@@ -224,7 +224,7 @@ def figures(size: Size, folder: Path | None, executor: Workers) -> Comparison:
         "they fade within a quarter of an hour.",
     )
     title = "Nylon 612, trajectories of six runs (Figs. 6.5, 6.6)"
-    return Comparison(title, tuple(rows), notes, save_figures(drawn, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(drawn, folder))
 
 
 def _draw(axes: Any, path: Any, alone: Any, run: gr.Experiment) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import grisaille as gr
-from grisaille_reproductions.comparison import Comparison, Row, Size
+from grisaille_reproductions.comparison import Reproduction, Row, Size
 from grisaille_reproductions.varziri_nylon import (
     DOCUMENT_START,
     ONES,
@@ -54,7 +54,7 @@ def fit_starts() -> gr.Fit:
     return gr.fit(model, runs, names, gr.OutputError(), guess=first_starts(runs), progress=False)
 
 
-def least_squares(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def least_squares(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Table 6.6."""
     rows = []
     for start in ("document", "ones"):
@@ -80,7 +80,7 @@ def least_squares(size: Size, folder: Path | None, executor: Workers) -> Compari
         "collocation reaches one optimum from both starts (varziri/table-6.4).",
         STEADY_TERM,
     )
-    return Comparison("Nylon 612, weighted least squares (Table 6.6)", tuple(rows), notes)
+    return Reproduction("Nylon 612, weighted least squares (Table 6.6)", tuple(rows), notes)
 
 
 def _words(start: str) -> str:

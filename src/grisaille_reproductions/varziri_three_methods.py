@@ -21,7 +21,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -80,7 +80,7 @@ def fits(size: Size) -> dict[str, gr.Fit]:
     }
 
 
-def three_methods(size: Size, folder: Path | None, executor: Workers) -> Comparison:
+def three_methods(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     """Three estimates with their standard errors."""
     found = fits(size)
     rows = [
@@ -96,7 +96,7 @@ def three_methods(size: Size, folder: Path | None, executor: Workers) -> Compari
     )
     drawn = {} if folder is None else {"three-methods": _draw(found)}
     title = "A differential-algebraic model, three estimators"
-    return Comparison(title, tuple(rows), notes, save_figures(drawn, folder))
+    return Reproduction(title, tuple(rows), notes, save_figures(drawn, folder))
 
 
 def largest_distance(found: dict[str, gr.Fit]) -> float:

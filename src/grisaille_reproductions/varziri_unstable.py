@@ -15,7 +15,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, sin
-from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
     from grisaille_reproductions.registry import Workers
@@ -43,7 +43,7 @@ class Unstable(gr.Model):
     equations = [der(x1) == x2 + w1, der(x2) == mu**2 * x1 - (mu**2 + p**2) * sin(p * gr.time) + w2]
 
 
-def unstable(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Comparison:
+def unstable(size: Size, folder: Path | None, executor: Workers, data_sets: int | None = None) -> Reproduction:
     """The simulation, the splines, and estimates of p by both."""
     runs = data_sets or (200 if size == "full" else 5)
     exact = np.sin(np.pi * TIMES)
@@ -69,7 +69,7 @@ def unstable(size: Size, folder: Path | None, executor: Workers, data_sets: int 
         "The theory of the standard deviation is the mean standard error of the fits.",
     )
     drawn = {} if folder is None else {"varziri-unstable": _draw(data[0], simulated, path)}
-    return Comparison("An unstable model (Figs. 1.1, 1.2)", tuple(rows), notes, save_figures(drawn, folder))
+    return Reproduction("An unstable model (Figs. 1.1, 1.2)", tuple(rows), notes, save_figures(drawn, folder))
 
 
 def simulate() -> Any:

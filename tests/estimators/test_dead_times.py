@@ -12,7 +12,7 @@ from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
 from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.fit_request import FitRequest
 from grisaille.filtering.filter_runner import FilterOptions, FilterRunner
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 
 TIMES = np.arange(0.0, 200.0)

@@ -10,7 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.modelica.full.flat_expressions import Expressions
-from grisaille.modelica.full.remedies_of_names import with_derivatives_in_files, with_full_literals
+from grisaille.modelica.full.remedies.remedies_of_names import with_derivatives_in_files, with_full_literals
 
 T = np.array([0.0, 0.11, 0.4, 0.73, 1.0])
 

@@ -16,7 +16,7 @@ from grisaille.modelica.full.conversions import Conversion, convert_text
 from grisaille.modelica.full.keeping import CachedFlattening
 from grisaille.modelica.full.libraries import libraries_in, needed
 from grisaille.modelica.full.mending import mend_text
-from grisaille.modelica.full.remedies import Remedies
+from grisaille.modelica.full.remedies.remedies import Remedies
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:

@@ -10,12 +10,12 @@ import pytest
 import grisaille as gr
 from grisaille.errors import DataError
 from grisaille_reproductions import registry
-from grisaille_reproductions.comparison import Comparison
+from grisaille_reproductions.comparison import Reproduction
 from grisaille_reproductions.fladischer_free_fall import TIMES, FreeFall, exact_height
 from grisaille_reproductions.valleys import count_valleys
 
 
-def run(name: str, folder: Path | None = None) -> Comparison:
+def run(name: str, folder: Path | None = None) -> Reproduction:
     (entry,) = registry.find(f"fladischer/{name}")
     return entry.run("small", folder)
 

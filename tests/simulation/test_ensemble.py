@@ -16,7 +16,8 @@ from grisaille import der
 from grisaille.disturbance import Purpose, build_process, discretize, sample_path
 from grisaille.disturbance.paths import multiply
 from grisaille.errors import DataError, ModelError, SimulationError
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
+from grisaille.simulation.ensembles.ensemble import run_ensemble
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.grid import make_grid
 from grisaille.simulation.posing import pose
 

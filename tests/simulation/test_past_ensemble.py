@@ -10,7 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
 from grisaille.simulation.ensembles.past_weights import delayed_weights
 

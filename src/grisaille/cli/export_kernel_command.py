@@ -34,7 +34,7 @@ from grisaille.errors import DataError
 @with_output_options
 def command(output: CommandOutput, target: str, folder: Path, times: str, values: str | None, **given: Any) -> int:
     """Write an ensemble as a folder that runs where there is a graphics processor and CuPy, and nothing else."""
-    from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+    from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
     from grisaille.simulation.ensembles.export import export_ensembles
     from grisaille.simulation.posing import pose
 

@@ -113,7 +113,7 @@ class Connector(Labelled, metaclass=ConnectorType):
             raise UnknownMember(f"{type(self).__name__} has no field '{name}'. {suggestion(name, fields)}")
         value = fields[name]
         if isinstance(value, Connector):
-            return _Nested(self, f"{name}.", value)
+            return _NestedConnector(self, f"{name}.", value)
         return _references(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -133,7 +133,7 @@ class Connector(Labelled, metaclass=ConnectorType):
         return list(type(self)._fields)
 
 
-class _Nested:
+class _NestedConnector:
     """A connector inside a connector."""
 
     def __init__(self, root: Connector, prefix: str, inner: Connector) -> None:
@@ -146,7 +146,7 @@ class _Nested:
         if value is None:
             raise UnknownMember(f"{self._inner} has no field '{name}'. {suggestion(name, dir(self._inner))}")
         if isinstance(value, Connector):
-            return _Nested(self._root, f"{self._prefix}{name}.", value)
+            return _NestedConnector(self._root, f"{self._prefix}{name}.", value)
         return _references(self._root, self._prefix + name, value)
 
 

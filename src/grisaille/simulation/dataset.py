@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.bound_experiment import ExperimentPoint
-    from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions
+    from grisaille.simulation.ensembles.ensemble import Ensemble
+    from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
     from grisaille.simulation.ensembles.reducers import Statistic
 
 

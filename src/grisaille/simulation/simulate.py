@@ -112,7 +112,8 @@ def simulate(
     """
     require_compiled(compiled)
     if realizations is not None:
-        from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
+        from grisaille.simulation.ensembles.ensemble import simulate_ensemble
+        from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 
         posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
         options = EnsembleOptions(

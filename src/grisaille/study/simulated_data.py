@@ -23,7 +23,8 @@ from grisaille.laws import Law
 from grisaille.model.classes import Model
 from grisaille.model.expression import as_expression
 from grisaille.model.flat import FlatModel
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
+from grisaille.simulation.ensembles.ensemble import simulate_ensemble
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.measurement_draws import draw_by_law
 from grisaille.simulation.measurement_noise import evaluate_along, law_along, with_noise
 from grisaille.simulation.posing import pose

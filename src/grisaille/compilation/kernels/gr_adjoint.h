@@ -1,5 +1,5 @@
-/* Adjoints of frozen steps: the derivative of sum_rows weights . y by the start and by every parameter, for the price of a
- * few simulations, however many parameters there are.
+/* Computes the derivative of sum_rows weights . y by the start and by every parameter from frozen steps in reverse, for
+ * the price of a few simulations, however many parameters there are.
  *
  * gr_adjoint_forward runs from t0 to t1 and keeps, for every step, the point it began at (implicit: and its stages);
  * gr_adjoint_back goes through them in reverse. What it gives is the derivative of that very trajectory. With

@@ -1,4 +1,4 @@
-/* Sensitivities across bends.
+/* Ends steps at bends where sensitivities are followed.
  *
  * F does not jump at a bend, so error control is content with steps that pass it; dF/dx does, and the derivative of such a
  * step counts each side by the stages that happen to lie there. So where sensitivities are followed a step ends at the

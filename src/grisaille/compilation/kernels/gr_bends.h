@@ -1,4 +1,4 @@
-/* What bends inside a step: knots of tables, abs, minimum and maximum, relations that do not jump.
+/* Finds what bends inside a step: knots of tables, abs, minimum and maximum, relations that do not jump.
  *
  * Error control sees F at the stages of a step. A table whose argument passes several knots between two of them may hold a
  * bump there that no stage has met. So a step that passes bends is looked at: where the argument of each bend is at its

@@ -1,5 +1,5 @@
-/* Paths of a linear process driven by white noise: from one grid point to the next, and between grid points by the tree
- * of its own Gaussian bridge. Twin of disturbance/paths.py and disturbance/bridge.py, operation for operation.
+/* Draws paths of a linear process driven by white noise: from one grid point to the next, and between grid points by
+ * the tree of its own Gaussian bridge. Twin of disturbance/paths.py and disturbance/bridge.py, operation for operation.
  *
  * Matrices are computed beforehand, once for each parameter value and length of cell; row by row (row-major).
  */

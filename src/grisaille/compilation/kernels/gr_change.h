@@ -1,4 +1,4 @@
-/* z where its equations change at once: relations that switch, discrete variables that are set, signals that jump.
+/* Solves for z where its equations change at once: relations switch, discrete variables are set, signals jump.
  *
  * What z was is no prediction then: it may lie nearer to another root of the new equations than to the one that continues
  * it, and plain Newton finds that. The root that is meant is the one to which z comes while the equations change from the

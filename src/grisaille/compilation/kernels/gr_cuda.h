@@ -1,4 +1,4 @@
-/* The batch of gr_step.h on a graphics processor: one thread for each realization at each parameter value.
+/* Runs the batch of gr_step.h on a graphics processor: one thread for each realization at each parameter value.
  *
  * A run goes through the grid in windows. gr_cuda_run takes every realization through one window and leaves its states and
  * what was observed in it; gr_cuda_moments forms means and spreads over blocks of GR_BLOCK realizations in their order, and

@@ -1,4 +1,4 @@
-/* Tasks of gr_task.h on a graphics processor: one thread takes one of them through a slice of its steps.
+/* Runs tasks of gr_task.h on a graphics processor: one thread takes one of them through a slice of its steps.
  *
  * Without a CUDA compiler the kernel is a loop over its threads. Mirrored by compilation/cuda/tasks.py.
  */

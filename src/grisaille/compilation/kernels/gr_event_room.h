@@ -1,4 +1,4 @@
-/* Where events compute: matrices whose sizes grow with products are no local variables. They lie at the head of
+/* Lays out the memory of events: matrices whose sizes grow with products are no local variables. They lie at the head of
  * task->work, before what integrators keep there.
  */
 #ifndef GR_EVENT_ROOM_H

@@ -1,4 +1,5 @@
-/* Events: relations of states and inputs that are held between the instants at which they switch (structure/held_events.py).
+/* Locates and carries out events: relations of states and inputs are held between the instants at which they switch
+ * (structure/held_events.py).
  *
  * The last 4 GR_NE entries of p are the modes: the value v at which each relation is held, the value o on the other side
  * of the switch on which it slides, 1 while it does, and the slack: by how much its gap was beyond the switch, because of

@@ -1,4 +1,5 @@
-/* Explicit methods: an embedded Runge-Kutta pair (gr_tableau.h) under error control, or two, of low and high order.
+/* Integrates explicitly by an embedded Runge-Kutta pair (gr_tableau.h) under error control, or two, of low and high
+ * order.
  *
  * The high order, 8 of ours, is the cheaper one per digit from rtol = 1e-6 down; where kinks come so densely that one
  * step of the low order, 5, spans the distance between them, it is dropped until such a step fails. The step follows Gustafsson's PI rule

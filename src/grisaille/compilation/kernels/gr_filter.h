@@ -1,4 +1,4 @@
-/* One pass of a filter over a record, with forward derivatives in any number of directions.
+/* Takes a filter over a record once, with forward derivatives in any number of directions.
  *
  * Sums as in filtering/kalman.py: base = sum of log det V + rho(e' V^-1 e) and its derivatives, and the expected
  * information  de' V^-1 de + 1/2 tr(V^-1 dV V^-1 dV).

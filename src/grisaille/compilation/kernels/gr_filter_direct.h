@@ -1,4 +1,4 @@
-/* A step that is one generated function; see gr_filter_linearized.h for the other kind. */
+/* Takes a step that is one generated function; see gr_filter_linearized.h for the other kind. */
 #ifndef GR_FILTER_DIRECT_H
 #define GR_FILTER_DIRECT_H
 

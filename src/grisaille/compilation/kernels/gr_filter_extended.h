@@ -1,5 +1,5 @@
-/* The extended and the iterated filter as loops (filtering/linearization.py, measurement.py, nonlinear/iterated.py):
- * coefficients of a linearised step, and the update, with derivatives.
+/* Computes steps and updates of the extended and the iterated filter as loops (filtering/linearization.py,
+ * measurement.py, nonlinear/iterated.py), with derivatives.
  *
  *   x_mid = x + h/2 v,   M v = f(x),   M = I - h/2 A                      A, G, W at x_mid
  *   S = H P H' + R,   a = S^-1 e,   x <- x + P H' a,   P <- (I - K H) P (I - K H)' + K R K',   K' = S^-1 H P

@@ -1,4 +1,4 @@
-/* A step by exact solution of the linearised equation (filtering/linearization.py), with derivatives.
+/* Takes a step by exact solution of the linearised equation (filtering/linearization.py), with derivatives.
  *
  *   delta' = A delta + G (1, t/h, ..)',  delta(0) = 0        P' = A P + P A' + W
  *

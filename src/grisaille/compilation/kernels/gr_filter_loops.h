@@ -1,6 +1,6 @@
-/* Steps and updates of filters as loops over functions of one point, with derivatives: what is compiled grows with the
- * model, not with the matrices of its filter. gr_filter_extended.h and gr_filter_sigma.h have the loops; here is what they
- * share: moments on the hidden constraints, and solutions with the innovations' covariance.
+/* Writes steps and updates of filters as loops over functions of one point, with derivatives: what is compiled grows
+ * with the model, not with the matrices of its filter. gr_filter_extended.h and gr_filter_sigma.h have the loops; here
+ * is what they share: moments on the hidden constraints, and solutions with the innovations' covariance.
  *
  * The generated file defines GR_LOOPS, GR_NM states, GR_NZ numbers of algebraic unknowns, GR_CONSTRAINED where there are
  * hidden constraints, and then, for a step and for an update,
@@ -39,18 +39,9 @@ GR_FN void gr_factor_symmetric(double *S) {
   }
 }
 
-/* X <- S^-1 X for a matrix of GR_NY rows */
-GR_FN void gr_solve_symmetric(const double *S, double *X, int columns) {
-  int i, j, k;
-  for (i = 0; i < GR_NY; i++)
-    for (k = 0; k < i; k++)
-      for (j = 0; j < columns; j++) X[i * columns + j] -= S[i * GR_NY + k] * X[k * columns + j];
-  for (i = 0; i < GR_NY; i++)
-    for (j = 0; j < columns; j++) X[i * columns + j] /= S[i * GR_NY + i];
-  for (i = GR_NY - 1; i >= 0; i--)
-    for (k = i + 1; k < GR_NY; k++)
-      for (j = 0; j < columns; j++) X[i * columns + j] -= S[k * GR_NY + i] * X[k * columns + j];
-}
+#define GR_COLUMN double
+#define GR_COLUMNS(name) gr_##name
+#include "gr_filter_columns.h"
 
 /* the lower triangle of the innovations' covariance, column by column */
 GR_FN void gr_innovation_half(const double *S, double *V) {
@@ -58,18 +49,6 @@ GR_FN void gr_innovation_half(const double *S, double *V) {
   for (j = 0; j < GR_NY; j++)
     for (i = j; i < GR_NY; i++) V[at++] = S[i * GR_NY + j];
 }
-
-#if defined(GR_NG) && GR_NG == 3
-/* the drift as a polynomial of time over a step, through its values at the beginning, the middle and the end */
-GR_FN void gr_forcing(const double *begin, const double *middle, const double *end, double *G) {
-  int i;
-  for (i = 0; i < GR_NM; i++) {
-    G[i * GR_NG] = begin[i];
-    G[i * GR_NG + 1] = 4 * middle[i] - 3 * begin[i] - end[i];
-    G[i * GR_NG + 2] = 2 * (begin[i] - 2 * middle[i] + end[i]);
-  }
-}
-#endif
 
 /* noise of the outputs that are there, and ones on the diagonal for the others */
 GR_FN void gr_mask_noise(const double *mask, const double *scale, double *R) {
@@ -118,29 +97,9 @@ GR_FN void gr_settle(double t, const double *s, const double *u, const double *q
 
 #ifdef GR_ABREAST
 
-/* X <- S^-1 X for columns of lanes */
-GR_FN void gr_lanes_solve_symmetric(const double *S, gr_lanes *X, int columns) {
-  int i, j, k;
-  for (i = 0; i < GR_NY; i++)
-    for (k = 0; k < i; k++)
-      for (j = 0; j < columns; j++) X[i * columns + j] -= S[i * GR_NY + k] * X[k * columns + j];
-  for (i = 0; i < GR_NY; i++)
-    for (j = 0; j < columns; j++) X[i * columns + j] /= S[i * GR_NY + i];
-  for (i = GR_NY - 1; i >= 0; i--)
-    for (k = i + 1; k < GR_NY; k++)
-      for (j = 0; j < columns; j++) X[i * columns + j] -= S[k * GR_NY + i] * X[k * columns + j];
-}
-
-#if defined(GR_NG) && GR_NG == 3
-GR_FN void gr_lanes_forcing(const gr_lanes *begin, const gr_lanes *middle, const gr_lanes *end, gr_lanes *G) {
-  int i;
-  for (i = 0; i < GR_NM; i++) {
-    G[i * GR_NG] = begin[i];
-    G[i * GR_NG + 1] = 4 * middle[i] - 3 * begin[i] - end[i];
-    G[i * GR_NG + 2] = 2 * (begin[i] - 2 * middle[i] + end[i]);
-  }
-}
-#endif
+#define GR_COLUMN gr_lanes
+#define GR_COLUMNS(name) gr_lanes_##name
+#include "gr_filter_columns.h"
 
 GR_FN void gr_lanes_mask_noise(const double *mask, const double *scale, gr_lanes *R) {
   int i, j;

@@ -1,4 +1,4 @@
-/* Matrices of as many rows as a filter has states, row by row: products, triangles and solutions, along directions and
+/* Multiplies and solves with matrices of as many rows as a filter has states, row by row, along directions and
  * backwards. Included with gr_lanes.h for derivatives forward, without it for those in reverse, with GR_VALUES for none.
  */
 #ifndef GR_FILTER_MATRICES_H

@@ -1,4 +1,4 @@
-/* A step of mean and covariance by an explicit method (filtering/moment_steps.py), with derivatives.
+/* Takes a step of mean and covariance by an explicit method (filtering/moment_steps.py), with derivatives.
  *
  *   x' = f        P' = A P + P A' + W
  *

@@ -1,4 +1,4 @@
-/* One pass of a filter over a record and back: the gradient of base (gr_filter.h) by what it started from and by q.
+/* Takes a filter over a record and back: the gradient of base (gr_filter.h) by what it started from and by q.
  *
  * tape: s before every step and every update, in the order of the pass, (all steps + n_cells + 1) GR_NS numbers;
  * behind it what each sample's sums need, (n_cells + 1)(GR_NY + GR_NV).

@@ -1,5 +1,5 @@
-/* The unscented filter as loops over sigma points (filtering/unscented.py): coefficients of a linearised step, and the
- * update, with derivatives. A model brings functions of one point, so that what is compiled does not grow with the number
+/* Computes steps and updates of the unscented filter as loops over sigma points (filtering/unscented.py), with
+ * derivatives. A model brings functions of one point, so that what is compiled does not grow with the number
  * of points.
  *
  * Averages f, A, W as in unscented.py; middle of a step with T = (I - h/2 A)^-1:

@@ -1,4 +1,5 @@
-/* What a filter is asked and what it answers. Mirrored by compilation/kalman/compiled_pass.py (ctypes); keep both in step.
+/* Defines what a filter is asked and what it answers. Mirrored by compilation/kalman/compiled_pass.py (ctypes); keep
+ * both in step.
  *
  * The generated file defines GR_NS (what the filter carries), GR_NY, GR_NU, GR_NQ and the functions gr_step, gr_update
  * with derivatives. Samples without any measurement are -1 in `sample`.

@@ -1,4 +1,4 @@
-/* One pass of a filter over a record without derivatives: gr_filter.h where none are asked for (GR_VALUES). */
+/* Takes a filter over a record without derivatives: gr_filter.h where none are asked for (GR_VALUES). */
 #ifndef GR_FILTER_VALUES_H
 #define GR_FILTER_VALUES_H
 

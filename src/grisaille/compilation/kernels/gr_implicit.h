@@ -1,4 +1,4 @@
-/* Stiff and differential-algebraic systems: Radau IIA of order 5 with error control, or with frozen steps.
+/* Integrates stiff and differential-algebraic systems by Radau IIA of order 5, with error control or with frozen steps.
  *
  *   x' = F_x(t, x, z, u, p),   0 = F_z(t, x, z, u, p),   0 = C(t, x, u, p) kept by projection after every step
  *

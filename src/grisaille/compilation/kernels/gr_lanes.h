@@ -1,4 +1,4 @@
-/* Several directions of a derivative at once; every operation is the IEEE one in each lane.
+/* Carries several directions of a derivative at once; every operation is the IEEE one in each lane.
  *
  * GR_PAIRS: two of them, as many as a register holds without further instruction sets. */
 #ifndef GR_LANES_H

@@ -1,4 +1,4 @@
-/* Dense linear equations of the size of one model: P A = L U, real and complex.
+/* Solves dense linear equations of the size of one model: P A = L U, real and complex.
  *
  * Column-major, in place. The row with the largest entry relative to its own size becomes the pivot, so that
  * residuals in different units do not decide the order of elimination. L has a unit diagonal; the diagonal of the

@@ -1,4 +1,4 @@
-/* Integrators compiled apart from the model: sizes, functions and, of sparse models, patterns are in other objects.
+/* Compiles integrators apart from the model: sizes, functions and, of sparse models, patterns are in other objects.
  *
  * Their text says only which kinds of things a model has (GR_SPARSE, GR_HAS_Z implicit unknowns, GR_HAS_U signals,
  * GR_HAS_C hidden constraints, GR_HAS_SIDES switches, GR_HAS_BENDS bends, GR_HAS_E relations that are held, GR_BENT bends of

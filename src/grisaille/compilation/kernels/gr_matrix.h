@@ -1,4 +1,4 @@
-/* The derivatives of a model as matrices: dense and column by column, or, with GR_SPARSE, their structural nonzeros
+/* Holds the derivatives of a model as matrices: dense and column by column, or, with GR_SPARSE, their structural nonzeros
  * only.
  *
  * The generated file then defines for each X of J, CJ, FP, CP, OJ and OP the number GR_X_SIZE of entries and the arrays

@@ -1,6 +1,6 @@
-/* Standard normals from Philox words by Box and Muller, with a logarithm and a sine of our own: only + - * / and sqrt,
- * which IEEE 754 rounds in one way, so that every compiler and device gives the same bits. Needs -ffp-contract=off or
- * --fmad=false, never fast-math. Twin of disturbance/standard_normals.py, operation for operation.
+/* Draws standard normals from Philox words by Box and Muller, with a logarithm and a sine of our own: only + - * / and
+ * sqrt, which IEEE 754 rounds in one way, so that every compiler and device gives the same bits. Needs
+ * -ffp-contract=off or --fmad=false, never fast-math. Twin of disturbance/standard_normals.py, operation for operation.
  *
  *   a, b = (2 n + 1) 2^-53, n of 52 bits      z0 = sqrt(-2 log a) cos(2 pi b)      z1 = sqrt(-2 log a) sin(2 pi b)
  */

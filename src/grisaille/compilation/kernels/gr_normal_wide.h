@@ -1,4 +1,4 @@
-/* Standard normals for GR_LANES realizations at once: in each lane those of gr_normal.h, bit for bit. */
+/* Draws standard normals for GR_LANES realizations at once: in each lane those of gr_normal.h, bit for bit. */
 #ifndef GR_NORMAL_WIDE_H
 #define GR_NORMAL_WIDE_H
 

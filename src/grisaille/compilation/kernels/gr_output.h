@@ -1,4 +1,4 @@
-/* Rows of answers: y = O(t, x, z, u, p) and sy = dO/d[x; z] [sx; sz] + dO/dp dp at a requested time.
+/* Writes rows of answers: y = O(t, x, z, u, p) and sy = dO/d[x; z] [sx; sz] + dO/dp dp at a requested time.
  *
  * gr_emit takes a point of an interpolant, moves it onto the constraints first and solves for z, so that a row between
  * two steps obeys the equations as well as one at a step's end. gr_write_row takes a point that already obeys them.

@@ -1,5 +1,5 @@
-/* Philox4x32-10: four random 32-bit words as a pure function of a 128-bit counter and a 64-bit key (J. K. Salmon et al.,
- * "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Twin of numerics/philox.py, bit for bit.
+/* Computes Philox4x32-10, four random 32-bit words as a pure function of a 128-bit counter and a 64-bit key (J. K. Salmon
+ * et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Twin of numerics/philox.py, bit for bit.
  *
  *   counter = (step, node, realization, block)      key = of the stream: seed, purpose and name, see numerics/philox.py
  *

@@ -1,4 +1,4 @@
-/* Back onto the hidden constraints: x from C(t, x, u, p) = 0, and its sensitivities.
+/* Projects back onto the hidden constraints: x from C(t, x, u, p) = 0, and its sensitivities.
  *
  * x: the point x0 + W Cx(x0)' lambda with C = 0, W = diag(nominal^2): the nearest one in units of `nominal`, up to
  * second order in the distance. A factorization of W^(1/2) Cx(x0)' = V R (gr_project_dense.h, gr_project_sparse.h) serves

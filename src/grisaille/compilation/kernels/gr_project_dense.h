@@ -1,4 +1,4 @@
-/* The gradients of hidden constraints as a full matrix, for gr_project.h.
+/* Factors the gradients of hidden constraints as a full matrix, for gr_project.h.
  *
  * With A = W^(1/2) Cx(x0)' = V R (V orthogonal, R unit upper triangular) each correction is
  *

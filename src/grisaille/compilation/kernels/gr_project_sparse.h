@@ -1,4 +1,4 @@
-/* The gradients of hidden constraints by their entries that can differ from zero, for gr_project.h.
+/* Factors the gradients of hidden constraints by their entries that can differ from zero, for gr_project.h.
  *
  * With A = W^(1/2) Cx(x0)' = Q R (gr_sparse_qr.h) each correction is
  *

@@ -1,7 +1,7 @@
-/* Quotients and roots on CUDA devices without the branch to a slow path, which keeps a compiler from mixing what follows
- * with what comes before: a step with one sensitivity takes half the time. Rounded as IEEE 754 wants it where |a|, |b| and x
- * are between 2^-500 and 2^500, and to two units of the last digit where |a| is smaller; gr_over says where they are not, and
- * gr_cuda.h then repeats the window with plain ones. Reference: P. Markstein, IA-64 and
+/* Takes quotients and roots on CUDA devices without the branch to a slow path, which keeps a compiler from mixing what
+ * follows with what comes before: a step with one sensitivity takes half the time. Rounded as IEEE 754 wants it where
+ * |a|, |b| and x are between 2^-500 and 2^500, and to two units of the last digit where |a| is smaller; gr_over says
+ * where they are not, and gr_cuda.h then repeats the window with plain ones. Reference: P. Markstein, IA-64 and
  * Elementary Functions (2000), chapters 8 and 9.
  */
 #ifndef GR_QUICK_H

@@ -1,4 +1,4 @@
-/* One step of the Radau IIA method with three stages: its nonlinear equations and its error.
+/* Takes one step of the Radau IIA method with three stages: its nonlinear equations and its error.
  *
  *   M Z_i = h sum_j a_ij F(t + c_j h, y + Z_j),   i = 1, 2, 3,    y(t + h) = y + Z_3,    M = diag(I, 0),  y = (x, z)
  *

@@ -1,4 +1,4 @@
-/* How long the steps of the implicit method are.
+/* Chooses how long the steps of the implicit method are.
  *
  * The embedded error has order 3. Taken as the error of a method of order 5 it would be far too pessimistic at small
  * tolerances, so it is compared with 0.1 rtol^(2/3) in place of rtol, and atol in proportion. Lengths follow

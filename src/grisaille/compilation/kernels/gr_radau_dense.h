@@ -1,4 +1,4 @@
-/* Values between the ends of an implicit step, as accurate as the steps themselves.
+/* Computes values between the ends of an implicit step, as accurate as the steps themselves.
  *
  * The collocation polynomial has order 3 only. Rows are read from the polynomial of degree 5 that has the values and
  * the slopes of the last two steps at their three ends,

@@ -1,4 +1,4 @@
-/* The matrices of one Radau IIA step, factored and solved with, dense or sparse: Newton's real and complex ones,
+/* Factors the matrices of one Radau IIA step and solves with them, dense or sparse: Newton's real and complex ones,
  *
  *   g/h M - J,     (a + ib)/h M - J,
  *

@@ -1,5 +1,5 @@
-/* What the implicit method remembers and where it works: everything lies in task->work, so a run can stop between two
- * steps and go on later as if it had not.
+/* Lays out what the implicit method remembers and where it works: everything lies in task->work, so a run can stop
+ * between two steps and go on later as if it had not.
  */
 #ifndef GR_RADAU_ROOM_H
 #define GR_RADAU_ROOM_H

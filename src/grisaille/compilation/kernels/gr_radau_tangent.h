@@ -1,4 +1,4 @@
-/* Sensitivities of one Radau IIA step: the derivative of the step that was taken, with its length held fixed.
+/* Computes sensitivities of one Radau IIA step: the derivative of the step that was taken, with its length held fixed.
  *
  *   M V_i = h sum_j a_ij (J_j (S + V_j) + dF/dp_j dp),     S(t + h) = S + V_3,
  *

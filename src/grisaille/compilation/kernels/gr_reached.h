@@ -1,5 +1,5 @@
-/* What is reached at the instant at which a run stands: relations, ticks of clocks, jumps of signals, and the derivatives of
- * their instants. Included by gr_together.h, which says what for.
+/* Finds what is reached at the instant at which a run stands: relations, ticks of clocks, jumps of signals, and the
+ * derivatives of their instants. Included by gr_together.h, which says what for.
  */
 #ifndef GR_REACHED_H
 #define GR_REACHED_H

@@ -1,4 +1,4 @@
-/* z where plain Newton does not find it, or may have found another root: stages, tried in turn.
+/* Solves for z where plain Newton does not find it, or may have found another root: stages, tried in turn.
  *
  * 0. pieces: where relations of z are entries of z, a search for pieces that agree with their solution;
  * 1. afresh: Newton from the prediction with its own factors, if dF/dz is oriented there as where the root is known;

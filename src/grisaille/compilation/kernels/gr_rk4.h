@@ -1,4 +1,4 @@
-/* The frozen explicit method: classical Runge-Kutta steps of fourth order whose ends do not depend on the solution.
+/* Integrates by classical Runge-Kutta steps of fourth order whose ends do not depend on the solution.
  *
  * Between two mandatory points (kinks, requested times, t1) lie ceil(length / fixed_step) equal steps, nothing is
  * rejected, z and the projection are iterated to rounding: the trajectory is a smooth function of p and the start, and

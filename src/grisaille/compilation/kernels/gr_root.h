@@ -1,4 +1,4 @@
-/* z from residual(t, x, z, u, p) = 0 near a good prediction: Newton's method that notices when it leaves its root.
+/* Solves residual(t, x, z, u, p) = 0 for z near a good prediction: Newton's method that notices when it leaves its root.
  *
  * The last factors of dF/dz serve as long as they contract well; the right-hand side belonging to the answer comes with
  * it, so a stage costs no evaluation beyond those of Newton's method.

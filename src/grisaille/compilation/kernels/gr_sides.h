@@ -1,4 +1,4 @@
-/* How far a straight line goes before one of the switches on it changes.
+/* Finds how far a straight line goes before one of the switches on it changes.
  *
  * Newton's method on equations with bends walks from piece to piece: in each, the correction belongs to that piece, and
  * is cut where it leaves it, just beyond the first switch on its way (Katzenelson's algorithm). On coherently oriented

@@ -1,4 +1,4 @@
-/* Signals u(t): piecewise polynomials, read so that a jump never leaks into the step beside it.
+/* Evaluates signals u(t): piecewise polynomials, read so that a jump never leaks into the step beside it.
  *
  * A step never crosses a kink, so the segment is found from a point inside the step (its midpoint) and from there only
  * breaks that are no kinks are crossed on the way to t. A stage at the end of a step thus sees the limit from inside

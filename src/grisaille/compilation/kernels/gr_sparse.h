@@ -1,4 +1,4 @@
-/* The sparse matrices of a model and their factors (gr_sparse_factors.h) in the memory of a task: task->factors,
+/* Keeps the sparse matrices of a model and their factors (gr_sparse_factors.h) in the memory of a task: task->factors,
  * gr_factors_work(room) doubles. Where L or U outgrow it, task->wanted says which room to come back with.
  */
 #ifndef GR_SPARSE_H

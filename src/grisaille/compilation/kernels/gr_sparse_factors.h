@@ -1,4 +1,4 @@
-/* Sparse linear equations of the size of one model: A = L U, real and complex.
+/* Solves sparse linear equations of the size of one model: A = L U, real and complex.
  *
  * Which column is eliminated when (`order`: minimum degree inside the blocks of the block-triangular form) and which
  * row is wanted as its pivot is known when the model is built. Columns of one block know nothing of the blocks before it:

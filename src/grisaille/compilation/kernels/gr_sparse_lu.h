@@ -1,5 +1,5 @@
-/* The factorizations column by column of gr_sparse_factors.h for entries of GR_PER doubles: included once for real and once for complex
- * numbers, hence no guard. Sizes of complex numbers are |re| + |im|, as in gr_linear.h.
+/* Factors column by column, as gr_sparse_factors.h has it, entries of GR_PER doubles: included once for real and once for
+ * complex numbers, hence no guard. Sizes of complex numbers are |re| + |im|, as in gr_linear.h.
  */
 
 GR_FN double GR_OF(size)(const double *v) {

@@ -1,4 +1,4 @@
-/* Panels of a sparse matrix: neighbouring columns whose parts below the diagonal have nearly the same rows.
+/* Forms panels of a sparse matrix: neighbouring columns whose parts below the diagonal have nearly the same rows.
  *
  * Rows and columns in the order of the pivots, A + A' in place of A, so that L and U' have the same entries. A panel of w
  * columns has a full block of w x w on the diagonal and m rows below it; L and U' are full there, m x w each, with a few

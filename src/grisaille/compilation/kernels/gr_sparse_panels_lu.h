@@ -1,5 +1,5 @@
-/* A = L U by panels (gr_sparse_panels.h) in a given order of pivots, for numbers of GR_PER doubles: included once for real
- * and once for complex numbers, hence no guard.
+/* Factors A = L U by panels (gr_sparse_panels.h) in a given order of pivots, for numbers of GR_PER doubles: included once
+ * for real and once for complex numbers, hence no guard.
  *
  * The part of L of a panel with w columns and m rows is by columns, its w x w block on the diagonal first, in which U is
  * above the diagonal; that of U' is m x w. Complex parts have all real parts before all imaginary ones. Each panel is

@@ -1,4 +1,4 @@
-/* Solutions by panels (gr_sparse_panels_lu.h) for numbers of GR_PER doubles: included once for real and once for complex
+/* Solves by panels (gr_sparse_panels_lu.h), for numbers of GR_PER doubles: included once for real and once for complex
  * numbers, hence no guard. y: by positions; of complex ones, all real parts and then, vim later, all imaginary ones.
  */
 

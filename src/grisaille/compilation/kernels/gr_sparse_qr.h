@@ -1,5 +1,5 @@
-/* A = Q R of a tall sparse matrix, front by front: the gradients of hidden constraints in units of nominal values,
- * A = W^(1/2) Cx', rows are states, columns constraints.
+/* Factors A = Q R of a tall sparse matrix, front by front: the gradients of hidden constraints in units of nominal
+ * values, A = W^(1/2) Cx', rows are states, columns constraints.
  *
  * Which constraints and states belong to which front is known when the model is built (compilation/sparse/fronts.py). A
  * front holds the rows of its own states and what its children pass on; reflections, each from the largest entry of its

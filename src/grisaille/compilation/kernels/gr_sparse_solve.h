@@ -1,4 +1,4 @@
-/* Sparse equations factored and solved, by columns (gr_sparse_lu.h) or by panels (gr_sparse_panels_lu.h), for entries of
+/* Factors and solves sparse equations, by columns (gr_sparse_lu.h) or by panels (gr_sparse_panels_lu.h), for entries of
  * GR_PER doubles: included once for real and once for complex numbers, hence no guard.
  */
 

@@ -1,4 +1,4 @@
-/* The full matrices of panels (gr_sparse_panels.h): products, the factorization of one panel, products with a vector.
+/* Multiplies and factors the full matrices of panels (gr_sparse_panels.h).
  * Included once for each kind of numbers and each width of the processor's registers, hence no guard: GR_PER doubles a
  * number, GR_VEC with GR_WIDTH doubles a register.
  *

@@ -1,5 +1,5 @@
-/* Solutions with the transposes of factored sparse matrices (gr_sparse_factors.h), for entries of GR_PER doubles: included once for
- * real and once for complex numbers, hence no guard.
+/* Solves with the transposes of factored sparse matrices (gr_sparse_factors.h), for entries of GR_PER doubles: included
+ * once for real and once for complex numbers, hence no guard.
  */
 
 /* f->y, by positions: the right-hand side becomes the solution; blocks one by one, the first first */

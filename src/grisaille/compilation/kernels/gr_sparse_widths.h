@@ -1,5 +1,5 @@
-/* gr_sparse_tiles.h for each width of registers, for numbers of GR_PER doubles: included once for real and once for complex
- * numbers, hence no guard.
+/* Includes gr_sparse_tiles.h for each width of registers, for numbers of GR_PER doubles: once for real and once for
+ * complex numbers, hence no guard.
  */
 #define GR_UNROLL GR_UNROLLED
 #define GR_VEC gr_narrow

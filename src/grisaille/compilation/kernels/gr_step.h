@@ -1,5 +1,5 @@
-/* Frozen steps over a batch of realizations: the outer loop is the realization, the inner one the grid. Disturbances are
- * filters of innovations drawn on the way (gr_normal.h); nothing of them is stored.
+/* Takes frozen steps over a batch of realizations: the outer loop is the realization, the inner one the grid.
+ * Disturbances are filters of innovations drawn on the way (gr_normal.h); nothing of them is stored.
  *
  * The generated file defines, before it includes this header,
  *

@@ -1,4 +1,4 @@
-/* The shape of an embedded explicit Runge-Kutta pair with its continuous extension.
+/* Describes an embedded explicit Runge-Kutta pair with its continuous extension.
  *
  *   k_i = f(t + c_i h, x + h sum_j a_ij k_j),   x_new = x + h sum_j a_mj k_j,   m = `last`, k_m = f(t + h, x_new)
  *

@@ -1,4 +1,4 @@
-/* What an integrator is asked and what it answers. Mirrored by compilation/task.py (ctypes); keep both in step.
+/* Defines what an integrator is asked and what it answers. Mirrored by compilation/task.py (ctypes); keep both in step.
  *
  * The generated model file defines, before it includes any integrator header,
  *

@@ -1,4 +1,4 @@
-/* Derivatives where several switches are reached at one instant. Included by gr_events.h.
+/* Computes derivatives where several switches are reached at one instant. Included by gr_events.h.
  *
  * What is reached there (relations whose gaps come to their switches by themselves, ticks of clocks, a jump of signals)
  * has instants of its own, which move apart with parameters: to one side in one order, to the other in the reverse.

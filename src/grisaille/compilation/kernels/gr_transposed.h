@@ -1,4 +1,4 @@
-/* Solutions with the transposes of a model's factored matrices, dense or sparse: dF/dz, those of a Radau IIA step. */
+/* Solves with the transposes of a model's factored matrices, dense or sparse: dF/dz, those of a Radau IIA step. */
 #ifndef GR_TRANSPOSED_H
 #define GR_TRANSPOSED_H
 

@@ -1,5 +1,5 @@
-/* What a model does at events (structure/when_lowering.py): clauses whose condition becomes true give states and discrete
- * variables new values. Included by gr_events.h.
+/* Carries out what a model does at events (structure/when_lowering.py): clauses whose condition becomes true give
+ * states and discrete variables new values. Included by gr_events.h.
  *
  * Before the modes p holds, for each clause: whether its condition was true when the last iteration ended, whether it
  * fires in this pass, when it fired last and how often in a row within rounding; then what conditions remember (discrete

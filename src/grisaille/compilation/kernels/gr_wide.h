@@ -1,4 +1,4 @@
-/* Numbers that carry GR_LANES realizations at once.
+/* Defines numbers that carry GR_LANES realizations at once.
  *
  * A frozen step is one long chain of dependent operations, so a processor mostly waits; two realizations side by side take
  * the time of one. Every operation is the IEEE one in each lane: the digits are those of the scalar code. Compilers without

@@ -23,7 +23,8 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.fitted import Fitted, with_levels
 from grisaille.simulation.dataset import as_ensemble
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions, failure_sentence, run_ensemble
+from grisaille.simulation.ensembles.ensemble import failure_sentence, run_ensemble
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.measurement_noise import evaluate_along
 from grisaille.simulation.posing import pose
 

@@ -25,7 +25,7 @@ from grisaille.estimation.problem import EstimationProblem
 from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.ensemble_runner import DIFFERENCE_STEP, EnsembleRunner
 from grisaille.simulation.runner import Prediction
 

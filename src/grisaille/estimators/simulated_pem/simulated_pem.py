@@ -45,7 +45,7 @@ from grisaille.estimators.simulated_pem.mean_problem import (
 from grisaille.estimators.simulated_pem.mean_search import BestPoint, MeanSearch
 from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.simulation.ensembles.devices import require_device
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from grisaille.errors import ModelError
 from grisaille.modelica.full.derivatives import NAME as DERIVATIVE
-from grisaille.modelica.full.remedies import ORDINAL, SAMPLE, TIME
+from grisaille.modelica.full.remedies.remedies import ORDINAL, SAMPLE, TIME
 
 Tree = Mapping[str, Any]
 

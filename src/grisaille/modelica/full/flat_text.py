@@ -15,7 +15,7 @@ from typing import Any
 
 from grisaille.modelica.full.confidence import WrittenPlaces, references_in, span_of
 from grisaille.modelica.full.flat_expressions import STANDING_IN, Expressions, Tree, Unwritable, node_of, quoted, string
-from grisaille.modelica.full.remedies_of_types import PERHAPS, absent_members
+from grisaille.modelica.full.remedies.remedies_of_types import PERHAPS, absent_members
 from grisaille.modelica.full.statements_as_assertions import (
     EQUAL,
     INSIDE,

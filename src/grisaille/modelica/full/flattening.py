@@ -23,8 +23,8 @@ from grisaille.modelica.full.libraries import LibraryPlace, Names, libraries_in,
 from grisaille.modelica.full.mending import mend_text
 from grisaille.modelica.full.places import FlatSource, Lines, lines_of, source_of
 from grisaille.modelica.full.redeclarations import keep_redeclarations
-from grisaille.modelica.full.remedies import BALANCED, MAIN, Remedies, Texts, unbalanced
-from grisaille.modelica.full.remedies_of_types import with_marked_members
+from grisaille.modelica.full.remedies.remedies import BALANCED, MAIN, Remedies, Texts, unbalanced
+from grisaille.modelica.full.remedies.remedies_of_types import with_marked_members
 from grisaille.modelica.full.replaceable_parts import with_own_modifiers
 from grisaille.modelica.full.statements_as_assertions import UNKNOWN
 from grisaille.modelica.refusals import ModelicaSource

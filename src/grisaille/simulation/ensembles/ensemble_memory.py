@@ -18,7 +18,7 @@ from grisaille.simulation.measurement_noise import bytes_of_noise
 if TYPE_CHECKING:
     from grisaille.bound_experiment import ExperimentPoint
     from grisaille.simulation.ensembles.engines import EnsembleSetup
-    from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+    from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 
 MAX_NUMBERS_IN_MEMORY = 1 << 25
 """Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""

@@ -18,9 +18,10 @@ from grisaille.bound_experiment import BoundExperiment, ExperimentPoint
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.simulation.ensembles.disturbances import Disturbances
-from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble, run_ensembles
+from grisaille.simulation.ensembles.ensemble import Ensemble, discretise, run_ensemble, run_ensembles
 from grisaille.simulation.ensembles.ensemble_discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.ensemble_methods import AUTO
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.moment_projection import MomentProjection, ProjectionForm, RecordNoise, SlopeEnergy
 from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_sums
 from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK, Statistic

@@ -32,7 +32,8 @@ from grisaille.errors import DataError, SimulationError
 from grisaille.simulation.ensembles.devices import why_unfit
 from grisaille.simulation.ensembles.disturbances import Disturbances
 from grisaille.simulation.ensembles.engines import FusedEngine
-from grisaille.simulation.ensembles.ensemble import EnsembleOptions, prepare
+from grisaille.simulation.ensembles.ensemble import prepare
+from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine
 from grisaille.simulation.ensembles.reducers import make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals

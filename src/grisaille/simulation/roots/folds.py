@@ -31,7 +31,7 @@ CORRECTIONS = 8
 
 
 @dataclass
-class Curve:
+class SolutionCurve:
     """F(t, x, z, u) = σ · lift at a fixed t, x, u."""
 
     newton: Newton
@@ -95,7 +95,7 @@ def beyond_folds(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> t
     weights = np.max(np.abs(inverse) / size, axis=1)
     for row in np.argsort(-weights, kind="stable")[:TRIALS]:
         newton.linearise(t, x, z, u)
-        curve = Curve(newton, t, x, u, np.eye(z.size)[row], size)
+        curve = SolutionCurve(newton, t, x, u, np.eye(z.size)[row], size)
         f = curve.residual(z)
         start = curve.corrected(inverse[row], z, float(f[row])) if np.all(np.isfinite(f)) else None
         if start is None or start[1] == 0.0:
@@ -106,7 +106,7 @@ def beyond_folds(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> t
     raise StepFailure(Status.NEWTON)
 
 
-def _traced(curve: Curve, z: Floats, orientation: int) -> tuple[Floats, Floats]:
+def _traced(curve: SolutionCurve, z: Floats, orientation: int) -> tuple[Floats, Floats]:
     newton, sigma, stride, before = curve.newton, 1.0, 0.5 * STRIDE, z
     for _ in range(STEPS):
         newton.linearise(curve.t, curve.x, z, curve.u)

@@ -22,7 +22,7 @@ class Function(Protocol):
     def __call__(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats) -> Floats: ...
 
 
-class Equations(Protocol):
+class EquationFunctions(Protocol):
     """The part of a ``Kernel`` that roots are found with."""
 
     @property

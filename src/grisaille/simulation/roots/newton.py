@@ -17,7 +17,7 @@ import numpy as np
 from grisaille.compilation.task import Status, Task
 from grisaille.numerics.sides import have_changed, reach
 from grisaille.simulation.roots.damping import DECIDES_NOTHING, damped
-from grisaille.simulation.roots.linear import EPS, Equations, Floats, StepFailure, lu, lu_solve
+from grisaille.simulation.roots.linear import EPS, EquationFunctions, Floats, StepFailure, lu, lu_solve
 from grisaille.simulation.roots.rescue import Way, across_bends, rescue, search_pieces
 
 MAX_ITERATIONS = 15
@@ -41,7 +41,7 @@ class Anchor:
 class Newton:
     """dF/d[x; z] and the factors of dF/dz, reused from stage to stage as long as Newton's method converges."""
 
-    kernel: Equations
+    kernel: EquationFunctions
     task: Task
     jac: Floats | None = None
     factors: Any = None

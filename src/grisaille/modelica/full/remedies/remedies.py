@@ -12,15 +12,15 @@ from typing import Any
 from grisaille.modelica.full.mending import Edit, apply_edits, end_of_argument, end_of_parentheses, without_words
 from grisaille.modelica.full.package_sizes import with_numbers
 from grisaille.modelica.full.record_constants import with_scalars
-from grisaille.modelica.full.remedies_of_algorithms import with_whens_as_equations
-from grisaille.modelica.full.remedies_of_names import (
+from grisaille.modelica.full.remedies.remedies_of_algorithms import with_whens_as_equations
+from grisaille.modelica.full.remedies.remedies_of_names import (
     with_counted_entries,
     with_derivatives_in_files,
     with_equal_variables,
     with_full_literals,
     without_input,
 )
-from grisaille.modelica.full.remedies_of_types import with_interface, with_member, with_other_kind
+from grisaille.modelica.full.remedies.remedies_of_types import with_interface, with_member, with_other_kind
 from grisaille.modelica.full.statements_as_assertions import (
     with_assertions,
     with_entries_set,
