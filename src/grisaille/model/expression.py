@@ -10,13 +10,59 @@ Comparisons ``< <= > >=`` give a :class:`Condition` for ``where``; ``==`` gives 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, SupportsFloat, TypeAlias, cast, overload
 
 import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.recording import register
+
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
+    from grisaille.model.connectors import Connector
+    from grisaille.model.symbol_arrays import SymbolArray
+    from grisaille.model.views import View
+
+Scalar: TypeAlias = "Expression | int | float | np.number | np.bool_"
+"""A single formula, or a number in its place."""
+FormulaLike: TypeAlias = "Scalar | np.ndarray | Sequence[FormulaLike]"
+"""A formula, a number, or an array or nested lists of them: what functions of formulas take."""
+Formulas: TypeAlias = "Expression | SymbolArray"
+"""What operations on formulas give: a single one, or an array of them."""
+
+
+class Operator(Protocol):
+    """Arithmetic: a formula of two single ones, element by element with an array."""
+
+    @overload
+    def __call__(self, other: Scalar, /) -> Expression: ...
+    @overload
+    def __call__(self, other: np.ndarray, /) -> SymbolArray: ...
+
+
+class Comparison(Protocol):
+    """``< <= > >=``: a condition of two single formulas, element by element with an array."""
+
+    @overload
+    def __call__(self, other: Scalar, /) -> Condition: ...
+    @overload
+    def __call__(self, other: np.ndarray, /) -> SymbolArray: ...
+
+
+def _operator(operation: str, *, is_reflected: bool = False, neutral: int | None = None) -> Operator:
+    """Return the method of an operator; a whole number ``neutral`` on the left leaves the formula as it is."""
+
+    def method(self: Expression, other: Scalar | np.ndarray) -> Expression:
+        if type(other) is int and other == neutral:
+            return self
+        return _binary(operation, other, self) if is_reflected else _binary(operation, self, other)
+
+    return cast("Operator", method)
+
+
+def _comparison(operation: str) -> Comparison:
+    return cast("Comparison", lambda self, other: _binary(operation, self, other))
 
 
 class Expression:
@@ -28,44 +74,21 @@ class Expression:
     varies = True
     """Whether the leaf may change with time."""
 
-    def __add__(self, other: Any) -> Any:
-        return _binary("add", self, other)
+    __add__ = _operator("add")
+    __radd__ = _operator("add", is_reflected=True, neutral=0)  # sum([a, b]) begins with 0
+    __sub__ = _operator("sub")
+    __rsub__ = _operator("sub", is_reflected=True)
+    __mul__ = _operator("mul")
+    __rmul__ = _operator("mul", is_reflected=True, neutral=1)  # math.prod([a, b]) begins with 1
+    __truediv__ = _operator("div")
+    __rtruediv__ = _operator("div", is_reflected=True)
+    __pow__ = _operator("pow")
+    __rpow__ = _operator("pow", is_reflected=True)
 
-    def __radd__(self, other: Any) -> Any:
-        if type(other) is int and other == 0:  # sum([a, b]) begins with 0
-            return self
-        return _binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _binary("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        if type(other) is int and other == 1:  # math.prod([a, b]) begins with 1
-            return self
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _binary("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _binary("div", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return _binary("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _binary("pow", other, self)
-
-    def __xor__(self, other: Any) -> NoReturn:
+    def __xor__(self, other: object) -> NoReturn:
         raise ModelError(f"`{self} ^ {other}`: Python writes powers with two stars, {self}**{other}.")
 
-    def __rxor__(self, other: Any) -> NoReturn:
+    def __rxor__(self, other: object) -> NoReturn:
         raise ModelError(f"`{other} ^ {self}`: Python writes powers with two stars, {other}**{self}.")
 
     def __neg__(self) -> Expression:
@@ -77,32 +100,25 @@ class Expression:
     def __abs__(self) -> Expression:
         return Call("abs", (as_expression(self),))
 
-    def __lt__(self, other: Any) -> Any:
-        return _binary("lt", self, other)
+    __lt__ = _comparison("lt")
+    __le__ = _comparison("le")
+    __gt__ = _comparison("gt")
+    __ge__ = _comparison("ge")
 
-    def __le__(self, other: Any) -> Any:
-        return _binary("le", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _binary("gt", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _binary("ge", self, other)
-
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Scalar | np.ndarray) -> Equation:  # type: ignore[override]
         if isinstance(other, np.ndarray):
             return NotImplemented
         return Equation(as_expression(self), as_expression(other))
 
     __hash__ = object.__hash__
 
-    def __ne__(self, other: Any) -> NoReturn:
+    def __ne__(self, other: object) -> NoReturn:
         raise ModelError(
             f"`{self} != …` has no meaning in a model: equations use ==. For a case distinction use "
             "gr.where(a > b, …, …); to compare objects use `is not`."
         )
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: FormulaLike, **options: object) -> Formulas:
         # Expressions meet NumPy only here; arrays.py is made of expressions, so it cannot be imported above.
         from grisaille.model.symbol_arrays import apply_ufunc
 
@@ -128,7 +144,7 @@ class Expression:
     def __iter__(self) -> NoReturn:
         raise ModelError(f"`{self}` is a single quantity and cannot be iterated; declare vectors with size=n.")
 
-    def __and__(self, other: Any) -> NoReturn:
+    def __and__(self, other: object) -> NoReturn:
         raise ModelError(f"& | ~ combine conditions such as (x > 0) & (y > 0); `{self}` is not a condition.")
 
     __or__ = __rand__ = __ror__ = __and__
@@ -136,12 +152,12 @@ class Expression:
     def __invert__(self) -> NoReturn:
         self.__and__(self)
 
-    def __floordiv__(self, other: Any) -> NoReturn:
+    def __floordiv__(self, other: object) -> NoReturn:
         raise ModelError(f"`{self} // …` and % are not differentiable; write gr.floor(a / b) if that is meant.")
 
     __mod__ = __rfloordiv__ = __rmod__ = __divmod__ = __rdivmod__ = __floordiv__
 
-    def __matmul__(self, other: Any) -> NoReturn:
+    def __matmul__(self, other: object) -> NoReturn:
         raise ModelError(f"@ needs arrays on both sides; `{self}` is a single quantity: use *.")
 
     __rmatmul__ = __matmul__
@@ -226,10 +242,10 @@ class Condition(Call):
 
     __slots__ = ()
 
-    def __and__(self, other: Any) -> Condition:  # type: ignore[override]
+    def __and__(self, other: object) -> Condition:  # type: ignore[override]
         return Condition("and", (self, as_condition(other)))
 
-    def __or__(self, other: Any) -> Condition:  # type: ignore[override]
+    def __or__(self, other: object) -> Condition:  # type: ignore[override]
         return Condition("or", (self, as_condition(other)))
 
     def __invert__(self) -> Condition:  # type: ignore[override]
@@ -274,16 +290,16 @@ def is_open(node: Expression) -> bool:
 COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 
 
-def _binary(operation: str, left: Any, right: Any) -> Any:
+def _binary(operation: str, left: Scalar | np.ndarray, right: Scalar | np.ndarray) -> Call:
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return NotImplemented  # NumPy then asks __array_ufunc__, which works element by element
+        return NotImplemented  # type: ignore[no-any-return]  # NumPy then asks __array_ufunc__, which works element by element
     if operation == "div" and isinstance(right, int | float) and right == 0:
         raise ModelError(f"`{left} / {right}` divides by the number zero.")
     node = Condition if operation in COMPARISONS else Call
     return node(operation, (as_expression(left), as_expression(right)))
 
 
-def as_expression(value: Any) -> Expression:
+def as_expression(value: object) -> Expression:
     """An expression as it is, a number as :class:`Constant`."""
     if isinstance(value, Expression):
         if isinstance(value, Condition):
@@ -294,7 +310,7 @@ def as_expression(value: Any) -> Expression:
     return Constant(as_number(value))
 
 
-def as_condition(value: Any) -> Condition:
+def as_condition(value: object) -> Condition:
     """A condition as it is; anything else is refused."""
     if isinstance(value, Condition):
         return value
@@ -303,7 +319,7 @@ def as_condition(value: Any) -> Condition:
     )
 
 
-def as_number(value: Any) -> float:
+def as_number(value: object) -> float:
     """A finite real number as ``float``; everything else is refused with a hint."""
     if isinstance(value, bool | np.bool_):
         raise ModelError(
@@ -318,7 +334,7 @@ def as_number(value: Any) -> float:
     if isinstance(value, np.ndarray) and value.ndim:
         raise ModelError(f"A single number or formula is needed here, got an array of shape {value.shape}.")
     try:
-        number = float(value)
+        number = float(cast("SupportsFloat", value))
     except OverflowError:
         raise ModelError("A whole number beyond 1e308 cannot stand in a formula: numbers must be finite.") from None
     except (TypeError, ValueError):
@@ -332,7 +348,7 @@ def as_number(value: Any) -> float:
     return number
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return "None" if value is None else f"An object of type {type(value).__name__}"
 
 
@@ -385,7 +401,7 @@ class Reference(Expression):
 
     __slots__ = ("kind", "path", "root")
 
-    def __init__(self, root: Any, path: str, kind: str) -> None:
+    def __init__(self, root: Connector | Model | View, path: str, kind: str) -> None:
         self.root, self.path, self.kind = root, path, kind
 
     @property

@@ -10,8 +10,8 @@ On numbers they compute at once (NumPy); on formulas they add a node; on arrays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from grisaille.model.expression import (
     Constant,
     Equation,
     Expression,
+    FormulaLike,
+    Formulas,
     Name,
+    Scalar,
     as_condition,
     as_expression,
     as_number,
@@ -34,7 +37,72 @@ time = Name("time")
 """The independent variable, in seconds unless the model's units say otherwise."""
 
 
-def _apply(operation: str, numeric: Callable[..., Any], *arguments: Any) -> Any:
+Result: TypeAlias = "Expression | float | np.ndarray"
+"""A formula of formulas, a number of numbers, an array of arrays."""
+ConditionLike: TypeAlias = "Condition | bool | np.bool_ | np.ndarray"
+
+
+class FunctionOfOne(Protocol):
+    """An elementary function: of a formula a formula, of a number a number, of an array an array."""
+
+    @overload
+    def __call__(self, x: Expression) -> Expression: ...
+    @overload
+    def __call__(self, x: float) -> float: ...
+    @overload
+    def __call__(self, x: np.ndarray | Sequence[FormulaLike]) -> np.ndarray: ...
+
+
+class FunctionOfTwo(Protocol):
+    """An elementary function of two: a formula where either is one, else a number; of an array an array."""
+
+    @overload
+    def __call__(self, a: Expression, b: Scalar, /) -> Expression: ...
+    @overload
+    def __call__(self, a: Scalar, b: Expression, /) -> Expression: ...
+    @overload
+    def __call__(self, a: float, b: float, /) -> float: ...
+    @overload
+    def __call__(self, a: np.ndarray | Sequence[FormulaLike], b: FormulaLike, /) -> np.ndarray: ...
+    @overload
+    def __call__(self, a: FormulaLike, b: np.ndarray | Sequence[FormulaLike], /) -> np.ndarray: ...
+
+
+class CaseDistinction(Protocol):
+    """A choice between formulas, by single conditions or arrays of them."""
+
+    @overload
+    def __call__(self, condition: Condition, yes: Scalar, no: Scalar) -> Expression: ...
+    @overload
+    def __call__(self, condition: ConditionLike, yes: FormulaLike, no: FormulaLike) -> Any: ...
+
+
+class Derivative(Protocol):
+    """A derivative by time, of a formula or of each in an array."""
+
+    @overload
+    def __call__(self, expression: Scalar, order: int = 1) -> Expression: ...
+    @overload
+    def __call__(self, expression: np.ndarray, order: int = 1) -> SymbolArray: ...
+
+
+def _of_one(function: Callable[[FormulaLike], Result]) -> FunctionOfOne:
+    return cast("FunctionOfOne", function)
+
+
+def _of_two(function: Callable[[FormulaLike, FormulaLike], Result]) -> FunctionOfTwo:
+    return cast("FunctionOfTwo", function)
+
+
+def _of_condition(function: Callable[[ConditionLike, FormulaLike, FormulaLike], Result]) -> CaseDistinction:
+    return cast("CaseDistinction", function)
+
+
+def _derivative(function: Callable[[FormulaLike, int], Formulas]) -> Derivative:
+    return cast("Derivative", function)
+
+
+def _apply(operation: str, numeric: Callable[..., float | np.ndarray], *arguments: FormulaLike) -> Result:
     arguments = tuple(np.array(a, dtype=object) if _holds_formulas(a) else a for a in arguments)
     if any(isinstance(a, np.ndarray) and a.dtype == object for a in arguments) or (
         any(isinstance(a, np.ndarray) for a in arguments) and any(isinstance(a, Expression) for a in arguments)
@@ -50,121 +118,144 @@ def _apply(operation: str, numeric: Callable[..., Any], *arguments: Any) -> Any:
     return Call(operation, tuple(as_expression(a) for a in arguments))
 
 
-def _holds_formulas(argument: Any) -> bool:
+def _holds_formulas(argument: FormulaLike) -> bool:
     return isinstance(argument, list | tuple) and any(isinstance(item, Expression) for item in argument)
 
 
-def sin(x: Any) -> Any:
+@_of_one
+def sin(x: FormulaLike) -> Result:
     """Sine of an angle in radians."""
     return _apply("sin", np.sin, x)
 
 
-def cos(x: Any) -> Any:
+@_of_one
+def cos(x: FormulaLike) -> Result:
     """Cosine of an angle in radians."""
     return _apply("cos", np.cos, x)
 
 
-def tan(x: Any) -> Any:
+@_of_one
+def tan(x: FormulaLike) -> Result:
     """Tangent of an angle in radians."""
     return _apply("tan", np.tan, x)
 
 
-def asin(x: Any) -> Any:
+@_of_one
+def asin(x: FormulaLike) -> Result:
     """Inverse sine, in [-π/2, π/2]."""
     return _apply("asin", np.arcsin, x)
 
 
-def acos(x: Any) -> Any:
+@_of_one
+def acos(x: FormulaLike) -> Result:
     """Inverse cosine, in [0, π]."""
     return _apply("acos", np.arccos, x)
 
 
-def atan(x: Any) -> Any:
+@_of_one
+def atan(x: FormulaLike) -> Result:
     """Inverse tangent, in (-π/2, π/2)."""
     return _apply("atan", np.arctan, x)
 
 
-def atan2(y: Any, x: Any) -> Any:
+@_of_two
+def atan2(y: FormulaLike, x: FormulaLike) -> Result:
     """The angle of the point (x, y), in (-π, π]."""
     return _apply("atan2", np.arctan2, y, x)
 
 
-def sinh(x: Any) -> Any:
+@_of_one
+def sinh(x: FormulaLike) -> Result:
     """Hyperbolic sine."""
     return _apply("sinh", np.sinh, x)
 
 
-def cosh(x: Any) -> Any:
+@_of_one
+def cosh(x: FormulaLike) -> Result:
     """Hyperbolic cosine."""
     return _apply("cosh", np.cosh, x)
 
 
-def tanh(x: Any) -> Any:
+@_of_one
+def tanh(x: FormulaLike) -> Result:
     """Hyperbolic tangent."""
     return _apply("tanh", np.tanh, x)
 
 
-def asinh(x: Any) -> Any:
+@_of_one
+def asinh(x: FormulaLike) -> Result:
     """Inverse hyperbolic sine."""
     return _apply("asinh", np.arcsinh, x)
 
 
-def acosh(x: Any) -> Any:
+@_of_one
+def acosh(x: FormulaLike) -> Result:
     """Inverse hyperbolic cosine, for x ≥ 1."""
     return _apply("acosh", np.arccosh, x)
 
 
-def atanh(x: Any) -> Any:
+@_of_one
+def atanh(x: FormulaLike) -> Result:
     """Inverse hyperbolic tangent, for |x| < 1."""
     return _apply("atanh", np.arctanh, x)
 
 
-def exp(x: Any) -> Any:
+@_of_one
+def exp(x: FormulaLike) -> Result:
     """Exponential."""
     return _apply("exp", np.exp, x)
 
 
-def log(x: Any) -> Any:
+@_of_one
+def log(x: FormulaLike) -> Result:
     """Natural logarithm, for x > 0."""
     return _apply("log", np.log, x)
 
 
-def log10(x: Any) -> Any:
+@_of_one
+def log10(x: FormulaLike) -> Result:
     """Logarithm to base ten, for x > 0."""
     return _apply("log10", np.log10, x)
 
 
-def sqrt(x: Any) -> Any:
+@_of_one
+def sqrt(x: FormulaLike) -> Result:
     """Square root, for x ≥ 0; its derivative at 0 is infinite."""
     return _apply("sqrt", np.sqrt, x)
 
 
-def sign(x: Any) -> Any:
+@_of_one
+def sign(x: FormulaLike) -> Result:
     """-1, 0 or 1."""
     return _apply("sign", np.sign, x)
 
 
-def floor(x: Any) -> Any:
+@_of_one
+def floor(x: FormulaLike) -> Result:
     """The largest integer not above x; its derivative is zero."""
     return _apply("floor", np.floor, x)
 
 
-def ceil(x: Any) -> Any:
+@_of_one
+def ceil(x: FormulaLike) -> Result:
     """The smallest integer not below x; its derivative is zero."""
     return _apply("ceil", np.ceil, x)
 
 
-def minimum(a: Any, b: Any) -> Any:
+@_of_two
+def minimum(a: FormulaLike, b: FormulaLike) -> Result:
     """The smaller of two formulas."""
     return _apply("minimum", np.minimum, a, b)
 
 
-def maximum(a: Any, b: Any) -> Any:
+@_of_two
+def maximum(a: FormulaLike, b: FormulaLike) -> Result:
     """The larger of two formulas."""
     return _apply("maximum", np.maximum, a, b)
 
 
-def smooth_abs(x: Any, width: Any) -> Any:
+@_of_two
+def smooth_abs(x: FormulaLike, width: FormulaLike) -> Result:
     """sqrt(x² + width²): |x| without the kink.
 
     x : a formula
@@ -174,7 +265,8 @@ def smooth_abs(x: Any, width: Any) -> Any:
     return _apply("smooth_abs", lambda a, w: np.sqrt(a * a + w * w), x, width)
 
 
-def smooth_sign(x: Any, width: Any) -> Any:
+@_of_two
+def smooth_sign(x: FormulaLike, width: FormulaLike) -> Result:
     """x / sqrt(x² + width²): the sign of x without the jump, the derivative of :func:`smooth_abs`.
 
     x : a formula
@@ -184,12 +276,13 @@ def smooth_sign(x: Any, width: Any) -> Any:
     return _apply("smooth_sign", lambda a, w: a / np.sqrt(a * a + w * w), x, width)
 
 
-def _check_width(width: Any) -> None:
+def _check_width(width: FormulaLike) -> None:
     if not isinstance(width, Expression | np.ndarray) and not as_number(width) > 0:
         raise ModelError(f"The width of a smoothed kink must be positive, got {width!r}.")
 
 
-def where(condition: Any, yes: Any, no: Any) -> Any:
+@_of_condition
+def where(condition: ConditionLike, yes: FormulaLike, no: FormulaLike) -> Result:
     """``yes`` where the condition holds, else ``no``.
 
     Both branches are evaluated, but the branch that is not taken never spoils the value or the derivatives: its
@@ -202,13 +295,14 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     if any(isinstance(a, np.ndarray) for a in (condition, yes, no)):
         return elementwise(where, condition, yes, no)
     if isinstance(condition, bool | np.bool_):
-        return yes if condition else no
+        return cast("Result", yes if condition else no)
     if isinstance(condition, Equation):
         raise ModelError(f"gr.where needs a condition with <, <=, > or >=; `{condition}` is an equation.")
     return Call("where", (as_condition(condition), as_expression(yes), as_expression(no)))
 
 
-def der(expression: Any, order: int = 1) -> Any:
+@_derivative
+def der(expression: FormulaLike, order: int = 1) -> Formulas:
     """The time derivative of any formula; ``der(x, 2)`` is the second one.
 
     expression : a formula with something in it that moves, or an array of them
@@ -237,7 +331,7 @@ def _constant_derivative(argument: Expression) -> str:
     return f"der({argument}) is refused: the formula contains parameters and numbers only and is constant in time."
 
 
-def array(items: Any) -> SymbolArray:
+def array(items: FormulaLike) -> SymbolArray:
     """An array of formulas and numbers on which ``==``, ``@`` and NumPy's functions work element by element.
 
     items : lists of them, nested for matrices

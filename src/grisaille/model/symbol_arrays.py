@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.expression import Call, Condition, Equation, Expression, as_expression
+from grisaille.model.expression import Call, Condition, Equation, Expression, FormulaLike, Formulas, as_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +25,7 @@ class SymbolArray(np.ndarray[Any, Any]):
 
     __array_priority__ = 20.0  # np.eye(3).dot(r) does not ask __array_function__, but takes the class from here
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: FormulaLike, **options: object) -> Formulas:
         return apply_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -34,7 +34,7 @@ class SymbolArray(np.ndarray[Any, Any]):
             return special(*args, **kwargs)
         return _as_symbols(super().__array_function__(function, types, args, kwargs))
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: FormulaLike) -> Formulas:  # type: ignore[override]
         return apply_ufunc(np.equal, "__call__", (self, other), {})
 
     def __ne__(self, other: Any) -> NoReturn:
@@ -45,7 +45,7 @@ class SymbolArray(np.ndarray[Any, Any]):
     def __bool__(self) -> NoReturn:
         raise ModelError("An array of formulas has no truth value; use gr.where for a case distinction.")
 
-    def dot(self, other: Any) -> Any:  # type: ignore[override]
+    def dot(self, other: np.ndarray) -> Formulas:  # type: ignore[override]
         return _matmul(self, other)
 
     def __repr__(self) -> str:
@@ -54,7 +54,7 @@ class SymbolArray(np.ndarray[Any, Any]):
     __str__ = __repr__
 
 
-def elementwise(function: Callable[..., Any], *arguments: Any) -> Any:
+def elementwise(function: Callable[..., object], *arguments: object) -> Formulas:
     """``function`` applied to each element after broadcasting."""
     boxed = [_boxed(argument) for argument in arguments]
     try:
@@ -66,7 +66,8 @@ def elementwise(function: Callable[..., Any], *arguments: Any) -> Any:
     spread = [np.broadcast_to(box, shape) for box in boxed]
     for index in np.ndindex(*shape):
         result[index] = function(*(_plain(box[index]) for box in spread))
-    return result.view(SymbolArray) if shape else result[()]
+    single: Any = result[()]
+    return result.view(SymbolArray) if shape else single
 
 
 def _plain(item: Any) -> Any:
@@ -74,7 +75,7 @@ def _plain(item: Any) -> Any:
     return item.item() if isinstance(item, np.generic) else item
 
 
-def _boxed(argument: Any) -> Array:
+def _boxed(argument: object) -> Array:
     if isinstance(argument, np.ndarray):
         return argument.view(np.ndarray)
     if isinstance(argument, list | tuple):
@@ -84,10 +85,11 @@ def _boxed(argument: Any) -> Array:
     return box
 
 
-def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[FormulaLike, ...], options: Mapping[str, Any]) -> Formulas:
     """A NumPy function on formulas: the node it means, element by element."""
     if ufunc is np.matmul and method == "__call__":
-        return _matmul(*inputs)
+        left, right = inputs
+        return _matmul(left, right)
     function = _UFUNCS.get(ufunc)
     if function is None or method not in ("__call__", "reduce", "outer", "accumulate"):
         raise ModelError(f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} is not known on formulas.")
@@ -104,11 +106,14 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
         return result
     if isinstance(out[0], SymbolArray):
         raise ModelError("Arrays of formulas do not change in place: write r = r + … instead of r += ….")
-    out[0][...] = result
-    return out[0]
+    written: SymbolArray = out[0]
+    written[...] = result
+    return written
 
 
-def _reduce(function: Callable[..., Any], array: Any, axis: Any, keepdims: bool) -> Any:
+def _reduce(
+    function: Callable[..., object], array: FormulaLike, axis: int | tuple[int, ...] | None, keepdims: bool
+) -> Formulas:
     items = _boxed(array)
     axes = tuple(range(items.ndim)) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     axes = tuple(a % items.ndim for a in axes)
@@ -120,18 +125,19 @@ def _reduce(function: Callable[..., Any], array: Any, axis: Any, keepdims: bool)
     for row in rows[1:]:
         total = elementwise(function, total, row)
     if keepdims:
-        return _as_symbols(_boxed(total).reshape([1 if a in axes else n for a, n in enumerate(items.shape)]))
-    return _as_symbols(total)
+        return _boxed(total).reshape([1 if a in axes else n for a, n in enumerate(items.shape)]).view(SymbolArray)
+    reduced: Formulas = _as_symbols(total)
+    return reduced
 
 
-def _accumulate(function: Callable[..., Any], array: SymbolArray) -> SymbolArray:
+def _accumulate(function: Callable[..., object], array: FormulaLike) -> SymbolArray:
     rows = list(_boxed(array))
     for i in range(1, len(rows)):
         rows[i] = elementwise(function, rows[i - 1], rows[i])
     return np.array(rows, dtype=object).view(SymbolArray)
 
 
-def _matmul(left: np.ndarray | SymbolArray, right: SymbolArray | Sequence[float]) -> Expression | SymbolArray:
+def _matmul(left: FormulaLike, right: FormulaLike) -> Formulas:
     a, b = _boxed(left), _boxed(right)
     if not a.ndim or not b.ndim:
         raise ModelError("@ needs arrays on both sides; use * with a single quantity.")
@@ -156,7 +162,7 @@ def _sum_of_products(left: Array, right: Array) -> float | Expression:
     return 0.0 if total is None else total
 
 
-def _is_number(value: Any, number: float) -> bool:
+def _is_number(value: object, number: float) -> bool:
     return not isinstance(value, Expression) and bool(value == number)
 
 
@@ -180,7 +186,7 @@ def _equation(left: Expression, right: float | Expression) -> Equation:
     return Equation(as_expression(left), as_expression(right))
 
 
-def _refuse_unequal(left: Any, right: Any) -> NoReturn:
+def _refuse_unequal(left: object, right: object) -> NoReturn:
     raise ModelError(f"`{left} != {right}` has no meaning in a model: equations use ==.")
 
 
@@ -229,19 +235,19 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
 _UFUNCS[np.fabs] = _UFUNCS[np.absolute]
 
 
-def _norm(array: Any, axis: Any = None) -> Any:
+def _norm(array: FormulaLike, axis: int | tuple[int, ...] | None = None) -> Formulas:
     return apply_ufunc(np.sqrt, "__call__", (_reduce(lambda a, b: a + b, _boxed(array) ** 2, axis, False),), {})
 
 
-def _where(condition: Any, yes: Any, no: Any) -> Any:
+def _where(condition: np.ndarray, yes: FormulaLike, no: FormulaLike) -> Formulas:
     return elementwise(lambda c, a, b: Call("where", (c, as_expression(a), as_expression(b))), condition, yes, no)
 
 
-def _clip(array: Any, low: Any, high: Any) -> Any:
+def _clip(array: FormulaLike, low: FormulaLike, high: FormulaLike) -> Formulas:
     return elementwise(lambda x, a, b: _node("minimum")(_node("maximum")(x, a), b), array, low, high)
 
 
-def _refuse_algebra(*_arguments: Any, **_options: Any) -> NoReturn:
+def _refuse_algebra(*_arguments: object, **_options: object) -> NoReturn:
     raise ModelError(
         "Linear algebra is not done on formulas: write the equations A @ x == b and leave their solution to the "
         "simulator."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.modelica.builtins import filled
-from grisaille.modelica.values import RecordValue, Unfit
+from grisaille.modelica.values import RecordValue, Unfit, Value
 
 ELEMENT = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
 """The name of an entry: array, indices."""
@@ -68,12 +68,12 @@ def mapped(name: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
     return made
 
 
-def _order(name: str) -> tuple[Any, ...]:
+def _order(name: str) -> tuple[Value, ...]:
     element = ELEMENT.fullmatch(name)
     return (element[1], *map(int, element[2].split(","))) if element else (name,)
 
 
-def assembled(name: str, parts: list[str], value_of: Callable[[str], Any]) -> Any:
+def assembled(name: str, parts: list[str], value_of: Callable[[str], Value]) -> Value:
     """The array or record ``name``."""
     elements = [ELEMENT.fullmatch(part) for part in parts]
     if not all(elements):

@@ -16,9 +16,12 @@ from grisaille.model import functions as gr
 from grisaille.model.expression import Call, Expression, postorder
 from grisaille.modelica.limits import check_entries, spend
 from grisaille.modelica.values import (
+    Array,
     Enumerated,
+    Number,
     Unfit,
     Vague,
+    Value,
     add,
     array,
     choose,
@@ -42,7 +45,7 @@ Function = Callable[..., Any]
 
 
 def _elementary(operation: str, numeric: Callable[..., float]) -> Function:
-    def single(*arguments: Any) -> Any:
+    def single(*arguments: Value) -> Value:
         if all(is_number(a) for a in arguments):
             try:
                 value = numeric(*arguments)
@@ -61,7 +64,7 @@ def _elementary(operation: str, numeric: Callable[..., float]) -> Function:
 def _whole(function: Function) -> Function:
     """As an Integer where it is settled."""
 
-    def apply(*arguments: Any) -> Any:
+    def apply(*arguments: Value) -> Value:
         value = function(*arguments)
         return int(value) if is_whole(value) else value
 
@@ -72,20 +75,20 @@ floor = _elementary("floor", lambda x: float(math.floor(x)))
 ceil = _elementary("ceil", lambda x: float(math.ceil(x)))
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Value) -> Value:
     return int(np.sign(x)) if is_number(x) and x == x else Call("sign", (formula(x),))
 
 
-def _absolute(x: Any) -> Any:
+def _absolute(x: Value) -> Value:
     return abs(x) if is_number(x) else Call("abs", (formula(x),))
 
 
-def _are_finite(x: Any, y: Any) -> bool:
+def _are_finite(x: Value, y: Value) -> bool:
     """Whether both are numbers, and their quotient is one."""
     return is_number(x) and is_number(y) and y != 0 and all(map(math.isfinite, (x, y, x / y)))
 
 
-def _mod(x: Any, y: Any) -> Any:
+def _mod(x: Number | Expression, y: Number | Expression) -> Number | Expression:
     if _are_finite(x, y):
         return x - math.floor(x / y) * y
     return subtract(x, multiply(floor(divide(x, y)), y))
@@ -103,7 +106,7 @@ def _truncated(x: Any, y: Any) -> Any:
     return choose(relation(">=", quotient, 0), floor(quotient), ceil(quotient))
 
 
-def _rem(x: Any, y: Any) -> Any:
+def _rem(x: Number | Expression, y: Number | Expression) -> Number | Expression:
     return subtract(x, multiply(_truncated(x, y), y))
 
 
@@ -112,14 +115,14 @@ _LARGEST = 1e60
 
 
 def _extreme(operation: str, numeric: Callable[..., Any]) -> Function:
-    def two(a: Any, b: Any) -> Any:
+    def two(a: Value, b: Value) -> Value:
         if isinstance(a, Enumerated) and isinstance(b, Enumerated):
             return a if numeric(a.index, b.index) == a.index else b
         if is_number(a) and is_number(b):
             return numeric(a, b)
         return Call(operation, (formula(a), formula(b)))
 
-    def apply(*arguments: Any) -> Any:
+    def apply(*arguments: Value) -> Value:
         items = list(arguments[0].flat) if len(arguments) == 1 and isinstance(arguments[0], np.ndarray) else arguments
         if not len(items):
             return _LARGEST if operation == "minimum" else -_LARGEST
@@ -131,19 +134,19 @@ def _extreme(operation: str, numeric: Callable[..., Any]) -> Function:
     return apply
 
 
-def _flat(value: Any) -> list[Any]:
+def _flat(value: Value) -> list[Value]:
     spend(value.size if isinstance(value, np.ndarray) else 1)
     return list(value.flat) if isinstance(value, np.ndarray) else [value]
 
 
-def _product(value: Any) -> Any:
+def _product(value: Value) -> Value:
     result: Any = 1
     for item in _flat(value):
         result = multiply(result, item)
     return result
 
 
-def _size(value: Any, dimension: Any = None) -> Any:
+def _size(value: Value, dimension: int | None = None) -> Value:
     shape = value.shape if isinstance(value, np.ndarray) else ()
     if dimension is None:
         return array(list(shape))
@@ -152,7 +155,7 @@ def _size(value: Any, dimension: Any = None) -> Any:
     return shape[dimension - 1]
 
 
-def _lengths(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+def _lengths(sizes: tuple[int, ...]) -> tuple[int, ...]:
     for n in sizes:
         if not isinstance(n, int) or n < 0:
             raise Unfit(f"a size must be a whole number that is known before the simulation, got {describe(n)}")
@@ -160,7 +163,7 @@ def _lengths(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def filled(value: Any, *sizes: Any) -> np.ndarray[Any, Any]:
+def filled(value: Value | None, *sizes: int) -> Array:
     """``fill(value, n, m)``."""
     shape = _lengths(sizes)
     inner = value.shape if isinstance(value, np.ndarray) else ()
@@ -171,64 +174,64 @@ def filled(value: Any, *sizes: Any) -> np.ndarray[Any, Any]:
     return made
 
 
-def _linspace(first: Any, last: Any, n: Any) -> Any:
+def _linspace(first: Value, last: Value, n: int) -> Value:
     _lengths((n,))
     step = divide(subtract(last, first), n - 1)
     return array([add(first, multiply(step, k)) for k in range(n)])
 
 
-def _diagonal(v: Any) -> Any:
+def _diagonal(v: Array) -> Value:
     n = len(v)
     _lengths((n, n))
     return array([array([v[i] if i == j else 0 for j in range(n)]) for i in range(n)])
 
 
-def _transpose(m: Any) -> Any:
+def _transpose(m: Array) -> Value:
     if not isinstance(m, np.ndarray) or m.ndim < 2:
         raise Unfit(f"transpose needs a matrix, got {describe(m)}")
     return np.swapaxes(m, 0, 1)
 
 
-def _cross(a: Any, b: Any) -> Any:
+def _cross(a: Array, b: Array) -> Value:
     return array([
         subtract(multiply(a[(k + 1) % 3], b[(k + 2) % 3]), multiply(a[(k + 2) % 3], b[(k + 1) % 3])) for k in range(3)
     ])  # fmt: skip
 
 
-def _skew(v: Any) -> Any:
+def _skew(v: Array) -> Value:
     x, y, z = v
     return array([array([0, negate(z), y]), array([z, 0, negate(x)]), array([negate(y), x, 0])])
 
 
-def _outer(a: Any, b: Any) -> Any:
+def _outer(a: Array, b: Array) -> Value:
     _lengths((len(a), len(b)))
     return array([array([multiply(x, y) for y in b]) for x in a])
 
 
-def _symmetric(m: Any) -> Any:
+def _symmetric(m: Array) -> Value:
     n = len(m)
     return array([array([m[min(i, j), max(i, j)] for j in range(n)]) for i in range(n)])
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Value) -> Value:
     items = _flat(value)
     if len(items) != 1:
         raise Unfit(f"scalar needs one entry, got {describe(value)}")
     return items[0]
 
 
-def _promoted(value: Any, n: Any) -> Any:
+def _promoted(value: Value, n: int) -> Value:
     value = value if isinstance(value, np.ndarray) else _wrapped(value)
     return value.reshape((*value.shape, *([1] * (n - value.ndim)))) if n > value.ndim else value
 
 
-def _wrapped(value: Any) -> np.ndarray[Any, Any]:
+def _wrapped(value: Value) -> Array:
     made = np.empty((), dtype=object)
     made[()] = value
     return made
 
 
-def _cat(dimension: Any, *parts: Any) -> Any:
+def _cat(dimension: int, *parts: Value) -> Value:
     if not isinstance(dimension, int):
         raise Unfit("the dimension of cat must be a whole number")
     arrays = [p if isinstance(p, np.ndarray) else _wrapped(p) for p in parts]
@@ -239,11 +242,11 @@ def _cat(dimension: Any, *parts: Any) -> Any:
         raise Unfit(f"cat does not fit: {error}") from None
 
 
-def _vector(value: Any) -> Any:
+def _vector(value: Value) -> Value:
     return array(_flat(value))
 
 
-def _matrix(value: Any) -> Any:
+def _matrix(value: Value) -> Value:
     return _promoted(value, 2)
 
 
@@ -251,7 +254,7 @@ MIN_FLOW = 1e-12
 """Flows below are none: what they carry spreads instead, with this strength."""
 
 
-def semi_linear(x: Any, above: Any, below: Any, spreads: bool = True) -> Any:
+def semi_linear(x: Value, above: Value, below: Value, spreads: bool = True) -> Value:
     """``if x >= 0 then above * x else below * x``.
 
     Without a flow x it says nothing of what would be carried, and Modelica leaves open what is taken then. Here a
@@ -264,7 +267,7 @@ def semi_linear(x: Any, above: Any, below: Any, spreads: bool = True) -> Any:
     return add(carried, multiply(spread, subtract(above, below)))
 
 
-def derivative(value: Any) -> Any:
+def derivative(value: Value) -> Value:
     """``der``; zero for what does not change."""
     if isinstance(value, np.ndarray):
         return elementwise(derivative, value)
@@ -276,7 +279,7 @@ def derivative(value: Any) -> Any:
     return gr.der(expression)
 
 
-def text_of(value: Any, *_format: Any, **_options: Any) -> str:
+def text_of(value: Value, *_format: Value, **_options: Value) -> str:
     """``String(value)``."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -289,7 +292,7 @@ def text_of(value: Any, *_format: Any, **_options: Any) -> str:
     raise Unfit(f"{describe(value)} cannot be written as a text")
 
 
-def _index(value: Any) -> Any:
+def _index(value: Value) -> Value:
     return value.index if isinstance(value, Enumerated) else int(value) if isinstance(value, bool) else value
 
 

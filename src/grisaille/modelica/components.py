@@ -19,7 +19,7 @@ from grisaille.modelica.evaluation import Evaluator
 from grisaille.modelica.library import FunctionLibrary
 from grisaille.modelica.limits import COMPONENT, spend
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import RecordValue, Unfit, describe
+from grisaille.modelica.values import RecordValue, Unfit, Value, describe
 
 _SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
 UNUSED_ATTRIBUTES = frozenset({"quantity", "displayUnit", "unbounded", "uncertain", "distribution"})
@@ -55,7 +55,7 @@ class Expansion:
         """Values of fields of variables, as equations."""
         self._binds = False
 
-    def expand(self, declared: tree.Declared, leaf: Callable[[Scalar], Any], *, with_value: bool) -> Any:
+    def expand(self, declared: tree.Declared, leaf: Callable[[Scalar], Any], *, with_value: bool) -> Value:
         """The declared component as a value whose scalars ``leaf`` has made."""
         wanted = with_value or is_sized_by_value(declared)
         value = self._evaluated(declared.value) if wanted and declared.value is not None else None
@@ -64,8 +64,8 @@ class Expansion:
 
     def _typed(
         self, declared: tree.Declared, name: str, kind: str, sizes: tuple[tree.Node, ...],
-        attributes: Mapping[str, tree.Node], value: Any, leaf: Callable[[Scalar], Any],
-    ) -> Any:  # fmt: skip
+        attributes: Mapping[str, tree.Node], value: Value | None, leaf: Callable[[Scalar], Any],
+    ) -> Value:  # fmt: skip
         base, more_sizes, inherited = self.library.resolved(kind, declared.at)
         attributes = {**inherited, **attributes}
         shape = self._shape(name, (*sizes, *more_sizes), value)
@@ -91,7 +91,7 @@ class Expansion:
 
     def _record(
         self, declared: tree.Declared, name: str, index: tuple[int, ...], made: tree.Class,
-        attributes: Mapping[str, tree.Node], value: Any, leaf: Callable[[Scalar], Any],
+        attributes: Mapping[str, tree.Node], value: Value | None, leaf: Callable[[Scalar], Any],
     ) -> RecordValue:  # fmt: skip
         if value is not None and not isinstance(value, RecordValue):
             raise Unfit(f"'{name}' is a record, its value is {describe(value)}")
@@ -133,8 +133,12 @@ class Expansion:
             self.bindings.append(tree.Equal(node.at, tree.Reference(node.at, (tree.Part(field),)), node))
 
     def _entries(
-        self, name: str, shape: tuple[int, ...], value: Any, one: Callable[[str, tuple[int, ...], Any], Any]
-    ) -> Any:
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        value: Value | None,
+        one: Callable[[str, tuple[int, ...], Value | None], Value],
+    ) -> Value:
         if not shape:
             return one(name, (), value)
         made = filled(None, *shape)
@@ -143,7 +147,7 @@ class Expansion:
             made[index] = one(f"{name}[{','.join(str(i + 1) for i in index)}]", index, _entry(value, index))
         return made
 
-    def _shape(self, name: str, sizes: tuple[tree.Node, ...], value: Any) -> tuple[int, ...]:
+    def _shape(self, name: str, sizes: tuple[tree.Node, ...], value: Value | None) -> tuple[int, ...]:
         shape = []
         for k, size in enumerate(sizes):
             if isinstance(size, tree.Range) and size.first is None:
@@ -154,7 +158,7 @@ class Expansion:
                 shape.append(self.evaluator.whole(size, {}, f"the size of '{name}'"))
         return tuple(shape)
 
-    def _evaluated(self, node: tree.Node, local: Mapping[str, Any] | None = None) -> Any:
+    def _evaluated(self, node: tree.Node, local: Mapping[str, Value] | None = None) -> Value | None:
         try:
             return self.evaluator.value(node, dict(local or {}))
         except Unfit as unfit:
@@ -179,7 +183,7 @@ def _rebuilt_part(part: tree.Part, record: str, fields: set[str]) -> tree.Part:
     return tree.Part(part.name, tuple(_within(s, record, fields) for s in part.subscripts))
 
 
-def _entry(value: Any, index: tuple[int, ...]) -> Any:
+def _entry(value: Value | None, index: tuple[int, ...]) -> Value | None:
     """The entry of an array that belongs to a scalar; one value belongs to all."""
     if isinstance(value, np.ndarray) and index:
         return value[index] if value.ndim >= len(index) else value[index[-value.ndim :]]

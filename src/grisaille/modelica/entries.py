@@ -22,7 +22,7 @@ from grisaille.modelica.evaluation import Local, field
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.values import RecordValue, Unfit, is_plain
+from grisaille.modelica.values import RecordValue, Unfit, Value, is_plain
 
 Parts = tuple[tree.Part, ...]
 
@@ -127,7 +127,7 @@ class Entries:
 
     # --- names ---
 
-    def named(self, node: Any, local: Local, *, everything: bool = False) -> Any:
+    def named(self, node: tree.Node, local: Local, *, everything: bool = False) -> tree.Node:
         """A node with entries of discrete variables under their own names.
 
         everything : entries of all variables, and what loops count as numbers
@@ -162,7 +162,7 @@ class Entries:
     def _may_be_discrete(self, node: tree.Reference) -> bool:
         return root_of(node.parts[0].name) in self._roots
 
-    def _structure(self, node: tree.Node, local: Local) -> Any:
+    def _structure(self, node: tree.Node, local: Local) -> Value | None:
         """The name of a scalar, or an array or a record of names; None where it is not known before a simulation."""
         if not isinstance(node, tree.Reference) or node.parts[0].name in local:
             return None

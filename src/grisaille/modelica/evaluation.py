@@ -6,7 +6,7 @@ sums and products of any length are loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -24,9 +24,12 @@ from grisaille.modelica.tokens import Tokens
 from grisaille.modelica.values import (
     Enumerated,
     Given,
+    Opaque,
     RecordValue,
+    Truth,
     Unfit,
     Unset,
+    Value,
     add,
     array,
     bending,
@@ -52,7 +55,7 @@ from grisaille.modelica.values import (
     sum_of,
 )
 
-Local = dict[str, Any]
+Local = dict[str, Value]
 MAX_CHOICES = 400
 """Entries among which a subscript that is only known during a simulation may choose."""
 
@@ -73,7 +76,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 class Names(Protocol):
     """What an evaluator asks about names that are not local."""
 
-    def value_of(self, name: str) -> Any:
+    def value_of(self, name: str) -> Value:
         """The value of a component or constant; ``LookupError`` where there is none."""
 
     def skipped(self, name: str) -> int:
@@ -82,13 +85,13 @@ class Names(Protocol):
     def at_start(self, value: Expression) -> Expression:
         """A formula in which what is equal to time at the start is the start of the run."""
 
-    def first(self) -> Any:
+    def first(self) -> Value:
         """Whether the first events are not over yet: ``initial()``."""
 
-    def outcome(self, node: tree.Outcome) -> Any:
+    def outcome(self, node: tree.Outcome) -> Value:
         """The value of a variable after an algorithm section."""
 
-    def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def call(self, node: tree.Calling, arguments: list[Value], named: dict[str, Value]) -> Value:
         """The result of a function that Modelica does not define, or that needs more than values."""
 
 
@@ -119,16 +122,16 @@ class Evaluator:
         self._smooth = False
         """Whether the expression that is evaluated stands in ``smooth``."""
 
-    def value(self, node: tree.Node, local: Local) -> Any:
+    def value(self, node: tree.Node, local: Local) -> Value:
         """The value of ``node``; local variables come first. Of a call with several results it is the first."""
         value = _METHODS[type(node)](self, node, local)
         return value[0] if isinstance(value, tuple) and value else value
 
-    def results(self, node: tree.Node, local: Local) -> Any:
+    def results(self, node: tree.Node, local: Local) -> Value:
         """The value of ``node``, or all results of a call that has several."""
         return _METHODS[type(node)](self, node, local)
 
-    def truth(self, node: tree.Node, local: Local) -> Any:
+    def truth(self, node: tree.Node, local: Local) -> Truth:
         """A truth value or a condition."""
         return both(self.value(node, local), True)
 
@@ -139,36 +142,39 @@ class Evaluator:
         value = self.settled(self.value(node, local))
         if isinstance(value, Enumerated):
             return value.index
-        if is_enumeration(value):
+        if isinstance(value, RecordValue) and is_enumeration(value):
             return len(value)
         if isinstance(value, bool) or not is_whole(value):
             raise Unfit(f"{what} must be a whole number that is known before the simulation, got {describe(value)}")
         return int(value)
 
-    def settled(self, value: Any) -> Any:
+    def settled(self, value: Value) -> Value:
         """A number where a formula of parameters has one; those parameters are then fixed."""
         return value
 
-    def range(self, node: tree.Node, local: Local) -> list[Any]:
+    def range(self, node: tree.Node, local: Local) -> list[Value]:
         """What an iterator runs through."""
         if isinstance(node, tree.Range) and node.first is not None and node.last is not None:
             first, last = self.value(node.first, local), self.value(node.last, local)
             step = 1 if node.step is None else self.value(node.step, local)
             if isinstance(first, Enumerated) and isinstance(last, Enumerated):
-                return list(self.names.value_of(first.type).values())[first.index - 1 : last.index]
-            first, last, step = (self.settled(v) for v in (first, last, step))
-            if not all(is_number(v) for v in (first, last, step)) or step == 0:
+                literals = self.names.value_of(first.type)
+                assert isinstance(literals, RecordValue)
+                return list(literals.values())[first.index - 1 : last.index]
+            numbers = [v for v in (self.settled(v) for v in (first, last, step)) if is_number(v)]
+            if len(numbers) < 3 or numbers[2] == 0:
                 raise Unfit("a range must be known before the simulation and have a step that is not zero")
-            reach = (last - first) / step
+            begin, end, width = numbers
+            reach = (end - begin) / width
             if not reach < MAX_ARRAY:
                 raise Unfit(f"a range of {reach + 1:.0f} entries is too long (at most {MAX_ARRAY})")
             count = int(np.floor(max(reach, -1.0) + 1e-9)) + 1
             spend(max(count, 1))
-            return [first + k * step for k in range(count)]
+            return [begin + k * width for k in range(count)]
         if is_boolean_type(node):
             return [False, True]
         value = self.value(node, local)
-        if is_enumeration(value):
+        if isinstance(value, RecordValue) and is_enumeration(value):
             return list(value.values())
         if not isinstance(value, np.ndarray):
             raise Unfit(f"an iterator runs through a range or an array, got {describe(value)}")
@@ -176,10 +182,10 @@ class Evaluator:
 
     # --- one method for each node ---
 
-    def _literal(self, node: tree.Literal, local: Local) -> Any:
+    def _literal(self, node: tree.Literal, local: Local) -> Value:
         return node.value
 
-    def _chain(self, node: tree.Chain, local: Local) -> Any:
+    def _chain(self, node: tree.Chain, local: Local) -> Value:
         value = self.value(node.first, local)
         for operator, operand in node.rest:
             if operator == "and" or operator == "or":
@@ -199,13 +205,13 @@ class Evaluator:
         """The truth value where it is settled, else the condition."""
         return value
 
-    def _unary(self, node: tree.Unary, local: Local) -> Any:
+    def _unary(self, node: tree.Unary, local: Local) -> Value:
         value = self.value(node.operand, local)
         if node.operator == "not":
             return elementwise(negated, value)
         return elementwise(negate, value) if node.operator == "-" else value
 
-    def _choice(self, node: tree.Choice, local: Local) -> Any:
+    def _choice(self, node: tree.Choice, local: Local) -> Value:
         taken: list[tuple[Any, Any]] = []
         otherwise: tree.Node | None = node.otherwise
         for condition, branch in node.branches:
@@ -224,13 +230,13 @@ class Evaluator:
             result = choose(decided, value, result)
         return result
 
-    def _braces(self, node: tree.Braces, local: Local) -> Any:
+    def _braces(self, node: tree.Braces, local: Local) -> Value:
         check_entries(len(node.items))
         if any(isinstance(item, tree.Range) for item in node.items):
             return array([array(self.range(item, local)) for item in node.items])
         return array([self.value(item, local) for item in node.items])
 
-    def _brackets(self, node: tree.Brackets, local: Local) -> Any:
+    def _brackets(self, node: tree.Brackets, local: Local) -> Value:
         rows = []
         for row in node.rows:
             items = [self.value(item, local) for item in row]
@@ -238,10 +244,10 @@ class Evaluator:
             rows.append(BUILTINS["cat"](2, *blocks))
         return BUILTINS["cat"](1, *rows)
 
-    def _comprehension(self, node: tree.Comprehension, local: Local) -> Any:
+    def _comprehension(self, node: tree.Comprehension, local: Local) -> Value:
         return self._comprehended(node, 0, dict(local))
 
-    def _comprehended(self, node: tree.Comprehension, depth: int, local: Local, count: int = 1) -> Any:
+    def _comprehended(self, node: tree.Comprehension, depth: int, local: Local, count: int = 1) -> Value:
         # {f(i, j) for i in 1:2, j in 1:3} has the shape of its iterators in reverse: j counts rows
         if depth == len(node.iterators):
             return self.value(node.body, local)
@@ -256,32 +262,32 @@ class Evaluator:
                 check_entries(len(items) * found[0].size)
         return array(found)
 
-    def _range(self, node: tree.Range, local: Local) -> Any:
+    def _range(self, node: tree.Range, local: Local) -> Value:
         return array(self.range(node, local))
 
-    def _last(self, node: tree.Last, local: Local) -> Any:
+    def _last(self, node: tree.Last, local: Local) -> Value:
         if not self._ends:
             raise Refused(node.at, "'end' stands outside a subscript")
         return self._ends[-1]
 
-    def _several(self, node: tree.Several, local: Local) -> Any:
+    def _several(self, node: tree.Several, local: Local) -> Value:
         raise Refused(node.at, "a list in parentheses can only stand on the left of a call with several results")
 
-    def _result(self, node: tree.Result, local: Local) -> Any:
+    def _result(self, node: tree.Result, local: Local) -> Value:
         found = self.results(node.call, local)
         results = found if isinstance(found, tuple) else (found,)
         if node.index >= len(results):
             raise Refused(node.at, f"{node.index + 1} results are asked for, but the call gives {len(results)}")
         return results[node.index]
 
-    def _subscripted(self, node: tree.Subscripted, local: Local) -> Any:
+    def _subscripted(self, node: tree.Subscripted, local: Local) -> Value:
         value = self.value(node.base, local)
         for part in node.parts:
             value = field(value, part.name) if part.name else value
             value = self.subscript(value, part.subscripts, local)
         return value
 
-    def smooth(self, node: tree.Calling, local: Local) -> Any:
+    def smooth(self, node: tree.Calling, local: Local) -> Value:
         """``smooth(p, e)``: the conditions that are written in ``e`` choose between formulas that meet."""
         outer, self._smooth = self._smooth, True
         try:
@@ -298,11 +304,11 @@ class Evaluator:
         finally:
             self._smooth = outer
 
-    def _reference(self, node: tree.Reference, local: Local) -> Any:
+    def _reference(self, node: tree.Reference, local: Local) -> Value:
         with self.plainly():
             return self._referred(node, local)
 
-    def _referred(self, node: tree.Reference, local: Local) -> Any:
+    def _referred(self, node: tree.Reference, local: Local) -> Value:
         value, parts = self._base(node, local)
         for part in parts:
             value = self._part(value, part, local)
@@ -310,7 +316,7 @@ class Evaluator:
             raise Refused(node.at, f"'{node.path}' is used before it has a value")
         return ready(value)
 
-    def _base(self, node: tree.Reference, local: Local) -> tuple[Any, list[tree.Part]]:
+    def _base(self, node: tree.Reference, local: Local) -> tuple[Value, list[tree.Part]]:
         """The value of the longest known beginning of a reference, and the parts that remain."""
         if local:
             node = placed_in(node, local)
@@ -338,7 +344,7 @@ class Evaluator:
             return assembled(first.name, entries, local.__getitem__), [tree.Part("", first.subscripts), *node.parts[1:]]
         raise Refused(node.at, f"'{node.path}' is not declared")
 
-    def _part(self, value: Any, part: tree.Part, local: Local) -> Any:
+    def _part(self, value: Value, part: tree.Part, local: Local) -> Value:
         """``.x[2]`` of a record; of an array of records that of each one, as ``p.x[2]`` means ``{p[1].x[2], …}``."""
         if not part.name:
             return self.subscript(value, part.subscripts, local)
@@ -346,7 +352,7 @@ class Evaluator:
             return array([self._part(item, part, local) for item in value])
         return self.subscript(field(value, part.name), part.subscripts, local)
 
-    def subscript(self, value: Any, subscripts: tuple[tree.Node, ...], local: Local) -> Any:
+    def subscript(self, value: Value, subscripts: tuple[tree.Node, ...], local: Local) -> Value:
         """``value[i, 2:3]``; subscripts count from one."""
         if not subscripts:
             return value
@@ -378,7 +384,7 @@ class Evaluator:
             self._ends.pop()
         return [_position(i, length) for i in found] if isinstance(found, list) else _position(found, length)
 
-    def _calling(self, node: tree.Calling, local: Local) -> Any:
+    def _calling(self, node: tree.Calling, local: Local) -> Value:
         if node.name in ("sum", "product", "min", "max") and len(node.arguments) == 1:
             return BUILTINS[node.name](self.value(node.arguments[0], local))
         if node.name == "array" and len(node.arguments) == 1 and isinstance(node.arguments[0], tree.Comprehension):
@@ -445,16 +451,16 @@ def placed_in(node: tree.Reference, local: Local) -> tree.Reference:
     return tree.Reference(node.at, (*parts, *node.parts[1:]))
 
 
-class Pending:
+class Pending(Opaque):
     """A variable whose value is a formula that is only known when it is asked for."""
 
     __slots__ = ("get",)
 
-    def __init__(self, get: Callable[[], Any]) -> None:
+    def __init__(self, get: Callable[[], Value]) -> None:
         self.get = get
 
 
-def ready(value: Any) -> Any:
+def ready(value: Value) -> Value:
     """The value with everything pending looked up."""
     if isinstance(value, Pending):
         return value.get()
@@ -471,12 +477,12 @@ def ready(value: Any) -> Any:
     return value
 
 
-def outcome(evaluator: Evaluator, node: tree.Outcome, _local: Local) -> Any:
+def outcome(evaluator: Evaluator, node: tree.Outcome, _local: Local) -> Value:
     """An algorithm section of a model is run once for all variables that it assigns."""
     return evaluator.names.outcome(node)
 
 
-def _semi_linear(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+def _semi_linear(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
     """Only what a variable holds can be carried; slopes of numbers and parameters leave nothing open without a flow."""
     x, above, below = (evaluator.value(argument, local) for argument in node.arguments)
     formulas = [v for v in (above, below) if isinstance(v, Expression)]
@@ -514,14 +520,14 @@ def is_boolean_type(node: tree.Node) -> bool:
     return isinstance(node, tree.Reference) and node.path == "Boolean"
 
 
-def is_enumeration(value: Any) -> bool:
+def is_enumeration(value: Value) -> bool:
     """Whether a value is a type with literals, as a size or a range is."""
     return (
         isinstance(value, RecordValue) and bool(value) and all(isinstance(item, Enumerated) for item in value.values())
     )
 
 
-def field(value: Any, name: str) -> Any:
+def field(value: Value, name: str) -> Value:
     """A field of a record, or of every record in an array."""
     if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], RecordValue):
         return elementwise(lambda item: field(item, name), value)
@@ -534,7 +540,7 @@ class Outside(Unfit):
     """A subscript beyond the entries of an array."""
 
 
-def _position(index: Any, length: int) -> int:
+def _position(index: Value, length: int) -> int:
     if isinstance(index, Enumerated):
         index = index.index
     if isinstance(index, bool):
@@ -557,7 +563,7 @@ def _picked(value: Any, positions: list[Any]) -> Any:
     return _picked(value[first], rest)
 
 
-def _chosen(items: list[Any], index: Expression) -> Any:
+def _chosen(items: Sequence[Value], index: Expression) -> Value:
     """The entry that a formula counts to, from one; beyond the ends the last or the first."""
     if not items or len(items) > MAX_CHOICES:
         raise Unfit(f"a subscript that is only known during a simulation cannot choose among {len(items)} entries")

@@ -25,7 +25,7 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
 from grisaille.modelica import tree
-from grisaille.modelica.algorithms.assigned import ENTERED_KEY, AssignedNames, untouched
+from grisaille.modelica.algorithms.assigned import AssignedNames, entered_names, untouched
 from grisaille.modelica.assembling import mapped
 from grisaille.modelica.discrete_time import discrete
 from grisaille.modelica.evaluation import LAZY_FUNCTIONS, Evaluator, Local, unquoted
@@ -36,6 +36,7 @@ from grisaille.modelica.sections import Sections, Single
 from grisaille.modelica.values import (
     RecordValue,
     Unfit,
+    Value,
     array,
     before,
     both,
@@ -126,7 +127,7 @@ class EventCollector:
     def lower_statement(self, node: tree.When, unset: set[str]) -> None:
         """One ``when`` of an algorithm section; ``unset``: what is set here or later, and so has its value before."""
 
-        def before(formula: Any) -> Any:
+        def before(formula: Expression) -> Any:
             return replaced(formula, lambda n: _before(n, unset))
 
         def act(body: list[tree.Node]) -> list[WrittenAction]:
@@ -226,7 +227,7 @@ class EventCollector:
         Algorithm(self.evaluator).run(rest, local)
         return [WrittenAction("assign", Name(n), formula(v)) for n, v in assigned.left(local).items()] + reinits
 
-    def watch(self, name: str, value: Any, at: int) -> None:
+    def watch(self, name: str, value: Value, at: int) -> None:
         """A remembered variable: set whenever its formula gives another value."""
         base, now = self.bases[name], Name(name)
         if base == "Boolean":
@@ -259,7 +260,7 @@ class EventCollector:
         self.firsts[name] = (first, at)
         return True
 
-    def _demand(self, name: str, number: Any, at: int) -> None:
+    def _demand(self, name: str, number: Value | None, at: int) -> None:
         """Refuse a number at which a discrete variable begins beside another one."""
         other = self.demanded.setdefault(name, number)
         if is_number(number) and is_number(other) and number != other:
@@ -390,7 +391,7 @@ def _moment(node: Expression) -> Expression | None:
     return Condition("initial", ()) if node is IS_FIRST else None
 
 
-def typed(value: Expression, base: str) -> Any:
+def typed(value: Expression, base: str) -> Value:
     """A discrete variable as what it is declared: a condition for a Boolean."""
     return Condition("gt", (value, Constant(0.5))) if base == "Boolean" else value
 
@@ -400,7 +401,7 @@ def is_eventful(node: tree.Node) -> bool:
     return any(isinstance(n, tree.Calling) and n.name in EVENT_OPERATORS for n in tree.walk(node))
 
 
-def is_momentary(value: Any) -> bool:
+def is_momentary(value: Value) -> bool:
     """Whether a formula is true at single instants only (a clock, an edge)."""
     return isinstance(value, Expression) and any(map(is_moment, postorder((value,))))
 
@@ -431,18 +432,18 @@ def outside_pre(*roots: tree.Node) -> list[str]:
 # --- functions of events ---
 
 
-def _pre(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+def _pre(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
     return before(evaluator.value(node.arguments[0], untouched(local)))
 
 
-def _edge(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+def _edge(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
     value = truth(evaluator.value(node.arguments[0], local))
     if _is_assigned(node, local):
         return both(value, negated(truth(_pre(evaluator, node, local))))
     return False if isinstance(value, bool) else Condition("edge", (value,))
 
 
-def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
     value = evaluator.value(node.arguments[0], local)
     if _is_assigned(node, local):
         return relation("<>", value, _pre(evaluator, node, local))
@@ -456,15 +457,15 @@ def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
 
 def _is_assigned(node: tree.Calling, local: Local) -> bool:
     """Whether a statement before may have set what an edge or a change is asked of."""
-    return not local.get(ENTERED_KEY, frozenset()).isdisjoint(tree.references(node.arguments[0]))
+    return not entered_names(local).isdisjoint(tree.references(node.arguments[0]))
 
 
-def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
     start, period = (formula(evaluator.value(argument, local)) for argument in node.arguments[:2])
     return Condition("clock", (period, evaluator.names.at_start(start)))
 
 
-def _delay(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+def _delay(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
     value, dead = (evaluator.value(argument, local) for argument in node.arguments[:2])
     if is_plain(value):
         return value
@@ -478,7 +479,7 @@ def _delay(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
         raise Unfit(str(error)) from None
 
 
-def _initial(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+def _initial(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
     return evaluator.names.first()
 
 

@@ -18,7 +18,7 @@ from grisaille.modelica.builtins import filled
 from grisaille.modelica.evaluation import Evaluator, Local, Outside, in_doubt, is_in_doubt, placed_in, unquoted
 from grisaille.modelica.limits import STATEMENT, spend
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import UNSET_VALUE, RecordValue, Unfit, both, choose, describe, either, negated
+from grisaille.modelica.values import UNSET_VALUE, RecordValue, Unfit, Value, both, choose, describe, either, negated
 
 MAX_STATEMENTS = 300_000
 """Statements that one call may run, loops unrolled."""
@@ -62,7 +62,7 @@ class Algorithm:
             except Unfit as unfit:
                 raise Refused(statement.at, str(unfit)) from None
 
-    def _conditional(self, statement: tree.Node, local: Local, active: Any) -> None:
+    def _conditional(self, statement: tree.Node, local: Local, active: Value) -> None:
         if active is True:
             self._statement(statement, local)
             return
@@ -122,7 +122,7 @@ class Algorithm:
             return
         self.set(statement.target, self.evaluator.value(statement.value, local), local)
 
-    def set(self, target: tree.Node, value: Any, local: Local) -> None:
+    def set(self, target: tree.Node, value: Value, local: Local) -> None:
         """``target := value``."""
         if not isinstance(target, tree.Reference):
             raise Refused(target.at, "only a variable can be assigned")
@@ -138,7 +138,7 @@ class Algorithm:
                 links.append(part.subscripts)
         local[first.name] = self._placed(local[first.name], links, value, local)
 
-    def _placed(self, old: Any, links: list[Any], value: Any, local: Local) -> Any:
+    def _placed(self, old: Value, links: list[str | tuple[tree.Node, ...]], value: Value, local: Local) -> Value:
         """A copy of ``old`` with the entry that ``links`` lead to replaced."""
         if not links:
             return _fitted(old, value)
@@ -210,7 +210,7 @@ class Algorithm:
             self._join(last, decided, taken, dict(last))
         local.update(last)
 
-    def _join(self, local: Local, condition: Any, yes: Local, no: Local) -> None:
+    def _join(self, local: Local, condition: Value, yes: Local, no: Local) -> None:
         for name in {**yes, **no}:
             a = yes.get(name, False if name[0] == " " else UNSET_VALUE)
             b = no.get(name, False if name[0] == " " else UNSET_VALUE)
@@ -280,7 +280,7 @@ class Algorithm:
             now = joined
         local.update(now)
 
-    def _demand_an_end(self, statement: tree.While, goings: list[Any], why: str) -> None:
+    def _demand_an_end(self, statement: tree.While, goings: list[Value], why: str) -> None:
         """The repetitions must not all take place, where the loop itself takes place."""
         if self.require is None or is_in_doubt():
             raise Refused(statement.at, f"{why}, where this 'while' goes on as long as it can")
@@ -334,7 +334,7 @@ def _counted(statement: tree.Node) -> str:
     return name if is_one and unquoted(value.first).path == name else ""
 
 
-def _is_half_set(a: Any, b: Any) -> bool:
+def _is_half_set(a: Value | None, b: Value | None) -> bool:
     """Whether one of two values has a scalar where the other has none."""
     if isinstance(a, RecordValue) and isinstance(b, RecordValue):
         return any(_is_half_set(a[name], b.get(name)) for name in a)
@@ -343,7 +343,7 @@ def _is_half_set(a: Any, b: Any) -> bool:
     return (a is UNSET_VALUE) != (b is UNSET_VALUE)
 
 
-def results_for(targets: tree.Several, value: Any) -> tuple[Any, ...]:
+def results_for(targets: tree.Several, value: Value) -> tuple[Value, ...]:
     """The results of a call, at least as many as are asked for."""
     results = value if isinstance(value, tuple) else (value,)
     if len(results) < len(targets.items):
@@ -351,7 +351,7 @@ def results_for(targets: tree.Several, value: Any) -> tuple[Any, ...]:
     return results
 
 
-def _fitted(old: Any, value: Any) -> Any:
+def _fitted(old: Value, value: Value) -> Value:
     if isinstance(value, np.ndarray) and isinstance(old, np.ndarray) and old.size and old.shape != value.shape:
         raise Unfit(f"{describe(value)} is assigned to {describe(old)}")
     return value
@@ -377,6 +377,6 @@ def _worded(evaluator: Evaluator, part: tree.Node, local: Local) -> str:
         return "…"
 
 
-def blank(sizes: tuple[int, ...], inner: Any) -> Any:
+def blank(sizes: tuple[int, ...], inner: Value) -> Value:
     """A local variable without a value, or an array of them."""
     return filled(inner, *sizes) if sizes else inner

@@ -33,6 +33,7 @@ from grisaille.modelica.values import (
     Given,
     RecordValue,
     Unfit,
+    Value,
     array,
     elementwise,
     is_number,
@@ -103,7 +104,7 @@ class FunctionLibrary:
 
     # --- names ---
 
-    def value_of(self, name: str) -> Any:
+    def value_of(self, name: str) -> Value:
         """A constant of a package or an enumeration; ``LookupError`` where there is none."""
         if name in self.constants:
             return self.constants[name]
@@ -138,11 +139,11 @@ class FunctionLibrary:
         """Functions know nothing of a run."""
         return value
 
-    def first(self) -> Any:
+    def first(self) -> Value:
         """Functions know nothing of events."""
         raise Unfit("initial() stands outside a model")
 
-    def outcome(self, node: tree.Outcome) -> Any:
+    def outcome(self, node: tree.Outcome) -> Value:
         """Only models have algorithm sections of their own."""
         raise Refused(node.at, "an algorithm section stands outside a model")
 
@@ -181,7 +182,7 @@ class FunctionLibrary:
                 self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
         return self._known[key][0]
 
-    def _literal(self, node: tree.Calling, position: Any) -> Any:
+    def _literal(self, node: tree.Calling, position: Value) -> Value:
         """``E(2)``: the literal of an enumeration at a position."""
         literals = list(self.enumerations[node.name].values())
         place = self.evaluator.settled(position)
@@ -191,7 +192,7 @@ class FunctionLibrary:
             )
         return literals[place - 1]
 
-    def _solved(self, node: tree.Calling, function: Any, low: Any, high: Any) -> Any:
+    def _solved(self, node: tree.Calling, function: Any, low: Value, high: Value) -> Value:
         """The root of a function with one argument, as an unknown with an equation."""
         if self.solver is None or not isinstance(function, Given):
             raise Refused(node.at, f"'{node.name}' of what is only known during a simulation stands outside a model")
@@ -211,7 +212,7 @@ class FunctionLibrary:
             raise Refused(node.at, f"'{function.name}' has no root, or several, from {low} to {high}") from None
         return float(root)
 
-    def _supplied(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def _supplied(self, node: tree.Calling, arguments: list[Value], named: dict[str, Value]) -> Value:
         """A call of a function that the text does not bring."""
         if node.name in SUPPLIED:
             return SUPPLIED[node.name](*arguments, **named)
@@ -232,7 +233,7 @@ class FunctionLibrary:
         except (Refused, Unfit) as refused:
             raise Refused(node.at, f"in '{node.name}', which is supplied: {refused}") from None
 
-    def _record(self, made: tree.Class, arguments: list[Any], named: dict[str, Any], at: int) -> RecordValue:
+    def _record(self, made: tree.Class, arguments: list[Value], named: dict[str, Value], at: int) -> RecordValue:
         names = [c.name for c in made.components]
         given = {**dict(zip(names, arguments, strict=False)), **named}
         local: Local = {}
@@ -247,7 +248,7 @@ class FunctionLibrary:
             raise Refused(at, f"the record '{made.name}' has the fields {', '.join(names)}")
         return RecordValue(made.name, local)
 
-    def _run(self, made: tree.Class, name: str, arguments: list[Any], named: dict[str, Any], at: int) -> Any:
+    def _run(self, made: tree.Class, name: str, arguments: list[Value], named: dict[str, Value], at: int) -> Value:
         self._check_depth(name, at)
         inputs = [c for c in made.components if "input" in c.prefixes]
         if len(arguments) > len(inputs) or set(named) - {c.name for c in inputs}:
@@ -308,10 +309,12 @@ class FunctionLibrary:
             raise Refused(at, f"the function '{name}' has no algorithm")
         results = tuple(local[n] for n in outputs)
         if is_smooth(made):
-            results = mark_conditions(made, results, given.values())
+            marked = mark_conditions(made, results, given.values())
+            assert isinstance(marked, tuple)
+            results = marked
         return results[0] if len(results) == 1 else results
 
-    def _bound(self, component: tree.Declared, local: Local) -> Any:
+    def _bound(self, component: tree.Declared, local: Local) -> Value:
         assert component.value is not None
         try:
             return self.evaluator.value(component.value, local)
@@ -357,10 +360,10 @@ class FunctionLibrary:
         ]
 
         def numbers(position: int) -> np.ndarray[Any, Any]:
-            entries = [self.constant(self.evaluator.settled(v)) for v in np.ravel(values[position])]
+            entries = [self.constant(self.evaluator.settled(v)) for v in np.ravel(_as_array(values[position]))]
             if not all(map(is_number, entries)):
                 raise Refused(at, f"'{external.function}' of LAPACK needs numbers that are known before the simulation")
-            return np.array(entries, dtype=float).reshape(np.shape(values[position]))
+            return np.array(entries, dtype=float).reshape(_as_array(values[position]).shape)
 
         try:
             written = lapack.FUNCTIONS[external.function](values, numbers)
@@ -372,14 +375,14 @@ class FunctionLibrary:
                 plain = np.asarray(result).tolist()
                 local[target.path] = _arrays(plain)
 
-    def _checked(self, value: Any, at: int) -> Any:
+    def _checked(self, value: Value, at: int) -> Value:
         """A value whose condition has become an assertion of the model."""
         if not isinstance(value, Guarded):
             return value
         self.require(value.holds, value.message, at)
         return value.value
 
-    def _with_abscissas(self, value: Any, curved: bool, has_row: bool) -> Any:
+    def _with_abscissas(self, value: Value, curved: bool, has_row: bool) -> Value:
         """A matrix whose abscissas are settled, as tables need it, and all of it where slopes are made of it."""
         if not isinstance(value, np.ndarray) or value.ndim != 2 or not value.size:
             return value
@@ -390,7 +393,7 @@ class FunctionLibrary:
             table[0] = [self.evaluator.settled(x) for x in table[0]]
         return table
 
-    def _blank(self, component: tree.Declared, local: Local) -> Any:
+    def _blank(self, component: tree.Declared, local: Local) -> Value:
         """A variable of a function before its first assignment."""
         base, sizes, _ = self.resolved(component.type, component.at)
         inner: Any = UNSET_VALUE
@@ -406,7 +409,7 @@ class FunctionLibrary:
         return blank(tuple(shape), inner)
 
 
-def _arrays(value: Any) -> Any:
+def _arrays(value: Value) -> Value:
     """Lists in lists as arrays of formulas."""
     return array([_arrays(item) for item in value]) if isinstance(value, list) else value
 
@@ -430,17 +433,17 @@ def deepen_stack(calls: int) -> None:
         sys.setrecursionlimit(needed)
 
 
-def _is_longer(value: Any, component: tree.Declared) -> bool:
+def _is_longer(value: Value | None, component: tree.Declared) -> bool:
     """Whether an array is given for a single number: the function is then applied to each entry."""
     return isinstance(value, np.ndarray) and not component.sizes and component.type in SIMPLE_TYPES
 
 
-def is_settled(value: Any) -> bool:
+def is_settled(value: Value) -> bool:
     """Whether a value, or all arguments of a function, are known before a run."""
     return all(map(is_plain, value.arguments.values())) if isinstance(value, Given) else is_plain(value)
 
 
-def _key(value: Any) -> Any:
+def _key(value: Value) -> Value:
     """Equal for arguments that give the same result."""
     if isinstance(value, Given):
         return ("function", value.name, *((n, _key(v)) for n, v in value.arguments.items()))
@@ -451,3 +454,7 @@ def _key(value: Any) -> Any:
     if isinstance(value, bool | int | float | str | Enumerated):
         return (type(value).__name__, value)
     return id(value)
+
+
+def _as_array(value: Value) -> np.ndarray:
+    return value if isinstance(value, np.ndarray) else np.array(value, dtype=object)

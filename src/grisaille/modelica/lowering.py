@@ -31,7 +31,7 @@ from grisaille.modelica.sections import Sections, Single
 from grisaille.modelica.starts.equal_variables import choose_starts
 from grisaille.modelica.starts.preferred import begin_at_preferred
 from grisaille.modelica.unreachable import Unreachable
-from grisaille.modelica.values import Enumerated, Unfit, formula, is_number
+from grisaille.modelica.values import Enumerated, Unfit, Value, formula, is_number
 
 _SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
 
@@ -306,7 +306,7 @@ class _ModelLowering:
             self._asked = {path for node in asked for path in tree.references(node)}
         return self._asked
 
-    def _sides(self, node: tree.Equal, single: Single) -> list[tuple[Any, Any]]:
+    def _sides(self, node: tree.Equal, single: Single) -> list[tuple[Value, Value]]:
         """The scalar equations that an equation of arrays, records or several results stands for."""
         if not isinstance(node.left, tree.Several):
             right = self.evaluator.value(node.right, single.local)
@@ -343,7 +343,7 @@ class _ModelLowering:
         if isinstance(holds, Expression) and not _is_beyond_rows(holds):
             self.checks.append(Assertion(holds, message, severe, self.source.place(node.at)))
 
-    def _root(self, function: Callable[[Any], Any], low: Any, high: Any, at: int) -> Name:
+    def _root(self, function: Callable[[Any], Any], low: Value, high: Value, at: int) -> Name:
         """An unknown between two bounds at which a function is zero."""
         name = f"root {sum(n.startswith('root ') for n in self.names.variables) + 1}"
         start = Constant((low + high) / 2) if is_number(low) and is_number(high) else None
@@ -422,14 +422,14 @@ class _ModelLowering:
                 law = self._law(node.at, formula(a), formula(b))
                 self.initial += [] if law is None else [law]
 
-    def _begin(self, a: Any, b: Any, at: int) -> bool:
+    def _begin(self, a: Value, b: Value, at: int) -> bool:
         """``n = value`` or ``pre(n) = value`` of a discrete variable."""
         side = a.arguments[0] if isinstance(a, Condition) else a
         if isinstance(side, Call) and side.operation == "pre":
             side = side.arguments[0]
         return isinstance(side, Name) and self.events.begin(side.path, b, at)
 
-    def _demand(self, a: Any, b: Any) -> bool:
+    def _demand(self, a: Value, b: Value) -> bool:
         names = self.names
         if not isinstance(a, Name) or a.path not in names.variables:
             return False
@@ -517,7 +517,7 @@ def _differentiated(law: WrittenEquation) -> list[str]:
     return [name for node in postorder((law.left, law.right)) if (name := derived(node))]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.name if isinstance(value, Enumerated) else f"{value:g}" if is_number(value) else str(value)[:60]

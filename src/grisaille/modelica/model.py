@@ -22,7 +22,17 @@ from grisaille.modelica.naming import check_name
 from grisaille.modelica.refusals import Refusals, Refused
 from grisaille.modelica.remarks import Remarks
 from grisaille.modelica.settling import in_order, number_of
-from grisaille.modelica.values import UNSET_VALUE, Unfit, Unset, before, describe, formula, is_number, is_plain
+from grisaille.modelica.values import (
+    UNSET_VALUE,
+    Unfit,
+    Unset,
+    Value,
+    before,
+    describe,
+    formula,
+    is_number,
+    is_plain,
+)
 
 _ATTRIBUTES = {"start", "fixed", "nominal", "min", "max", "unit", "stateSelect"}
 FIRST_CONDITION = Condition("gt", (Call("pre", (Name("initial()"),)), Constant(0.5)))
@@ -36,7 +46,7 @@ class ModelEvaluator(Evaluator):
 
     names: ModelNames
 
-    def settled(self, value: Any) -> Any:
+    def settled(self, value: Value) -> Value:
         return self.names.settled(value)
 
     def settled_truth(self, value: Any) -> Any:
@@ -95,7 +105,7 @@ class ModelNames:
         except LookupError:
             return self._assembled(name)
 
-    def _assembled(self, name: str) -> Any:
+    def _assembled(self, name: str) -> Value | None:
         """An array or a record whose scalars are declared one by one, or an entry of one declared as a whole."""
         parts, entry = self._below(name), self._declared_value(name)
         if entry is None and not parts:
@@ -123,7 +133,7 @@ class ModelNames:
             for section in self.made.initial_algorithms for name in asked & set(targets_of(self, section))
         }  # fmt: skip
 
-    def first(self) -> Any:
+    def first(self) -> Value:
         self.uses_first = True
         return FIRST_CONDITION
 
@@ -156,7 +166,7 @@ class ModelNames:
         value, parts = self._declared_value(name), self._below(name)
         return assembled(name, parts, self.structure) if value is None and parts else value
 
-    def _declared_value(self, name: str) -> Any:
+    def _declared_value(self, name: str) -> Value | None:
         """The value of what is declared under this name, or of an entry of it; None where it is not."""
         whole = name
         while whole and whole not in self.values:
@@ -168,7 +178,7 @@ class ModelNames:
             self._parts = parts_of([*self.values, *(c.name for c in self.made.components)])
         return self._parts.get(name, [])
 
-    def _kept(self, name: str) -> Any:
+    def _kept(self, name: str) -> Value | None:
         """What a variable is before an algorithm gives it a value: what it was before the event, or its start."""
         value = self.formulas.get(name)
         if isinstance(value, Expression):
@@ -184,10 +194,10 @@ class ModelNames:
     def skipped(self, name: str) -> int:
         return self.library.skipped(name)
 
-    def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def call(self, node: tree.Calling, arguments: list[Value], named: dict[str, Value]) -> Value:
         return self.library.call(node, arguments, named)
 
-    def settled(self, value: Any) -> Any:
+    def settled(self, value: Value) -> Value:
         """The number of a formula of parameters, which are fixed from then on."""
         if not isinstance(value, Expression):
             return value
@@ -196,11 +206,11 @@ class ModelNames:
             self.settled_reals |= {leaf.path for leaf in postorder((value,)) if isinstance(leaf, Name)}
         return number
 
-    def number(self, value: Any) -> Any:
+    def number(self, value: Value | None) -> Value | None:
         """The number of a formula of parameters; nothing is fixed by asking."""
         return number_of(value, self._number) if isinstance(value, Expression) else value
 
-    def constant(self, value: Any) -> Any:
+    def constant(self, value: Value | None) -> Value | None:
         """The number of a formula of parameters, and of variables that their declarations give constant values."""
         return number_of(value, self._constant) if isinstance(value, Expression) else value
 
@@ -300,14 +310,14 @@ class ModelNames:
             raise Refused(scalar.declared.at, f"'{name}' is found by initial equations, but none gives its value alone")
         return self._fix(scalar, found)
 
-    def _fix(self, scalar: Scalar, value: Any) -> Any:
+    def _fix(self, scalar: Scalar, value: Value) -> Value:
         value = self.settled(value)
         if not is_plain(value):
             raise Unfit(f"the value of '{scalar.name}' must be known before the simulation, got {describe(value)}")
         self.fixed[scalar.name] = value
         return _typed(value, scalar.base)
 
-    def _parameter(self, scalar: Scalar) -> Any:
+    def _parameter(self, scalar: Scalar) -> Value:
         name, attributes = scalar.name, scalar.attributes
         if self.settled(attributes.get("fixed", True)) is False:
             self.unknown_parameters.append(name)
@@ -365,7 +375,7 @@ class ModelNames:
         """Where a variable is declared."""
         return self._places.get(name, 0)
 
-    def _formula(self, name: str, scalar: Scalar) -> Any:
+    def _formula(self, name: str, scalar: Scalar) -> Value:
         if name not in self.formulas:
             raise Refused(scalar.declared.at, f"'{name}' ({scalar.base}) is used but no equation gives its value")
         return self.formulas[name]
@@ -396,7 +406,7 @@ class ModelNames:
         return (low, high) if low < high and (low, high) != (-float("inf"), float("inf")) else None
 
     @staticmethod
-    def _text(value: Any) -> str:
+    def _text(value: Value | None) -> str:
         return value if isinstance(value, str) else ""
 
 
@@ -412,7 +422,7 @@ def _given_by_equations(made: tree.Class) -> set[str]:
     return found
 
 
-def _typed(value: Any, base: str) -> Any:
+def _typed(value: Value, base: str) -> Value:
     if base == "Real" and is_number(value):
         return float(value)
     if base == "Integer" and isinstance(value, float) and value.is_integer():

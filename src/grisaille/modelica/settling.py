@@ -11,6 +11,7 @@ from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import (
+    Value,
     add,
     both,
     choose,
@@ -34,7 +35,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def number_of(expression: Expression, values: Callable[[str], Any]) -> Any:
+def number_of(expression: Expression, values: Callable[[str], Value | None]) -> Value:
     """The number (or truth value) of a formula; the formula itself where a name in it has none."""
     done: dict[int, Any] = {}
     for node in postorder((expression,)):

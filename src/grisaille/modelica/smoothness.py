@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from grisaille.model.expression import BEND_MARK, LARGER, SMALLER, SMOOTH_MARK, Call, Condition, Expression
 from grisaille.modelica import tree
-from grisaille.modelica.values import COMPARED, RecordValue, bending
+from grisaille.modelica.values import COMPARED, RecordValue, Value, bending
 
 _MEDIA = ("Modelica.Media.", "IF97.", "ReferenceAir.", "MoistAir.")
 _CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", *_MEDIA)
@@ -26,7 +25,7 @@ def is_smooth(made: tree.Class) -> bool:
     return (isinstance(order, int | float) and order >= 1) or any(part in made.name for part in _CONTINUOUS)
 
 
-def mark_conditions(made: tree.Class, result: Any, arguments: Iterable[Any]) -> Any:
+def mark_conditions(made: tree.Class, result: Value, arguments: Iterable[Value]) -> Value:
     """The results of a smooth function with its own conditions marked.
 
     Properties of media have slopes that jump at phase boundaries alone, and are differentiated wherever a mass or an
@@ -41,12 +40,12 @@ _EXTREMES = {"maximum": ("ge", LARGER), "minimum": ("le", SMALLER)}
 
 
 class _Marking:
-    def __init__(self, arguments: Iterable[Any], kind: str) -> None:
+    def __init__(self, arguments: Iterable[Value], kind: str) -> None:
         self._kind = kind
         self._outside = {id(leaf): leaf for argument in arguments for leaf in _leaves(argument)}
         self._done: dict[int, Expression] = {}
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: Value) -> Value:
         if isinstance(value, tuple):
             return tuple(self.value(item) for item in value)
         if isinstance(value, RecordValue):
@@ -84,7 +83,7 @@ class _Marking:
         return node.rebuilt(arguments)
 
 
-def _leaves(value: Any) -> Iterable[Expression]:
+def _leaves(value: Value) -> Iterable[Expression]:
     if isinstance(value, np.ndarray):
         for item in value.flat:
             yield from _leaves(item)

@@ -8,9 +8,9 @@ the text settles is settled while it is read; formulas grow nodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -32,15 +32,21 @@ class Enumerated:
     name: str
 
 
-class RecordValue(dict[str, Any]):
+class Opaque:
+    """A value that has no arithmetic: a table, a function, something that is still to come; abstract."""
+
+    __slots__ = ()
+
+
+class RecordValue(dict[str, "Value"]):
     """Fields by name."""
 
-    def __init__(self, kind: str, fields: Any = ()) -> None:
+    def __init__(self, kind: str, fields: Mapping[str, Value] | Iterable[tuple[str, Value]] = ()) -> None:
         super().__init__(fields)
         self.kind = kind
 
 
-class Unset:
+class Unset(Opaque):
     """A local variable that has no value yet."""
 
     def __repr__(self) -> str:
@@ -50,10 +56,10 @@ class Unset:
 UNSET_VALUE = Unset()
 
 
-class Given:
+class Given(Opaque):
     """A function as an argument of another one, with some of its own arguments."""
 
-    def __init__(self, name: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, name: str, arguments: dict[str, Value]) -> None:
         self.name, self.arguments = name, arguments
 
     def __str__(self) -> str:
@@ -64,17 +70,27 @@ class Vague(str):
     """A text that tells something which is only known during a simulation; good for messages alone."""
 
 
-def is_number(value: Any) -> bool:
+Number = int | float
+Truth = bool | Condition
+Array = np.ndarray
+"""Of objects, each of them a single value."""
+Single = Number | bool | str | Enumerated | Expression | RecordValue | Opaque
+"""What an array holds, or a variable without sizes."""
+Value: TypeAlias = "Single | Array | tuple[Value, ...]"
+"""What an expression of a text is worth; a function with several results gives a tuple."""
+
+
+def is_number(value: Value | None) -> TypeGuard[int | float]:
     """Whether it is a plain number (truth values are not)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: Value | None) -> TypeGuard[int | float]:
     """Whether it is a number without a fraction."""
     return is_number(value) and (isinstance(value, int) or value.is_integer())
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: Value | None) -> bool:
     """Whether it is settled: no formula in it."""
     if isinstance(value, np.ndarray):
         return all(is_plain(item) for item in value.flat)
@@ -83,7 +99,7 @@ def is_plain(value: Any) -> bool:
     return not isinstance(value, Expression | Unset)
 
 
-def formula(value: Any) -> Expression:
+def formula(value: Value) -> Expression:
     """A scalar as a formula: truth values as 1 and 0, enumerations by their index."""
     if isinstance(value, Condition):
         return Call("where", (value, Constant(1.0), Constant(0.0)))
@@ -100,7 +116,7 @@ def formula(value: Any) -> Expression:
     raise Unfit(f"{describe(value)} cannot stand in a formula")
 
 
-def describe(value: Any) -> str:
+def describe(value: Value | None) -> str:
     """A value in words."""
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}"
@@ -115,7 +131,7 @@ def describe(value: Any) -> str:
     return f"`{brief(value)}`"
 
 
-def brief(value: Any) -> str:
+def brief(value: Value | None) -> str:
     """A value as text; of a formula too large to be written out, which may be doubled many times, what it is."""
     if isinstance(value, Expression) and written_size(value) > MAX_SHOWN:
         return f"a formula of {len(list(postorder((value,))))} operations"
@@ -132,7 +148,7 @@ def written_size(value: Expression) -> int:
     return sizes.get(id(value), 1)
 
 
-def truth(value: Any) -> Any:
+def truth(value: Value) -> Truth:
     """A truth value or a condition; a formula that is 1 or 0 as a condition."""
     if isinstance(value, bool | Condition):
         return value
@@ -141,7 +157,7 @@ def truth(value: Any) -> Any:
     raise Unfit(f"{describe(value)} is not a truth value")
 
 
-def array(items: list[Any]) -> np.ndarray[Any, Any]:
+def array(items: Sequence[Value]) -> Array:
     """``{a, b, …}``: one more dimension than the items have."""
     shapes = {item.shape if isinstance(item, np.ndarray) else () for item in items}
     if len(shapes) > 1:
@@ -154,7 +170,7 @@ def array(items: list[Any]) -> np.ndarray[Any, Any]:
     return made
 
 
-def elementwise(function: Callable[..., Any], *arguments: Any) -> Any:
+def elementwise(function: Callable[..., Value], *arguments: Value) -> Value:
     """The function of scalars on arrays of one shape, single values repeated."""
     shapes = {a.shape for a in arguments if isinstance(a, np.ndarray)}
     if not shapes:
@@ -172,15 +188,17 @@ def elementwise(function: Callable[..., Any], *arguments: Any) -> Any:
 # --- arithmetic ---
 
 
-def _checked(value: Any) -> Any:
+def _checked(value: Value) -> Number | Expression:
     if is_number(value) or (isinstance(value, Expression) and not isinstance(value, Condition)):
         return value
     raise Unfit(f"{describe(value)} is not a number")
 
 
-def _folding(operation: str, numeric: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def apply(a: Any, b: Any) -> Any:
-        a, b = _checked(a), _checked(b)
+def _folding(
+    operation: str, numeric: Callable[[Number, Number], Number]
+) -> Callable[[Value, Value], Number | Expression]:
+    def apply(left: Value, right: Value) -> Number | Expression:
+        a, b = _checked(left), _checked(right)
         if is_number(a) and is_number(b):
             try:
                 result = numeric(a, b)
@@ -195,11 +213,11 @@ def _folding(operation: str, numeric: Callable[[Any, Any], Any]) -> Callable[[An
     return apply
 
 
-def _power(a: Any, b: Any) -> Any:
+def _power(a: Number, b: Number) -> Number:
     result = float(a) ** float(b)
     if isinstance(result, complex):
         raise ValueError
-    return result
+    return float(result)
 
 
 add = _folding("add", lambda a, b: a + b)
@@ -209,13 +227,13 @@ divide = _folding("div", lambda a, b: a / b)
 power = _folding("pow", _power)
 
 
-def negate(value: Any) -> Any:
+def negate(value: Value) -> Value:
     """−value."""
-    value = _checked(value)
-    return -value if is_number(value) else Call("neg", (value,))
+    checked = _checked(value)
+    return Call("neg", (checked,)) if isinstance(checked, Expression) else -checked
 
 
-def sum_of(a: Any, b: Any) -> Any:
+def sum_of(a: Value, b: Value) -> Value:
     """``a + b``: numbers, arrays of one shape, texts."""
     if isinstance(a, str) and isinstance(b, str):
         check_letters(len(a) + len(b))
@@ -225,14 +243,14 @@ def sum_of(a: Any, b: Any) -> Any:
     return elementwise(add, a, b)
 
 
-def difference_of(a: Any, b: Any) -> Any:
+def difference_of(a: Value, b: Value) -> Value:
     """``a - b``."""
     if isinstance(a, np.ndarray) is not isinstance(b, np.ndarray):
         raise Unfit(f"{describe(b)} cannot be subtracted from {describe(a)}")
     return elementwise(subtract, a, b)
 
 
-def product_of(a: Any, b: Any) -> Any:
+def product_of(a: Value, b: Value) -> Value:
     """``a * b``: the matrix product for arrays."""
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return elementwise(multiply, a, b)
@@ -248,34 +266,34 @@ def product_of(a: Any, b: Any) -> Any:
     return array([product_of(row, b) for row in a])
 
 
-def quotient_of(a: Any, b: Any) -> Any:
+def quotient_of(a: Value, b: Value) -> Value:
     """``a / b``, b a single number."""
     if isinstance(b, np.ndarray):
         raise Unfit(f"{describe(b)} cannot divide")
     return elementwise(divide, a, b)
 
 
-def power_of(a: Any, b: Any) -> Any:
+def power_of(a: Value, b: Value) -> Value:
     """``a ^ b``."""
     if isinstance(a, np.ndarray):
         if not isinstance(b, int) or a.ndim != 2 or b < 0 or b > 64:
             raise Unfit(f"{describe(a)} has no such power")
-        result: Any = identity(a.shape[0])
+        result: Value = identity(a.shape[0])
         for _ in range(b):
             result = product_of(result, a)
         return result
     return power(a, b)
 
 
-def total(items: Any) -> Any:
+def total(items: Iterable[Value]) -> Value:
     """The sum of single values; 0 of none."""
-    result: Any = 0
+    result: Value = 0
     for k, item in enumerate(items):
         result = item if k == 0 else add(result, item)
     return result
 
 
-def identity(n: int) -> np.ndarray[Any, Any]:
+def identity(n: int) -> Array:
     """The identity matrix."""
     check_entries(n * n)
     return array([array([int(i == j) for j in range(n)]) for i in range(n)])
@@ -294,7 +312,7 @@ _NUMERIC: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def relation(operator: str, a: Any, b: Any) -> Any:
+def relation(operator: str, a: Value, b: Value) -> Truth:
     """A comparison: a truth value where both sides are settled, a condition otherwise."""
     if isinstance(a, Enumerated) and isinstance(b, Enumerated):
         return _NUMERIC[operator](a.index, b.index)
@@ -329,7 +347,7 @@ def bending(value: Expression, kind: str = BEND_MARK) -> Expression:
     return Condition(value.operation, tuple(bending(a, kind) for a in value.arguments))
 
 
-def both(a: Any, b: Any) -> Any:
+def both(a: Value, b: Value) -> Truth:
     """``a and b``."""
     a, b = truth(a), truth(b)
     if isinstance(a, bool):
@@ -339,7 +357,7 @@ def both(a: Any, b: Any) -> Any:
     return Condition("and", (a, b))
 
 
-def either(a: Any, b: Any) -> Any:
+def either(a: Value, b: Value) -> Truth:
     """``a or b``."""
     a, b = truth(a), truth(b)
     if isinstance(a, bool):
@@ -349,13 +367,13 @@ def either(a: Any, b: Any) -> Any:
     return Condition("or", (a, b))
 
 
-def negated(a: Any) -> Any:
+def negated(a: Value) -> Truth:
     """``not a``."""
     a = truth(a)
     return not a if isinstance(a, bool) else Condition("not", (a,))
 
 
-def choose(condition: Any, yes: Any, no: Any) -> Any:
+def choose(condition: Value, yes: Value, no: Value) -> Value:
     """``if condition then yes else no`` on values of any kind."""
     condition = truth(condition)
     if isinstance(condition, bool):
@@ -381,7 +399,7 @@ def choose(condition: Any, yes: Any, no: Any) -> Any:
     return Call("where", (condition, formula(yes), formula(no)))
 
 
-def before(value: Any) -> Any:
+def before(value: Value) -> Value:
     """``pre(value)``: of a variable that changes at events, or of an array of them."""
     if isinstance(value, np.ndarray):
         return np.array([before(item) for item in value.flat], dtype=object).reshape(value.shape)

@@ -7,14 +7,24 @@ held as a whole as soon as a statement names it as a whole, so that ``sum(r)`` s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from grisaille.modelica import tree
 from grisaille.modelica.assembling import entry_of, mapped, steps_below
 from grisaille.modelica.evaluation import Local, array_of, unquoted
-from grisaille.modelica.values import Unfit, describe
+from grisaille.modelica.values import Opaque, Unfit, Value, describe
 
 ENTERED_KEY = " entered"
+
+
+@dataclass(frozen=True)
+class _Entered(Opaque):
+    """Names that statements set, among the local values."""
+
+    names: frozenset[str]
+
+
 """The key of local values under which the names stand that statements set: what they were before is not among these."""
 
 
@@ -27,7 +37,7 @@ class DeclaredNames(Protocol):
     def scalars(self, name: str) -> list[str]:
         """The scalars of an array or a record; a scalar itself."""
 
-    def structure(self, name: str) -> Any:
+    def structure(self, name: str) -> Value:
         """The value of a name before any statement."""
 
 
@@ -58,13 +68,13 @@ class AssignedNames:
             root: mapped(root, self.names.structure(root), lambda n, v: first(n) if n in own else v)
             for root in self.roots
         }
-        return {**entered, ENTERED_KEY: frozenset(self.roots)}
+        return {**entered, ENTERED_KEY: _Entered(frozenset(self.roots))}
 
-    def left(self, local: Local) -> dict[str, Any]:
+    def left(self, local: Local) -> dict[str, Value]:
         """The scalars that are set, with their values after the last statement."""
         return {name: self._held(name, local) for name in self.scalars}
 
-    def _held(self, name: str, local: Local) -> Any:
+    def _held(self, name: str, local: Local) -> Value:
         root = next(n for n in [name, *_above(name)] if n in local)
         value = entry_of(local[root], steps_below(root, name))
         if value is None:
@@ -74,8 +84,14 @@ class AssignedNames:
 
 def untouched(local: Local) -> Local:
     """Local values without those that statements of a model have set: what ``pre`` asks for is none of them."""
-    own = local.get(ENTERED_KEY, ())
+    own = entered_names(local)
     return {name: value for name, value in local.items() if name not in own} if own else local
+
+
+def entered_names(local: Local) -> frozenset[str]:
+    """Return the names that the statements of a model set, as ``AssignedNames.entered`` keeps them."""
+    entered = local.get(ENTERED_KEY)
+    return entered.names if isinstance(entered, _Entered) else frozenset()
 
 
 def _above(name: str) -> list[str]:

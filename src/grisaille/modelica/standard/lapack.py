@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from grisaille.modelica.values import Value
+
 Written = Mapping[int, Any]
 Numbers = Callable[[int], np.ndarray[Any, Any]]
 """The argument at a position as an array of numbers."""
@@ -23,13 +25,13 @@ def dgesv(values: Sequence[Any], numbers: Numbers) -> Written:
     return {2: lu, 4: pivots + 1, 5: x.reshape(np.shape(values[5])), 7: info}
 
 
-def dgetrf(values: Sequence[Any], numbers: Numbers) -> Written:
+def dgetrf(values: Sequence[Value], numbers: Numbers) -> Written:
     """P A = L U."""
     lu, pivots, info = lapack.dgetrf(numbers(2))
     return {2: lu, 4: pivots + 1, 5: info}
 
 
-def dgetri(values: Sequence[Any], numbers: Numbers) -> Written:
+def dgetri(values: Sequence[Value], numbers: Numbers) -> Written:
     """The inverse from L U."""
     inverse, info = lapack.dgetri(numbers(1), numbers(3).astype(int) - 1)
     return {1: inverse, 6: info}
@@ -41,7 +43,7 @@ def dgetrs(values: Sequence[Any], numbers: Numbers) -> Written:
     return {6: x.reshape(np.shape(values[6])), 8: info}
 
 
-def dgeev(values: Sequence[Any], numbers: Numbers) -> Written:
+def dgeev(values: Sequence[Value], numbers: Numbers) -> Written:
     """Eigenvalues, and eigenvectors where they are asked for."""
     left, right = values[0] == "V", values[1] == "V"
     real, imaginary, of_left, of_right, info = lapack.dgeev(numbers(3), compute_vl=left, compute_vr=right)
@@ -49,7 +51,7 @@ def dgeev(values: Sequence[Any], numbers: Numbers) -> Written:
     return {5: real, 6: imaginary, **vectors, **({9: of_right} if right else {}), 13: info}
 
 
-def dpotrf(values: Sequence[Any], numbers: Numbers) -> Written:
+def dpotrf(values: Sequence[Value], numbers: Numbers) -> Written:
     """A = L Lᵀ or Uᵀ U; the other triangle stays as it is."""
     factor, info = lapack.dpotrf(numbers(2), lower=int(values[0] == "L"), clean=0)
     return {2: factor, 4: info}

@@ -8,10 +8,10 @@ from typing import Any
 
 from grisaille.modelica.standard import fourier, powers, random_numbers
 from grisaille.modelica.tables import Guarded
-from grisaille.modelica.values import Unfit, is_number
+from grisaille.modelica.values import Unfit, Value, is_number
 
 
-def _error_function(u: Any) -> float:
+def _error_function(u: Value) -> float:
     if not is_number(u):
         raise Unfit("the error function of what is only known during a simulation is not supported")
     return math.erf(u)

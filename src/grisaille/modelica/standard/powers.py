@@ -6,17 +6,18 @@ only divisions, so that they should be kept away from zero: ``max(x, 0.1)``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from grisaille.modelica.values import Unfit, add, divide, is_number, multiply, power
+from grisaille.modelica.values import Array, Unfit, Value, add, divide, is_number, multiply, power
 
 DERIVATIVES = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2), (1, 1))
 """How often the results of ``sums_of_powers`` are differentiated by x and by y."""
 
 
-def sum_of_powers(n: Any, i: Any, j: Any, x: Any, y: Any) -> tuple[Any]:
+def sum_of_powers(n: Array, i: Array, j: Array, x: Value, y: Value) -> tuple[Value]:
     """The sum itself.
 
     n : coefficients
@@ -25,14 +26,14 @@ def sum_of_powers(n: Any, i: Any, j: Any, x: Any, y: Any) -> tuple[Any]:
     return (_Sum(n, i, j, x, y).derivative(0, 0),)
 
 
-def sums_of_powers(n: Any, i: Any, j: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def sums_of_powers(n: Array, i: Array, j: Array, x: Value, y: Value) -> tuple[Value, ...]:
     """f, f_x, f_xx, f_y, f_yy, f_xy."""
     found = _Sum(n, i, j, x, y)
     return tuple(found.derivative(*orders) for orders in DERIVATIVES)
 
 
 class _Sum:
-    def __init__(self, n: Any, i: Any, j: Any, x: Any, y: Any) -> None:
+    def __init__(self, n: Array, i: Array, j: Array, x: Value, y: Value) -> None:
         if not all(isinstance(a, np.ndarray) and a.ndim == 1 and all(map(is_number, a)) for a in (n, i, j)):
             raise Unfit("the coefficients and exponents of a sum of powers must be known while the text is read")
         if not len(n) == len(i) == len(j):
@@ -51,7 +52,7 @@ class _Sum:
                 row[j - by_y] = row.get(j - by_y, 0.0) + factor
         return self._horner({i: self._horner(row, self.y) for i, row in rows.items()}, self.x)
 
-    def _horner(self, terms: dict[int, Any], x: Any) -> Any:
+    def _horner(self, terms: Mapping[int, Value], x: Value) -> Value:
         if not terms:
             return 0.0
         first, *rest = sorted(terms, reverse=True)

@@ -11,13 +11,25 @@ the exclusive or of bits is (a − b)², and sums carry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from grisaille.modelica.builtins import floor
-from grisaille.modelica.values import Unfit, add, array, choose, is_number, multiply, relation, subtract, total
+from grisaille.modelica.values import (
+    Array,
+    Unfit,
+    Value,
+    add,
+    array,
+    choose,
+    is_number,
+    multiply,
+    relation,
+    subtract,
+    total,
+)
 
 WORD = 64
 HALF = 2**32
@@ -34,7 +46,7 @@ Bits = list[Any]
 """Of a word, the lowest first."""
 
 
-def _bits(half: Any) -> Bits:
+def _bits(half: Value) -> Bits:
     """The 32 bits of an Integer, in two's complement."""
     if is_number(half):
         return [(int(half) >> k) & 1 for k in range(32)]
@@ -47,7 +59,7 @@ def _bits(half: Any) -> Bits:
     return found
 
 
-def _words(state: Any) -> list[Bits]:
+def _words(state: Array) -> list[Bits]:
     if not isinstance(state, np.ndarray) or state.ndim != 1 or state.size % 2:
         raise Unfit("the state of a random number generator is an array of Integers, two for each word")
     return [[*_bits(state[k]), *_bits(state[k + 1])] for k in range(0, state.size, 2)]
@@ -60,7 +72,7 @@ def _xor(*words: Bits) -> Bits:
     return first
 
 
-def _other(a: Any, b: Any) -> Any:
+def _other(a: Value, b: Value) -> Value:
     if is_number(a) and is_number(b):
         return int(a) ^ int(b)
     if is_number(a) or is_number(b):
@@ -78,11 +90,11 @@ def _right(word: Bits, by: int) -> Bits:
     return [*word[by:], *[0] * by]
 
 
-def _number(bits: Bits) -> Any:
+def _number(bits: Bits) -> Value:
     return total([multiply(bit, 2**k) for k, bit in enumerate(bits)])
 
 
-def _sum(a: Bits, b: Bits) -> tuple[Any, Any]:
+def _sum(a: Bits, b: Bits) -> tuple[Value, Value]:
     """Lower and upper half of a + b mod 2⁶⁴."""
     low = add(_number(a[:32]), _number(b[:32]))
     carry = floor(multiply(low, 1 / HALF))
@@ -90,22 +102,22 @@ def _sum(a: Bits, b: Bits) -> tuple[Any, Any]:
     return subtract(low, multiply(HALF, carry)), subtract(high, multiply(HALF, floor(multiply(high, 1 / HALF))))
 
 
-def _signed(half: Any) -> Any:
+def _signed(half: Value) -> Value:
     """A half as an Integer with sign."""
     return subtract(half, multiply(HALF, floor(multiply(half, 2 / HALF))))
 
 
-def _drawn(low: Any, high: Any) -> Any:
+def _drawn(low: Value, high: Value) -> Value:
     """The number in (0, 1] that a word stands for."""
     return add(multiply(add(multiply(_signed(high), HALF), low), 2.0**-64), 0.5)
 
 
-def _state(*halves: Any) -> Any:
+def _state(*halves: Value) -> Array:
     signed = [_signed(half) for half in halves]
     return array([int(half) if is_number(half) else half for half in signed])
 
 
-def xorshift64star(state: Any) -> tuple[Any, Any]:
+def xorshift64star(state: Array) -> tuple[Value, Array]:
     """The next number and state (2 Integers)."""
     (x,) = _words(state)
     x = _xor(x, _right(x, 12))
@@ -115,7 +127,7 @@ def xorshift64star(state: Any) -> tuple[Any, Any]:
     return _drawn(low, high), _state(low, high)
 
 
-def _product(word: Bits, factor: int) -> tuple[Any, Any]:
+def _product(word: Bits, factor: int) -> tuple[Value, Value]:
     """Lower and upper half of a product mod 2⁶⁴, in digits of 16 bits: 2⁶⁴ is beyond what a double holds."""
     digits, factors = (
         [_number(word[k : k + 16]) for k in range(0, WORD, 16)],
@@ -145,12 +157,12 @@ def xorshift1024star(state: Any) -> tuple[Any, Any]:
     return _drawn(*_product(word, _STAR_1024)), array([*kept, following])
 
 
-def _folded(place: Any) -> Any:
+def _folded(place: Any) -> Value:
     """A position on the ring, whatever Integer it is given by."""
     return subtract(place, multiply(_RING, floor(multiply(place, 1 / _RING))))
 
 
-def _at(place: Any, items: Any) -> Any:
+def _at(place: Any, items: Sequence[Value] | Array) -> Value:
     """The item at a place, counted from zero."""
     chosen = items[-1]
     for k in reversed(range(len(items) - 1)):
@@ -158,7 +170,7 @@ def _at(place: Any, items: Any) -> Any:
     return chosen
 
 
-def xorshift128plus(state: Any) -> tuple[Any, Any]:
+def xorshift128plus(state: Array) -> tuple[Value, Value]:
     """The next number and state (4 Integers)."""
     first, second = _words(state)
     first = _xor(first, _left(first, 23))

@@ -9,53 +9,53 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grisaille.modelica.limits import check_letters
-from grisaille.modelica.values import Unfit
+from grisaille.modelica.values import Unfit, Value
 
 
-def _plain(text: Any) -> str:
+def _plain(text: Value) -> str:
     if not isinstance(text, str):
         raise Unfit("a text that is only known during a simulation is not supported")
     check_letters(len(text))
     return text
 
 
-def _substring(text: Any, first: Any, last: Any) -> str:
+def _substring(text: str, first: int, last: int) -> str:
     if not 1 <= first <= last <= len(_plain(text)):
         raise Unfit(f"{text!r} has no letters {first} to {last}")
     return str(text[first - 1 : last])
 
 
-def _is_equal(a: Any, b: Any, case_sensitive: Any = True) -> bool:
+def _is_equal(a: Value, b: Value, case_sensitive: Value = True) -> bool:
     return _plain(a) == _plain(b) if case_sensitive else _plain(a).lower() == _plain(b).lower()
 
 
-def _find(text: Any, wanted: Any, start: Any = 1, case_sensitive: Any = True) -> int:
+def _find(text: Value, wanted: Value, start: int = 1, case_sensitive: Value = True) -> int:
     a, b = (_plain(text), _plain(wanted)) if case_sensitive else (_plain(text).lower(), _plain(wanted).lower())
     return a.find(b, max(start - 1, 0)) + 1
 
 
-def _find_last(text: Any, wanted: Any, start: Any = 0, case_sensitive: Any = True) -> int:
+def _find_last(text: Value, wanted: Value, start: int = 0, case_sensitive: Value = True) -> int:
     a, b = (_plain(text), _plain(wanted)) if case_sensitive else (_plain(text).lower(), _plain(wanted).lower())
     end = len(a) if start == 0 else min(start - 1 + len(b), len(a))
     return a.rfind(b, 0, end) + 1
 
 
-def _is_empty(text: Any) -> bool:
+def _is_empty(text: Value) -> bool:
     return not _plain(text).strip()
 
 
-def _after_blanks(text: Any, start: Any = 1) -> int:
+def _after_blanks(text: Value, start: int = 1) -> int:
     rest = _plain(text)[start - 1 :]
     return int(start) + len(rest) - len(rest.lstrip())
 
 
-def _compare(a: Any, b: Any, case_sensitive: Any = True) -> int:
+def _compare(a: Value, b: Value, case_sensitive: Value = True) -> int:
     """The index in ``Modelica.Utilities.Types.Compare``: less, equal, greater."""
     a, b = (_plain(a), _plain(b)) if case_sensitive else (_plain(a).lower(), _plain(b).lower())
     return 2 + int(a > b) - int(a < b)
 
 
-def _length(text: Any) -> int:
+def _length(text: Value) -> int:
     return len(_plain(text))
 
 
@@ -91,7 +91,7 @@ def is_known(name: str) -> bool:
     return name in _NAMED
 
 
-def called(name: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def called(name: str, arguments: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """The result of one of these functions."""
     function, inputs = _NAMED[name]
     given = {**_DEFAULTS.get(name, {}), **dict(zip(inputs, arguments, strict=False)), **named}

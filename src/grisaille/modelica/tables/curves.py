@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -16,14 +15,14 @@ from grisaille.model.expression import Condition, Constant
 from grisaille.model.table_functions import table as gr_table
 from grisaille.modelica.builtins import floor
 from grisaille.modelica.tables.slopes import akima, fritsch_butland, steffen
-from grisaille.modelica.values import Unfit, add, choose, divide, formula, is_number, multiply, subtract
+from grisaille.modelica.values import Unfit, Value, add, choose, divide, formula, is_number, multiply, subtract
 
 LINEAR, AKIMA, CONSTANT, FRITSCH, STEFFEN, MODIFIED = 1, 2, 3, 4, 5, 6
 SMOOTH_KINDS = (AKIMA, FRITSCH, STEFFEN, MODIFIED)
 HOLD, EXTEND, REPEAT, NONE = 1, 2, 3, 4
 
 
-def interpolate(xs: list[float], ys: list[Any], u: Any, smoothness: int, extrapolation: int) -> Any:
+def interpolate(xs: list[float], ys: list[Value], u: Value, smoothness: int, extrapolation: int) -> Value:
     """y(u) through the points."""
     if len(xs) == 1:
         return ys[0]
@@ -42,7 +41,7 @@ def interpolate(xs: list[float], ys: list[Any], u: Any, smoothness: int, extrapo
     return active_piece([(-np.inf, before), *pieces, (xs[-1], after)], u)
 
 
-def repeated(u: Any, first: float, last: float) -> Any:
+def repeated(u: Value, first: float, last: float) -> Value:
     """u, moved by whole periods into the table; a number at the end of a period stays there."""
     period = last - first
     if is_number(u):
@@ -54,11 +53,11 @@ def repeated(u: Any, first: float, last: float) -> Any:
     return subtract(u, multiply(floor(divide(subtract(u, first), period)), period))
 
 
-def _plain(y: Any) -> Any:
+def _plain(y: Value) -> Value:
     return float(y) if is_number(y) else y
 
 
-def _piece(xs: list[float], ys: list[Any], slopes: Any, k: int, u: Any, smoothness: int) -> Any:
+def _piece(xs: list[float], ys: list[Value], slopes: np.ndarray | None, k: int, u: Value, smoothness: int) -> Value:
     if smoothness == CONSTANT:
         return ys[k]
     h = xs[k + 1] - xs[k]
@@ -71,7 +70,9 @@ def _piece(xs: list[float], ys: list[Any], slopes: Any, k: int, u: Any, smoothne
     return add(ys[k], multiply(s, add(float(a), multiply(s, add(float(c2), multiply(s, float(c3)))))))
 
 
-def _ends(xs: list[float], ys: list[Any], slopes: Any, u: Any, extrapolation: int) -> tuple[Any, Any]:
+def _ends(
+    xs: list[float], ys: list[Value], slopes: np.ndarray | None, u: Value, extrapolation: int
+) -> tuple[Value, Value]:
     if extrapolation != EXTEND:
         return ys[0], ys[-1]
     if slopes is None:
@@ -82,7 +83,7 @@ def _ends(xs: list[float], ys: list[Any], slopes: Any, u: Any, extrapolation: in
     return (add(ys[0], multiply(first, subtract(u, xs[0]))), add(ys[-1], multiply(last, subtract(u, xs[-1]))))
 
 
-def active_piece(pieces: list[tuple[float, Any]], u: Any) -> Any:
+def active_piece(pieces: list[tuple[float, Value]], u: Value) -> Value:
     """The piece that holds at u, each from its knot on, found by halving."""
     if len(pieces) == 1:
         return pieces[0][1]
@@ -95,7 +96,7 @@ def active_piece(pieces: list[tuple[float, Any]], u: Any) -> Any:
     )
 
 
-def _slopes(xs: list[float], ys: list[Any], smoothness: int) -> Any:
+def _slopes(xs: list[float], ys: list[Value], smoothness: int) -> np.ndarray | None:
     """Slopes at the knots of a cubic table; None for straight and constant pieces."""
     if smoothness in (LINEAR, CONSTANT):
         return None

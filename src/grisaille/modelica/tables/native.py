@@ -7,6 +7,7 @@ its abscissas in the first column and the first row. It stands in the text or in
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,12 @@ from grisaille.modelica.tables.files import read_table
 from grisaille.modelica.tables.places import find_file
 from grisaille.modelica.tables.surfaces import surface
 from grisaille.modelica.values import (
+    Array,
+    Number,
+    Opaque,
+    Truth,
     Unfit,
+    Value,
     array,
     both,
     choose,
@@ -39,10 +45,10 @@ _NAMES = ("NoName", "")
 
 
 @dataclass(frozen=True, eq=False)
-class InterpolationTable:
+class InterpolationTable(Opaque):
     """What the constructor of a table was given."""
 
-    rows: Any
+    rows: Array
     columns: tuple[int, ...]
     smoothness: int
     extrapolation: int
@@ -55,22 +61,22 @@ class InterpolationTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
+class Surface(Opaque):
     """What the constructor of a table of two variables was given."""
 
     xs: list[float]
     ys: list[float]
-    values: Any
+    values: Array
     smoothness: int
     extrapolation: int
 
 
 @dataclass(frozen=True)
-class Guarded:
+class Guarded(Opaque):
     """A value that is one only where a condition holds."""
 
-    value: Any
-    holds: Any
+    value: Value
+    holds: Truth
     message: str
 
 
@@ -81,16 +87,16 @@ class Guarded:
 class _TableArguments:
     """The arguments of a constructor by name; those of ``IGNORED`` say what arrays know themselves."""
 
-    file: Any
-    name: Any
-    rows: Any
-    smoothness: Any
-    extrapolation: Any = EXTEND
-    columns: Any = ()
-    start: Any = -np.inf
-    shift: Any = 0.0
-    delimiter: Any = ","
-    header: Any = 0
+    file: Value
+    name: Value
+    rows: Array
+    smoothness: Value
+    extrapolation: Value = EXTEND
+    columns: Sequence[int] = ()
+    start: Number = -np.inf
+    shift: Number = 0.0
+    delimiter: Value = ","
+    header: Number = 0
 
     @classmethod
     def of(cls, order: str, given: tuple[Any, ...]) -> _TableArguments:
@@ -101,7 +107,7 @@ class _TableArguments:
         named = dict(zip(names, given, strict=False))
         return cls(**{name: value for name, value in named.items() if name not in IGNORED})
 
-    def matrix(self) -> Any:
+    def matrix(self) -> Array:
         return _matrix(self.file, self.name, self.rows, self.delimiter, self.header)
 
 
@@ -116,7 +122,7 @@ TIME_TABLE = """
 SURFACE = "file name rows row_count column_count smoothness extrapolation verbose delimiter header"
 
 
-def make_table(*given: Any) -> InterpolationTable:
+def make_table(*given: Value) -> InterpolationTable:
     """Make the table of ``ModelicaStandardTables_CombiTable1D_init2`` and ``…_init3``."""
     of = _TableArguments.of(CURVE, given)
     made = _table(of)
@@ -125,12 +131,12 @@ def make_table(*given: Any) -> InterpolationTable:
     return made
 
 
-def make_time_table(*given: Any) -> InterpolationTable:
+def make_time_table(*given: Value) -> InterpolationTable:
     """Make the table of ``ModelicaStandardTables_CombiTimeTable_init2`` and ``…_init3``."""
     return _table(_TableArguments.of(TIME_TABLE, given))
 
 
-def make_surface(*given: Any) -> Surface:
+def make_surface(*given: Value) -> Surface:
     """Make the table of ``ModelicaStandardTables_CombiTable2D_init2`` and ``…_init3``."""
     of = _TableArguments.of(SURFACE, given)
     rows = of.matrix()
@@ -148,7 +154,7 @@ def make_surface(*given: Any) -> Surface:
     return Surface(xs, ys, rows[1:, 1:], how, outside)
 
 
-def _old(make: Any, is_of_time: bool) -> Any:
+def _old(make: Callable[..., Opaque], is_of_time: bool) -> Callable[..., Opaque]:
     """``…_init``, which takes the names of the table and the file in the other order; tables of time begin at start."""
     if is_of_time:
         return lambda name, file, rows, n, m, start, *others: make(file, name, rows, n, m, start, *others, start)
@@ -175,7 +181,7 @@ def _table(of: _TableArguments) -> InterpolationTable:
     return InterpolationTable(rows, columns, how, outside, float(of.start), float(of.shift))
 
 
-def _matrix(file: Any, name: Any, rows: Any, delimiter: Any, header: Any) -> Any:
+def _matrix(file: Value, name: Value, rows: Array, delimiter: Value, header: Number) -> Array:
     """The rows in the text, or those of the file that it names."""
     file, name = str(file).strip(), str(name).strip()
     if name in _NAMES and file in _NAMES:
@@ -200,7 +206,7 @@ def _abscissas(values: Any) -> list[float]:
     return [float(x) for x in values]
 
 
-def _choice(value: Any, most: int, what: str) -> int:
+def _choice(value: Value, most: int, what: str) -> int:
     index = getattr(value, "index", value)
     if not isinstance(index, int | float) or not 1 <= index <= most:
         raise Unfit(f"a table's {what} must be known before the simulation, got {describe(value)}")
@@ -210,13 +216,13 @@ def _choice(value: Any, most: int, what: str) -> int:
 # --- values ---
 
 
-def value_of_table(table: InterpolationTable, column: Any, u: Any) -> Any:
+def value_of_table(table: InterpolationTable, column: Value, u: Value) -> Value:
     """``ModelicaStandardTables_CombiTable1D_getValue``."""
     found = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
     return _guarded(found, table.extrapolation, [("u", u, table.abscissas)])
 
 
-def value_of_time_table(table: InterpolationTable, column: Any, time: Any, *_events: Any) -> Any:
+def value_of_time_table(table: InterpolationTable, column: Value, time: Value, *_events: Value) -> Value:
     """``ModelicaStandardTables_CombiTimeTable_getValue``; zero before the table's start."""
     u = subtract(time, table.shift) if table.shift else time
     value = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
@@ -227,7 +233,7 @@ def value_of_time_table(table: InterpolationTable, column: Any, time: Any, *_eve
     return _guarded(value, table.extrapolation, [("the time of the table", u, table.abscissas)], unless=begun)
 
 
-def value_of_surface(surface_: Surface, u: Any, v: Any) -> Any:
+def value_of_surface(surface_: Surface, u: Value, v: Value) -> Value:
     """``ModelicaStandardTables_CombiTable2D_getValue``."""
     s = surface_
     found = surface(s.xs, s.ys, s.values, u, v, s.smoothness, s.extrapolation)
@@ -237,37 +243,49 @@ def value_of_surface(surface_: Surface, u: Any, v: Any) -> Any:
 # --- without objects: what the flattener makes of tables that it does not know (``full/table_texts``) ---
 
 
-def _surface_of(name: Any, file: Any, rows: Any, smoothness: Any, extrapolation: Any, *source: Any) -> Surface:
+def _surface_of(
+    name: Value, file: Value, rows: Array, smoothness: Value, extrapolation: Value, *source: Value
+) -> Surface:
     given = (file, name, rows, *rows.shape, smoothness, extrapolation, True, *source)
     return make_surface(*given)
 
 
 def _curve_of(
-    name: Any, file: Any, rows: Any, columns: Any, smoothness: Any, beyond: Any, *source: Any
+    name: Value, file: Value, rows: Array, columns: Array, smoothness: Value, beyond: Value, *source: Value
 ) -> InterpolationTable:
     given = (file, name, rows, *rows.shape, columns, len(columns), smoothness, beyond, True, *source)
     return make_table(*given)
 
 
 def _time_table_of(
-    name: Any, file: Any, rows: Any, start: Any, columns: Any, smoothness: Any, beyond: Any, shift: Any, *source: Any
+    name: Value,
+    file: Value,
+    rows: Array,
+    start: Value,
+    columns: Array,
+    smoothness: Value,
+    beyond: Value,
+    shift: Value,
+    *source: Value,
 ) -> InterpolationTable:
     given = (file, name, rows, *rows.shape, start, columns, len(columns), smoothness, beyond, shift, 1, True, *source)
     return make_time_table(*given)
 
 
-def _of(make: Any, count: int, function: Any) -> Any:
+def _of(make: Callable[..., Opaque], count: int, function: Callable[..., Value]) -> Callable[..., Value]:
     """A function of a table as one of the ``count`` arguments that it is made of, and the others."""
     return lambda *given: function(make(*given[:count]), *given[count:])
 
 
-def _values(table: InterpolationTable, column: Any) -> list[Any]:
+def _values(table: InterpolationTable, column: Value) -> list[Value]:
     if not is_whole(column) or not 1 <= column <= len(table.columns):
         raise Unfit(f"the table has no result number {column}")
     return list(table.rows[:, table.columns[int(column) - 1] - 1])
 
 
-def _guarded(value: Any, extrapolation: int, axes: list[tuple[str, Any, list[float]]], unless: Any = True) -> Any:
+def _guarded(
+    value: Value, extrapolation: int, axes: list[tuple[str, Value, list[float]]], unless: Value = True
+) -> Value:
     """The value, with the demand to stay inside where nothing is extrapolated; one row or column holds everywhere."""
     bounded = [(name, u, xs) for name, u, xs in axes if len(xs) > 1]
     if extrapolation != NONE or not bounded:
@@ -284,7 +302,7 @@ def _guarded(value: Any, extrapolation: int, axes: list[tuple[str, Any, list[flo
     return value if holds is True else Guarded(value, holds, message)
 
 
-def next_time_event(table: InterpolationTable, time: Any) -> Any:
+def next_time_event(table: InterpolationTable, time: Value) -> Value:
     """The next abscissa after ``time``, a formula that is constant between them."""
     knots = sorted({x + table.shift for x in table.abscissas if x + table.shift > -1e59} | {max(table.start, -1e59)})
     knots = [k for k in knots if k > -1e58]
@@ -306,17 +324,17 @@ def last_abscissa(table: InterpolationTable) -> float:
     return table.abscissas[-1]
 
 
-def first_corner(table: Surface, *_: Any) -> Any:
+def first_corner(table: Surface, *_: Value) -> Value:
     """The smallest abscissas of both variables."""
     return array([table.xs[0], table.ys[0]])
 
 
-def last_corner(table: Surface, *_: Any) -> Any:
+def last_corner(table: Surface, *_: Value) -> Value:
     """The largest abscissas of both variables."""
     return array([table.xs[-1], table.ys[-1]])
 
 
-def _was_read(*_: Any) -> float:
+def _was_read(*_: Value) -> float:
     """``…_read`` of version 3.2: tables are read when they are made."""
     return 1.0
 

@@ -22,7 +22,9 @@ from grisaille.model.table_functions import table2
 from grisaille.modelica.tables.curves import AKIMA, CONSTANT, EXTEND, LINEAR, REPEAT, interpolate, repeated
 from grisaille.modelica.tables.slopes import akima, akima_weights, widened
 from grisaille.modelica.values import (
+    Array,
     Unfit,
+    Value,
     add,
     bending,
     both,
@@ -38,7 +40,9 @@ from grisaille.modelica.values import (
 Numbers = np.ndarray[Any, Any]
 
 
-def surface(xs: list[float], ys: list[float], zs: Any, u: Any, v: Any, smoothness: int, extrapolation: int) -> Any:
+def surface(
+    xs: list[float], ys: list[float], zs: Array, u: Value, v: Value, smoothness: int, extrapolation: int
+) -> Value:
     """z(u, v) on the grid xs × ys; ``zs[i, j]`` belongs to ``xs[i]`` and ``ys[j]``."""
     if len(xs) == 1:
         return interpolate(ys, list(zs[0]), v, smoothness, extrapolation)
@@ -62,7 +66,7 @@ def surface(xs: list[float], ys: list[float], zs: Any, u: Any, v: Any, smoothnes
     return choose(inside, steps, _bilinear(xs, ys, zs, u, v, True))
 
 
-def _bilinear(xs: list[float], ys: list[float], zs: Any, u: Any, v: Any, extends: bool) -> Any:
+def _bilinear(xs: list[float], ys: list[float], zs: Array, u: Value, v: Value, extends: bool) -> Value:
     if is_number(u) and is_number(v):
         rows = [_linear(ys, list(row), v, extends) for row in zs]
         return _linear(xs, rows, u, extends)
@@ -70,21 +74,21 @@ def _bilinear(xs: list[float], ys: list[float], zs: Any, u: Any, v: Any, extends
     return table2(formula(u), formula(v), xs, ys, values, outside="extend" if extends else "hold")
 
 
-def _linear(xs: list[float], ys: list[Any], u: float, extends: bool) -> Any:
+def _linear(xs: list[float], ys: list[Value], u: float, extends: bool) -> Value:
     u = u if extends else min(max(u, xs[0]), xs[-1])
     k = min(max(int(np.searchsorted(xs, u, side="right")) - 1, 0), len(xs) - 2)
     share = (u - xs[k]) / (xs[k + 1] - xs[k])
     return add(ys[k], multiply(share, subtract(ys[k + 1], ys[k])))
 
 
-def _steps(first: _Axis, second: _Axis, zs: Any) -> Any:
+def _steps(first: _Axis, second: _Axis, zs: Array) -> Value:
     """Each value on the segment that its knot begins, the last from its knot on; the first before it, too."""
     rows, columns = first.shares_of_steps(), second.shares_of_steps()
     return total([multiply(rows[i], total([multiply(c, z) for c, z in zip(columns, row, strict=True)]))
                   for i, row in enumerate(zs)])  # fmt: skip
 
 
-def _smooth(xs: list[float], ys: list[float], zs: Any, u: Any, v: Any, extends: bool) -> Any:
+def _smooth(xs: list[float], ys: list[float], zs: Array, u: Value, v: Value, extends: bool) -> Value:
     if not all(is_number(z) for z in zs.flat):
         raise Unfit("a smooth table with values that are not numbers is not supported: use linear segments")
     z, zx, zy, zxy = _derivatives(np.array(xs), np.array(ys), zs.astype(float))
@@ -120,7 +124,7 @@ class _Axis:
     """Whether nothing jumps at a knot, and no event is to be looked for."""
 
     @cached_property
-    def passed(self) -> list[Any]:
+    def passed(self) -> list[Value]:
         """For each knot, one where u has reached it and zero before."""
         found: list[Any] = []
         for knot in self.knots:
@@ -132,17 +136,17 @@ class _Axis:
         return found
 
     @cached_property
-    def on(self) -> list[Any]:
+    def on(self) -> list[Value]:
         """One on each segment, from its first knot to before its last."""
         return [subtract(a, b) for a, b in zip(self.passed[:-1], self.passed[1:], strict=True)]
 
-    def shares_of_steps(self) -> list[Any]:
+    def shares_of_steps(self) -> list[Value]:
         """One for the knot whose value holds, zero for all others."""
         found = [*self.on, self.passed[-1]]
         found[0] = subtract(1.0, self.passed[1])
         return found
 
-    def hermite(self, extends: bool) -> tuple[list[Any], list[Any]]:
+    def hermite(self, extends: bool) -> tuple[list[Value], list[Value]]:
         """H and G of every knot."""
         h = np.diff(self.knots).tolist()
         shares = [multiply(on, multiply(subtract(self.u, x), 1 / w)) for on, x, w in zip(self.on, self.knots, h)]  # noqa: B905
