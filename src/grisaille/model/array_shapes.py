@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
+
+if TYPE_CHECKING:
+    from grisaille.model.expression import FormulaLike
+    from grisaille.model.given import Size
 
 _DEALT = {"value", "start", "default", "definition", "noise", "spectrum", "scale", "bounds", "nominal", "prior"}
 """Fields that may hold a list; texts and flags are the same for all."""
@@ -25,7 +29,7 @@ def shape_of(owner: str, value: Any) -> tuple[int, ...]:
         raise ModelError(f"{owner}: the rows of {value!r} have different lengths.") from None
 
 
-def read_shape(owner: str, size: Any) -> tuple[int, ...]:
+def read_shape(owner: str, size: Size) -> tuple[int, ...]:
     shape = size if isinstance(size, tuple) else (size,)
     if not shape or not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in shape):
         raise ModelError(f"{owner}: size must be a whole number or a tuple of them, got {size!r}.")
@@ -34,7 +38,7 @@ def read_shape(owner: str, size: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in shape)
 
 
-def spread(owner: str, field: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+def spread(owner: str, field: str, value: FormulaLike | None, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` as an array of the given shape."""
     given = np.array(value, dtype=object) if field in _DEALT and isinstance(value, list | tuple | np.ndarray) else None
     if field == "bounds" and given is not None and given.shape == (2,):

@@ -155,7 +155,7 @@ def _plain(owner: str, name: str, value: Any) -> float | Expression:
     return expression.value if isinstance(expression, Constant) else expression
 
 
-def _coefficients(name: str, values: Any) -> NDArray[np.float64]:
+def _coefficients(name: str, values: ArrayLike) -> NDArray[np.float64]:
     entries = [as_expression(entry) for entry in np.atleast_1d(np.array(values, dtype=object)).ravel()]
     numbers = np.trim_zeros(np.array([entry.value for entry in entries if isinstance(entry, Constant)]), "f")
     if not all(isinstance(entry, Constant) for entry in entries):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from grisaille.errors import ModelError
 from grisaille.model.array_shapes import shape_of
 from grisaille.model.expression import Call, Constant, Expression, as_expression, postorder
 
+if TYPE_CHECKING:
+    from grisaille.model.given import Change
 
-def check_value(name: str, field: str, value: Any, constant: bool = False) -> None:
+
+def check_value(name: str, field: str, value: Change, constant: bool = False) -> None:
     """A number, a formula or None; with ``constant`` only parameters may occur in the formula."""
     if value is None:
         return

@@ -33,6 +33,13 @@ from grisaille.model.rewriting import Rewriter
 from grisaille.model.views import look_up, members
 from grisaille.model.whens import When
 
+if TYPE_CHECKING:
+    from grisaille.laws import Law
+    from grisaille.model.declarations import Input
+    from grisaille.model.expression import FormulaLike
+    from grisaille.model.given import Change
+    from grisaille.model.spectra import Spectrum
+
 
 class ListedEquations(tuple[Any, ...]):
     """An ``equations`` list of a class body; callable, so that ``super().equations()`` works in subclasses."""
@@ -147,7 +154,7 @@ class ModelType(type):
                 return layer[name]
         raise AttributeError(f"The class {cls.__name__} has no attribute '{name}'.")
 
-    def __setattr__(cls, name: str, value: Any) -> None:
+    def __setattr__(cls, name: str, value: Change) -> None:
         if not name.startswith("_"):
             raise ModelError(
                 f"Model classes do not change after they are written: give {name} when an instance is made, "
@@ -189,7 +196,7 @@ class Model(Labelled, metaclass=ModelType):
     _content: Content
     _cache: Cache[Any]
 
-    def __init__(self, /, *arguments: Any, start: Mapping[str, Any] | None = None, **changes: Any) -> None:
+    def __init__(self, /, *arguments: Change, start: Mapping[str, FormulaLike] | None = None, **changes: Any) -> None:
         if arguments:
             raise ModelError(
                 f"{type(self).__name__} takes changes by name, such as {type(self).__name__}(k=1.0), not "
@@ -205,7 +212,7 @@ class Model(Labelled, metaclass=ModelType):
         """A list in the class body, or a method that yields."""
     else:
 
-        def equations(self) -> Iterable[Any]:
+        def equations(self) -> Iterable[Equation | When | Connection]:
             """The equations and connections; overridden by a list in the class body or by a method."""
             return ()
 
@@ -241,7 +248,11 @@ class Model(Labelled, metaclass=ModelType):
         return str(self._cached("structure_key", lambda: packing.structure_key(self._content)))
 
     def replace(
-        self, changes: Mapping[str, Any] | None = None, *, start: Mapping[str, Any] | None = None, **named: Any
+        self,
+        changes: Mapping[str, Change] | None = None,
+        *,
+        start: Mapping[str, FormulaLike] | None = None,
+        **named: Change,
     ) -> Model:
         """A copy with some members changed: ``model.replace({"r.R": 2e3})``.
 
@@ -254,14 +265,16 @@ class Model(Labelled, metaclass=ModelType):
             raise ModelError(f"replace takes a dict, because names may contain dots: replace({{{shown}}}).")
         return restore_model(self._changed(self._content, {} if changes is None else changes, start), type(self))
 
-    def with_inputs(self, inputs: Mapping[str, Any]) -> Model:
+    def with_inputs(self, inputs: Mapping[str, float | Input | None]) -> Model:
         """A copy in which variables are known signals; the equations that gave them are left out.
 
         inputs : by name of a variable: None, a number (the default where no signal is given) or a ``gr.Input``
         """
         return restore_model(mark_inputs(self._content, inputs))
 
-    def with_disturbance(self, name: str, spectrum: Any, *, scale: Any = 1.0, label: str | None = None) -> Model:
+    def with_disturbance(
+        self, name: str, spectrum: Spectrum, *, scale: FormulaLike = 1.0, label: str | None = None
+    ) -> Model:
         """A copy with a random signal added to a variable, in the equation that gives it.
 
         For a variable that an equation differentiates, ``der(x) == …``, it is added to the derivative there; the
@@ -274,7 +287,13 @@ class Model(Labelled, metaclass=ModelType):
         """
         return self._closed(mark_disturbance(self._content, name, spectrum, scale, label))
 
-    def with_outputs(self, outputs: Mapping[str, Any], *, noise: Any = None, distribution: Any = None) -> Model:
+    def with_outputs(
+        self,
+        outputs: Mapping[str, Expression | str],
+        *,
+        noise: FormulaLike | Mapping[str, FormulaLike] | None = None,
+        distribution: Law | Mapping[str, Law] | None = None,
+    ) -> Model:
         """A copy with more outputs, or with other noise of those that there are, ``{"y": "y"}``.
 
         outputs : by label the name of a member, ``"der(x)"`` of a variable, or a formula
@@ -288,7 +307,9 @@ class Model(Labelled, metaclass=ModelType):
         own = Rewriter(lambda node: Name(node.path) if isinstance(node, Reference) and node.root is self else None)
         return restore_model(content.mapped(own))
 
-    def _changed(self, content: Content, changes: Mapping[str, Any], start: Mapping[str, Any] | None) -> Content:
+    def _changed(
+        self, content: Content, changes: Mapping[str, Change], start: Mapping[str, FormulaLike] | None
+    ) -> Content:
         for name in changes if hasattr(changes, "items") else ():
             if isinstance(name, str) and not content.kind(name) and name in vars(type(self)):
                 raise ModelError(
@@ -310,7 +331,7 @@ class Model(Labelled, metaclass=ModelType):
             raise AttributeError(name)
         return look_up(self, self._content, "", name)
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
+    def __setattr__(self, name: str, value: Change) -> NoReturn:
         raise ModelError(f"Models do not change: use model.replace({{'{name}': …}}) to get a changed copy.")
 
     def __delattr__(self, name: str) -> NoReturn:
@@ -319,7 +340,7 @@ class Model(Labelled, metaclass=ModelType):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *members(self._content, "")]
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and (self is other or self.fingerprint == other.fingerprint)
 
     def __hash__(self) -> int:
@@ -328,7 +349,7 @@ class Model(Labelled, metaclass=ModelType):
     def __copy__(self) -> Model:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Model:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ where connected). ``connect(a, b, …)`` joins any number of ends of one class, 
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from grisaille.model.recording import register
 from grisaille.model.symbol_arrays import SymbolArray
 from grisaille.model.views import ComponentView, ConnectorView, refuse_equation
 
+if TYPE_CHECKING:
+    from grisaille.model.expression import FormulaLike
+    from grisaille.model.given import End, Size
+
 
 class Potential(Variable):
     """A field of a connector that is equal at all connected ends (voltage, position, temperature).
@@ -32,7 +36,13 @@ class Potential(Variable):
     __slots__ = ()
 
     def __new__(
-        cls, unit: str = "", description: str = "", *, start: Any = None, nominal: Any = None, size: Any = None
+        cls,
+        unit: str = "",
+        description: str = "",
+        *,
+        start: FormulaLike | None = None,
+        nominal: FormulaLike | None = None,
+        size: Size = None,
     ) -> Any:
         return cls._make(
             size, start=start, unit=unit, description=description, fixed=False, nominal=nominal, bounds=None
@@ -50,7 +60,13 @@ class Flow(Variable):
     __slots__ = ()
 
     def __new__(
-        cls, unit: str = "", description: str = "", *, start: Any = None, nominal: Any = None, size: Any = None
+        cls,
+        unit: str = "",
+        description: str = "",
+        *,
+        start: FormulaLike | None = None,
+        nominal: FormulaLike | None = None,
+        size: Size = None,
     ) -> Any:
         return cls._make(
             size, start=start, unit=unit, description=description, fixed=False, nominal=nominal, bounds=None
@@ -190,7 +206,7 @@ class Connection:
 
     __slots__ = ("ends", "source")
 
-    def __init__(self, ends: tuple[Any, ...]) -> None:
+    def __init__(self, ends: tuple[End, ...]) -> None:
         self.ends = ends
         self.source = register(self)
 
@@ -228,13 +244,13 @@ def connect(*ends: Any) -> Any:
     return Connection(ends)
 
 
-def _connect_arrays(ends: tuple[Any, ...]) -> list[Any]:
+def _connect_arrays(ends: tuple[np.ndarray, ...]) -> list[Any]:
     if len({end.shape for end in ends}) > 1:
         raise ModelError(f"connect: arrays of shapes {' and '.join(str(e.shape) for e in ends)} do not match.")
     return [connect(*items) for items in zip(*(end.flat for end in ends), strict=True)]
 
 
-def _check_end(end: Any) -> None:
+def _check_end(end: End) -> None:
     if isinstance(end, Connector | ConnectorView | Reference | Declaration):
         return
     if isinstance(end, Call | Constant | int | float):
@@ -247,7 +263,7 @@ def _check_end(end: Any) -> None:
     raise ModelError(f"connect: {end!r} ({type(end).__name__}) is neither a connector nor a signal.")
 
 
-def _same_end(a: Any, b: Any) -> bool:
+def _same_end(a: End, b: End) -> bool:
     if a is b:
         return True
     if isinstance(a, ConnectorView) and isinstance(b, ConnectorView):

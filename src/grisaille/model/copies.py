@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from grisaille.model.classes import Model
 from grisaille.model.connectors import Connector
 from grisaille.model.declarations import Declaration
 from grisaille.model.symbol_arrays import SymbolArray
+
+if TYPE_CHECKING:
+    pass
 
 
 def copies(prototype: Any, count: int, **changes: Any) -> Any:

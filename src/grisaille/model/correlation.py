@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.expression import Constant, Expression, as_expression
 
+if TYPE_CHECKING:
+    from grisaille.model.expression import FormulaLike
 
-def check_correlation(name: str, correlation: Any, n: int) -> list[list[Expression]]:
+
+def check_correlation(name: str, correlation: FormulaLike, n: int) -> list[list[Expression]]:
     """An n × n symmetric matrix with unit diagonal, entries as formulas."""
     matrix = np.array(correlation, dtype=object)
     if matrix.shape != (n, n):

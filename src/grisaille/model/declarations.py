@@ -7,7 +7,8 @@ a declaration is said when it gets its name, so that the message can carry it.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +20,11 @@ from grisaille.model.expression import Expression
 from grisaille.model.measurement.distributions import check_distribution
 from grisaille.model.spectra import Spectrum
 from grisaille.model.symbol_arrays import SymbolArray
+
+if TYPE_CHECKING:
+    from grisaille.laws import Law, Prior
+    from grisaille.model.expression import FormulaLike
+    from grisaille.model.given import Bounds, Size
 
 
 class Declaration(Expression):
@@ -32,7 +38,7 @@ class Declaration(Expression):
     """The member of an instance that it replaced, if any."""
 
     @classmethod
-    def _make(cls, size: Any, **fields: Any) -> Any:
+    def _make(cls, size: Size, **fields: Any) -> Any:
         if size is None:
             declaration = object.__new__(cls)
             declaration.fields = fields
@@ -84,9 +90,16 @@ class Parameter(Declaration):
     varies = False
 
     def __new__(
-        cls, value: Any = None, unit: str = "", description: str = "", *, bounds: Any = None, prior: Any = None,
-        transform: str | None = "auto", size: Any = None,
-    ) -> Any:  # fmt: skip
+        cls,
+        value: FormulaLike | None = None,
+        unit: str = "",
+        description: str = "",
+        *,
+        bounds: Bounds = None,
+        prior: Prior | Sequence[Prior | None] | None = None,
+        transform: str | None = "auto",
+        size: Size = None,
+    ) -> Any:
         return cls._make(
             size, value=value, unit=unit, description=description, bounds=bounds, prior=prior, transform=transform
         )
@@ -123,9 +136,16 @@ class Variable(Declaration):
     kind = "variable"
 
     def __new__(
-        cls, start: Any = None, unit: str = "", description: str = "", *, fixed: bool = False, nominal: Any = None,
-        bounds: Any = None, size: Any = None,
-    ) -> Any:  # fmt: skip
+        cls,
+        start: FormulaLike | None = None,
+        unit: str = "",
+        description: str = "",
+        *,
+        fixed: bool = False,
+        nominal: FormulaLike | None = None,
+        bounds: Bounds = None,
+        size: Size = None,
+    ) -> Any:
         return cls._make(
             size, start=start, unit=unit, description=description, fixed=fixed, nominal=nominal, bounds=bounds
         )
@@ -155,7 +175,9 @@ class Discrete(Declaration):
     __slots__ = ()
     kind = "discrete"
 
-    def __new__(cls, start: Any = 0.0, unit: str = "", description: str = "", *, size: Any = None) -> Any:
+    def __new__(
+        cls, start: FormulaLike | None = 0.0, unit: str = "", description: str = "", *, size: Size = None
+    ) -> Any:
         return cls._make(size, start=start, unit=unit, description=description)
 
     def _check_own(self, name: str) -> None:
@@ -178,7 +200,9 @@ class Input(Declaration):
     __slots__ = ()
     kind = "input"
 
-    def __new__(cls, unit: str = "", description: str = "", *, default: Any = None, size: Any = None) -> Any:
+    def __new__(
+        cls, unit: str = "", description: str = "", *, default: FormulaLike | None = None, size: Size = None
+    ) -> Any:
         return cls._make(size, unit=unit, description=description, default=default)
 
     def _check_own(self, name: str) -> None:
@@ -203,9 +227,14 @@ class Output(Declaration):
     kind = "output"
 
     def __new__(
-        cls, definition: Any = None, *, noise: Any = None, distribution: Any = None, unit: str = "",
+        cls,
+        definition: FormulaLike | None = None,
+        *,
+        noise: FormulaLike | None = None,
+        distribution: Law | None = None,
+        unit: str = "",
         description: str = "",
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         size = shape_of("Output", definition) if isinstance(definition, np.ndarray | list | tuple) else None
         return cls._make(
             size, definition=definition, noise=noise, distribution=distribution, unit=unit, description=description
@@ -239,9 +268,15 @@ class Disturbance(Declaration):
     kind = "disturbance"
 
     def __new__(
-        cls, spectrum: Any, *, scale: Any = 1.0, size: Any = None, correlation: Any = None, unit: str = "",
+        cls,
+        spectrum: Spectrum,
+        *,
+        scale: FormulaLike | None = 1.0,
+        size: Size = None,
+        correlation: FormulaLike | None = None,
+        unit: str = "",
         description: str = "",
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         return cls._make(
             size, spectrum=spectrum, scale=scale, correlation=correlation, unit=unit, description=description
         )

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Constant, Expression, as_expression, postorder
 from grisaille.model.symbol_arrays import elementwise
 
+if TYPE_CHECKING:
+    from grisaille.model.expression import FormulaLike
 
-def delay(x: Any, tau: Any, before: Any = None) -> Any:
+
+def delay(x: FormulaLike, tau: FormulaLike, before: FormulaLike | None = None) -> Any:
     """x as it was tau ago.
 
     x : a formula with something in it that moves, or an array of them
@@ -55,7 +58,7 @@ def delay(x: Any, tau: Any, before: Any = None) -> Any:
     return Call("delay", (argument, dead, past))
 
 
-def _array(value: Any) -> Any:
+def _array(value: FormulaLike | None) -> Any:
     return np.array(value, dtype=object) if isinstance(value, list | tuple) else value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,8 +24,12 @@ from grisaille.model.measurement.distributions import check_distribution, mapped
 from grisaille.model.names import suggestion
 from grisaille.model.rewriting import Rewriter
 
+if TYPE_CHECKING:
+    from grisaille.model.expression import FormulaLike
+    from grisaille.model.spectra import Spectrum
 
-def mark_inputs(content: Content, inputs: Mapping[str, Any]) -> Content:
+
+def mark_inputs(content: Content, inputs: Mapping[str, float | Input | None]) -> Content:
     """Variables as inputs: by name None, a default, or a ``gr.Input``."""
     _need_mapping(content, "with_inputs", inputs, '{"torque.tau": None}')
     new = content.copy()
@@ -41,7 +45,7 @@ def mark_inputs(content: Content, inputs: Mapping[str, Any]) -> Content:
     return new
 
 
-def mark_disturbance(content: Content, name: str, spectrum: Any, scale: Any, label: str | None) -> Content:
+def mark_disturbance(content: Content, name: str, spectrum: Spectrum, scale: FormulaLike, label: str | None) -> Content:
     """A disturbance that is added to a variable in its equation, or to its derivative: ``x`` or ``der(x)``."""
     state = _differentiated(name)
     variable = _variable(content, state or name, "with_disturbance")
@@ -67,7 +71,9 @@ def mark_disturbance(content: Content, name: str, spectrum: Any, scale: Any, lab
     return new
 
 
-def mark_outputs(content: Content, outputs: Mapping[str, Any], noise: Any, distribution: Any = None) -> Content:
+def mark_outputs(
+    content: Content, outputs: Mapping[str, Expression | str], noise: Any, distribution: Any = None
+) -> Content:
     """Outputs by label: names of members, or formulas of them; the name of an output itself leaves what it is."""
     _need_mapping(content, "with_outputs", outputs, '{"angle": "load.phi"}')
     new = content.copy()

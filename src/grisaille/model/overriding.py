@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,12 @@ from grisaille.model.flattening.elaboration import enter_declaration, insert_com
 from grisaille.model.names import matching, suggestion
 from grisaille.model.rewriting import Rewriter
 
+if TYPE_CHECKING:
+    from grisaille.model.expression import FormulaLike
+    from grisaille.model.given import Change
 
-def override(content: Content, changes: Mapping[str, Any], start: Mapping[str, Any]) -> Content:
+
+def override(content: Content, changes: Mapping[str, Change], start: Mapping[str, FormulaLike]) -> Content:
     """A changed copy of ``content``."""
     for what, given in (("the changes", changes), ("start", start)):
         if not hasattr(given, "items"):
@@ -63,7 +67,7 @@ def _names(content: Content, name: Any) -> list[str]:
     return found
 
 
-def _change(content: Content, name: str, value: Any) -> None:
+def _change(content: Content, name: str, value: Change) -> None:
     kind = content.kind(name)
     if not kind:
         raise ModelError(f"{content.name} has no member '{name}'. {suggestion(name, content.names())}")
@@ -72,7 +76,7 @@ def _change(content: Content, name: str, value: Any) -> None:
     _CHANGES[kind](content, name, value)
 
 
-def _change_declared(content: Content, name: str, value: Any, kind: str) -> bool:
+def _change_declared(content: Content, name: str, value: Change, kind: str) -> bool:
     """Enters a declaration of the right kind; False when ``value`` is not a fresh declaration."""
     if not isinstance(value, Declaration) or value.label:
         return False
@@ -100,7 +104,7 @@ def _change_parameter(content: Content, name: str, value: Any) -> None:
     content.parameters[name] = replace(old, value=as_expression(value))
 
 
-def _change_variable(content: Content, name: str, value: Any) -> None:
+def _change_variable(content: Content, name: str, value: Change) -> None:
     if not _change_declared(content, name, value, "variable"):
         raise ModelError(
             f"{content.name}.{name} is a variable: its value follows from the equations. Give its start value by "
@@ -108,7 +112,7 @@ def _change_variable(content: Content, name: str, value: Any) -> None:
         )
 
 
-def _change_discrete(content: Content, name: str, value: Any) -> None:
+def _change_discrete(content: Content, name: str, value: Change) -> None:
     if not _change_declared(content, name, value, "discrete"):
         raise ModelError(
             f"{content.name}.{name} is a discrete variable: events give it its values. Give its start value by "
@@ -116,7 +120,7 @@ def _change_discrete(content: Content, name: str, value: Any) -> None:
         )
 
 
-def _change_input(content: Content, name: str, value: Any) -> None:
+def _change_input(content: Content, name: str, value: Change) -> None:
     if _change_declared(content, name, value, "input"):
         return
     if value is None:
@@ -126,7 +130,7 @@ def _change_input(content: Content, name: str, value: Any) -> None:
     content.bindings[name] = as_expression(value)
 
 
-def _change_disturbance(content: Content, name: str, value: Any) -> None:
+def _change_disturbance(content: Content, name: str, value: Change) -> None:
     old = content.disturbances[name]
     if not _change_declared(content, name, value, "disturbance"):
         raise ModelError(
@@ -136,14 +140,14 @@ def _change_disturbance(content: Content, name: str, value: Any) -> None:
         content.disturbances[name] = replace(content.disturbances[name], correlation=old.correlation)
 
 
-def _change_output(content: Content, name: str, value: Any) -> None:
+def _change_output(content: Content, name: str, value: Change) -> None:
     if not _change_declared(content, name, value, "output"):
         raise ModelError(
             f"{content.name}.{name} is an output; replace it by gr.Output(formula, noise=…), got {value!r}."
         )
 
 
-def _change_quantity(content: Content, name: str, value: Any) -> None:
+def _change_quantity(content: Content, name: str, value: Change) -> None:
     if isinstance(value, Declaration) and not value.label:
         raise ModelError(
             f"{content.name}.{name} is a formula and cannot be replaced by {_article(value.kind)}; give a formula or "
@@ -168,7 +172,7 @@ def _change_array(content: Content, name: str, value: Any) -> None:
         _change(content, element, item)
 
 
-def _change_list(content: Content, name: str, value: Any) -> None:
+def _change_list(content: Content, name: str, value: Change) -> None:
     length = content.lists[name]
     if not isinstance(value, list | tuple) or len(value) != length:
         raise ModelError(f"{content.name}.{name} is a list of {length} members; give a list of as many.")
@@ -176,7 +180,7 @@ def _change_list(content: Content, name: str, value: Any) -> None:
         _change(content, f"{name}[{i}]", item)
 
 
-def _change_component(content: Content, name: str, value: Any) -> None:
+def _change_component(content: Content, name: str, value: Change) -> None:
     part = getattr(value, "_content", None)
     if not isinstance(part, Content) or type(value).__name__.endswith("View"):
         raise ModelError(
@@ -210,7 +214,7 @@ def _prefixing(prefix: str) -> Rewriter:
     return Rewriter(change)
 
 
-def _change_connector(content: Content, name: str, value: Any) -> None:
+def _change_connector(content: Content, name: str, value: Change) -> None:
     raise ModelError(
         f"{content.name}.{name} is a connector and cannot be replaced; use gr.connect in an enclosing model."
     )
@@ -231,7 +235,7 @@ _CHANGES: dict[str, Callable[[Content, str, Any], None]] = {
 }
 
 
-def _change_start(content: Content, name: str, value: Any) -> None:
+def _change_start(content: Content, name: str, value: FormulaLike) -> None:
     if name in content.arrays:
         shape = content.arrays[name]
         try:

@@ -80,7 +80,7 @@ class Spectrum:
         covariance = np.linalg.solve(operator, -(b @ b.T).ravel()).reshape(n, n)
         return float((c @ covariance @ c.T).item())
 
-    def spectral_density(self, omega: Any) -> np.ndarray:
+    def spectral_density(self, omega: ArrayLike) -> np.ndarray:
         """Φ(ω) = |C (iω − A)⁻¹ B|², two-sided; one for white noise."""
         at = np.asarray(omega, dtype=float)
         if self.is_white:
@@ -115,7 +115,7 @@ class Spectrum:
             shown.append(f"interpretation='{self.interpretation}'")
         return f"{self.name}({', '.join(shown)})"
 
-    def _numeric_poles(self) -> np.ndarray[Any, Any] | None:
+    def _numeric_poles(self) -> np.ndarray | None:
         entries = self.state_space()[0]
         matrix = [[_number(entry) for entry in row] for row in entries]
         if any(value is None for row in matrix for value in row):
@@ -141,7 +141,7 @@ def white(*, interpretation: str | None = None) -> Spectrum:
     return Spectrum("white", (), 0, interpretation=interpretation)
 
 
-def lowpass(bandwidth: Any, order: int = 1, *, start: str = "stationary") -> Spectrum:
+def lowpass(bandwidth: float | Expression, order: int = 1, *, start: str = "stationary") -> Spectrum:
     """(b / (s + b))ⁿ: unit gain at low frequencies, bandwidth b in rad/s.
 
     Use it when an unmeasured load or supply varies slowly up to a bandwidth and is noise beyond it.
@@ -155,7 +155,7 @@ def lowpass(bandwidth: Any, order: int = 1, *, start: str = "stationary") -> Spe
     return _checked("lowpass", {"bandwidth": _positive("lowpass", "bandwidth", bandwidth)}, order, start)
 
 
-def resonance(frequency: Any, damping: Any, *, start: str = "stationary") -> Spectrum:
+def resonance(frequency: float | Expression, damping: float | Expression, *, start: str = "stationary") -> Spectrum:
     """1 / (s² + 2ζω s + ω²): a resonance at ω in rad/s with damping ratio ζ.
 
     Use it when waves, rotating parts or flexible structures push at one frequency.
@@ -197,7 +197,7 @@ def rational(num: Any, den: Any, *, start: str = "stationary") -> Spectrum:
     return _checked("rational", {"num": numerator, "den": denominator}, len(denominator) - 1, start)
 
 
-def state_space(A: Any, B: Any, C: Any, *, start: str = "stationary") -> Spectrum:
+def state_space(A: FormulaLike, B: FormulaLike, C: FormulaLike, *, start: str = "stationary") -> Spectrum:
     """C (sI − A)⁻¹ B with one white noise and one output: A is n × n, B and C have n entries.
 
     Use it when the disturbance has a model of its own, with several states and parameters.
@@ -344,6 +344,10 @@ from grisaille.model.catalogue import (  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from grisaille.model.expression import FormulaLike
 
 __all__ = [
     "Spectrum",

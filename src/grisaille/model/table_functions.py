@@ -18,6 +18,8 @@ from grisaille.model.symbol_arrays import elementwise
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grisaille.model.expression import FormulaLike
+
 KINDS = ("linear", "cubic", "monotone")
 OUTSIDE_CHOICES = ("hold", "extend", "repeat")
 MIN_NODES = {"linear": 2, "cubic": 4, "monotone": 2}
@@ -54,7 +56,14 @@ def table(x: Any, xs: Any, ys: Any, kind: str = "linear", outside: str = "hold")
     return _nodes("table", (*head, None), tuple(values), x)
 
 
-def table2(x: Any, y: Any, xs: Any, ys: Any, values: Any, outside: Any = "hold") -> Any:
+def table2(
+    x: Any,
+    y: Any,
+    xs: Any,
+    ys: Any,
+    values: Any,
+    outside: Any = "hold",
+) -> Any:
     """z(x, y), bilinear on the grid xs × ys.
 
     x, y : formulas
@@ -89,7 +98,7 @@ def table_arguments(node: Call) -> tuple[tuple[Expression, ...], tuple[Expressio
     return node.arguments[:n], node.arguments[n:]
 
 
-def _nodes(operation: str, data: tuple[Any, ...], values: tuple[Expression, ...], *arguments: Any) -> Any:
+def _nodes(operation: str, data: tuple[Any, ...], values: tuple[Expression, ...], *arguments: FormulaLike) -> Any:
     if any(isinstance(a, np.ndarray) for a in arguments):
         return elementwise(lambda *items: _nodes(operation, data, values, *items), *arguments)
     return Call(operation, (*(as_expression(a) for a in arguments), *values), data)
@@ -120,7 +129,7 @@ def _is_same(first: Any, last: Any) -> bool:
     return same(first, last) if isinstance(first, Expression) else bool(first == last)
 
 
-def _values(name: str, values: Any) -> Values:
+def _values(name: str, values: FormulaLike) -> Values:
     """An array of numbers, or of expressions where any of them is a formula."""
     try:
         given = np.array(values, dtype=object)
@@ -137,7 +146,7 @@ def _values(name: str, values: Any) -> Values:
     return made
 
 
-def _numbers(name: str, values: Any, what: str) -> Values:
+def _numbers(name: str, values: FormulaLike, what: str) -> Values:
     try:
         numbers = np.asarray(values, dtype=float)
     except (TypeError, ValueError, ModelError):
@@ -173,12 +182,12 @@ def _grid(name: str, values: np.ndarray | Sequence[float | Expression]) -> Value
     return numbers
 
 
-def _pair(outside: Any) -> tuple[str, str]:
+def _pair(outside: str | Sequence[str]) -> tuple[str, str]:
     if not isinstance(outside, list | tuple) or len(outside) != 2:
         _choice("outside", outside, OUTSIDE_CHOICES)
     return outside[0], outside[1]
 
 
-def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+def _choice(name: str, value: str | Sequence[str], allowed: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in allowed:
         raise ModelError(f"A table's {name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")

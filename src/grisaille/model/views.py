@@ -15,10 +15,11 @@ from grisaille.model.names import UnknownMember, join, suggestion
 from grisaille.model.symbol_arrays import SymbolArray
 
 if TYPE_CHECKING:
+    from grisaille.model.classes import Model
     from grisaille.model.connectors import Connector
 
 
-def look_up(root: Any, content: Content, prefix: str, name: str) -> Any:
+def look_up(root: Connector | Model | View, content: Content, prefix: str, name: str) -> Any:
     """The member ``name`` below ``prefix``: a reference, an array of them, or a view of a component or connector."""
     path = join(prefix, name)
     kind = content.kind(path)
@@ -46,7 +47,7 @@ def members(content: Content, prefix: str) -> list[str]:
     return [name for name in inside if "." not in name and "[" not in name]
 
 
-def _kept(root: Any, content: Content, path: str, make: Callable[[], Any]) -> Any:
+def _kept(root: Connector | Model | View, content: Content, path: str, make: Callable[[], Any]) -> Any:
     """Arrays and lists are made once: ``self.T[k]`` in a loop over k asks for all of ``T`` each time."""
     known: Cache[Any] | None = vars(root).get("_cache")
     if known is None:
@@ -54,7 +55,7 @@ def _kept(root: Any, content: Content, path: str, make: Callable[[], Any]) -> An
     return known.get(("view", path), lambda: Cache[Any](1)).get(IdentityKey(content), make)
 
 
-def _array(root: Any, content: Content, path: str) -> SymbolArray:
+def _array(root: Connector | Model | View, content: Content, path: str) -> SymbolArray:
     shape = content.arrays[path]
     names = element_names(path, shape)
     result = np.empty(len(names), dtype=object)
@@ -67,7 +68,7 @@ class View:
 
     __slots__ = ("_content", "_path", "_root")
 
-    def __init__(self, root: Any, content: Content, path: str) -> None:
+    def __init__(self, root: Connector | Model | View, content: Content, path: str) -> None:
         for slot, value in (("_root", root), ("_content", content), ("_path", path)):
             object.__setattr__(self, slot, value)
 

@@ -9,7 +9,8 @@ A ``when`` fires where its condition *becomes* true. Its actions are ``reinit(x,
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -27,6 +28,10 @@ from grisaille.model.expression import (
 )
 from grisaille.model.recording import register
 from grisaille.model.symbol_arrays import elementwise
+
+if TYPE_CHECKING:
+    from grisaille.model.expression import Formulas
+    from grisaille.model.given import Action
 
 OF_EVENTS = frozenset({"pre", "clock", "edge", "change", "initial", "terminal", "whenever"})
 """Operations that have a meaning at events only."""
@@ -65,7 +70,7 @@ class When:
         self.clauses = clauses
         self.source = source or register(self)
 
-    def otherwise(self, condition: Any, *actions: Any) -> When:
+    def otherwise(self, condition: Condition, *actions: Action) -> When:
         """Further actions, where this condition becomes true and none of those before it does at the same instant.
 
         condition : as of ``gr.when``
@@ -88,7 +93,7 @@ class When:
         return f"when({first})" + "".join(f".otherwise({c})" for c in others)
 
 
-def when(condition: Any, *actions: Any) -> When:
+def when(condition: Condition, *actions: Action) -> When:
     """What is done at the instant at which a condition becomes true; listed among a model's equations.
 
     A condition that holds at the start fires nothing, until it has been false. Each clause is decided after those that
@@ -134,7 +139,7 @@ def reinit(variable: Any, value: Any) -> Any:
     return Reset(variable, as_expression(value))
 
 
-def pre(variable: Any) -> Any:
+def pre(variable: Expression | np.ndarray) -> Formulas:
     """The value just before an event: of a discrete variable anywhere, of any other one inside ``gr.when``.
 
     variable : a declared member, or an array of them
@@ -160,17 +165,17 @@ def clock(period: Any, start: Any = 0.0) -> Condition:
     return Condition("clock", (as_expression(period), as_expression(start)))
 
 
-def edge(condition: Any) -> Condition:
+def edge(condition: Condition) -> Condition:
     """True in the moment in which a condition becomes true."""
     return Condition("edge", (as_condition(condition),))
 
 
-def change(variable: Any) -> Condition:
+def change(variable: Expression) -> Condition:
     """True in the moment in which a discrete variable gets another value."""
     return Condition("change", (as_expression(variable),))
 
 
-def whenever(condition: Any) -> Condition:
+def whenever(condition: Condition | bool) -> Condition:
     """As the whole condition of a ``when``: it fires in every pass of an event in which the condition holds, not only
     where it becomes true; its actions must make it false in the end. For generated models."""
     return Condition("whenever", (as_condition(condition),))
@@ -204,7 +209,7 @@ def _clause(condition: Any, actions: tuple[Any, ...]) -> Clause:
     return Clause(checked, listed)
 
 
-def _listed(items: Any) -> list[Equation | Reset]:
+def _listed(items: Iterable[Action]) -> list[Equation | Reset]:
     found: list[Equation | Reset] = []
     for item in items:
         if isinstance(item, Equation | Reset):

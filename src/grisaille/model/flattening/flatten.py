@@ -6,7 +6,7 @@ themselves, so that only parameters, variables, inputs, disturbances and time re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -208,16 +208,16 @@ class _Chain:
         return self.then(self.first(root))
 
 
-def _equation(law: WrittenEquation, insert: Any) -> FlatEquation:
+def _equation(law: WrittenEquation, insert: Callable[[Expression], Expression]) -> FlatEquation:
     text = f"{render(law.left)} == {render(law.right)}"
     return FlatEquation(insert(law.left), insert(law.right), text, law.source)
 
 
-def _optional(expression: Expression | None, insert: Any) -> Expression | None:
+def _optional(expression: Expression | None, insert: Callable[[Expression], Expression]) -> Expression | None:
     return None if expression is None else insert(expression)
 
 
-def _parameters(content: Content, insert: Any) -> dict[str, FlatParameter]:
+def _parameters(content: Content, insert: Callable[[Expression], Expression]) -> dict[str, FlatParameter]:
     parameters = {n: replace(p, value=_optional(p.value, insert)) for n, p in content.parameters.items()}
     formulas = {n: p.value for n, p in parameters.items() if isinstance(p.value, Call | Name)}
     order_formulas(formulas, list(formulas))

@@ -6,8 +6,8 @@ parent keep working when a subclass replaces a member.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,15 @@ from grisaille.model.names import element_name
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.views import ConnectorView
 
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
+    from grisaille.model.given import End
+
 
 class Scope:
     """Which object goes by which name inside one class."""
 
-    def __init__(self, owner: str, layers: Iterable[dict[str, Any]], self_object: Any = None) -> None:
+    def __init__(self, owner: str, layers: Iterable[Mapping[str, Any]], self_object: Any = None) -> None:
         self.owner = owner
         self.self_object = self_object
         self.members: dict[str, Any] = {}
@@ -33,7 +37,7 @@ class Scope:
                 self._enter(name, member)
         self.resolve = Rewriter(self.find)
 
-    def name_of(self, thing: Any) -> str | None:
+    def name_of(self, thing: End | Model) -> str | None:
         """The full name of a member, of something below it, or ``None`` when it belongs to another model."""
         if isinstance(thing, Reference | ConnectorView):
             root, path = (thing.root, thing.path) if isinstance(thing, Reference) else (thing._root, thing._path)

@@ -13,7 +13,7 @@ away leave no rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -130,7 +130,7 @@ def _separated(count: ca.SX, n: int, outside: str) -> list[ca.SX]:
     return [count >= k + 0.5 for k in range(n)]
 
 
-def _sum(terms: Any) -> ca.SX:
+def _sum(terms: Iterable[ca.SX]) -> ca.SX:
     first, *rest = terms
     for term in rest:
         first = first + term

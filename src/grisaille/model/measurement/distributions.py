@@ -27,7 +27,7 @@ def mapped_law(law: Law, change: Callable[[Any], Any]) -> Law:
     return mapped
 
 
-def formulas_of(law: Law, inside: str = "") -> dict[str, Any]:
+def formulas_of(law: Law, inside: str = "") -> dict[str, Expression]:
     """Return the numbers and formulas of a law by path: ``{"std": …}``, ``{"below": …, "of.std": …}``."""
     found: dict[str, Any] = {}
     for name, value in given_arguments(law):
