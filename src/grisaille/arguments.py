@@ -90,7 +90,7 @@ MATRIX = Kind(
 )
 
 
-def _takes_one(value: Any) -> bool:
+def _takes_one(value: object) -> bool:
     """Whether something is a function that can be called with one argument."""
     if isinstance(value, type) or not callable(value):
         return False
@@ -204,7 +204,7 @@ BY_FUNCTION: dict[str, dict[str, Kind]] = {
 """By function or class, where an argument takes something else than others of its name."""
 
 
-def annotations_of(function: Callable[..., Any]) -> dict[str, str]:
+def annotations_of(function: Callable[..., object]) -> dict[str, str]:
     """Return the arguments of a function or class in order, each with its annotation as a text."""
     taken = inspect.signature(function).parameters.values()
     keyed = (p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
@@ -237,14 +237,14 @@ def refuse_wrong(who: str, kinds: Mapping[str, Kind], given: Mapping[str, Any]) 
             raise ArgumentError(f"{who}(): {name} is {shown(value)}; give {kind.words}.{_hint(name, value, who)}")
 
 
-def _is_accepted(kind: Kind, value: Any) -> bool:
+def _is_accepted(kind: Kind, value: object) -> bool:
     try:
         return bool(kind.accepts(value))
     except Exception:  # a value that cannot even be looked at
         return False
 
 
-def _hint(name: str, value: Any, who: str) -> str:
+def _hint(name: str, value: object, who: str) -> str:
     """What was probably meant."""
     if isinstance(value, type) and is_name_of_ours(value, "Model", "Estimator"):
         return f" Make an instance: {value.__name__}()."

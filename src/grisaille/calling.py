@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
 
 from grisaille.arguments import annotations_of, kinds_of, refuse_wrong
 from grisaille.errors import ArgumentError
@@ -59,7 +59,9 @@ def checked_methods(cls: C) -> C:
     return cls
 
 
-def wrong_call(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> ArgumentError | None:
+def wrong_call(
+    function: Callable[..., object], given: Sequence[object], named: Mapping[str, object]
+) -> ArgumentError | None:
     """What is wrong with the arguments of a call, if they are."""
     signature = inspect.signature(function)
     try:

@@ -57,7 +57,7 @@ def listed(words: str, item: Callable[[Any], bool], *, generated: bool = True) -
     generated : whether a generator will do, which cannot be looked into
     """
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: object) -> bool:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable) or is_table(value):
             return False
         if is_ours(value, "Fitted", "ExperimentContent", "Expression", "Model"):
@@ -80,7 +80,7 @@ def by_name(words: str, item: Callable[[Any], bool] = lambda value: True) -> Kin
     return Kind(words, accepts)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a value is one real number."""
     if isinstance(value, bool | np.bool_ | str | bytes) or not hasattr(value, "__float__"):
         return False
@@ -92,37 +92,37 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> bool:
     """Whether a value is one whole number, not a truth value or a float that happens to be one."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def is_ours(value: Any, *classes: str) -> bool:
+def is_ours(value: object, *classes: str) -> bool:
     """Whether a value is an instance of one of these classes of the package."""
     return any(c.__name__ in classes and c.__module__.startswith("grisaille.") for c in type(value).__mro__)
 
 
-def is_table(value: Any) -> bool:
+def is_table(value: object) -> bool:
     """Whether a value is a frame or a dataset."""
     return type(value).__name__ in ("DataFrame", "Dataset")
 
 
-def is_name(value: Any) -> bool:
+def is_name(value: object) -> bool:
     """Whether a value can stand for a member of a model: a text, or the member itself."""
     return isinstance(value, str) or is_ours(value, "Expression", "SymbolArray", "Labelled")
 
 
-def is_text(value: Any) -> bool:
+def is_text(value: object) -> bool:
     """Whether a value is a text."""
     return isinstance(value, str)
 
 
-def is_path(value: Any) -> bool:
+def is_path(value: object) -> bool:
     """Whether a value can name a file."""
     return isinstance(value, os.PathLike) or (isinstance(value, str) and bool(value) and "\0" not in value)
 
 
-def is_values(value: Any) -> bool:
+def is_values(value: object) -> bool:
     """A number, or an array of them for a vector."""
     if is_number(value):
         return True
@@ -149,7 +149,7 @@ FIT = of_ours("a fit, as gr.fit gives it", "Fitted")
 EXPERIMENT = of_ours("a gr.Experiment", "ExperimentContent")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value in a sentence: as it is where that is short, otherwise what it is."""
     if isinstance(value, type):
         return f"the class {value.__name__}"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any
+from typing import TypeAlias
 
+Content: TypeAlias = str | float | None
+"""What elements and attributes hold; None is nothing."""
 VOID_ELEMENTS = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
@@ -19,17 +21,17 @@ class Html(str):
     __slots__ = ()
 
 
-def text(value: Any) -> Html:
+def text(value: Content) -> Html:
     """Markup as it is, anything else escaped."""
     return value if isinstance(value, Html) else Html(escape(str(value)))
 
 
-def joined(parts: Iterable[Any], between: str = "") -> Html:
+def joined(parts: Iterable[Content], between: str = "") -> Html:
     """Parts one after the other; None is nothing."""
     return Html(between.join(text(part) for part in parts if part is not None))
 
 
-def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
+def tag(name: str, /, *children: Content, **attributes: Content) -> Html:
     """One element; ``class_`` is class, ``aria_label`` is aria-label, None and False leave an attribute out."""
     words = [name]
     for key, value in attributes.items():
@@ -42,8 +44,8 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 
 def table(
-    head: Iterable[Any],
-    rows: Iterable[Iterable[Any]],
+    head: Iterable[Content],
+    rows: Iterable[Iterable[Content]],
     *,
     caption: str = "",
     numbers: Iterable[int] = (),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from grisaille.errors import DataError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 DEVICE_FOLDER = Path("/dev")
@@ -64,7 +65,7 @@ def write_text(path: str | os.PathLike[str], text: str, what: str) -> Path:
     return write_whole(path, text.encode("utf-8"), what)
 
 
-def write_table(path: str | os.PathLike[str], table: Any, what: str) -> Path:
+def write_table(path: str | os.PathLike[str], table: pd.DataFrame, what: str) -> Path:
     """Write a data frame likewise, with commas between cells."""
     return write_text(path, table.to_csv(), what)
 

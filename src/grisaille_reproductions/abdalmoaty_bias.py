@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from grisaille_reproductions.abdalmoaty_estimates import simulate_data
 from grisaille_reproductions.comparison import Reproduction, Row, Shown, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -115,7 +117,7 @@ def _against_length(method: str, n: int, sample: np.ndarray) -> list[Row]:
     return [Row(f"{method}, N = {n}: {name}", value, known.get((n, name))) for name, value in shown.items()]
 
 
-def _boxes(found: dict[str, np.ndarray]) -> Any:
+def _boxes(found: dict[str, np.ndarray]) -> Figure:
     figure, (axis,) = new_figure(width=6.0)
     axis.boxplot(list(found.values()), showmeans=True, medianprops={"color": "tab:red"})
     axis.set_xticks(range(1, len(found) + 1), [name.replace(", ", "\n") for name in found], fontsize=7)
@@ -124,7 +126,7 @@ def _boxes(found: dict[str, np.ndarray]) -> Any:
     return figure
 
 
-def _lengths(found: dict[str, dict[int, np.ndarray]]) -> Any:
+def _lengths(found: dict[str, dict[int, np.ndarray]]) -> Figure:
     figure, (left, right) = new_figure(1, 2)
     for (method, by), colour in zip(found.items(), ("tab:blue", "tab:orange"), strict=True):
         n = SAMPLING * np.array(list(by))

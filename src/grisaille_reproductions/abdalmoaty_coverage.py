@@ -20,6 +20,8 @@ from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, TRUTH, times
 from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -77,7 +79,7 @@ def _rows(method: str, told: Any) -> list[Row]:
     ]
 
 
-def _figure(study: MonteCarlo) -> Any:
+def _figure(study: MonteCarlo) -> Figure:
     figure, (axis,) = new_figure(width=7.0)
     table = study.table.sort_values("k")
     k, error = table["k"].to_numpy(), 1.96 * table["std_error(k)"].to_numpy()

@@ -10,7 +10,7 @@ with the rest: plate and angles move together, and what they do apart tells the 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figu
 from grisaille_reproductions.delta_robot import START, DeltaRobot
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -95,7 +97,7 @@ def reference(t: np.ndarray, leg: int) -> np.ndarray:
     return np.asarray(START + AMPLITUDE * np.sin(np.outer(t, w) + phases).sum(axis=1))
 
 
-def _figure(data: gr.Experiment, fit: gr.Fit) -> Any:
+def _figure(data: gr.Experiment, fit: gr.Fit) -> Figure:
     figure, axes = new_figure(3, 1, width=8.0, height=1.9)
     mean = gr.simulate(
         fit.model, data.grid(), {f"legs[{k}].reference": reference(data.grid(), k) for k in range(3)}, hold="foh",

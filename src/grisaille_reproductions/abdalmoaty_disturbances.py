@@ -13,7 +13,7 @@ while paths that are drawn between the points from the exact conditional distrib
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figu
 from grisaille_reproductions.two_masses import TwoMasses
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -145,7 +147,7 @@ def _fit_pendulum(samples: int, method: gr.SimulatedPEM) -> gr.Fit:
     return gr.fit(model, data, ["k", "scale(w)"], method, guess={"k": 5.0, "scale(w)": 0.8}, progress=False)
 
 
-def _inputs(samples: int) -> dict[str, Any]:
+def _inputs(samples: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     t, path = known_path(samples)
     return {"u": (t[::EVERY], INPUT * path[::EVERY])}
 
@@ -170,7 +172,7 @@ def _compared(label: str, fit: gr.Fit, truth: dict[str, float], theory: dict[str
     return rows
 
 
-def _figure(data: gr.Experiment, fit: gr.Fit) -> Any:
+def _figure(data: gr.Experiment, fit: gr.Fit) -> Figure:
     figure, axes = new_figure(2, 1, width=8.0, height=2.2)
     grid = data.grid()
     inputs = {"u": np.sin(np.outer(grid, SHAKER)).sum(axis=1)}
@@ -188,7 +190,7 @@ def _figure(data: gr.Experiment, fit: gr.Fit) -> Any:
     return figure
 
 
-def _gains(found: dict[str, tuple[float, float]]) -> Any:
+def _gains(found: dict[str, tuple[float, float]]) -> Figure:
     figure, (axis,) = new_figure(width=6.0)
     for k, (value, error) in enumerate(found.values()):
         axis.errorbar(k, value, 2 * error, marker="o", color="tab:blue")

@@ -26,6 +26,8 @@ from grisaille_reproductions.abdalmoaty_together import simulate_data as simulat
 from grisaille_reproductions.comparison import Reproduction, Row, Shown, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -207,7 +209,7 @@ def _at_ends(sample: np.ndarray, grid: np.ndarray) -> int:
     return int(np.sum((sample == grid[0]) | (sample == grid[-1])))
 
 
-def _boxes(title: str, found: dict[int, dict[str, np.ndarray]]) -> Any:
+def _boxes(title: str, found: dict[int, dict[str, np.ndarray]]) -> Figure:
     figure, (axis,) = new_figure(width=7.0)
     labels = [f"{m}\n{n}" for n in found for m in METHODS]
     samples = [found[n][m] for n in found for m in METHODS]

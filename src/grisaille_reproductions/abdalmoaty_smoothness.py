@@ -21,6 +21,8 @@ from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, TRUTH, Settings
 from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -82,7 +84,7 @@ def _repeated(settings: Settings, theta: np.ndarray, before: np.ndarray) -> floa
     return float(np.abs(criterion(settings, theta[some]) - before[some]).max())
 
 
-def _figure(curves: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Any:
+def _figure(curves: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
     figure, axes = new_figure(1, len(curves))
     for axis, (name, (theta, kept, fresh)) in zip(axes, curves.items(), strict=True):
         axis.plot(theta, fresh, color="tab:orange", label="fresh at every value")

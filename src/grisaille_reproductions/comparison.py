@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from grisaille.writing import write_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
@@ -91,7 +92,7 @@ def save_figures(figures: dict[str, Figure], folder: Path | None) -> tuple[Path,
 
 def new_figure(
     rows: int = 1, columns: int = 1, *, width: float = 5.0, height: float = 3.4
-) -> tuple[Figure, Sequence[Any]]:
+) -> tuple[Figure, Sequence[Axes]]:
     """A figure without a window, and its axes as a flat list."""
     import numpy as np
     from matplotlib.figure import Figure

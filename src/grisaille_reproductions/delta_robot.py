@@ -21,12 +21,15 @@ Stochastic approximation for identification of non-linear differential-algebraic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import grisaille as gr
 from grisaille import cos, der, sin
+
+if TYPE_CHECKING:
+    from grisaille.model.given import Statement
 
 DOWN = np.array([0.0, 0.0, -1.0])
 START = 0.85
@@ -64,7 +67,7 @@ class Leg(gr.Model):
     plate_velocity = gr.Input("m/s", size=3)
     plate_acceleration = gr.Input("m/s2", size=3)
 
-    def equations(self) -> Iterator[Any]:
+    def equations(self) -> Iterator[Statement]:
         out = np.array([cos(self.azimuth), sin(self.azimuth), 0.0])
         weight = self.M2 * self.g * DOWN
         lever = self.L1 * (-sin(self.angle) * out + cos(self.angle) * DOWN)
@@ -125,7 +128,7 @@ class DeltaRobot(gr.Model):
     q1 = gr.Output(legs[1].angle, noise=0.002, unit="rad")
     q2 = gr.Output(legs[2].angle, noise=0.002, unit="rad")
 
-    def equations(self) -> Iterator[Any]:
+    def equations(self) -> Iterator[Statement]:
         for k in range(3):
             yield der(self.plate[k]) == self.velocity[k]
             yield der(self.velocity[k]) == self.acceleration[k]

@@ -19,6 +19,8 @@ from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figu
 from grisaille_reproductions.valleys import count_valleys
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -90,7 +92,9 @@ def _lowest_valleys(surface: Any) -> int:
     return count_valleys(cost, below=float(cost.min() + 0.05 * np.median(cost)))
 
 
-def _figures(surfaces: dict[str, Any], grids: dict[str, np.ndarray], curves: dict[str, np.ndarray]) -> dict[str, Any]:
+def _figures(
+    surfaces: dict[str, Any], grids: dict[str, np.ndarray], curves: dict[str, np.ndarray]
+) -> dict[str, Figure]:
     figures = {f"figure-{n}": s.plot() for n, s in surfaces.items()}
     for n, cost in curves.items():
         figure, (axis,) = new_figure()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from grisaille import der, sin
 from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -146,7 +148,7 @@ def _error(fit: gr.Fit, name: str) -> float:
     return float(np.sqrt(np.mean((y - response(name)) ** 2)))
 
 
-def _responses(records: dict[str, gr.Experiment], fits: dict[str, gr.Fit]) -> Any:
+def _responses(records: dict[str, gr.Experiment], fits: dict[str, gr.Fit]) -> Figure:
     figure, axes = new_figure(2, 1, width=9.0, height=2.8)
     for axis, (name, data) in zip(axes, records.items(), strict=True):
         axis.plot(*data.measurements("y")[:2], ".", color="0.8", markersize=3)

@@ -16,6 +16,8 @@ from grisaille_reproductions.fladischer_duffing import GUESS, METHOD, SETS, TIME
 from grisaille_reproductions.statistics import histogram, moments
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -89,7 +91,7 @@ def _respond(values: dict[str, float]) -> np.ndarray:
     return np.asarray(gr.simulate(HardeningSpring(), TIMES, inputs={"u": STEPS}, parameters=values)["y"])
 
 
-def _histograms(studies: dict[str, MonteCarlo]) -> Any:
+def _histograms(studies: dict[str, MonteCarlo]) -> Figure:
     figure, axes = new_figure(1, len(studies))
     for axis, (name, study) in zip(axes, studies.items(), strict=True):
         histogram(axis, _selected(study, name), "N/m")

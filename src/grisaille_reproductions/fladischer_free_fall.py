@@ -20,6 +20,8 @@ from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figu
 from grisaille_reproductions.valleys import count_valleys
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -113,7 +115,7 @@ def cost_surfaces(size: Size, folder: Path | None, executor: Workers) -> Reprodu
     return Reproduction(title, tuple(rows), figures=save_figures(figures, folder))
 
 
-def _trajectories(data: gr.Experiment, fits: dict[str, gr.Fit]) -> Any:
+def _trajectories(data: gr.Experiment, fits: dict[str, gr.Fit]) -> Figure:
     """Cost against the drag coefficient, measured and fitted heights, and speeds."""
     figure, (cost, height, speed) = new_figure(1, 3)
     grid = np.linspace(0.0, 1.0, 51)

@@ -17,6 +17,8 @@ from grisaille_reproductions.fladischer_free_fall import METHOD, FreeFall, exact
 from grisaille_reproductions.statistics import histogram, moments
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -135,7 +137,7 @@ def _failures(studies: dict[str, MonteCarlo]) -> list[str]:
     return [f"{name}: {count} runs did not converge." for name, count in lost.items() if count]
 
 
-def _histograms(studies: dict[str, MonteCarlo]) -> Any:
+def _histograms(studies: dict[str, MonteCarlo]) -> Figure:
     figure, axes = new_figure(1, len(studies))
     for axis, (name, study) in zip(axes, studies.items(), strict=True):
         histogram(axis, study.estimates["c"].dropna().to_numpy(), "kg/m")

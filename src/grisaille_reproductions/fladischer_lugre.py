@@ -11,7 +11,7 @@ pictures (except 0.5 and 1.5 μ₀mg), and so are its curves: what it says about
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from grisaille import der, exp, sqrt
 from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -108,18 +111,18 @@ def sensitivities(size: Size, folder: Path | None, executor: Workers) -> Reprodu
     return Reproduction(title, tuple(rows), notes, save_figures(figures, folder))
 
 
-def _peak(run: Any) -> float:
+def _peak(run: xr.Dataset) -> float:
     """Friction where sliding begins, on the way up."""
     return float(run["friction"].where(run["time"] < PERIOD / 4).max())
 
 
-def _lowest(run: Any) -> float:
+def _lowest(run: xr.Dataset) -> float:
     """The lowest friction after the peak and before the force returns, while the body slides faster than 3 v_s."""
     sliding = run["friction"].where((run["v"] > 0.03) & (run["time"] < 0.4 * PERIOD))
     return float(sliding.min())
 
 
-def _loops(runs: dict[float, Any]) -> dict[str, Any]:
+def _loops(runs: dict[float, xr.Dataset]) -> dict[str, Figure]:
     figures = {}
     for name, amplitudes in (("small", SMALL), ("large", LARGE)):
         figure, (position, loop, curve) = new_figure(1, 3)

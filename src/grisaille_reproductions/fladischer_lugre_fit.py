@@ -9,7 +9,7 @@ many and cannot be met; in (4.102) b and μ stayed where they began.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figu
 from grisaille_reproductions.fladischer_lugre import PERIOD, UNKNOWNS, LuGre, triangle
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -88,7 +90,7 @@ def _error(fit: gr.Fit, name: str) -> float:
     return float(np.sqrt(np.mean((y - response(name, EXACT)) ** 2)) / NOISE[name])
 
 
-def _responses(records: dict[str, gr.Experiment], fits: dict[str, gr.Fit]) -> Any:
+def _responses(records: dict[str, gr.Experiment], fits: dict[str, gr.Fit]) -> Figure:
     figure, axes = new_figure(1, 2)
     for axis, (name, data) in zip(axes, records.items(), strict=True):
         axis.plot(*data.measurements("y")[:2], "o", color="0.7", markersize=3)

@@ -10,7 +10,7 @@ which the source works out by hand. The estimates are ours: the source gives the
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from grisaille_reproductions import gerdin_bodies as bodies, gerdin_standard_for
 from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -141,11 +144,11 @@ def _white_states(data: gr.Experiment) -> str:
     return "given"
 
 
-def _smoothed_force(fit: gr.Fit) -> Any:
+def _smoothed_force(fit: gr.Fit) -> xr.DataArray:
     return fit.states(names=["f"])["f"].sel(given="smoothed")
 
 
-def _relative(a: Any, b: Any) -> float:
+def _relative(a: np.ndarray, b: np.ndarray) -> float:
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     return float(np.max(np.abs(x / y - 1)))
 
@@ -162,7 +165,7 @@ def _finite(is_finite: bool) -> str:
     return "finite" if is_finite else "infinite"
 
 
-def _figure(data: gr.Experiment, force: np.ndarray, smoothed: Any) -> Any:
+def _figure(data: gr.Experiment, force: np.ndarray, smoothed: xr.DataArray) -> Figure:
     figure, (axis,) = new_figure(width=7.0)
     shown = slice(0, 150)
     times = data.grid()[shown]

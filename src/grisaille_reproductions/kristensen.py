@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from grisaille_reproductions import kristensen_reactor, kristensen_wall
 from grisaille_reproductions.comparison import Size
 
 if TYPE_CHECKING:
+    from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
 
@@ -54,7 +55,7 @@ class Example:
 
     def study(
         self, diffusion: float, runs: int, *, store: Path | None = None, executor: Workers = None, **plan: int
-    ) -> Any:  # fmt: skip
+    ) -> MonteCarlo:  # fmt: skip
         """Many data sets under one diffusion, each fitted."""
         return gr.monte_carlo(
             self.model(diffusion), self.plan(**plan), self.unknowns, self.method, runs=runs, seed=SEED, step=self.step,
@@ -92,7 +93,7 @@ WALL = Example(
 )
 
 
-def where(size: Size, executor: Workers) -> Any:
+def where(size: Size, executor: Workers) -> Workers:
     """Small studies run in this process."""
     return "serial" if executor is None and size == "small" else executor
 

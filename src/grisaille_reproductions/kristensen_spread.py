@@ -8,7 +8,7 @@ shows, white noise replaced by low-pass noise, is repeated by fitting our data w
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from grisaille_reproductions.kristensen_reactor import TIMES, CrossedRuns, cross
 from grisaille_reproductions.kristensen_tables import ESTIMATES
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -177,7 +179,7 @@ def _low_pass(example: Example, diffusion: float, study: MonteCarlo, runs: np.nd
     return example.in_symbols(pd.DataFrame(kept)) if kept else pd.DataFrame()
 
 
-def _figure(example: Example, study: MonteCarlo, found: pd.DataFrame, number: int) -> Any:
+def _figure(example: Example, study: MonteCarlo, found: pd.DataFrame, number: int) -> Figure:
     """The first data set, as in Figs. 2 and 3, and where estimates fall."""
     figure, axes = new_figure(1, 1 + len(example.watched), width=4.2)
     (record, *_) = study.data(0)

@@ -7,10 +7,11 @@ low-pass noise, can only be printed; ours beside them are fits with such noise, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -102,7 +103,7 @@ def _noise_guess(example: Example) -> dict[str, float]:
     return {name: float(flat[name]) for name in example.unknowns if name in flat}
 
 
-def _listed(values: Any) -> str:
+def _listed(values: Sequence[float]) -> str:
     return ", ".join("–" if np.isnan(v) else f"{v:.5g}" for v in values)
 
 

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from grisaille.errors import DataError
 from grisaille_reproductions.comparison import Reproduction, Size
@@ -34,7 +34,7 @@ class Entry:
         size: Size = "small",
         folder: Path | None = None,
         executor: Workers = None,
-        **numbers: Any,
+        **numbers: int,
     ) -> Reproduction:
         """Compute it.
 

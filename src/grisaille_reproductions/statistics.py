@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ def moments(sample: np.ndarray) -> Moments:
     return Moments(len(x), mean, std, float(skew(x)), float(kstest((x - mean) / std, "norm").pvalue))
 
 
-def histogram(axis: Any, sample: np.ndarray, unit: str) -> None:
+def histogram(axis: Axes, sample: np.ndarray, unit: str) -> None:
     """The sample and the normal density of its moments."""
     m = moments(sample)
     axis.hist(sample, bins=min(60, max(10, len(sample) // 15)), density=True, color="0.8")

@@ -21,6 +21,7 @@ from grisaille_reproductions.varziri_nonlinear import ORDER, STEP, plan
 from grisaille_reproductions.varziri_spread import Question, endings, run_studies, side_by_side
 
 if TYPE_CHECKING:
+    from grisaille.estimation.estimator import Estimator
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -94,7 +95,7 @@ def _intensity_rows(studies: dict[str, MonteCarlo], name: str) -> list[Row]:
     ]
 
 
-def _times(study: MonteCarlo, methods: dict[str, Any], fits: int) -> list[Row]:
+def _times(study: MonteCarlo, methods: dict[str, Estimator], fits: int) -> list[Row]:
     """Processor time, which others on the machine do not change."""
     spent = {}
     for label, method in methods.items():

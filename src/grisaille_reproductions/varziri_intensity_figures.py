@@ -12,6 +12,9 @@ from grisaille_reproductions.varziri_paths import draw_state
 from grisaille_reproductions.varziri_spread import SYMBOLS, box_plots
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    import grisaille as gr
     from grisaille.results.monte_carlo import MonteCarlo
 
 
@@ -23,7 +26,7 @@ Intensities = Mapping[str, tuple[str, float]]
 
 def draw_intensities(
     studies: Mapping[str, MonteCarlo], names: Sequence[str], intensities: Intensities
-) -> dict[str, Any]:
+) -> dict[str, Figure]:
     """By the names of their files; those of one method are AMLE's."""
     amle = studies["AMLE"]
     return {
@@ -40,7 +43,7 @@ def _found(study: MonteCarlo, name: str) -> np.ndarray:
     return np.asarray(study.estimates[name][study.table["converged"]])
 
 
-def _histograms(study: MonteCarlo, names: Sequence[str]) -> Any:
+def _histograms(study: MonteCarlo, names: Sequence[str]) -> Figure:
     """Fig. 5.2."""
     figure, axes = new_figure(2, (len(names) + 1) // 2, height=2.2)
     for axis, name in zip(axes, names, strict=False):
@@ -58,14 +61,14 @@ def _intensity_histograms(studies: Mapping[str, MonteCarlo], intensities: Intens
     for axis, (label, study, name) in zip(axes, cells, strict=True):
         shown, truth = intensities[name]
         ratios = _found(study, name) ** 2 / truth
-        axis.hist(ratios, bins=np.linspace(*ZOOM, 41), color="0.8")
+        axis.hist(ratios, bins=np.linspace(*ZOOM, 41).tolist(), color="0.8")
         axis.axvline(1.0, linestyle=":", color="0.3")
         axis.axvline(float(np.median(ratios)), color="tab:red")
         axis.set(xlabel=f"{shown}, estimate over truth ({label})", yticks=[])
     return figure
 
 
-def _intensity_boxes(studies: Mapping[str, MonteCarlo], intensities: Intensities) -> Any:
+def _intensity_boxes(studies: Mapping[str, MonteCarlo], intensities: Intensities) -> Figure:
     """Figs. 5.7 and 5.8: all estimates, and their main part."""
     figure, axes = new_figure(2, len(intensities), width=1.2 + 0.9 * len(studies))
     for k, axis in enumerate(axes):
@@ -81,7 +84,7 @@ def _intensity_boxes(studies: Mapping[str, MonteCarlo], intensities: Intensities
     return figure
 
 
-def _scatter(study: MonteCarlo, names: Sequence[str], intensities: Intensities) -> Any:
+def _scatter(study: MonteCarlo, names: Sequence[str], intensities: Intensities) -> Figure:
     """Fig. 5.4."""
     every = (*names, *intensities)
     figure, axes = new_figure(len(every), len(every), width=1.6, height=1.5)
@@ -96,7 +99,7 @@ def _scatter(study: MonteCarlo, names: Sequence[str], intensities: Intensities) 
     return figure
 
 
-def _one_fit(fit: Any) -> Any:
+def _one_fit(fit: gr.Fit) -> Figure:
     """Fig. 5.5: the estimated trajectories of one data set."""
     figure, axes = new_figure(2, 1, width=7.0, height=2.4)
     for axis, name in zip(axes, ("C_A", "T"), strict=True):

@@ -22,6 +22,7 @@ from grisaille_reproductions.comparison import Reproduction, Row, Size, save_fig
 from grisaille_reproductions.varziri_spread import Question, accuracy, box_plots, endings, run_studies
 
 if TYPE_CHECKING:
+    from grisaille.estimation.estimator import Estimator
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -82,7 +83,7 @@ def weights(size: Size, folder: Path | None, executor: Workers, data_sets: int |
     return Reproduction(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
-def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, executor: Workers) -> dict[str, Any]:
+def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, executor: Workers) -> dict[str, MonteCarlo]:
     """Studies by method, the same data in each."""
     model = LinearReactor(Q=level.factor * INTENSITY)
     guess = {name: 0.5 * value for name, value in TRUE.items()}
@@ -93,7 +94,7 @@ def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, exec
     return found
 
 
-def _methods() -> list[tuple[str, Any, float]]:
+def _methods() -> list[tuple[str, Estimator, float]]:
     """Label, method, and the weight of residuals that multiplies λ: λ/λ_opt = 1/weight²."""
     splines: list[tuple[str, Any, float]] = [
         (f"{w:g} λ_opt", gr.Collocation(criterion="amle"), float(w**-0.5)) for w in WEIGHTS

@@ -35,6 +35,8 @@ from grisaille_reproductions.varziri_spread import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -227,7 +229,7 @@ class _OneDataSet:
         inside = (np.interp(t, at, low) <= true) & (true <= np.interp(t, at, high))
         return float(inside[used].mean())
 
-    def draw(self) -> Any:
+    def draw(self) -> Figure:
         """Data, true path and fitted path; Figs. 4.6, 4.8, 4.26."""
         names = _states(self.case)
         figure, axes = new_figure(len(names), 1, width=7.0, height=2.4)

@@ -22,6 +22,8 @@ from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figu
 from grisaille_reproductions.varziri_nylon import ACTIVITY_0, GAS, REFERENCE, equilibrium_water
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -172,7 +174,7 @@ def _curve(water: np.ndarray, T: float) -> np.ndarray:
     return np.asarray(fit.predict(data)["y"].to_numpy())
 
 
-def _draw(data: pd.DataFrame, fitted: np.ndarray) -> Any:
+def _draw(data: pd.DataFrame, fitted: np.ndarray) -> Figure:
     figure, axes = new_figure(2, 3, width=4.2, height=3.0)
     hot = data[data["T"] > 556.0]
     axes[0].plot(hot["W_eq"], hot["K_a"], "o", color="0.4")

@@ -10,7 +10,7 @@ the limit of fine knots.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,8 @@ from grisaille_reproductions.varziri_nylon import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -54,12 +56,12 @@ LIMIT = (
 )
 
 
-def spline() -> Any:
+def spline() -> gr.Collocation:
     """60 uniform knots, refined where the trajectories need it."""
     return gr.Collocation(criterion="amle", knots=KNOTS, refine=ROUNDS, transcription="spline")
 
 
-def direct() -> Any:
+def direct() -> gr.Collocation:
     """Elements from sample to sample, halved until the estimates stay."""
     return gr.Collocation(criterion="amle", transcription="direct", refine=1)
 
@@ -227,7 +229,7 @@ def figures(size: Size, folder: Path | None, executor: Workers) -> Reproduction:
     return Reproduction(title, tuple(rows), notes, save_figures(drawn, folder))
 
 
-def _draw(axes: Any, path: Any, alone: Any, run: gr.Experiment) -> None:
+def _draw(axes: Sequence[Axes], path: Any, alone: Any, run: gr.Experiment) -> None:
     for axis, name in zip(axes, ("A", "C", "W"), strict=True):
         axis.plot(path["time"], path[name], color="tab:blue")
         axis.plot(path["time"], alone[name], "--", color="tab:red", linewidth=0.9)

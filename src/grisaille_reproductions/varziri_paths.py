@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+    import grisaille as gr
 
 MEASURED = {"C_A": "y_C", "T": "y_T"}
 """State → its output."""
 
 
-def state_band(fit: Any, name: str) -> Any:
+def state_band(fit: gr.Fit, name: str) -> xr.DataArray:
     """Mean and 95 % band over time."""
     return fit.states(names=[name])[name].sel(given="smoothed")
 
 
-def draw_state(axis: Any, fit: Any, name: str, true: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+def draw_state(axis: Axes, fit: gr.Fit, name: str, true: tuple[np.ndarray, np.ndarray] | None = None) -> None:
     """Band, mean, truth and samples."""
     band, record = state_band(fit, name), fit.experiments[0]
     at = band["time"].values

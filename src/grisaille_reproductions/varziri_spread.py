@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,9 @@ import grisaille as gr
 from grisaille_reproductions.comparison import Row, Size, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from grisaille.estimation.estimator import Estimator
     from grisaille.results.monte_carlo import MonteCarlo
     from grisaille_reproductions.registry import Workers
 
@@ -56,9 +59,9 @@ class Question:
 
 
 def run_studies(
-    asked: Question, methods: Mapping[str, Any], runs: int | Mapping[str, int], *, size: Size, name: str,
+    asked: Question, methods: Mapping[str, Estimator], runs: int | Mapping[str, int], *, size: Size, name: str,
     folder: Path | None, executor: Workers,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, MonteCarlo]:  # fmt: skip
     """Run one study per method, all of the same data sets; in a folder each is kept, and continues where it stopped."""
     where = "serial" if executor is None and size == "small" else executor
     if folder is not None:
@@ -92,7 +95,7 @@ def accuracy(study: MonteCarlo, left_out: Sequence[int] = ()) -> pd.DataFrame:
     )
 
 
-def _used(study: MonteCarlo, left_out: Sequence[int]) -> Any:
+def _used(study: MonteCarlo, left_out: Sequence[int]) -> pd.Series[bool]:
     return study.table["converged"] & ~study.table.index.isin(list(left_out))
 
 
@@ -141,7 +144,7 @@ def endings(studies: Mapping[str, MonteCarlo]) -> list[str]:
     return told
 
 
-def box_plots(studies: Mapping[str, MonteCarlo], names: Sequence[str], left_out: Sequence[int] = ()) -> Any:
+def box_plots(studies: Mapping[str, MonteCarlo], names: Sequence[str], left_out: Sequence[int] = ()) -> Figure:
     """One panel per unknown, one box per method, the truth as a line."""
     figure, axes = new_figure(1, len(names), width=1.2 + 0.8 * len(studies))
     for axis, name in zip(axes, names, strict=True):

@@ -15,7 +15,7 @@ ordinary differential equations; the extension is ours.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from grisaille import atan2, der
 from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from grisaille.estimation.estimator import Estimator
     from grisaille_reproductions.registry import Workers
 
 
@@ -61,7 +64,7 @@ def record(samples: int, seed: int = SEED) -> gr.Experiment:
     return gr.Experiment(times, {"u": push}, {"phi": run["phi"].to_numpy().reshape(-1)}, name="pendulum")
 
 
-def methods(size: Size) -> dict[str, Any]:
+def methods(size: Size) -> dict[str, Estimator]:
     realizations = 60 if size == "small" else 1000
     return {
         "collocation": gr.Collocation(criterion="laplace"),
@@ -105,7 +108,7 @@ def largest_distance(found: dict[str, gr.Fit]) -> float:
     return max(abs(a - b) / max(s, t) for a, s in values for b, t in values)
 
 
-def _draw(found: dict[str, gr.Fit]) -> Any:
+def _draw(found: dict[str, gr.Fit]) -> Figure:
     figure, (axis,) = new_figure(1, 1, width=6.0, height=2.6)
     for place, (name, fit) in enumerate(found.items()):
         axis.errorbar(float(fit["k"]), -place, xerr=fit["k"].std_error, fmt="o", capsize=4, label=name)

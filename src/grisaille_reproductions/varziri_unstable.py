@@ -9,7 +9,7 @@ Splines are held by data along the whole way, so nothing grows.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from grisaille import der, sin
 from grisaille_reproductions.comparison import Reproduction, Row, Size, new_figure, save_figures
 
 if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
     from grisaille_reproductions.registry import Workers
 
 
@@ -72,7 +75,7 @@ def unstable(size: Size, folder: Path | None, executor: Workers, data_sets: int 
     return Reproduction("An unstable model (Figs. 1.1, 1.2)", tuple(rows), notes, save_figures(drawn, folder))
 
 
-def simulate() -> Any:
+def simulate() -> xr.Dataset:
     """As in Fig. 1.1: without disturbances, tolerances 1e-6 and 1e-12."""
     return gr.simulate(Unstable(), TIMES, realizations=None, rtol=1e-6, atol=1e-12, method="explicit")
 
@@ -95,7 +98,7 @@ def _shoot(data: gr.Experiment, method: gr.OutputError) -> bool:
     return bool(fit.converged and abs(fit["p"] / np.pi - 1) < 0.1)
 
 
-def _draw(data: gr.Experiment, simulated: np.ndarray, path: np.ndarray) -> Any:
+def _draw(data: gr.Experiment, simulated: np.ndarray, path: np.ndarray) -> Figure:
     figure, axes = new_figure(1, 2)
     for axis, found, label in zip(axes, (simulated, path), ("simulated", "splines"), strict=True):
         axis.plot(TIMES, np.sin(np.pi * TIMES), color="0.5", label="exact")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -33,6 +33,7 @@ from grisaille.structure.structure_cache import structure_of
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
     from grisaille.drawing import Canvas
 
@@ -73,7 +74,7 @@ class Curve:
         table["data"] = self.shares
         return table
 
-    def at(self, *x: Any, level: float | None = None) -> pd.DataFrame:
+    def at(self, *x: ArrayLike, level: float | None = None) -> pd.DataFrame:
         """Return the curve and its band at any arguments.
 
         x : a number or an array; of a surface two of them, of one shape

@@ -19,7 +19,7 @@ OPTIONS_OF_DATA = ("csv", "time", "zone", *OPTIONS)
 """Options that only a file of data has."""
 
 
-def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from grisaille.problem.creating import templates
 
     return [name for name in templates() if name.startswith(incomplete)]

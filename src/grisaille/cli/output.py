@@ -9,9 +9,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class CommandOutput:
     def written(self, path: Path) -> None:
         self.say(f"Written: {path}")
 
-    def answer(self, content: Mapping[str, Any]) -> None:
+    def answer(self, content: Mapping[str, object]) -> None:
         """Print the answer for programs; nothing is printed without ``--json``."""
         if self.as_json:
             click.echo(json.dumps(plain_data(content), ensure_ascii=False, allow_nan=False, indent=2))
@@ -49,7 +52,7 @@ class CommandOutput:
         return not (self.as_json or self.quiet) and sys.stdout.isatty() and sys.stderr.isatty()
 
 
-def with_output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_output_options(function: Callable[..., object]) -> Callable[..., object]:
     """Gives a command ``--json``, ``--quiet`` and ``--debug``, and an :class:`CommandOutput` as its first argument."""
 
     @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object.")
@@ -62,7 +65,7 @@ def with_output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def plain_data(value: Any) -> Any:
+def plain_data(value: object) -> object:
     """Numbers, texts, lists and dicts; NaN and infinities, which JSON does not have, become null."""
     if isinstance(value, Mapping):
         return {str(k): plain_data(v) for k, v in value.items()}
@@ -75,6 +78,6 @@ def plain_data(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def frame_rows(table: Any) -> dict[str, Any]:
+def frame_rows(table: pd.DataFrame) -> dict[str, Any]:
     """A DataFrame by row and column."""
     return {str(label): plain_data(row.to_dict()) for label, row in table.iterrows()}

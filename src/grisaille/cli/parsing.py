@@ -5,9 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def model_of(target: str) -> Any:
@@ -22,7 +25,7 @@ def model_of(target: str) -> Any:
     return load_model(target)
 
 
-def times_of(text: str, option: str = "--times") -> Any:
+def times_of(text: str, option: str = "--times") -> np.ndarray:
     """``FIRST:LAST:STEP`` as an array; the last instant is included when a whole number of steps leads to it."""
     import numpy as np
 
@@ -64,7 +67,7 @@ def number_or_list(option: str, name: str, text: str) -> Any:
     return int(number) if number.is_integer() and not set(text) & set(".eE") else number
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -12,14 +12,14 @@ NAMED = "--decimal, --separator, --encoding and --dayfirst"
 TAB = {"tab": "\t", "\\t": "\t"}
 
 
-def reading_options(of: str, otherwise: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def reading_options(of: str, otherwise: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Give a command ``--decimal``, ``--separator``, ``--encoding`` and ``--dayfirst``.
 
     of : which files they speak of, for the help
     otherwise : what holds where they are not given
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., object]) -> Callable[..., object]:
         for option in (
             click.option("--dayfirst/--monthfirst", "dayfirst", default=None,
                          help=f"{of}whether 01/02/2025 is the first of February; {otherwise}."),

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,13 @@ from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import DataError
 from grisaille.model.names import suggestion
 
+if TYPE_CHECKING:
+    from types import ModuleType
 
-def _registry() -> Any:
+    from grisaille_reproductions.registry import Entry
+
+
+def _registry() -> ModuleType:
     """The reproductions: a package beside this one, which a checkout has and an installed package need not have."""
     try:
         return importlib.import_module("grisaille_reproductions.registry")
@@ -30,7 +35,7 @@ def _registry() -> Any:
         ) from None
 
 
-def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     names = [e.name for e in _registry().ENTRIES]
     return [n for n in dict.fromkeys([*(n.partition("/")[0] for n in names), *names]) if n.startswith(incomplete)]
 
@@ -80,7 +85,7 @@ def command(
     return 0
 
 
-def _shared(name: str, entries: Sequence[Any], given: dict[str, Any]) -> dict[str, Any]:
+def _shared(name: str, entries: Sequence[Entry], given: dict[str, Any]) -> dict[str, Any]:
     """The numbers as given; one that no entry takes is a mistake."""
     known = list(dict.fromkeys(option for entry in entries for option in entry.options)) if given else []
     for number in given:

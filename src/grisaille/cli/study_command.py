@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,12 @@ from grisaille.cli.parsing import check_ending
 from grisaille.cli.reading import OPTIONS, given_of, reading_options
 from grisaille.errors import DataError, GrisailleError
 from grisaille.writing import write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from grisaille.problem.folder import Problem
+    from grisaille.problem.study_file import StudyPlan
 
 FOLDER = click.Path(path_type=Path)
 
@@ -119,7 +125,9 @@ class Extras:
         check_ending("--report", self.page, (".html",))
 
 
-def _carry_out(output: CommandOutput, problem: Any, plan: Any, file: Path, workers: int | None, extras: Extras) -> int:
+def _carry_out(
+    output: CommandOutput, problem: Problem, plan: StudyPlan, file: Path, workers: int | None, extras: Extras
+) -> int:
     extras.check()
     if not file.absolute().parent.is_dir():
         raise DataError(f"--store {file}: there is no folder {str(file.parent)!r}.")
@@ -146,7 +154,7 @@ def _carry_out(output: CommandOutput, problem: Any, plan: Any, file: Path, worke
     return 0 if study.counts["converged"] == study.counts["runs"] else 1
 
 
-def _write(table: Any, path: Path | None, output: CommandOutput) -> None:
+def _write(table: pd.DataFrame | None, path: Path | None, output: CommandOutput) -> None:
     check_ending("--table", path, (".csv",))
     if table is not None and path is not None:
         write_table(path, table, "The table")

@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from grisaille.compilation.shared_library import SharedLibrary, build_library
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Native = Callable[..., int]
 
@@ -37,7 +38,7 @@ def taking_arrays(library: SharedLibrary, name: str, count: int) -> Native:
     """Return a function of a library, called with so many arrays."""
     entry = library.function(name, *[ctypes.c_void_p] * count)
 
-    def run(*arrays: NDArray[Any]) -> int:
+    def run(*arrays: np.ndarray) -> int:
         return int(entry(*(a.__array_interface__["data"][0] for a in arrays)))
 
     return run

@@ -8,7 +8,7 @@ keep their start values. States of disturbances start from zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -19,6 +19,9 @@ from grisaille.collocation.spline_options import states_named
 from grisaille.collocation.trial_record import CollocationRecord, outputs_that_are_states
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def measured_states(record: CollocationRecord) -> dict[int, int]:
@@ -35,7 +38,7 @@ def starting_coefficients(
     mesh: SplineMesh,
     q: Floats,
     simulated: Callable[[], Floats],
-    wished: Mapping[str, Any] | None = None,
+    wished: Mapping[str, xr.DataArray] | None = None,
 ) -> Floats:
     """Return β of the starting trajectories; ``wished``: states or disturbances by name with a number or (times,
     values).
@@ -59,7 +62,7 @@ def starting_coefficients(
     return mesh.interpolated(states)
 
 
-def _measured_courses(model: StochasticModel, wished: Mapping[str, Any], q: Floats) -> dict[int, Any]:
+def _measured_courses(model: StochasticModel, wished: Mapping[str, xr.DataArray], q: Floats) -> dict[int, Any]:
     """Return the given course of each state; a disturbance w has the least filter state x_w with C x_w = w."""
     told: dict[int, Any] = {}
     for name in sorted(wished, key=lambda n: n in model.names):
@@ -75,7 +78,7 @@ def _measured_courses(model: StochasticModel, wished: Mapping[str, Any], q: Floa
     return told
 
 
-def _refuse_outside(record: CollocationRecord, wished: Mapping[str, Any]) -> None:
+def _refuse_outside(record: CollocationRecord, wished: Mapping[str, xr.DataArray]) -> None:
     """Refuse trajectories whose times all lie outside a record; values are held beyond the first and the last time
     given.
     """

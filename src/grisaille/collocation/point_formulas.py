@@ -11,7 +11,6 @@ for given λ and K at every point, and the same for the measured outputs h. Deri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -37,7 +36,7 @@ class PointFormula:
         self._vectorised = Vectorised(self.function, (3,)) if Vectorised.can_do(self.function) else None
         self._mapped: Cache[Callable[..., list[Floats]]] = Cache(16)
 
-    def __call__(self, *arguments: Any) -> list[Floats]:
+    def __call__(self, *arguments: np.ndarray) -> list[Floats]:
         """Return arrays (P, …) of every output; arguments (P, size), q a vector."""
         count = len(arguments[0])
         found = self._evaluated(count, [a.reshape(count, -1) if i != 3 else a for i, a in enumerate(arguments)])
@@ -68,23 +67,23 @@ class Formulas:
         self._built: Cache[PointFormula] = Cache(None)
         self._levels: dict[str, list[int]] = {}
 
-    def values(self, what: str, *arguments: Any) -> tuple[Floats, Floats, Floats]:
+    def values(self, what: str, *arguments: np.ndarray) -> tuple[Floats, Floats, Floats]:
         """Return ``"drift"`` or ``"measured"``: v (P, r), ∂v/∂X (P, r, n), ∂v/∂q (P, r, moved)."""
         found = self._formula("values", what)(*arguments)
         rows = found[0].shape[1]
         slope = found[1].reshape(len(found[0]), rows, -1)
         return found[0], slope[:, :, : self.model.n], slope[:, :, self.model.n :]
 
-    def second(self, what: str, *arguments: Any) -> Floats:
+    def second(self, what: str, *arguments: np.ndarray) -> Floats:
         """Return ∂²(λᵀv)/∂(X, q)², (P, n + moved, n + moved); λ is the last argument."""
         size = self.model.n + len(self.moved)
         return self._formula("second", what)(*arguments)[0].reshape(-1, size, size)
 
-    def bend(self, what: str, *arguments: Any) -> Floats:
+    def bend(self, what: str, *arguments: np.ndarray) -> Floats:
         """Return ∂⟨K, ∂v/∂X⟩/∂(X, q), (P, n + moved); K (P, rows·n), row by row, is the last argument."""
         return self._formula("bend", what)(*arguments)[0]
 
-    def covariance(self, what: str, *arguments: Any) -> Floats:
+    def covariance(self, what: str, *arguments: np.ndarray) -> Floats:
         """Return W = B Bᵀ of what disturbs the ``"drift"``, or R of noise that is ``"measured"``, (P, size, size)."""
         size = self.model.n if what == "drift" else len(self.model.outputs)
         return self._formula("covariance", what)(*arguments)[0].reshape(-1, size, size)
@@ -95,7 +94,7 @@ class Formulas:
             self._levels[what] = sorted(set(ca.jacobian_sparsity(self._matrix(what), self.model.q).get_col()))
         return self._levels[what]
 
-    def covariance_slope(self, what: str, *arguments: Any) -> Floats:
+    def covariance_slope(self, what: str, *arguments: np.ndarray) -> Floats:
         """Return ∂⟨Z, W⟩/∂q, (P, moved); Z (P, size²) is the last argument."""
         return self._formula("covariance_slope", what)(*arguments)[0].reshape(len(arguments[0]), len(self.moved))
 

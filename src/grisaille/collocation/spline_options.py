@@ -82,11 +82,11 @@ def _named(option: str, given: Any) -> dict[str, Any]:
     return {f"{option}['{n}']": v for n, v in given.items()} if isinstance(given, Mapping) else {option: given}
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 

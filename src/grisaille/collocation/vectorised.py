@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from grisaille.collocation.array_types import Floats
+
+if TYPE_CHECKING:
+    pass
 
 Program = list[tuple[Any, Any, int]]
 """Operations with the places of their operands; without one: an entry of an argument, or (−1) a number."""
@@ -101,7 +104,7 @@ def _run(program: Program, columns: Sequence[Any]) -> list[float | np.ndarray]:
 
 
 def _translated(
-    function: ca.Function, unary: Callable[[int], Any], binary: Callable[[int], Any]
+    function: ca.Function, unary: Callable[[int], object], binary: Callable[[int], object]
 ) -> tuple[Program, list[tuple[int, int, int]]]:
     """Return instructions (operation, operands) with every value in a place of its own, and where results stand."""
     current: dict[int, int] = {}

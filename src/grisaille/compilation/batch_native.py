@@ -123,7 +123,7 @@ def _run(
     answer: BatchResult,
     block: NDArray[np.int64],
     reduce: bool,
-    failed: NDArray[Any],
+    failed: np.ndarray,
 ) -> SampleMoments | None:
     part = SampleMoments.empty(block.size, batch.kept.size, fused.ns, fused.ny) if reduce else None
     tables = np.array([s.ctypes.data for s in batch.signals], dtype=np.uintp)

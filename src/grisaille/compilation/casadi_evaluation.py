@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from grisaille.numerics.flat_functions import FlatEvaluation, Floats, flat_function
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
     from scipy.sparse import csc_array
 
 __all__ = [
@@ -53,7 +54,7 @@ def sparse_matrix(function: ca.Function) -> Callable[..., csc_array]:
     shape = function.size_out(0)
     flat = flat_function(function)
 
-    def evaluate(*arguments: Any) -> csc_array:
+    def evaluate(*arguments: ArrayLike) -> csc_array:
         from scipy.sparse import csc_array
 
         return csc_array((flat(*arguments)[0], *place), shape=shape)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,9 @@ class Normals(Protocol):
     def key(self) -> tuple[int, int]: ...
     @property
     def antithetic(self) -> bool: ...
-    def normals(self, realization: Any, step: Any, components: int, node: Any = 0) -> Floats: ...
+    def normals(
+        self, realization: int | np.ndarray, step: int | np.ndarray, components: int, node: int | np.ndarray = 0
+    ) -> Floats: ...
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,11 @@ class SignalArrays(Protocol):
     """Piecewise polynomials u_i(t) = Σ_k coef[segment, i, k] (t - breaks[segment])^k."""
 
     @property
-    def breaks(self) -> NDArray[Any]: ...
+    def breaks(self) -> np.ndarray: ...
     @property
-    def coef(self) -> NDArray[Any]: ...
+    def coef(self) -> np.ndarray: ...
     @property
-    def kink(self) -> NDArray[Any]:
+    def kink(self) -> np.ndarray:
         """Per break: 1 where a step must end, 2 where that instant depends on a parameter."""
 
 

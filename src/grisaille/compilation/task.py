@@ -187,7 +187,7 @@ class Task:
         self.__dict__.update(zip(_NUMBERS, _numbers_of(packed), strict=True))
 
 
-def _address(name: str, array: NDArray[Any]) -> int:
+def _address(name: str, array: np.ndarray) -> int:
     kind = _BYTE if name == "kink" else _DOUBLE
     if array.dtype != kind or not array.flags.c_contiguous:
         raise TypeError(f"task.{name} must be a C-contiguous {kind} array, not {array.dtype}.")

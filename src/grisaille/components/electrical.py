@@ -8,13 +8,16 @@ resistor has v = R i, and a voltage source that feeds a load has a negative curr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.components import waveforms
 from grisaille.model.classes import Model
 from grisaille.model.connectors import Connector, Flow, Potential
 from grisaille.model.declarations import Input, Parameter, Variable
 from grisaille.model.functions import der, exp, maximum, minimum
+
+if TYPE_CHECKING:
+    from grisaille.model.expression import Expression
 
 Equations = Iterator[Any]
 
@@ -202,7 +205,7 @@ _STEEPEST = 40.0
 """Exponents beyond this one are continued by the tangent; exp(40) = 2e17 lies far beyond every junction's range."""
 
 
-def junction(x: Any) -> Any:
+def junction(x: Expression) -> Expression:
     """exp(x) − 1, continued by its tangent above x = 40 so that a trial voltage cannot overflow."""
     return exp(minimum(x, _STEEPEST)) * (1 + maximum(x - _STEEPEST, 0.0)) - 1
 

@@ -15,14 +15,24 @@ IEEE Transactions on Automatic Control 40 (1995) 419–425.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from grisaille.model.functions import exp
 
+if TYPE_CHECKING:
+    from grisaille.model.expression import Expression
+
 
 def lugre(
-    v: Any, z: Any, sigma0: Any, sigma1: Any, b: Any, sliding: Any, static: Any, stribeck: Any
-) -> tuple[Any, Any]:
+    v: Expression,
+    z: Expression,
+    sigma0: Expression | float,
+    sigma1: Expression | float,
+    b: Expression | float,
+    sliding: Expression | float,
+    static: Expression | float,
+    stribeck: Expression | float,
+) -> tuple[Expression, Expression]:
     """(dz/dt, friction force) as formulas of the sliding velocity v and the deflection z."""
     load = sliding + (static - sliding) * exp(-((v / stribeck) ** 2))
     rate = v - sigma0 * abs(v) / load * z

@@ -14,12 +14,15 @@ Each takes away as many derivatives of a disturbance as its transfer function ha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model
 from grisaille.model.declarations import Input, Output, Parameter, Variable
 from grisaille.model.functions import der
+
+if TYPE_CHECKING:
+    from grisaille.model.given import Statement
 
 
 def presampling_filter(time_constant: Any = None, order: int = 1, **changes: Any) -> Model:
@@ -38,7 +41,7 @@ def presampling_filter(time_constant: Any = None, order: int = 1, **changes: Any
         stage = Variable(size=order)
         y = Output(stage[order - 1])
 
-        def equations(self) -> Iterator[Any]:
+        def equations(self) -> Iterator[Statement]:
             for k in range(order):
                 yield self.time_constant * der(self.stage[k]) == (self.stage[k - 1] if k else self.u) - self.stage[k]
 
@@ -58,7 +61,7 @@ class IntegratingSampler(Model):
     mean, slope = Variable(), Variable()
     y = Output(mean)
 
-    def equations(self) -> Iterator[Any]:
+    def equations(self) -> Iterator[Statement]:
         T = self.window
         yield der(self.mean) == self.slope
         yield T**2 / 12 * der(self.slope) == self.u - self.mean - T / 2 * self.slope
@@ -71,5 +74,5 @@ class Totalizer(Model):
     total = Variable(start=0.0, fixed=True)
     y = Output(total)
 
-    def equations(self) -> Iterator[Any]:
+    def equations(self) -> Iterator[Statement]:
         yield der(self.total) == self.u

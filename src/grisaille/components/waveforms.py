@@ -14,31 +14,42 @@ Each takes numbers or parameters and gives a formula of ``gr.time``; none has a 
 from __future__ import annotations
 
 from math import pi
-from typing import Any
+from typing import TYPE_CHECKING
 
 from grisaille.model.functions import floor, maximum, minimum, sin, time, where
 
+if TYPE_CHECKING:
+    from grisaille.model.expression import Expression, Scalar
 
-def sine(amplitude: Any, frequency: Any, phase: Any = 0.0, offset: Any = 0.0, delay: Any = 0.0) -> Any:
+
+def sine(
+    amplitude: Scalar, frequency: Scalar, phase: Scalar = 0.0, offset: Scalar = 0.0, delay: Scalar = 0.0
+) -> Expression:
     """A sine of ``frequency`` in Hz and ``phase`` in rad that is at rest before ``delay``."""
     elapsed = time - delay if _is_given(delay) else time
     running = maximum(elapsed, 0.0) if _is_given(delay) else elapsed
     return offset + amplitude * sin(2 * pi * frequency * running + phase)
 
 
-def step(amplitude: Any, offset: Any = 0.0, delay: Any = 0.0) -> Any:
+def step(amplitude: Scalar, offset: Scalar = 0.0, delay: Scalar = 0.0) -> Expression:
     """A jump by ``amplitude`` at ``delay``; the new value holds at that instant."""
     return offset + amplitude * where(time >= delay, 1.0, 0.0)
 
 
-def ramp(amplitude: Any, duration: Any, offset: Any = 0.0, delay: Any = 0.0) -> Any:
+def ramp(amplitude: Scalar, duration: Scalar, offset: Scalar = 0.0, delay: Scalar = 0.0) -> Expression:
     """A straight rise by ``amplitude`` within ``duration``, beginning at ``delay``."""
     return offset + amplitude * _clipped((time - delay) / duration)
 
 
 def trapezoid(
-    amplitude: Any, rise: Any, width: Any, fall: Any, period: Any, offset: Any = 0.0, delay: Any = 0.0
-) -> Any:
+    amplitude: Scalar,
+    rise: Scalar,
+    width: Scalar,
+    fall: Scalar,
+    period: Scalar,
+    offset: Scalar = 0.0,
+    delay: Scalar = 0.0,
+) -> Expression:
     """Pulses with straight flanks, repeated every ``period``; ``rise`` and ``fall`` must be positive."""
     elapsed = time - delay
     phase = elapsed - period * floor(elapsed / period)
@@ -46,9 +57,9 @@ def trapezoid(
     return offset + amplitude * where(elapsed >= 0, pulse, 0.0)
 
 
-def _clipped(x: Any) -> Any:
+def _clipped(x: Expression) -> Expression:
     return minimum(maximum(x, 0.0), 1.0)
 
 
-def _is_given(delay: Any) -> bool:
+def _is_given(delay: Scalar) -> bool:
     return not (isinstance(delay, int | float) and delay == 0)

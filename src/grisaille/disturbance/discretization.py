@@ -17,8 +17,6 @@ replaces: it overflows for stiff A.
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,7 +104,7 @@ def distinct_steps(times: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
 
 def _scaled_and_doubled(
     A: np.ndarray | ca.SX, W: np.ndarray | ca.SX, h: np.ndarray | ca.SX, s: int, identity: np.ndarray | ca.SX
-) -> tuple[Any, Any]:
+) -> tuple[ca.SX, ca.SX]:
     small = h * 2.0**-s
     E, Q = _taylor(A, W, small)
     for _ in range(s):
@@ -116,7 +114,7 @@ def _scaled_and_doubled(
     return identity + E, Q
 
 
-def _taylor(A: np.ndarray | ca.SX, W: np.ndarray | ca.SX, h: np.ndarray | ca.SX) -> tuple[Any, Any]:
+def _taylor(A: np.ndarray | ca.SX, W: np.ndarray | ca.SX, h: np.ndarray | ca.SX) -> tuple[ca.SX, ca.SX]:
     power, operated = A * h, W * h
     E, Q = power, operated
     for k in range(2, TAYLOR_DEGREE + 2 * A.shape[0] + 1):

@@ -51,7 +51,7 @@ class Process:
         return self.order == 0
 
     @property
-    def intensity(self) -> Any:
+    def intensity(self) -> ca.SX:
         """W = B Bᵀ."""
         return self.B @ self.B.T
 

@@ -10,7 +10,7 @@ and white ones become D = diag(scale)·chol(R). Formulas of parameters are inser
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -23,6 +23,9 @@ from grisaille.model.expression import Constant, Expression, as_expression
 from grisaille.model.flat import FlatDisturbance
 from grisaille.model.lowering.lowering import lower
 from grisaille.model.spectra import Spectrum
+
+if TYPE_CHECKING:
+    pass
 
 Floats = NDArray[np.float64]
 Leaf = Callable[[str], ca.SX]

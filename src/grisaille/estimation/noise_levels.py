@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,7 +53,9 @@ LEVEL_FACTORS = (1.0, 0.3, 0.1)
 """What levels are multiplied with to find the order of magnitude."""
 
 
-def level_guess(structure: Structure, data: Sequence[Any], unknown: Unknown, unknowns: Sequence[Unknown]) -> Unknown:
+def level_guess(
+    structure: Structure, data: Sequence[Experiment], unknown: Unknown, unknowns: Sequence[Unknown]
+) -> Unknown:
     """Return a level without a guess with its declared value, or with half the scatter between neighbouring samples."""
     if unknown.kind not in ("scale", "noise") or np.isfinite(unknown.guess):
         return unknown

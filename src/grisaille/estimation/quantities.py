@@ -27,6 +27,8 @@ from grisaille.structure.reduction import Structure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grisaille.estimation.abilities.states import Wanted
+
 STATISTICS = ("mean", "std", "lower", "upper")
 SUM_ROUNDING = 1e-9
 """Of the terms of a sum: what is left of it by rounding alone."""
@@ -179,13 +181,13 @@ def estimated_names(structure: Structure) -> list[str]:
     return [n for n in moving if n not in structure.model.inputs]
 
 
-def left_out(structure: Structure, wanted: Any, labels: Iterable[str]) -> dict[str, str]:
+def left_out(structure: Structure, wanted: Wanted, labels: Iterable[str]) -> dict[str, str]:
     """Return an attribute that lists names without values, and why; empty where nothing is missing."""
     missing = [] if wanted is not None else [n for n in estimated_names(structure) if n not in set(labels)]
     return {"left_out": f"{', '.join(missing)}: white noise has no value at an instant"} if missing else {}
 
 
-def unit_and_description(structure: Structure, wanted: Any, label: str) -> dict[str, str]:
+def unit_and_description(structure: Structure, wanted: Wanted, label: str) -> dict[str, str]:
     """Return unit and description of the quantity of a label; an expression has none, unless it is a member."""
     what = wanted[label] if isinstance(wanted, Mapping) else label
     named = _full_name(what) if isinstance(what, Expression) else None

@@ -38,6 +38,7 @@ from grisaille.structure.starts.initialization import ConsistentStart, Initializ
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
+    from grisaille.laws import Prior
 
 POSITIVE_BOUNDS = (0.0, np.inf)
 LOG_RATIO = 100.0
@@ -224,7 +225,9 @@ class _Declared:
         kind: Literal["scale", "noise"] = "noise" if target.startswith("noise(") else "scale"
         return Unknown(name, kind, inner, experiment, np.nan, max(lower, 0.0), upper, True, unit, prior)
 
-    def _bounds(self, name: str, target: str, declared: tuple[float, float] | None, prior: Any) -> tuple[float, float]:
+    def _bounds(
+        self, name: str, target: str, declared: tuple[float, float] | None, prior: Prior | None
+    ) -> tuple[float, float]:
         """Return what was given or declared, and not beyond the support of a prior; of positive ones, see
         ``_above_zero``.
         """
@@ -248,7 +251,7 @@ class _Declared:
         return lower, upper
 
 
-def _is_logarithmic(transform: str | None, lower: float, upper: float, prior: Any) -> bool:
+def _is_logarithmic(transform: str | None, lower: float, upper: float, prior: Prior | None) -> bool:
     if transform == "log":
         return True
     if transform is None:
@@ -262,7 +265,7 @@ def _between(lower: float, upper: float, prior: Law) -> tuple[float, float]:
     return max(lower, low), min(upper, high)
 
 
-def _above_zero(lower: float, upper: float, prior: Any) -> tuple[float, float]:
+def _above_zero(lower: float, upper: float, prior: Prior | None) -> tuple[float, float]:
     """Return the same of a prior of positive values, where the unknown is not searched by its logarithm."""
     return (
         _between(lower, upper, prior) if isinstance(prior, Law) and prior.support == POSITIVE_BOUNDS else (lower, upper)
@@ -329,7 +332,7 @@ OPEN_NOISE = (
 )
 
 
-def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, Any] | None, what: str) -> None:
+def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, object] | None, what: str) -> None:
     """Refuse names that belong to no unknown."""
     names = [u.name for u in unknowns]
     allowed = {*names, *(n.partition("@")[0] for n in names)}

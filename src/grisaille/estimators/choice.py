@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator, estimator_of
@@ -27,6 +27,9 @@ from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
 from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM
 from grisaille.model.classes import Model
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 METHODS: tuple[type[Estimator], ...] = (OutputError, KalmanML, SimulatedPEM, Collocation)
 
@@ -50,7 +53,10 @@ class Candidate:
 
 
 def choose_method(
-    method: Any, model: Model | None = None, experiments: Any = None, estimate: Iterable[object] | None = None
+    method: Estimator | str,
+    model: Model | None = None,
+    experiments: Sequence[Experiment] | None = None,
+    estimate: Iterable[object] | None = None,
 ) -> tuple[Estimator, dict[str, str]]:
     """Return the estimator of the first choice, and for each one why it was taken or not."""
     first = find_candidates(method, model, experiments, estimate)[0]

@@ -412,7 +412,7 @@ def checked_experiments(model: Model, experiments: Any) -> list[Experiment]:
     return data
 
 
-def named_experiments(experiments: Any) -> list[Any]:
+def named_experiments(experiments: Any) -> list[Experiment]:
     """Return the experiments, each with a name of its own."""
     data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     if not data:

@@ -30,7 +30,7 @@ MISSING_TEXTS = frozenset({"", "-", "na", "n/a", "nan", "null", "none", "missing
 """Texts that mean: not measured. Compared in lower case."""
 
 
-def is_marked(cell: Any) -> bool:
+def is_marked(cell: object) -> bool:
     """Return whether a cell is a text such as ``<0.1``."""
     return isinstance(cell, str) and LIMIT_CELL.fullmatch(cell) is not None
 
@@ -116,7 +116,7 @@ def compared_marks(record: ExperimentContent, output: str) -> np.ndarray:
     return record.marks[output][rows] if output in record.marks else np.zeros(len(rows), dtype=np.int8)
 
 
-def marks_kept(record: ExperimentContent, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def marks_kept(record: ExperimentContent, outputs: Mapping[str, SampledSignal]) -> dict[str, np.ndarray]:
     """Return the marks that outputs keep which replace those of a record: where values are the same, or have their own.
 
     New values of an output with marks are refused: nobody knows which of them are limits.

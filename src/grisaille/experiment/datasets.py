@@ -139,7 +139,7 @@ def _clock(rest: Mapping[str, Any]) -> Clock:
     return Clock(rest["unit"], origin, rest.get("is_said", False))
 
 
-def _signal(variable: Any, is_static: bool) -> float | np.ndarray | tuple[np.ndarray, np.ndarray]:
+def _signal(variable: xr.DataArray, is_static: bool) -> float | np.ndarray | tuple[np.ndarray, np.ndarray]:
     if not variable.dims:
         return float(variable)
     return variable.values if is_static else (variable[variable.dims[0]].values, variable.values)

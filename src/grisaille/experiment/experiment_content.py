@@ -72,7 +72,7 @@ def digest(record: ExperimentContent) -> str:
     """
     sha = hashlib.sha256()
 
-    def add(value: Any) -> None:
+    def add(value: object) -> None:
         if isinstance(value, dict):
             for key in sorted(value):
                 add(key)

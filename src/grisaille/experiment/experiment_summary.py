@@ -225,11 +225,11 @@ def _going_on(record: ExperimentContent, name: str, gaps: Sequence[Gap]) -> str:
     return f"stays at {signal.values[int(np.searchsorted(signal.times, begin))]:g} there"
 
 
-def _start(value: Any) -> str:
+def _start(value: object) -> str:
     return "unknown" if value is None else f"= {value:g}" if isinstance(value, float) else f"~ {value}"
 
 
-def _weight(value: Any) -> str:
+def _weight(value: object) -> str:
     return "per sample" if isinstance(value, np.ndarray) else f"× {value:g}"
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 INDEX = "the index"
 
 
-def table_of_frame(frame: Any, time: str | None) -> tuple[RecordTable, str | None]:
+def table_of_frame(frame: pd.DataFrame, time: str | None) -> tuple[RecordTable, str | None]:
     """Return the columns of a frame, and the name of its column of times (None: rows are independent samples)."""
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"from_frame needs a pandas DataFrame, got {type(frame).__name__}.")
@@ -42,7 +42,7 @@ def table_of_frame(frame: Any, time: str | None) -> tuple[RecordTable, str | Non
     return RecordTable(columns, RowNames(labels=labels), "The frame", repeated=repeated), time
 
 
-def _index_is_time(index: Any) -> bool:
+def _index_is_time(index: pd.Index) -> bool:
     return index.name is not None or index.dtype.kind in "fmM" or isinstance(index, pd.DatetimeIndex)
 
 
@@ -141,7 +141,7 @@ def _weights(table: RecordTable, weights: Any) -> Any:
     return weights
 
 
-def to_frame(record: ExperimentContent) -> Any:
+def to_frame(record: ExperimentContent) -> pd.DataFrame:
     """Signals side by side at every time some of them has a sample, between t0 and the last output; limits as texts."""
     times = _all_times(record)
     columns: dict[str, Any] = {n: evaluate(s, record.hold[n], times) for n, s in record.inputs.items()}

@@ -160,7 +160,7 @@ def _raw(value: Any, what: str, time: Any) -> RawSignal:
     return RawSignal(None, value)
 
 
-def _is_rows(index: Any, time: Any) -> bool:
+def _is_rows(index: pd.Index, time: object) -> bool:
     """Return whether an index only numbers rows."""
     if isinstance(time, pd.Series) and index.equals(time.index):
         return True
@@ -224,7 +224,7 @@ def _read_output(name: str, raw: RawSignal, axis: RowAxis) -> SampledSignal:
     return protect_samples(times, values)
 
 
-def _read_t0(t0: Any, axis: RowAxis, outputs: Mapping[str, SampledSignal]) -> float | None:
+def _read_t0(t0: object, axis: RowAxis, outputs: Mapping[str, SampledSignal]) -> float | None:
     if axis.is_static:
         if t0 is not None:
             raise DataError(f"t0 = {t0!r} is given without time=: rows of a static experiment have no start.")
@@ -250,7 +250,7 @@ def _read_skip(skip: Any, axis: RowAxis, begin: float | None, outputs: Mapping[s
     return signal_checks.skipped_by(axis.clock.duration(skip, "skip"), begin, outputs, skip)
 
 
-def _read_constants(constants: Any) -> dict[str, float]:
+def _read_constants(constants: Mapping[str, float]) -> dict[str, float]:
     given = signal_checks.check_mapping(constants, "constants", "{'T': 300.0}")
     return {name: signal_checks.read_number(value, f"constant '{name}'") for name, value in given.items()}
 
@@ -298,7 +298,7 @@ def _read_weights(weights: Any, outputs: Mapping[str, SampledSignal], axis: RowA
     return read
 
 
-def _read_weight(name: str, weight: Any, samples: SampledSignal, axis: RowAxis) -> float | np.ndarray:
+def _read_weight(name: str, weight: object, samples: SampledSignal, axis: RowAxis) -> float | np.ndarray:
     what = f"weight of output '{name}'"
     if weight is None:
         return 1.0
@@ -322,7 +322,7 @@ def _read_weight(name: str, weight: Any, samples: SampledSignal, axis: RowAxis) 
     return read_only(values)
 
 
-def _read_units(units: Any, signals: set[str]) -> dict[str, str]:
+def _read_units(units: Mapping[str, str], signals: set[str]) -> dict[str, str]:
     given = signal_checks.check_mapping(units, "units", "{'u': 'N'}")
     for name, unit in given.items():
         if name not in signals:

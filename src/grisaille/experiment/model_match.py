@@ -35,7 +35,7 @@ def match_model(record: ExperimentContent, flat: FlatModel) -> tuple[str, ...]:
     return (*remarks, *held_gaps(record))
 
 
-def _check_names(what: str, given: Iterable[str], kind: str, known: Mapping[str, Any], flat: FlatModel) -> None:
+def _check_names(what: str, given: Iterable[str], kind: str, known: Mapping[str, object], flat: FlatModel) -> None:
     for name in given:
         if name not in known:
             hint = _other_kind(name, flat) or _entries(name, known) or suggestion(name, known)

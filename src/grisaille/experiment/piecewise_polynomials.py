@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from grisaille.errors import DataError, ModelError
 from grisaille.model.expression import Expression
 from grisaille.structure.delays.moving_breaks import OF_OTHERS
 from grisaille.structure.system import Signal
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 HOLDS = ("zoh", "foh", "spline")
 MAX_DEGREE = 7
@@ -149,7 +152,7 @@ def table_name(signal: Signal) -> str:
     return f"{signal.kind} {signal.name}" if signal.kind in OF_OTHERS else signal.name
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
+def _refuse_unknown(given: Mapping[str, object], known: Mapping[str, object], what: str) -> None:
     import difflib
 
     for name in given:
@@ -239,7 +242,7 @@ def split_signal(where: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
     return signals if times is None else [(times, signal) for signal in signals]
 
 
-def _samples(name: str, value: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _samples(name: str, value: ArrayLike, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     t, y = _times_and_values(name, value, times)
     if y.ndim != 1:
         raise DataError(
@@ -280,7 +283,7 @@ def _times_and_values(name: str, value: Any, times: np.ndarray) -> tuple[np.ndar
     return times, _floats(name, value)
 
 
-def _floats(name: str, value: Any) -> np.ndarray:
+def _floats(name: str, value: ArrayLike) -> np.ndarray:
     try:
         given = np.asarray(value)
         if given.dtype.kind in "MmUSc":

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 DRAWN_POINTS = 2000
 
 
-def draw(record: ExperimentContent, signals: Iterable[str] | None, ax: Any = None) -> Figure:
+def draw(
+    record: ExperimentContent, signals: Iterable[str] | None, ax: Axes | Iterable[Axes] | np.ndarray | None = None
+) -> Figure:
     """Draw one panel per signal; skipped samples are hollow, limits triangles, inputs end with the last output."""
     names = _chosen(record, signals)
     size = (8, 1.6 * len(names) + 0.8)

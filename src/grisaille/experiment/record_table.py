@@ -202,7 +202,7 @@ def _chosen(cells: Any, positions: np.ndarray) -> Any:
     return [cells[k] for k in positions] if isinstance(cells, list) else cells[positions]
 
 
-def _label(cell: Any) -> str:
+def _label(cell: object) -> str:
     if cell is None or cell != cell:
         return ""
     return f"{cell:g}" if isinstance(cell, float) else str(cell).strip()

@@ -37,9 +37,15 @@ _TIMES = ("time", "Time")
 
 
 def read_from_results(
-    cls: type[Experiment], path: Any, inputs: Any, outputs: Any, constants: Any, name: str | None, unit: str | None,
+    cls: type[Experiment],
+    path: str | Path,
+    inputs: Any,
+    outputs: Any,
+    constants: Any,
+    name: str | None,
+    unit: str | None,
     options: Mapping[str, Any],
-) -> Experiment:  # fmt: skip
+) -> Experiment:
     """Return an experiment from a file of results."""
     table, time = read_results(path)
     name = table.label if name is None else name
@@ -54,7 +60,7 @@ def read_from_results(
     return made  # type: ignore[no-any-return]
 
 
-def read_results(path: Any) -> tuple[RecordTable, str]:
+def read_results(path: str | Path) -> tuple[RecordTable, str]:
     """Return the table of a file of results, and the name of its column of times."""
     if not isinstance(path, str | PathLike):
         raise DataError(f"path is {path!r}; give the name of a file of results.")

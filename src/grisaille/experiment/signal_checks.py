@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from grisaille.errors import DataError
 from grisaille.experiment.rows import PLAIN_ROWS, RowNames
 from grisaille.experiment.sampled_signals import HOLDS, SampledSignal, Signal
 from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    pass
 
 MIN_REGULAR_SAMPLES = 4
 """From so many equally spaced samples on, a held input counts as logged, so that its record has an end."""
@@ -32,7 +37,7 @@ def naming_experiment(name: str | None) -> Iterator[None]:
         raise DataError(text[0].upper() + text[1:] if is_word else text) from None
 
 
-def read_numbers(values: Any, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndarray:
+def read_numbers(values: ArrayLike, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndarray:
     """Return a one-dimensional array of floats; None and NA become NaN, anything else that is no number is refused."""
     if np.ma.isMaskedArray(values):
         values = np.ma.filled(values.astype(float), np.nan)
@@ -70,7 +75,7 @@ def _number(cell: Any, what: str, rows: RowNames, k: int) -> float:
         raise DataError(f"{what} {hold} {cell!r} ({type(cell).__name__}) in {rows.at(k)}; give numbers.") from None
 
 
-def _text_hint(cell: Any) -> str:
+def _text_hint(cell: object) -> str:
     if isinstance(cell, str | bytes):
         return "Convert text to numbers first; NaN marks what was not measured."
     return "Give its real and imaginary parts as two signals."
@@ -89,7 +94,9 @@ def read_number(value: Any, what: str) -> float:
     return number
 
 
-def check_times(times: np.ndarray, what: str, rows: RowNames, show: Any, otherwise: str = "") -> None:
+def check_times(
+    times: np.ndarray, what: str, rows: RowNames, show: Callable[[float], str], otherwise: str = ""
+) -> None:
     """Times are known and increase; ``show`` writes a time as the user gave it, ``otherwise`` is another remedy."""
     if times.size == 0:
         raise DataError(f"{what} are empty; give at least one.")
@@ -152,7 +159,7 @@ def check_length(values: np.ndarray, times: np.ndarray, what: str, axis: str) ->
         )
 
 
-def check_holds(hold: Any, inputs: Iterable[str]) -> dict[str, str]:
+def check_holds(hold: str | Mapping[str, str], inputs: Iterable[str]) -> dict[str, str]:
     """Return how each input continues between samples."""
     names = list(inputs)
     if not isinstance(hold, Mapping):
@@ -173,7 +180,7 @@ def check_cover(
     outputs: Mapping[str, SampledSignal],
     t0: float,
     rows_of: Callable[[SampledSignal], RowNames],
-    show: Any,
+    show: Callable[[float], str],
 ) -> None:
     """Every input is known from the start to the last sample of every output."""
     end = max(float(y.times[-1]) for y in outputs.values())
@@ -210,7 +217,7 @@ def _known_until(signal: SampledSignal, hold: str) -> float:
     return float(signal.times[-1] + steps.max()) if is_regular else np.inf
 
 
-def skipped_by(length: float, begin: float, outputs: Mapping[str, SampledSignal], said: Any) -> int:
+def skipped_by(length: float, begin: float, outputs: Mapping[str, SampledSignal], said: object) -> int:
     """Return how many first samples of every output lie within a duration of the beginning."""
     counts = {name: int(np.searchsorted(y.times, begin + (1 - 1e-9) * length)) for name, y in outputs.items()}
     if not length >= 0:
@@ -238,7 +245,7 @@ def check_skip(skip: Any, outputs: Mapping[str, SampledSignal]) -> int:
     return int(skip)
 
 
-def check_label(name: Any) -> str | None:
+def check_label(name: object) -> str | None:
     """Return the name of an experiment: text without ``@``, which separates it from the names of parameters."""
     if name is None:
         return None
@@ -252,12 +259,12 @@ def check_label(name: Any) -> str | None:
     return name
 
 
-def check_text(value: Any, what: str, example: str) -> None:
+def check_text(value: object, what: str, example: str) -> None:
     if not isinstance(value, str):
         raise DataError(f"{what} is {_brief(value)}; give a text such as {example}.")
 
 
-def check_mapping(value: Any, what: str, example: str) -> dict[str, Any]:
+def check_mapping(value: object, what: str, example: str) -> dict[str, Any]:
     """Return a dict with texts as keys."""
     if not isinstance(value, Mapping):
         raise DataError(f"{what}= is {_brief(value)}; give a dict by name, such as {example}.")
@@ -267,6 +274,6 @@ def check_mapping(value: Any, what: str, example: str) -> dict[str, Any]:
     return dict(value)
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) < 60 else f"a {type(value).__name__}"

@@ -76,7 +76,9 @@ def _test(experiment: Experiment, cut: float, restart: bool | Mapping[str, Any])
     )
 
 
-def _part(experiment: Experiment, chosen: Callable[[np.ndarray], Any], suffix: str, **changes: Any) -> Experiment:
+def _part(
+    experiment: Experiment, chosen: Callable[[np.ndarray], np.ndarray], suffix: str, **changes: Any
+) -> Experiment:
     """Return the outputs at the chosen times; an output with nothing to compare there is left out."""
     skip = changes.get("skip", experiment.skip)
     outputs: dict[str, Any] = {}

@@ -12,7 +12,7 @@ import io
 from collections import Counter
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class TextLine(NamedTuple):
 
 
 def read_table(
-    path: Any, separator: str | None, decimal: str, comment: str, encoding: str, units_row: bool | None
+    path: str | Path | TextIO, separator: str | None, decimal: str, comment: str, encoding: str, units_row: bool | None
 ) -> RecordTable:
     """Return the table in a file; ``units_row=None`` looks whether units stand below the header."""
     for what, value in (
@@ -64,7 +64,7 @@ def read_table(
     )
 
 
-def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
+def _read_text(path: str | Path | TextIO, encoding: str) -> tuple[str, str | None, str]:
     """Return how the file is called, a name for the experiment, and its text."""
     if hasattr(path, "read"):
         text = path.read()

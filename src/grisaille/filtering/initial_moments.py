@@ -45,7 +45,7 @@ class CarriedStart:
         return "what the record before tells"
 
 
-def start_mean(model: StochasticModel, kind: Any, x0: Floats) -> Floats:
+def start_mean(model: StochasticModel, kind: str | np.ndarray, x0: Floats) -> Floats:
     """Return (1 + ns, n) means before the first sample; x0, (1 + ns, nx), of the plant where nothing was carried
     over.
     """
@@ -93,7 +93,7 @@ def start_covariance(
     return P, X0
 
 
-def is_flat(kind: Any) -> bool:
+def is_flat(kind: str | np.ndarray) -> bool:
     """Return whether some state has a flat prior."""
     if isinstance(kind, Mapping):
         return any(np.isinf(v) for v in kind.values())

@@ -67,7 +67,7 @@ class Passes:
         model: StochasticModel,
         record: MeasuredRecord,
         nominal: Floats,
-        initial_covariance: Any = "first-sample",
+        initial_covariance: str | np.ndarray = "first-sample",
         substeps: int = 1,
         kind: FilterKind | None = None,
     ) -> None:

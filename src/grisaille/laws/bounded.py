@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class Beta(Law):
         return np.where((a > 1) & (b > 1), inside, np.where(np.less(a, b), 0.0, 1.0))
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Formula:
         return np.sqrt(self._mean * (1 - self._mean) / (1 + self.precision))
 
     def _numbers(self, value: np.ndarray) -> Formula:
@@ -177,7 +177,7 @@ class Beta(Law):
         return self.mean
 
     @property
-    def _exponents(self) -> tuple[Any, Any]:
+    def _exponents(self) -> tuple[Formula, Formula]:
         return self._mean * self.precision, (1 - self._mean) * self.precision
 
 

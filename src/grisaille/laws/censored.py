@@ -138,7 +138,7 @@ class Censored(wrapper._Wrapper):
         return self._moments()[0]
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Formula:
         mean, square = self._moments()
         with np.errstate(invalid="ignore"):
             return np.sqrt(np.maximum(square - mean**2, 0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from grisaille.errors import ModelError
 from grisaille.laws.law_arguments import is_formula
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from grisaille.laws.joint import Smoothness
     from grisaille.laws.law import Law
 
@@ -43,7 +45,7 @@ def location(law: Law | Smoothness, field: str, *, is_positive: bool = False) ->
         (positive if is_positive else finite)(law, field)
 
 
-def array(name: str, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+def array(name: str, values: ArrayLike) -> np.ndarray:
     """Return numbers of a joint law as an array."""
     try:
         found = np.asarray(values, dtype=float)

@@ -54,7 +54,7 @@ class Student(Law):
         return constant - half * log1p(z**2 / self.df)
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Formula:
         return self._mean
 
     @property
@@ -106,14 +106,14 @@ class Student(Law):
         return first, second
 
     @staticmethod
-    def _of_gammas(n: Values) -> Any:
+    def _of_gammas(n: Values) -> Formula:
         """Return the derivative of log Γ((n + 1)/2) − log Γ(n/2) − ½ log n."""
         a = 0.5 * n
         shift = digamma_error(a + 0.5) - digamma_error(a)
         return 0.5 * (log1p_minus(0.5 / a) + 1 / (2 * a * (2 * a + 1)) + shift)
 
     @staticmethod
-    def _of_gammas_again(n: Values) -> Any:
+    def _of_gammas_again(n: Values) -> Formula:
         """Return its derivative."""
         return 0.25 * (-2 / (n * (n + 1) ** 2) + trigamma_error(0.5 * (n + 1)) - trigamma_error(0.5 * n))
 
@@ -160,7 +160,7 @@ class Laplace(Law):
         return (float(self._mean),)
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Formula:
         return self._mean
 
     @property
@@ -228,7 +228,7 @@ class _RoundedLaplace(Laplace):
     def __post_init__(self) -> None:
         """Check nothing: it is made of a law whose arguments are numbers already."""
 
-    def formula(self, value: Formula) -> Any:
+    def formula(self, value: Formula) -> Formula:
         assert self.mean is not None
         e = value - self.mean
         return -((e**2 + self.width**2) ** 0.5) / self.scale - log(2 * self.scale)

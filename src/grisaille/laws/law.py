@@ -112,7 +112,7 @@ class Law(Measured, metaclass=LawType):
         """Whether the density is the same everywhere in the support."""
         return False
 
-    def standardised(self, value: Formula) -> Any:
+    def standardised(self, value: Formula) -> Formula:
         """Return r with ½ r² = const − ℓ(value), of numbers or symbols, where r is normal; None for all other laws."""
         return None
 
@@ -121,7 +121,7 @@ class Law(Measured, metaclass=LawType):
         return None
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Formula]:
         """The fields by name."""
         described: Any = self
         return {f.name: getattr(self, f.name) for f in fields(described)}

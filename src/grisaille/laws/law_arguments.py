@@ -15,8 +15,10 @@ import numpy as np
 from grisaille.errors import ModelError
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from grisaille.laws.measured import Measured
-    from grisaille.laws.values import Values
+    from grisaille.laws.values import Formula, Values
 
 
 def is_formula(value: object) -> bool:
@@ -29,7 +31,7 @@ def is_law(value: object) -> bool:
     return hasattr(value, "log_density") and hasattr(value, "arguments")
 
 
-def arguments_of(law: Measured) -> dict[str, Any]:
+def arguments_of(law: Measured) -> dict[str, Formula]:
     """Return the arguments by path; options that are words or switches are none."""
     found: dict[str, Any] = {}
     for field in fields(law):
@@ -41,7 +43,7 @@ def arguments_of(law: Measured) -> dict[str, Any]:
     return found
 
 
-def fill_arguments(law: Measured, values: Mapping[str, Any]) -> Any:
+def fill_arguments(law: Measured, values: Mapping[str, Formula]) -> Any:
     """Return a copy of a law with values in place of arguments: nothing is checked but the paths."""
     refuse_unknown(law, values)
     inside: dict[str, dict[str, Any]] = {}
@@ -75,7 +77,7 @@ def refuse_held(law: Measured, paths: Iterable[str]) -> None:
             )
 
 
-def rows_of(law: Measured, rows: Any, count: int) -> Any:
+def rows_of(law: Measured, rows: slice | np.ndarray, count: int) -> Any:
     """Return the law of some samples of ``count``: arguments that are arrays are taken at these rows."""
     arrays = {p: v for p, v in law.arguments.items() if np.ndim(v)}
     return law.filled({p: np.broadcast_to(v, (count,))[rows] for p, v in arrays.items()}) if arrays else law
@@ -105,7 +107,7 @@ def for_each(
     return low, high, None if half is None else np.broadcast_to(np.asarray(half, dtype=float), shape)
 
 
-def broadcast_together(law: Measured, value: Any) -> tuple[Any, np.ndarray, tuple[int, ...]]:
+def broadcast_together(law: Measured, value: ArrayLike) -> tuple[Any, np.ndarray, tuple[int, ...]]:
     """Return a law and values, flat and of one length, and the shape that they have together."""
     value = np.asarray(value, dtype=float)
     shape = np.broadcast_shapes(value.shape, shape_of(law))

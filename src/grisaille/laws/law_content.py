@@ -7,12 +7,15 @@ for it.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError, ModelError
 from grisaille.laws.joint import JointLaw, MultivariateNormal, SmoothCurve, Smoothness
 from grisaille.laws.law import Law
 from grisaille.laws.law_arguments import is_formula
+
+if TYPE_CHECKING:
+    from grisaille.laws import Prior
 
 JOINT_LAWS: dict[str, type] = {c.__name__: c for c in (MultivariateNormal, SmoothCurve, Smoothness)}
 AT_THE_TOP = (
@@ -21,12 +24,12 @@ AT_THE_TOP = (
 """Laws that are ``gr.Name``; the others are ``gr.laws.Name``."""
 
 
-def is_prior(value: Any) -> bool:
+def is_prior(value: object) -> bool:
     """Return whether a value can be a prior: a law of one number, or one of the joint laws."""
     return isinstance(value, Law | JointLaw | Smoothness)
 
 
-def refuse_no_prior(where: str, value: Any) -> None:
+def refuse_no_prior(where: str, value: object) -> None:
     """Refuse what is no prior, in one sentence for all who take one."""
     if not is_prior(value):
         raise ModelError(
@@ -65,7 +68,7 @@ def class_of(name: str) -> type | None:
     return JOINT_LAWS.get(name) or Law.known.get(name)
 
 
-def to_data(prior: Any) -> list[Any]:
+def to_data(prior: Prior) -> list[Any]:
     """Return [name, fields] of a prior, laws inside it likewise."""
     return [
         type(prior).__name__,
@@ -86,11 +89,11 @@ def from_data(data: Any) -> Any:
     return found(**inside)
 
 
-def _is_law(value: Any) -> bool:
+def _is_law(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)
 
 
-def call_text(prior: Any) -> str:
+def call_text(prior: Prior) -> str:
     """Return the call that makes a prior, as in ``gr.Normal(mean=1.0, std=0.1)``."""
     name = type(prior).__name__
     listed = ((f.name, getattr(prior, f.name)) for f in fields(prior))

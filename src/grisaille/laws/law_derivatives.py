@@ -17,6 +17,8 @@ import numpy as np
 from grisaille.errors import ModelError
 
 if TYPE_CHECKING:
+    import casadi as ca
+
     from grisaille.laws.measured import Measured
     from grisaille.laws.values import ByPair, Formula
 
@@ -35,7 +37,7 @@ class Derivatives:
     """(..., n, n)"""
 
 
-def replace_fields(law: Measured, **fields: Any) -> Any:
+def replace_fields(law: Measured, **fields: Formula) -> Any:
     """Return a copy of a law with other fields, which may be arrays or symbols: nothing is checked."""
     other = copy.copy(law)
     for name, value in fields.items():
@@ -58,7 +60,7 @@ def symbolic_formula(law: Measured, value: Formula) -> Formula:
         ) from error
 
 
-def differentiate(law: Measured, value: Any, parameters: dict[str, Any]) -> Derivatives:
+def differentiate(law: Measured, value: Formula, parameters: dict[str, Formula]) -> Derivatives:
     """Return the derivatives of ``law.formula`` at values and parameters that are broadcast against each other."""
     names = tuple(parameters)
     given = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (value, *parameters.values())))
@@ -77,7 +79,7 @@ def differentiate(law: Measured, value: Any, parameters: dict[str, Any]) -> Deri
 
 
 @lru_cache(maxsize=1024)
-def _differentiated(law: Measured, names: tuple[str, ...]) -> Any:
+def _differentiated(law: Measured, names: tuple[str, ...]) -> ca.Function:
     """Return the function for a law whose differentiated fields are left open."""
     import casadi as ca
 
@@ -87,7 +89,7 @@ def _differentiated(law: Measured, names: tuple[str, ...]) -> Any:
     return ca.Function("log_density", [at], [formula, ca.densify(gradient), ca.densify(hessian)])
 
 
-def differentiate_by(law: Measured, value: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def differentiate_by(law: Measured, value: Formula, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradient and the Hessian of ``law.formula`` by some of its fields, which may be arrays."""
     numbers = {n: v for n, v in law.parameters.items() if isinstance(v, int | float | np.ndarray | np.number)}
     given = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (value, *numbers.values())))
@@ -103,7 +105,7 @@ def differentiate_by(law: Measured, value: Any, names: tuple[str, ...]) -> tuple
 
 
 @lru_cache(maxsize=1024)
-def _differentiated_by(law: Measured, numbers: tuple[str, ...], names: tuple[str, ...]) -> Any:
+def _differentiated_by(law: Measured, numbers: tuple[str, ...], names: tuple[str, ...]) -> ca.Function:
     """Return the function of (value, *numbers) for a law whose numbers are left open."""
     import casadi as ca
 

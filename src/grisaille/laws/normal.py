@@ -144,7 +144,7 @@ class LogNormal(Law):
         return 0.0, np.inf
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Formula:
         return _given(self, self.median) * np.exp(-np.square(self.log_std))
 
     @property
@@ -157,12 +157,12 @@ class LogNormal(Law):
         return median * float(np.exp(-2 * self.log_std)), median * float(np.exp(2 * self.log_std))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Formula:
         """The mean, which is above the median."""
         return _given(self, self.median) * np.exp(0.5 * np.square(self.log_std))
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Formula:
         return self.mean * np.sqrt(np.expm1(np.square(self.log_std)))
 
     def standardised(self, value: Formula) -> Any:

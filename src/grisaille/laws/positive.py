@@ -55,7 +55,7 @@ class Gamma(_Positive):
         return times_log(self.shape - 1, value) - rate * value + self.shape * log(rate) - log_gamma(self.shape)
 
     @property
-    def peak(self) -> Any:
+    def peak(self) -> Formula:
         return self._mean * np.maximum(1 - 1 / np.asarray(self.shape), 0.0)
 
     @property
@@ -73,7 +73,7 @@ class Gamma(_Positive):
         return np.asarray(gammaincinv(self.shape, probability) * self._mean / self.shape)
 
     @property
-    def deviation(self) -> Any:
+    def deviation(self) -> Formula:
         return self._mean / np.sqrt(self.shape)
 
     def _numbers(self, value: np.ndarray) -> Formula:

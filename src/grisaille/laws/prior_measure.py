@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from grisaille.laws.joint import MultivariateNormal, Smoothness
 from grisaille.laws.law import Law
 from grisaille.laws.law_derivatives import symbolic_formula
 from grisaille.laws.symbolic_functions import log
+
+if TYPE_CHECKING:
+    import casadi as ca
 
 Prior = Law | MultivariateNormal | Smoothness
 """What ``prior=`` may be."""
@@ -90,7 +93,7 @@ def log_prior(law: Law, value: float) -> tuple[float, float, float]:
     return ell, slope, -bend
 
 
-def minus_log_prior(law: Law, symbol: Any) -> Any:
+def minus_log_prior(law: Law, symbol: ca.SX) -> ca.SX:
     """Return ½ r² as a formula of CasADi's symbol."""
     if law.is_flat:
         return 0.0
@@ -102,7 +105,7 @@ def minus_log_prior(law: Law, symbol: Any) -> Any:
     return mode.top - ell + (0.0 if mode.width else 0.5)
 
 
-def search_curvature(law: Law, symbol: Any) -> Any:
+def search_curvature(law: Law, symbol: ca.SX) -> ca.SX:
     """Return the curvature to search with as a formula of CasADi's symbol: Λ where it is positive, else r'²."""
     import casadi as ca
 
@@ -144,7 +147,7 @@ def refuse_without_maximum(name: str, law: Law) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _differentiated(law: Law) -> Any:
+def _differentiated(law: Law) -> ca.Function:
     """Return the function ℓ, ℓ', ℓ'' per unit of θ."""
     import casadi as ca
 

@@ -48,7 +48,7 @@ class ListedEquations(tuple[Any, ...]):
         return self
 
 
-def _is_member(value: Any) -> bool:
+def _is_member(value: object) -> bool:
     return isinstance(value, Expression | Labelled) or is_symbol(value) or is_part_list(value)
 
 
@@ -109,7 +109,7 @@ def _kept(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _visiting(cls: type, method: Callable[..., Any]) -> Callable[..., Any]:
+def _visiting(cls: type, method: Callable[..., object]) -> Callable[..., object]:
     """``method``, noting that it was called: this is how a forgotten ``super()`` is found."""
 
     @functools.wraps(method)

@@ -73,11 +73,11 @@ class Flow(Variable):
         )
 
 
-def _is_field(value: Any) -> bool:
+def _is_field(value: object) -> bool:
     return isinstance(value, Expression | np.ndarray | Labelled)
 
 
-def _check_field(owner: str, name: str, value: Any) -> None:
+def _check_field(owner: str, name: str, value: object) -> None:
     for item in value.flat if isinstance(value, np.ndarray) else [value]:
         if not isinstance(item, Variable | Labelled):
             kind = f"a {item.kind}" if isinstance(item, Declaration) else f"`{item}`"
@@ -132,7 +132,7 @@ class Connector(Labelled, metaclass=ConnectorType):
             return _NestedConnector(self, f"{name}.", value)
         return _references(self, name, value)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name != "_label":
             raise ModelError(f"Connectors do not change: {name} cannot be assigned; write an equation with ==.")
         object.__setattr__(self, name, value)

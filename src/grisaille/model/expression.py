@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from grisaille.model.symbol_arrays import SymbolArray
     from grisaille.model.views import View
 
+Data: TypeAlias = "int | float | str | bool | Expression | tuple[Data, ...] | None"
+"""What a node holds beside its arguments: the order of a derivative, the knots and values of a table."""
 Scalar: TypeAlias = "Expression | int | float | np.number | np.bool_"
 """A single formula, or a number in its place."""
 FormulaLike: TypeAlias = "Scalar | np.ndarray | Sequence[FormulaLike]"
@@ -41,7 +43,7 @@ class Operator(Protocol):
     def __call__(self, other: np.ndarray, /) -> SymbolArray: ...
 
 
-class Comparison(Protocol):
+class RelationalOperator(Protocol):
     """``< <= > >=``: a condition of two single formulas, element by element with an array."""
 
     @overload
@@ -61,8 +63,8 @@ def _operator(operation: str, *, is_reflected: bool = False, neutral: int | None
     return cast("Operator", method)
 
 
-def _comparison(operation: str) -> Comparison:
-    return cast("Comparison", lambda self, other: _binary(operation, self, other))
+def _comparison(operation: str) -> RelationalOperator:
+    return cast("RelationalOperator", lambda self, other: _binary(operation, self, other))
 
 
 class Expression:

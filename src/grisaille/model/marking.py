@@ -122,7 +122,7 @@ def _checked_law(name: str, law: Any, noise: Any) -> Any:
     return mapped_law(law, as_expression)
 
 
-def _need_mapping(content: Content, method: str, given: Any, example: str) -> None:
+def _need_mapping(content: Content, method: str, given: object, example: str) -> None:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ModelError(f"{content.name}.{method} takes a dict by name, such as {example}, got {given!r}.")
 

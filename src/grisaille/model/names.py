@@ -51,7 +51,7 @@ class NamedTable(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __setitem__(self, name: str, value: Any) -> NoReturn:
+    def __setitem__(self, name: str, value: object) -> NoReturn:
         raise ModelError(f"{self._what} is read-only: models do not change. model.replace gives a changed copy.")
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -62,7 +62,7 @@ class NamedTable(Mapping[str, Any]):
         return repr(self._entries)
 
 
-def check_name(name: Any, owner: str) -> str:
+def check_name(name: object, owner: str) -> str:
     """The name itself, when a member may carry it."""
     if not isinstance(name, str):
         raise ModelError(f"{owner}: a member's name must be a string, got {name!r} ({type(name).__name__}).")

@@ -39,7 +39,7 @@ class MemberNamespace(RecordingNamespace):
         super().__setitem__(name, value)
 
 
-def _is_element(name: str, value: Any) -> bool:
+def _is_element(name: str, value: object) -> bool:
     """Whether ``value`` already is an element of another vector or list, or a list of such components."""
     if isinstance(value, list | tuple):
         return len(value) > 0 and all(_is_element(name, item) for item in value)
@@ -47,16 +47,16 @@ def _is_element(name: str, value: Any) -> bool:
     return "[" in known and known.partition("[")[0] != name
 
 
-def _is_named(value: Any) -> bool:
+def _is_named(value: object) -> bool:
     return isinstance(value, Labelled) or is_part_list(value) or is_symbol(value)
 
 
-def is_part_list(value: Any) -> bool:
+def is_part_list(value: object) -> bool:
     """A list of sub-models or connectors."""
     return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(item, Labelled) for item in value)
 
 
-def is_symbol(value: Any) -> bool:
+def is_symbol(value: object) -> bool:
     """An expression, or an array of expressions and numbers."""
     if not isinstance(value, np.ndarray) or value.dtype != object:
         return isinstance(value, Expression)
@@ -116,5 +116,5 @@ def split_members(
     return members, rest
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     return value.kind if isinstance(value, Declaration) else repr(value)

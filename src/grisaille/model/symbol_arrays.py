@@ -37,7 +37,7 @@ class SymbolArray(np.ndarray[Any, Any]):
     def __eq__(self, other: FormulaLike) -> Formulas:  # type: ignore[override]
         return apply_ufunc(np.equal, "__call__", (self, other), {})
 
-    def __ne__(self, other: Any) -> NoReturn:
+    def __ne__(self, other: object) -> NoReturn:
         raise ModelError("!= has no meaning between arrays of formulas: equations use ==.")
 
     __hash__ = None

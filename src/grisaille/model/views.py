@@ -77,7 +77,7 @@ class View:
             raise AttributeError(name)
         return look_up(self._root, self._content, self._path, name)
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
+    def __setattr__(self, name: str, value: object) -> NoReturn:
         raise ModelError(
             f"Models do not change: use model.replace({{'{self._path}.{name}': …}}) to get a changed copy."
         )

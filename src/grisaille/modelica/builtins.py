@@ -114,7 +114,7 @@ _LARGEST = 1e60
 """``Modelica.Constants.inf``: the smallest of no numbers."""
 
 
-def _extreme(operation: str, numeric: Callable[..., Any]) -> Function:
+def _extreme(operation: str, numeric: Callable[..., Number]) -> Function:
     def two(a: Value, b: Value) -> Value:
         if isinstance(a, Enumerated) and isinstance(b, Enumerated):
             return a if numeric(a.index, b.index) == a.index else b

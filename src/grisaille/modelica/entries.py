@@ -171,7 +171,7 @@ class Entries:
         except (Unfit, Refused):
             return None
 
-    def _meant(self, node: tree.Reference, local: Local) -> Any:
+    def _meant(self, node: tree.Reference, local: Local) -> Value | None:
         names, path = self.names, ""
         for k, part in enumerate(node.parts):
             path = f"{path}.{part.name}" if path else part.name

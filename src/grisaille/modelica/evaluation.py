@@ -201,7 +201,7 @@ class Evaluator:
                 value = bending(value) if self._smooth and isinstance(value, Expression) else value
         return value
 
-    def settled_truth(self, value: Any) -> Any:
+    def settled_truth(self, value: Value) -> Value:
         """The truth value where it is settled, else the condition."""
         return value
 

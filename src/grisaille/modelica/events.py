@@ -183,7 +183,7 @@ class EventCollector:
                 raise Refused(node.at, "'when' inside 'when' is not supported")
         return actions
 
-    def _set(self, target: tree.Node, value: Any, local: Local) -> list[WrittenAction]:
+    def _set(self, target: tree.Node, value: Value, local: Local) -> list[WrittenAction]:
         named = self._names_of(target)
         pairs = [] if named is None else pairs_of(named, value)
         if pairs and all(name in self.discretes for name, _ in pairs):
@@ -251,7 +251,7 @@ class EventCollector:
             return None
         return Condition("ge", (left.arguments[0], Call("add", (right, Constant(1.0)))))
 
-    def begin(self, name: str, value: Any, at: int) -> bool:
+    def begin(self, name: str, value: Value, at: int) -> bool:
         """An initial equation of a discrete variable."""
         if name not in self.discretes:
             return False

@@ -288,7 +288,7 @@ class FunctionLibrary:
         if len(set(self._open)) >= MAX_CALL_DEPTH:
             raise Refused(at, f"functions call each other more than {MAX_CALL_DEPTH} deep")
 
-    def _once(self, made: tree.Class, name: str, given: Local, at: int) -> Any:
+    def _once(self, made: tree.Class, name: str, given: Local, at: int) -> Value:
         local: Local = {}
         for component in made.components:
             if component.name in given:

@@ -343,7 +343,7 @@ class _ModelLowering:
         if isinstance(holds, Expression) and not _is_beyond_rows(holds):
             self.checks.append(Assertion(holds, message, severe, self.source.place(node.at)))
 
-    def _root(self, function: Callable[[Any], Any], low: Value, high: Value, at: int) -> Name:
+    def _root(self, function: Callable[[Value], Value], low: Value, high: Value, at: int) -> Name:
         """An unknown between two bounds at which a function is zero."""
         name = f"root {sum(n.startswith('root ') for n in self.names.variables) + 1}"
         start = Constant((low + high) / 2) if is_number(low) and is_number(high) else None

@@ -137,7 +137,7 @@ class ModelNames:
         self.uses_first = True
         return FIRST_CONDITION
 
-    def outcome(self, node: tree.Outcome) -> Any:
+    def outcome(self, node: tree.Outcome) -> Value:
         key = id(node.section)
         if key not in self._outcomes:
             kept, assigned = kept_in(self, node.section), AssignedNames(self, node.section)
@@ -214,7 +214,7 @@ class ModelNames:
         """The number of a formula of parameters, and of variables that their declarations give constant values."""
         return number_of(value, self._constant) if isinstance(value, Expression) else value
 
-    def _constant(self, name: str) -> Any:
+    def _constant(self, name: str) -> Value | None:
         if name not in self.variables:
             return self._number(name)
         for binding in self.bindings:
@@ -283,7 +283,7 @@ class ModelNames:
         except Refused as refused:
             self.refusals.add(refused)
 
-    def _settled_leaf(self, scalar: Scalar) -> Any:
+    def _settled_leaf(self, scalar: Scalar) -> Value | None:
         if scalar.base == "Real" and "constant" not in scalar.declared.prefixes:
             return self._parameter(scalar)
         value = scalar.value if scalar.value is not None else scalar.attributes.get("start")
@@ -345,7 +345,7 @@ class ModelNames:
         unknown = set(self.unknown_parameters)
         return bool(unknown & set(names)) and all(n in unknown or n in self.parameters for n in names)
 
-    def _variable_leaf(self, scalar: Scalar) -> Any:
+    def _variable_leaf(self, scalar: Scalar) -> Value:
         name = scalar.name
         if scalar.base != "Real" or "discrete" in scalar.declared.prefixes:
             self.discrete[name] = scalar
@@ -380,7 +380,7 @@ class ModelNames:
             raise Refused(scalar.declared.at, f"'{name}' ({scalar.base}) is used but no equation gives its value")
         return self.formulas[name]
 
-    def _flat_variable(self, scalar: Scalar, fixed: bool, start: Any) -> FlatVariable:
+    def _flat_variable(self, scalar: Scalar, fixed: bool, start: Value | None) -> FlatVariable:
         expression = formula(start) if start is not None else Constant(0.0) if fixed else None
         nominal = self.number(scalar.attributes.get("nominal"))
         return FlatVariable(

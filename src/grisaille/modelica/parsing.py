@@ -6,12 +6,16 @@ could be trusted; what is well written but not supported is refused later, all o
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from grisaille.modelica import tree
 from grisaille.modelica.expressions import ExpressionParser
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tokens import END_OF_TEXT, Tokens
+
+if TYPE_CHECKING:
+    from grisaille.modelica.values import Value
 
 _PREFIXES = frozenset(
     "final parameter constant discrete input output flow stream inner outer replaceable redeclare each".split()
@@ -226,7 +230,7 @@ class _Parser(ExpressionParser):
             words += self.need("text", "after '+' in a description")
         return words
 
-    def _annotation(self) -> dict[str, Any]:
+    def _annotation(self) -> dict[str, Value]:
         """Plain values of an annotation, nested ones by dotted name; what is not plain is left out."""
         if not self.has("annotation"):
             return {}
@@ -253,7 +257,7 @@ class _Parser(ExpressionParser):
 
     # --- equations and statements ---
 
-    def _statements(self, one: Any) -> list[tree.Node]:
+    def _statements(self, one: Callable[[], tree.Node]) -> list[tree.Node]:
         found = []
         while self.kind not in _SECTIONS or (self.kind == "initial" and self.kinds[self.here + 1] == "("):
             found.append(one())
@@ -262,7 +266,7 @@ class _Parser(ExpressionParser):
             self.need(";", "at the end of it")
         return found
 
-    def _block(self, one: Any, *ends: str) -> list[tree.Node]:
+    def _block(self, one: Callable[[], tree.Node], *ends: str) -> list[tree.Node]:
         """Statements up to one of the words that end the block, which is not read."""
         self._deeper(1)
         found = []
@@ -308,7 +312,7 @@ class _Parser(ExpressionParser):
             return tree.Do(at, target)
         self.refuse(f"':=' is expected in a statement, but {self.seen()} stands there")
 
-    def _structured(self, one: Any) -> tree.Node | None:
+    def _structured(self, one: Callable[[], tree.Node]) -> tree.Node | None:
         at, kind = self.at, self.kind
         if kind == "if":
             return self._if(at, one)
@@ -329,13 +333,13 @@ class _Parser(ExpressionParser):
             return tree.Do(at, self.call(at, kind))
         return None
 
-    def _closed(self, one: Any, word: str) -> list[tree.Node]:
+    def _closed(self, one: Callable[[], tree.Node], word: str) -> list[tree.Node]:
         body = self._block(one, "end")
         self.here += 1
         self.need(word, f"after 'end' of a {word}")
         return body
 
-    def _if(self, at: int, one: Any) -> tree.Node:
+    def _if(self, at: int, one: Callable[[], tree.Node]) -> tree.Node:
         self.here += 1
         branches: list[tuple[tree.Node | None, list[tree.Node]]] = []
         while True:
@@ -350,7 +354,7 @@ class _Parser(ExpressionParser):
         self.need("if", "after 'end' of an if")
         return tree.If(at, branches)
 
-    def _when(self, at: int, one: Any) -> tree.Node:
+    def _when(self, at: int, one: Callable[[], tree.Node]) -> tree.Node:
         self.here += 1
         branches = []
         while True:

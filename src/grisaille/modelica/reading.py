@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.calling import checked
 from grisaille.errors import ModelError
@@ -37,6 +37,9 @@ from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import ModelicaSource, Refusals, Refused
 from grisaille.modelica.tables import files_of
 
+if TYPE_CHECKING:
+    pass
+
 MAX_TEXT_BYTES = 64 * 2**20
 """Bytes of the largest text that is read."""
 MAX_SHOWN_PATH = 300
@@ -47,7 +50,9 @@ MAX_KEPT = 1_000_000
 
 
 @checked
-def read_modelica(source: Any, name: str | None = None, path: Any = (), flattener: str = AUTO) -> Model:
+def read_modelica(
+    source: str | Path, name: str | None = None, path: str | Path | Sequence[str | Path] = (), flattener: str = AUTO
+) -> Model:
     """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica.
 
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
@@ -69,7 +74,9 @@ def read_modelica(source: Any, name: str | None = None, path: Any = (), flattene
     return read_with_settings(source, name, path, flattener)[0]
 
 
-def flat_text_of(source: Any, name: str | None, path: Any = (), flattener: str = AUTO) -> str:
+def flat_text_of(
+    source: str | Path, name: str | None, path: str | Path | Sequence[str | Path] = (), flattener: str = AUTO
+) -> str:
     """The Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     text = without_clocks(text)
@@ -79,8 +86,8 @@ def flat_text_of(source: Any, name: str | None, path: Any = (), flattener: str =
 
 
 def read_with_settings(
-    source: Any, name: str | None, path: Any = (), flattener: str = AUTO
-) -> tuple[Model, dict[str, Any]]:
+    source: str | Path, name: str | None, path: str | Path | Sequence[str | Path] = (), flattener: str = AUTO
+) -> tuple[Model, dict[str, float]]:
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     return _read_text(*_text(source), Request(name, path, flattener))
 
@@ -94,14 +101,14 @@ class Request:
     flattener: str
 
 
-def _read_text(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+def _read_text(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, float]]:
     fitted = fitted_model(text)
     if fitted is not None:
         return _read_fitted(fitted, label, file, request)
     return _read_plain(text, label, file, request)
 
 
-def _read_plain(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+def _read_plain(text: str, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, float]]:
     name, path, given = request.name, request.path, text
     text = without_clocks(text)
     try:
@@ -141,7 +148,7 @@ def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | No
     )
 
 
-def _read_fitted(fitted: FittedText, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, Any]]:
+def _read_fitted(fitted: FittedText, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, float]]:
     """A model that ``Fit.to_modelica`` wrote: the original with other values."""
     if request.name is not None and request.name != fitted.name:
         raise ModelError(f"{label} has no model '{request.name}'. {suggestion(request.name, [fitted.name])}")
@@ -174,7 +181,7 @@ def _without(folders: list[Path], file: Path) -> list[Path]:
     return [root for root in folders if root.is_dir() and root.resolve() not in own]
 
 
-def _read(text: str, place: ModelicaSource, name: str | None) -> tuple[Model, dict[str, Any]]:
+def _read(text: str, place: ModelicaSource, name: str | None) -> tuple[Model, dict[str, float]]:
     try:
         classes = parse(text)
     except Refused as refused:
@@ -186,7 +193,7 @@ def _read(text: str, place: ModelicaSource, name: str | None) -> tuple[Model, di
     return restore_model(lower(classes, made, place)), settings
 
 
-def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, dict[str, Any]] | None:
+def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, dict[str, float]] | None:
     """A flat file with the functions, records and types of its package, where these need no flattener."""
     source = gather_classes(text, file)
     if source is None:
@@ -199,7 +206,7 @@ def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, di
 
 def _alone(
     text: str, label: str, file: Path | None, name: str | None
-) -> tuple[tuple[Model, dict[str, Any]] | None, str]:
+) -> tuple[tuple[Model, dict[str, float]] | None, str]:
     """A flat text for which libraries are given and that needs none of them; else why it is not read as it stands."""
     if is_full(text, file):
         return None, ""
@@ -210,18 +217,18 @@ def _alone(
 
 
 def _flat(
-    text: str, label: str, file: Path | None, name: str | None, path: Any, flattener: str
+    text: str, label: str, file: Path | None, name: str | None, path: str | Path | Sequence[str | Path], flattener: str
 ) -> tuple[str, ModelicaSource]:
     """The Base Modelica text of a model of full Modelica."""
     return flatten(*whole(text, label, file, name, _libraries(path)), file, flattener)
 
 
-def _is_full(text: str, file: Path | None, path: Any) -> bool:
+def _is_full(text: str, file: Path | None, path: str | Path | Sequence[str | Path]) -> bool:
     """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
     return bool(_folders(path)) or is_full(text, file)
 
 
-def _libraries(path: Any) -> list[Path]:
+def _libraries(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """Folders of libraries: those given, else those of ``MODELICAPATH``."""
     return _folders(path) or libraries_of_environment()
 
@@ -234,7 +241,7 @@ def _folders(path: Any) -> list[Path]:
     return [_folder(root) for root in path]
 
 
-def _folder(root: Any) -> Path:
+def _folder(root: str | Path) -> Path:
     if not isinstance(root, str | Path):
         raise ModelError(f"path takes folders of libraries, got {root!r} ({type(root).__name__}).")
     if not Path(root).exists():
@@ -242,7 +249,7 @@ def _folder(root: Any) -> Path:
     return Path(root)
 
 
-def _text(source: Any) -> tuple[str, str, Path | None]:
+def _text(source: str | Path) -> tuple[str, str, Path | None]:
     if isinstance(source, str) and ("\n" in source or ";" in source):
         return source, "The text", None
     if not isinstance(source, str | Path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -335,7 +335,7 @@ def rebuild(node: Any, change: Any) -> Any:
     return node
 
 
-def _changed(value: Any, change: Any) -> Any:
+def _changed(value: Any, change: Callable[[Node], Node]) -> Any:
     if isinstance(value, Node):
         return change(value)
     if isinstance(value, Part):

@@ -98,7 +98,7 @@ class Unreachable:
                         compared |= fact.group
             self._compared[id(node)] = compared
 
-    def _written(self, node: Expression) -> tuple[Any, ...]:
+    def _written(self, node: Expression) -> tuple[object, ...]:
         """What tells a formula from others, given the numbers of its parts."""
         if isinstance(node, Call):
             data: Any = node.data

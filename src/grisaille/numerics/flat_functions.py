@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Floats = NDArray[np.float64]
 FlatEvaluation = Callable[..., list[Floats]]
@@ -24,7 +27,7 @@ def flat_function(function: ca.Function) -> FlatEvaluation:
     """
     memory = threading.local()
 
-    def evaluate(*arguments: Any) -> list[Floats]:
+    def evaluate(*arguments: ArrayLike) -> list[Floats]:
         try:
             targets, run, results = memory.ready
         except AttributeError:

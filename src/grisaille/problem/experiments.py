@@ -24,7 +24,7 @@ UNKNOWN_MARK = "unknown"
 
 
 def make_experiments(
-    folder: Path, tables: list[dict[str, Any]], model: Any, flat: FlatModel | None, findings: Findings
+    folder: Path, tables: list[dict[str, Any]], model: Model | None, flat: FlatModel | None, findings: Findings
 ) -> list[Any]:
     """Return the experiments that can be made; what cannot is in the findings."""
     made: list[Any] = []
@@ -185,7 +185,7 @@ def _elsewhere(name: str, flat: FlatModel) -> str:
     return next((text for text, table in advice.items() if name in table), "")
 
 
-def _renaming(name: str, key: str, known: Mapping[str, Any], is_column: bool) -> str:
+def _renaming(name: str, key: str, known: Mapping[str, object], is_column: bool) -> str:
     if not known:
         return f"The model has none: leave {key} out, or declare it in model.py."
     hint = suggestion(name, known)
@@ -195,7 +195,7 @@ def _renaming(name: str, key: str, known: Mapping[str, Any], is_column: bool) ->
     return f'{hint} A column may have another name than in the model: {key} = {{ {first} = "{name}" }}.'
 
 
-def _match(experiments: list[Any], model: Model, flat: FlatModel, place: Place, findings: Findings) -> None:
+def _match(experiments: list[Experiment], model: Model, flat: FlatModel, place: Place, findings: Findings) -> None:
     if findings.has_error_in(("outputs",)):  # what data may be hangs on the laws of outputs
         return
     remarks: list[str] = []
@@ -215,7 +215,7 @@ def _match(experiments: list[Any], model: Model, flat: FlatModel, place: Place, 
         findings.note(place, f"the data do not say their units; if they are the model's, add units = {{ {units} }}.")
 
 
-def _refuse_repeated(made: list[Any], findings: Findings) -> None:
+def _refuse_repeated(made: list[Experiment], findings: Findings) -> None:
     names = [e.name for e in made]
     for name in dict.fromkeys(n for n in names if names.count(n) > 1):
         findings.error(("experiments",), f"several experiments are called '{name}': give each its own name.")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
 from grisaille.model.names import suggestion
 from grisaille.problem.estimators import estimators
 from grisaille.problem.schema import problem_schema
 from grisaille.problem.schema_deviations import deviations
+
+if TYPE_CHECKING:
+    pass
 
 
 def make_method(name: str, options: dict[str, Any], seed: int | None) -> Any:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
 from grisaille.laws import Law, MultivariateNormal, Smoothness
 from grisaille.laws.law import is_ours
 from grisaille.laws.law_content import is_for_measurements
+
+if TYPE_CHECKING:
+    pass
 
 PRIOR_KINDS: dict[str, type] = {
     **{n.lower(): kind for n, kind in Law.known.items() if is_ours(kind) and not is_for_measurements(kind)},

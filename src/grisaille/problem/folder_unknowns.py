@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,7 @@ def check_names(
                                   f"give its known value: {name} = ….")  # fmt: skip
 
 
-def _says_more(entry: Any) -> bool:
+def _says_more(entry: object) -> bool:
     """Return whether a value stands beside something else, which was told already."""
     return isinstance(entry, dict) and len(entry) > 1
 
@@ -164,7 +164,7 @@ def _shown(value: Any) -> str:
     return f"[{', '.join(f'{v:g}' for v in value)}]" if isinstance(value, list) else f"{value:g}"
 
 
-def _is_known(name: str, pool: Any) -> bool:
+def _is_known(name: str, pool: Iterable[str]) -> bool:
     return any(hit in pool for hit in matching(name, pool)) or bool(elements_of(name, pool))
 
 

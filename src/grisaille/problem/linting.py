@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.estimation.curves.vectors import elements_of
@@ -30,6 +30,9 @@ from grisaille.problem.schema import problem_schema
 from grisaille.problem.schema_deviations import deviations, similar
 from grisaille.problem.unused_files import prune_places
 from grisaille.structure.structure_cache import structure_of
+
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
 
 PROBLEM_FILE = "problem.toml"
 READING_OPTIONS = ("decimal", "separator", "encoding", "dayfirst")
@@ -88,7 +91,7 @@ def _applicable(reading: Mapping[str, Any], table: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in reading.items() if name != "dayfirst" or "time" in table}
 
 
-def folder_model(folder: str | Path) -> Any:
+def folder_model(folder: str | Path) -> Model | None:
     """Return the model of a folder with its known values, whatever its data are like. Executes ``model.py``."""
     root = find_folder(folder)
     findings = Findings()
@@ -159,7 +162,7 @@ def _quoted_name(data: dict[str, Any], place: Any) -> str:
     return ""
 
 
-def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, FlatModel | None]:
+def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Model | None, FlatModel | None]:
     file, name = _model_file(data)
     if why := leads_outside(root, file):
         findings.error(("model",), f"{why} A folder runs only a model file inside it: put a copy there.")
@@ -223,7 +226,7 @@ def _method(root: Path, data: dict[str, Any], findings: Findings) -> Any:
     return made
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """Yield every text in an option, however deep."""
     if isinstance(value, str):
         yield value

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from grisaille.modelica.reading import flat_text_of, read_with_settings
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.structure_cache import structure_of
 from grisaille.writing import whole_folder
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ROWS, NOISE, SEED, TRIED = 201, 0.01, 1, 40
 MEASURED_STATES = 2
@@ -92,12 +95,12 @@ def _measured(model: Model) -> list[str]:
     return found
 
 
-def _run(model: Model, times: Any, signals: dict[str, Any]) -> Any:
+def _run(model: Model, times: np.ndarray, signals: dict[str, np.ndarray]) -> xr.Dataset:
     return simulate(model, times, inputs=signals, hold="foh" if signals else None)
 
 
 def _influential(
-    model: Model, times: Any, signals: dict[str, Any], measured: Sequence[str], run: Any
+    model: Model, times: np.ndarray, signals: dict[str, np.ndarray], measured: Sequence[str], run: xr.Dataset
 ) -> tuple[str, ...]:
     """Of the first parameters that which moves what is measured most, in parts of its range for a part of its value."""
     flat = structure_of(model).model
@@ -118,7 +121,7 @@ def _influential(
     return (best,)
 
 
-def _table(times: Any, run: Any, signals: dict[str, Any], measured: Sequence[str]) -> str:
+def _table(times: np.ndarray, run: xr.Dataset, signals: dict[str, np.ndarray], measured: Sequence[str]) -> str:
     random = np.random.default_rng(SEED)
     columns: dict[str, Any] = {"time": times, **signals}
     for name in measured:

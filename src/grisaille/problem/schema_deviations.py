@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from grisaille.problem.document import Place, show_place
@@ -125,7 +125,7 @@ def _variant(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], pla
             yield from deviations(value, {**branch, "type": "object", "properties": options}, root, place)
 
 
-def _stranger(key: str, known: Mapping[str, Any], place: Place, what: str) -> str:
+def _stranger(key: str, known: Mapping[str, object], place: Place, what: str) -> str:
     where = f"[{show_place(place)}]" if place else what
     near = similar(key, known)
     if near:
@@ -154,12 +154,12 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     return " or ".join(_WORDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
 
-def _one_of(values: list[Any]) -> str:
+def _one_of(values: Sequence[object]) -> str:
     shown = [_shown(v) for v in values]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
-def _near(value: Any, allowed: list[Any]) -> str:
+def _near(value: object, allowed: Sequence[object]) -> str:
     close = similar(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
     return f" Did you mean {_shown(close)}?" if close else ""
 

@@ -47,7 +47,7 @@ def calendar_of(experiment: Experiment) -> Calendar | None:
     return Calendar(_milliseconds(clock.origin), unit, _shifts(begin, end))
 
 
-def _milliseconds(stamp: Any) -> float:
+def _milliseconds(stamp: pd.Timestamp) -> float:
     return float(stamp.timestamp() * 1e3)
 
 
@@ -57,7 +57,7 @@ def _extent(experiment: Experiment) -> tuple[float, float]:
     return float(times.min()), float(times.max())
 
 
-def _shifts(begin: Any, end: Any) -> tuple[tuple[float | None, float, str], ...]:
+def _shifts(begin: pd.Timestamp, end: pd.Timestamp) -> tuple[tuple[float | None, float, str], ...]:
     days = pd.date_range(begin, periods=min(int((end - begin) / pd.Timedelta(days=1)) + 2, MAX_DAYS), freq="24h")
     found: list[tuple[float | None, float, str]] = [(None, *_ahead(days[0]))]
     for before, after in pairwise(days):
@@ -66,11 +66,11 @@ def _shifts(begin: Any, end: Any) -> tuple[tuple[float | None, float, str], ...]
     return tuple(found)
 
 
-def _ahead(stamp: Any) -> tuple[float, str]:
+def _ahead(stamp: pd.Timestamp) -> tuple[float, str]:
     return 1e3 * stamp.utcoffset().total_seconds(), str(stamp.tzname())
 
 
-def _change(before: Any, after: Any) -> Any:
+def _change(before: pd.Timestamp, after: pd.Timestamp) -> pd.Timestamp:
     """Return the first second at which the clock has changed."""
     second = pd.Timedelta(seconds=1)
     while after - before > second:

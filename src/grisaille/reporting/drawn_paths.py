@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from grisaille.experiment.sampled_signals import SampledSignal
 from grisaille.reporting.labels import experiment_of
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from grisaille.experiment.experiment import Experiment
 
 MAX_POINTS_PER_GAP = 200
@@ -38,7 +40,7 @@ def break_at_gaps(times: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, .
     return np.insert(t, at, new), *(np.insert(np.asarray(v, dtype=float), at, np.nan) for v in values)
 
 
-def drawn_path(fit: Fitted, run: str, output: str, table: Any) -> DrawnPath:
+def drawn_path(fit: Fitted, run: str, output: str, table: xr.Dataset) -> DrawnPath:
     """Return the path of one output through its gaps; ``table`` has its samples in order."""
     t, predicted = table["time"].to_numpy(), table["predicted"].to_numpy()
     experiment = experiment_of(fit, run)

@@ -23,6 +23,7 @@ from grisaille.reporting.labels import experiment_of, output_unit
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -102,7 +103,7 @@ def _chosen(what: str, wanted: str | Iterable[str] | None, known: Sequence[str])
     return names or list(known)
 
 
-def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[str, DrawnOutput]:
+def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: xr.Dataset) -> dict[str, DrawnOutput]:
     """Return predictions as the criterion has them; bands in gaps, where they widen."""
     standardized, laws = fit.residuals(standardized=True)["residual"], laws_of(fit.estimate)
     found = {}
@@ -126,7 +127,7 @@ def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[
     return found
 
 
-def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Horizon) -> dict[str, DrawnOutput]:
+def _ahead(fit: Fitted, run: str, names: Sequence[str], table: xr.Dataset, horizon: Horizon) -> dict[str, DrawnOutput]:
     """Return predictions over a horizon, with the bands that they have."""
     ahead = fit.predict(run, horizon)
     times, found = ahead["time"].to_numpy(), {}

@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from grisaille.errors import DataError
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.chart_encoding import encode
 from grisaille.reporting.charts import Album
 from grisaille.writing import write_whole
+
+if TYPE_CHECKING:
+    from grisaille.markup import Content
 
 SCRIPTS = ("scales.js", "dates.js", "draw.js", "plot.js", "page.js")
 KEYS = (
@@ -50,7 +53,7 @@ class Chip:
 
 
 def build_page(
-    title: str, subtitle: Iterable[Any], chips: Sequence[Chip], tabs: Sequence[Tab], album: Album, footer: str
+    title: str, subtitle: Iterable[Content], chips: Sequence[Chip], tabs: Sequence[Tab], album: Album, footer: str
 ) -> str:
     """Return the whole document."""
     script = _script()
@@ -81,7 +84,7 @@ def write_page(path: str | os.PathLike[str], page: str) -> Path:
     return write_whole(target, page.encode("utf-8"), "The report")
 
 
-def card(*content: Any, title: str = "") -> Html:
+def card(*content: Content, title: str = "") -> Html:
     """Return a framed part of a tab."""
     return tag("section", tag("h2", title) if title else None, *content, class_="card")
 
@@ -91,12 +94,12 @@ def scrolling(content: Html) -> Html:
     return tag("div", content, class_="scroll", tabindex="0", role="group", aria_label="table")
 
 
-def facts(entries: Iterable[tuple[Any, Any]]) -> Html:
+def facts(entries: Iterable[tuple[Content, Content]]) -> Html:
     """Return small numbers with their names above."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in entries), class_="facts")
 
 
-def bullets(sentences: Iterable[Any]) -> Html | None:
+def bullets(sentences: Iterable[Content]) -> Html | None:
     listed = [tag("li", sentence) for sentence in sentences]
     return tag("ul", *listed, class_="notes") if listed else None
 
@@ -133,7 +136,7 @@ def _head(title: str, script: str) -> Iterable[Html]:
     yield tag("style", Html(_asset("page.css")))
 
 
-def _header(title: str, subtitle: Iterable[Any], chips: Sequence[Chip]) -> Html:
+def _header(title: str, subtitle: Iterable[Content], chips: Sequence[Chip]) -> Html:
     shown = [
         tag(
             "li",

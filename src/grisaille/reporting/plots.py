@@ -16,6 +16,7 @@ from grisaille.reporting.drawn_paths import break_at_gaps
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MAX_PANELS = 16
@@ -23,7 +24,12 @@ DRAWN_FIRST = ("smoothed", "simulated", "filtered")
 """Of the values of ``given``, which one is drawn with its band."""
 
 
-def trajectories(result: xr.Dataset, variables: str | Iterable[str] | None = None, *, ax: Any = None) -> Figure:
+def trajectories(
+    result: xr.Dataset,
+    variables: str | Iterable[str] | None = None,
+    *,
+    ax: Axes | Iterable[Axes] | np.ndarray | None = None,
+) -> Figure:
     """Return one panel per variable over time, in the order of declaration; sensitivities are left out unless named.
 
     variables : names; the first sixteen by default

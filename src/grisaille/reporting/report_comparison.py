@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from grisaille.reporting.labels import count, experiment_of, output_unit, short_
 from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, choices, scrolling, write_page
 from grisaille.reporting.report import MAX_RUNS, footer
 from grisaille.reporting.report_outputs import abscissa
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 NAMES = {"log_likelihood": "log-likelihood", "aic": "AIC", "bic": "BIC", "delta_aic": "AIC − best"}
 COLORS = (1, 2, 3, 4, 5)
@@ -100,7 +103,7 @@ def _runs(fits: Mapping[str, Fitted], album: Album) -> Iterator[tuple[str, Html]
         yield run, tag("div", *charts)
 
 
-def _chart(fits: Mapping[str, Fitted], tables: Mapping[str, Any], run: str, output: str, link: str) -> Chart:
+def _chart(fits: Mapping[str, Fitted], tables: Mapping[str, xr.Dataset], run: str, output: str, link: str) -> Chart:
     series: list[ChartSeries] = []
     x = unit = ""
     calendar = None

@@ -25,6 +25,9 @@ from grisaille.reporting.page import card, choices
 from grisaille.structure.structure_cache import structure_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
     from grisaille.experiment.experiment import Experiment
 
 PREDICTED = {
@@ -72,7 +75,9 @@ def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
     return card(hint, choices("Experiment", parts, "outputs"), title="Measured and predicted")
 
 
-def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: str) -> Iterator[tuple[Chart, Chart]]:
+def _output_charts(
+    fit: Fitted, run: str, mine: pd.DataFrame, standardized: pd.DataFrame, link: str
+) -> Iterator[tuple[Chart, Chart]]:
     """For each output its curves and its residuals."""
     simulated, laws = _simulation(fit, run), laws_of(fit.estimate)
     experiment = experiment_of(fit, run)
@@ -137,7 +142,9 @@ def _quantile_chart(output: str, t: np.ndarray, r: np.ndarray, time: str, link: 
     return Chart(f"Residuals of {output}", words, time, "quantile residual", shown, 170, link, levels=(0.0,))
 
 
-def _residual_chart(output: str, path: DrawnPath, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
+def _residual_chart(
+    output: str, path: DrawnPath, table: pd.DataFrame, r: np.ndarray, time: str, unit: str, link: str
+) -> Chart:
     t, e = table["time"].to_numpy(), table["residual"].to_numpy()
     series = [ChartSeries("residual", "points", t, e, color=2)]
     at, band = _banded(path, t, e, r)
@@ -161,7 +168,7 @@ def _banded(path: DrawnPath, t: np.ndarray, e: np.ndarray, r: np.ndarray) -> tup
     return at[order], np.concatenate([band, 2 * path.spread[wide]])[order]
 
 
-def _band_around(path: DrawnPath, table: Any, r: np.ndarray) -> ChartSeries:
+def _band_around(path: DrawnPath, table: xr.Dataset, r: np.ndarray) -> ChartSeries:
     """Return two standard deviations to both sides of the predictions."""
     at, band = _banded(path, table["time"].to_numpy(), table["residual"].to_numpy(), r)
     middle = np.interp(at, path.times, path.predicted)
@@ -209,7 +216,7 @@ def _unmeasured(fit: Fitted) -> list[str]:
     return [n for n in estimated_names(structure) if n not in known and rows[n].element_hash() not in seen]
 
 
-def _simulation(fit: Fitted, run: str) -> Any:
+def _simulation(fit: Fitted, run: str) -> xr.Dataset | None:
     """Return what the model does alone, for estimators whose predictions follow the data."""
     if leaves_residuals(fit.estimate) or experiment_of(fit, run).is_static:
         return None

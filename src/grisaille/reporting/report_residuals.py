@@ -17,6 +17,7 @@ from grisaille.reporting.page import card, choices, scrolling
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
+    from grisaille.markup import Content
 
 MEANINGS = (
     ("autocorrelation", "Ljung–Box", "can a residual be predicted from earlier ones?",
@@ -111,7 +112,7 @@ def _tested(s: Tested, made: set[str], level: float) -> Iterator[Chart]:
     yield from _inputs(s, made, level)
 
 
-def _row(v: ResidualVerdict) -> tuple[object, ...]:
+def _row(v: ResidualVerdict) -> tuple[Content, ...]:
     if np.isnan(v.p):
         mark: Html | str = "not tested"
     else:

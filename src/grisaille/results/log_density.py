@@ -154,7 +154,7 @@ class DensityFunction:
     def _value(self, theta: Theta, derivatives: bool) -> DensityValue:
         return self._density.value(self._array(theta, "log_density"), derivatives)
 
-    def _array(self, theta: Any, who: str) -> np.ndarray:
+    def _array(self, theta: Mapping[str, float] | Sequence[float] | np.ndarray, who: str) -> np.ndarray:
         """Return θ in order; refuse names and lengths that are others."""
         names = self.names
         if isinstance(theta, Mapping):

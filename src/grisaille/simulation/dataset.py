@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class Labels:
         return xr.Dataset(variables, coordinates)
 
 
-def _variable(dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, Any] | None = None) -> xr.Variable:
+def _variable(dims: tuple[str, ...], values: np.ndarray, attrs: Mapping[str, object] | None = None) -> xr.Variable:
     """Return an array with its dimensions, taken as it is.
 
     Without ``fastpath``, xarray imports dask where it is installed (0.2 s), to see that the array is none of dask's.

@@ -7,7 +7,7 @@ may answer otherwise the next time, so that settings with functions are not kept
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from grisaille.model.classes import Model, content_key
 from grisaille.model.flattening.flatten import flatten
 from grisaille.simulation.posing import SimulationSetup
 from grisaille.simulation.simulation_runs import IntegratorOptions, SimulationRuns
+
+if TYPE_CHECKING:
+    pass
 
 MAX_KEPT_NUMBERS = 1_000_000
 """Numbers in what is given, above which a setting is not kept."""

@@ -88,7 +88,7 @@ class SimulationSetup:
         return self._signals
 
 
-def _copied(signal: Any) -> Any:
+def _copied(signal: object) -> object:
     if isinstance(signal, list | tuple):
         return type(signal)(_copied(part) for part in signal)
     return signal.copy() if hasattr(signal, "copy") and not callable(signal) else signal

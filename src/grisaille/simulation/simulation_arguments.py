@@ -30,7 +30,7 @@ def as_number(what: str, value: Any, wanted: str = "a finite number") -> float:
     return float(plain)
 
 
-def as_positive(what: str, value: Any, wanted: str = "a positive number") -> float:
+def as_positive(what: str, value: object, wanted: str = "a positive number") -> float:
     """Return a finite number above zero."""
     number = as_number(what, value, wanted)
     if not number > 0:
@@ -85,7 +85,7 @@ def _plain_array(times: ArrayLike) -> np.ndarray:
     return given
 
 
-def most_steps(wanted: Any) -> int:
+def most_steps(wanted: object) -> int:
     """Return the number of steps after which a run stops."""
     if wanted is None:
         return MAX_STEPS
@@ -95,14 +95,14 @@ def most_steps(wanted: Any) -> int:
     return int(number)
 
 
-def longest_step(at: np.ndarray, wanted: Any) -> float:
+def longest_step(at: np.ndarray, wanted: object) -> float:
     """Return the given longest step, or one output interval or a hundredth of the span; 0: no limit."""
     if wanted is not None:
         return as_positive("max_step", wanted)
     return float(max(np.diff(at).max(), (at[-1] - at[0]) / 100)) if at.size > 1 else 0.0
 
 
-def refuse_driven(structure: Structure, model: Model, given: Mapping[str, Any]) -> None:
+def refuse_driven(structure: Structure, model: Model, given: Mapping[str, object]) -> None:
     """Refuse a given input that a formula or a connection drives already."""
     for name in given:
         if model._content.kind(name) == "input" and name in structure.model.quantities:
@@ -140,7 +140,9 @@ def _not_a_variable(structure: Structure, model: Model, name: str) -> str:
     return f"start= names '{name}', which is not a variable of {flat.name}.{hint}"
 
 
-def absolute_tolerances(structure: Structure, model: Model, nominal: np.ndarray, rtol: float, atol: Any) -> np.ndarray:
+def absolute_tolerances(
+    structure: Structure, model: Model, nominal: np.ndarray, rtol: float, atol: float | Mapping[str, float] | None
+) -> np.ndarray:
     """Return absolute tolerance per entry of (x, z); default 1e-3 · rtol · nominal.
 
     Which variables are integrated is the analysis's choice, so a tolerance may be given for any; one that is computed

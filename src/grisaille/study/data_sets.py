@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class OtherData(ABC):
              for s in c.samples]
         )  # fmt: skip
 
-    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Any]:
+    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Experiment]:
         plan = [c.experiment for c in problem.cases]
         return [with_data(e, d) for e, d in zip(plan, self._made(plan, seed), strict=True)]
 

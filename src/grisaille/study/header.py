@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grisaille
 from grisaille.study.study_task import StudyTask
+
+if TYPE_CHECKING:
+    pass
 
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 
@@ -42,7 +45,7 @@ def is_earlier(version: str, than: str) -> bool:
     return [int(n) for n in first[0].split(".")] < [int(n) for n in second[0].split(".")]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps({str(k): repr(v) for k, v in sorted(value.items())}) if isinstance(value, dict) else repr(value)
 
 

@@ -82,7 +82,7 @@ def main() -> None:
     said, sys.stdout = sys.stdout, sys.stderr
     reached: dict[str, Any] = {}
 
-    def tell(**what: Any) -> None:
+    def tell(**what: object) -> None:
         reached.update(what)
         print(json.dumps(what), file=said, flush=True)
 

@@ -103,7 +103,7 @@ class Simulated(OtherData):
         rows = rows_of(experiment)
         return {n: result[n].values.reshape(-1)[rows[n]] for n in experiment.outputs}
 
-    def _simulate(self, experiment: Any, **chosen: Any) -> xr.Dataset:
+    def _simulate(self, experiment: Experiment, **chosen: Any) -> xr.Dataset:
         signals, hold = experiment.input_signals()
         return simulate(
             self.model, experiment.grid(), inputs=signals, hold=hold, parameters=dict(experiment.constants),

@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from grisaille.estimation.problem import EstimationProblem
 from grisaille.laws import Law
 from grisaille.memory import BYTES_PER_DOUBLE, require_memory
 from grisaille.study.seeds import uniforms
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
 
 SAMPLINGS = ("sobol", "latin", "grid")
 COPIES_PER_NUMBER = 8
@@ -44,7 +47,7 @@ class StartingPoints:
         point = self.points[run]
         return problem.renewed(guess=np.where(np.isnan(point), problem.guess, point))
 
-    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Any]:
+    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Experiment]:
         return [c.experiment for c in problem.cases]
 
     def header(self) -> dict[str, str]:
@@ -180,7 +183,7 @@ def _check_inside(unknowns: Sequence[Unknown], points: np.ndarray) -> None:
             )
 
 
-def _refuse_strangers(unknowns: Sequence[Unknown], given: Mapping[str, Any], what: str = "ranges") -> None:
+def _refuse_strangers(unknowns: Sequence[Unknown], given: Mapping[str, object], what: str = "ranges") -> None:
     names = {u.name for u in unknowns}
     allowed = names | {n.partition("@")[0] for n in names} if what == "ranges" else names
     for name in given:

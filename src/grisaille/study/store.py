@@ -163,7 +163,7 @@ def _digest(form: str, run: int, seed: str, seconds: float, text: str) -> str:
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _is_odd(value: Any) -> bool:
+def _is_odd(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def summarize(study: MonteCarloRuns, level: float, left_out: Sequence[int] = ())
     return StudySummary(pd.DataFrame.from_dict(rows, orient="index"), study.counts, level, headline)
 
 
-def _runs(left_out: Any) -> list[int]:
+def _runs(left_out: Sequence[int]) -> list[int]:
     """Return numbers of runs, from whatever holds whole numbers."""
     found = np.asarray(left_out)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):

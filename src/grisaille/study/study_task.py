@@ -44,7 +44,7 @@ class Variation(Protocol):
         """Return the problem of one run."""
         ...
 
-    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Any]:
+    def experiments(self, problem: EstimationProblem, run: int, seed: int) -> list[Experiment]:
         """Return the experiments of one run, with its measurements in them."""
         ...
 

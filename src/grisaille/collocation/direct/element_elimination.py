@@ -16,10 +16,9 @@ C. V. Rao, S. J. Wright, J. B. Rawlings, J. Optim. Theory Appl. 99 (1998) 723.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from grisaille.collocation.array_types import Floats, Integers
@@ -213,5 +212,5 @@ def _size(E: int, sizes: ElementSizes, n: int, nz: int) -> Integers:
     return np.array([E, sizes.past, sizes.inner, sizes.noise, sizes.slots, n, nz], dtype=np.int64)
 
 
-def _call(name: str, *arrays: NDArray[Any]) -> int:
+def _call(name: str, *arrays: np.ndarray) -> int:
     return compiled_function("direct_elimination.c", name, ARRAYS_BY_FUNCTION[name])(*arrays)

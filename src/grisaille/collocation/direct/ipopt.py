@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -28,7 +27,7 @@ def solve_ipopt(
 
 
 def build_solver(
-    program: Transcription, point: TranscriptionPoint, options: Mapping[str, Any], better: Better = None
+    program: Transcription, point: TranscriptionPoint, options: Mapping[str, float | str], better: Better = None
 ) -> Ipopt:
     """Return the program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the
     point.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grisaille.cache import Cache
 from grisaille.compilation.batch import BatchInput, BatchResult, FusedStepDimensions, Progress, finish
@@ -65,7 +63,7 @@ def are_alike(batches: Sequence[BatchInput]) -> bool:
     )  # fmt: skip
 
 
-def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
     return a is b or np.array_equal(a, b)
 
 
@@ -106,7 +104,7 @@ def make_job(fused: FusedStepDimensions, batches: Sequence[BatchInput]) -> Devic
     return DeviceJob(sizes, arrays, first.signals)
 
 
-def _some_stream(stream: NDArray[Any] | None) -> NDArray[Any]:
+def _some_stream(stream: np.ndarray | None) -> np.ndarray:
     return np.zeros((1, 3), dtype=np.uint32) if stream is None or not stream.size else stream
 
 

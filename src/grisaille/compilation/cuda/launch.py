@@ -13,9 +13,12 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 MAX_WINDOW_BYTES = 1 << 32
 """Bytes of what is observed that are held on the device at a time."""
@@ -87,7 +90,7 @@ class Machine(Protocol):
     """Held by the one run that uses the kernels' only place for what they are given."""
 
     def put(self, array: np.ndarray) -> Any: ...
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any: ...
     def fetch(self, array: Any) -> np.ndarray: ...
     def move(self, held: Any, to: Any, at: slice, fetched: bool) -> None:
         """Move rows to their place among all rows, on the host or here."""
@@ -116,7 +119,7 @@ class Host:
     def put(self, array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(array).copy()
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         return np.zeros(shape, dtype)
 
     def fetch(self, array: np.ndarray) -> np.ndarray:
@@ -177,7 +180,7 @@ class Graphics:
         self.queue.synchronize()
         return held
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         with self.queue:
             return self._held(lambda: self.cupy.zeros(shape, dtype))
 
@@ -227,7 +230,7 @@ class Graphics:
         self.cupy.get_default_memory_pool().free_all_blocks()
         return int(self.cupy.cuda.runtime.memGetInfo()[0])
 
-    def _held(self, make: Callable[[], Any]) -> Any:
+    def _held(self, make: Callable[[], object]) -> Any:
         try:
             return make()
         except self.cupy.cuda.memory.OutOfMemoryError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
@@ -13,6 +13,9 @@ from grisaille.model.curve_tables import CurveTable
 from grisaille.model.expression import Constant, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
+
+if TYPE_CHECKING:
+    pass
 
 
 def unknowns_in(flat: FlatModel, curve: CurveTable, unknowns: Sequence[Unknown]) -> list[Unknown]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
+
+if TYPE_CHECKING:
+    pass
 
 
 def names_to_estimate(flat: FlatModel) -> list[str]:

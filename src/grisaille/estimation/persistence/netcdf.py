@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import h5py
     import xarray as xr
 
 NETCDF_ATTRIBUTES = frozenset({
@@ -78,7 +79,7 @@ def _stored(group: Any, name: str, variable: Any) -> Any:
     return stored
 
 
-def _created(group: Any, name: str, values: np.ndarray) -> Any:
+def _created(group: h5py.Group, name: str, values: np.ndarray) -> h5py.Dataset:
     """Return a dataset; an axis without entries is one that may grow, as netCDF knows no other."""
     import h5py
 
@@ -113,7 +114,7 @@ def _check_trailer(path: str | os.PathLike[str]) -> None:
         raise ValueError("its end is missing")
 
 
-def _dataset(group: Any) -> xr.Dataset:
+def _dataset(group: h5py.Group) -> xr.Dataset:
     import h5py
     import xarray as xr
 
@@ -127,7 +128,7 @@ def _dataset(group: Any) -> xr.Dataset:
     return xr.Dataset(variables, attrs=_attributes(group))
 
 
-def _dimensions(name: str, item: Any) -> tuple[str, ...]:
+def _dimensions(name: str, item: h5py.Dataset) -> tuple[str, ...]:
     if item.attrs.get("CLASS", b"") == b"DIMENSION_SCALE" and item.ndim == 1:
         return (name,)
     if not item.ndim:
@@ -139,6 +140,6 @@ def _dimensions(name: str, item: Any) -> tuple[str, ...]:
     return tuple(str(item.file[axis[0]].name).rpartition("/")[2] for axis in listed)
 
 
-def _attributes(item: Any) -> dict[str, Any]:
+def _attributes(item: h5py.Dataset) -> dict[str, Any]:
     found = {k: v for k, v in item.attrs.items() if k not in NETCDF_ATTRIBUTES}
     return {k: v[0] if isinstance(v, np.ndarray) and v.shape == (1,) else v for k, v in found.items()}

@@ -49,7 +49,7 @@ def check_fields(value: Any, *but: str) -> None:
             raise TypeError(f"{type(value).__name__}.{name} is {_short(found)}")
 
 
-def is_of_type(value: Any, kind: Any) -> bool:
+def is_of_type(value: object, kind: object) -> bool:
     """Return whether a value is of a kind as annotations write it; True where that cannot be decided."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
@@ -95,6 +95,6 @@ def _kinds(cls: Any) -> dict[str, Any]:
     return found
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

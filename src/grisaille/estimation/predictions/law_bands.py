@@ -80,7 +80,7 @@ def law_bands(
     return found
 
 
-def mixture_quantile(law: Any, shape: tuple[int, int], p: float) -> np.ndarray:
+def mixture_quantile(law: Law, shape: tuple[int, int], p: float) -> np.ndarray:
     """Return the values (times,) below which a mixture of laws has the probability p; of counts whole numbers.
 
     law : filled for draws × times
@@ -100,7 +100,7 @@ def mixture_quantile(law: Any, shape: tuple[int, int], p: float) -> np.ndarray:
     return np.asarray(high)
 
 
-def _filled(law: OutputLaw, path: xr.Dataset, slopes: Mapping[str, np.ndarray], draws: ParameterDraws) -> Any:
+def _filled(law: OutputLaw, path: xr.Dataset, slopes: Mapping[str, np.ndarray], draws: ParameterDraws) -> Law:
     """Return the law at all draws × times."""
     count, times = len(draws.parameters), path["time"].values
 

@@ -139,7 +139,7 @@ def _read(fit: Fitted, start: Start) -> dict[str, float]:
     return {}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number)
 
 

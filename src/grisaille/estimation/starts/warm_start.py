@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    pass
 
 Course = tuple[np.ndarray, dict[str, np.ndarray]]
 """Times, and the values of each state there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,9 @@ from grisaille.experiment.times.clock import is_length
 from grisaille.filtering.filter_methods import FilterMethod
 from grisaille.filtering.initial_moments import START_KINDS, CarriedStart
 from grisaille.filtering.moment_steps import STAGE_TABLES
+
+if TYPE_CHECKING:
+    pass
 
 FILTER_CHOICES = ("auto", "linear", "extended", "iterated", "unscented")
 PROPAGATION_CHOICES = ("linearize", "moments", "square-root")
@@ -36,7 +39,7 @@ def checked_filter(value: Any) -> Any:
     return value
 
 
-def refuse_beside_own(filter: FilterMethod, given: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
+def refuse_beside_own(filter: FilterMethod, given: Mapping[str, object], plain: Mapping[str, object]) -> None:
     """Refuse options of the package's own filters beside another filter."""
     for name, value in plain.items():
         if given[name] != value:
@@ -46,13 +49,13 @@ def refuse_beside_own(filter: FilterMethod, given: Mapping[str, Any], plain: Map
             )
 
 
-def checked_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+def checked_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in allowed:
         said = f"{', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}"
         raise EstimationError(f"{name} is {value!r}; it must be {said}.")
 
 
-def checked_whole_number(name: str, value: Any, otherwise: str = "") -> None:
+def checked_whole_number(name: str, value: object, otherwise: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise EstimationError(f"{name} is {value!r}; give a whole number from 1{otherwise}.")
 
@@ -156,7 +159,7 @@ def signed_threshold(robust: Any) -> float:
     return -robust[1] if isinstance(robust, tuple) else float(robust)
 
 
-def _threshold(given: Any, value: Any) -> None:
+def _threshold(given: object, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0:
         raise EstimationError(
             f"robust is {given!r}; give a threshold in standard deviations, such as 3, ('smooth', 3) or None."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class FilteredAhead(Ahead):
 
     method: KalmanML
 
-    def predict(self, fit: Fitted, experiment: Any, horizon: Horizon) -> xr.Dataset:
+    def predict(self, fit: Fitted, experiment: Experiment | str | None, horizon: Horizon) -> xr.Dataset:
         from grisaille.estimation.predictions.filtered_predictions import predictions
 
         return predictions(fit, experiment, horizon, partial(case_of, self.method))

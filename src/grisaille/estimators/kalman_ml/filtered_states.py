@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from grisaille.estimators.kalman_ml.likelihood_posing import case_of
 if TYPE_CHECKING:
     import xarray as xr
 
+    from grisaille.estimation.abilities.states import Wanted
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
+    from grisaille.experiment.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class FilteredStates(States):
 
     method: KalmanML
 
-    def of(self, fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands | None = None) -> xr.Dataset:
+    def of(
+        self, fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float, bands: Bands | None = None
+    ) -> xr.Dataset:
         from grisaille.estimation.predictions.filtered_predictions import filtered_states
 
         return filtered_states(fit, experiment, names, level, partial(case_of, self.method), bands)

@@ -261,7 +261,7 @@ class KalmanML(Estimator):
         )  # fmt: skip
 
     def level_guesses(
-        self, model: Model, experiments: Any, estimate: Iterable[object] | None = None
+        self, model: Model, experiments: Sequence[Experiment], estimate: Iterable[object] | None = None
     ) -> dict[str, float]:
         """Return sane starts of all noise levels that are estimated, by name: what a fit without ``guess=`` begins
         with.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,9 @@ from grisaille.errors import DataError
 from grisaille.experiment.rows import PLAIN_ROWS, RowNames
 from grisaille.experiment.signal_checks import as_array, read_number, read_numbers
 from grisaille.experiment.times.date_texts import as_calendar, is_numeric, may_be_date
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 MAX_SECONDS_FROM_ORIGIN = 9e12
 """Seconds between an origin and a date, as far as calendars go."""
@@ -57,7 +60,7 @@ class Clock:
     is_said: bool = field(default=False, compare=False, repr=False)
     """Whether somebody named the unit: seconds are what plain numbers have where nobody does."""
 
-    def read(self, raw: Any, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndarray:
+    def read(self, raw: ArrayLike, what: str, rows: RowNames = PLAIN_ROWS) -> np.ndarray:
         """Return times as floats; plain numbers are taken to be in the clock's unit, from its origin on."""
         if is_duration(raw):
             return np.asarray(pd.Index(raw).total_seconds()) / self.seconds
@@ -67,7 +70,7 @@ class Clock:
             raise DataError(f"{what} is a date, but the times of this experiment are numbers. Give a number.")
         return self._elapsed(as_calendar(raw, what, rows), what)
 
-    def _elapsed(self, index: Any, what: str) -> np.ndarray:
+    def _elapsed(self, index: pd.DatetimeIndex, what: str) -> np.ndarray:
         if (index.tz is None) != (self.origin.tz is None):
             has, others = ("with a", "none") if index.tz is not None else ("without a", "one")
             raise DataError(
@@ -85,7 +88,7 @@ class Clock:
             )
         return UNITS[self.unit]
 
-    def instant(self, value: Any, what: str) -> float:
+    def instant(self, value: object, what: str) -> float:
         """Return one time: a number, a date, or a date as ISO text; without a time zone it is taken in that of the
         data.
 
@@ -101,7 +104,7 @@ class Clock:
             return float(self.read(dates, what)[0])
         return read_number(value, what)
 
-    def duration(self, value: Any, what: str) -> float:
+    def duration(self, value: object, what: str) -> float:
         """Return a length of time in the clock's unit: a number, a ``Timedelta``, or text such as ``"1h"``, ``"1
         day"``.
         """
@@ -153,14 +156,14 @@ class Clock:
         stamp = self.stamp(t)
         return f"{stamp:%Y-%m-%d %H:%M}" if stamp.floor("min") == stamp else f"{stamp.tz_localize(None)}"
 
-    def stamp(self, t: float) -> Any:
+    def stamp(self, t: float) -> pd.Timestamp:
         """Return the date of a time."""
         try:
             return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
         except (ValueError, OverflowError):
             raise DataError(f"t = {t:.9g} {self.unit} is beyond all dates that there are.") from None
 
-    def dates(self, times: Any) -> Any:
+    def dates(self, times: np.ndarray) -> pd.DatetimeIndex:
         """Return the ``DatetimeIndex`` of times, in the zone of the data; None where they are plain numbers.
 
         Rounded to microseconds, so that a tenth of an hour is six minutes. A time that is not finite has no date.
@@ -215,7 +218,7 @@ def is_calendar(raw: Any) -> bool:
     return may_be_date(first)
 
 
-def is_length(value: Any) -> bool:
+def is_length(value: object) -> bool:
     """A ``Timedelta``, or text that is one, ``"15min"`` or ``"1 day"``; not a date, and not a number as text."""
     if isinstance(value, pd.Timedelta | np.timedelta64 | datetime.timedelta):
         return True
@@ -227,11 +230,11 @@ def is_length(value: Any) -> bool:
         return False
 
 
-def is_duration(raw: Any) -> bool:
+def is_duration(raw: object) -> bool:
     return getattr(getattr(raw, "dtype", None), "kind", "") == "m"
 
 
-def _happens_twice(dates: Any, zone: str) -> bool:
+def _happens_twice(dates: pd.DatetimeIndex, zone: str) -> bool:
     """Return whether a zone puts its clock back over each of these local times."""
     try:
         return bool(dates.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").isna().all())
@@ -239,7 +242,7 @@ def _happens_twice(dates: Any, zone: str) -> bool:
         return False
 
 
-def _is_one_hour_of_a_night(dates: Any) -> bool:
+def _is_one_hour_of_a_night(dates: pd.DatetimeIndex) -> bool:
     """Return whether local times repeat within one hour, each once, in a night of the months in which clocks are put
     back.
     """
@@ -248,7 +251,7 @@ def _is_one_hour_of_a_night(dates: Any) -> bool:
     return bool(nights and (hours.hour <= 3).all() and hours.month.isin([2, 3, 4, 5, 9, 10, 11]).all())
 
 
-def localize(index: Any, zone: Any, what: str, rows: RowNames) -> Any:
+def localize(index: pd.DatetimeIndex, zone: Any, what: str, rows: RowNames) -> pd.DatetimeIndex:
     """Return local times of a zone as instants; an hour that happens twice is told apart by the order of rows."""
     if index.tz is not None:
         raise DataError(f"{what} already have the time zone {index.tz}; leave zone={zone!r} out.")

@@ -30,7 +30,7 @@ MIN_DATE_ROWS = 3
 """Rows from which on whole numbers such as 20250326 are not dates by chance."""
 
 
-def as_calendar(raw: Any, what: str, rows: RowNames, dayfirst: bool | None = None) -> Any:
+def as_calendar(raw: Any, what: str, rows: RowNames, dayfirst: bool | None = None) -> pd.DatetimeIndex:
     """Return a ``DatetimeIndex``; texts are ISO 8601, or written as above."""
     values = pd.Series(raw if hasattr(raw, "dtype") else as_array(raw).astype(object)).reset_index(drop=True)
     if pd.api.types.is_datetime64_any_dtype(values):
@@ -90,7 +90,7 @@ def day_comes_first(values: Sequence[str], what: str, rows: RowNames, dayfirst: 
     return day is not None
 
 
-def _parts(value: Any) -> tuple[tuple[int, int] | None, str, str | None] | None:
+def _parts(value: str) -> tuple[tuple[int, int] | None, str, str | None] | None:
     """Return the two fields whose order is open (None: the year is first), the sign between them, the year of four
     digits.
     """
@@ -105,7 +105,7 @@ def _parts(value: Any) -> tuple[tuple[int, int] | None, str, str | None] | None:
     return (int(first), int(second)), sign, third if len(third) == 4 else None
 
 
-def _with_year_first(value: Any, dayfirst: bool | None) -> Any:
+def _with_year_first(value: str, dayfirst: bool | None) -> str:
     """Return a date as ISO 8601 writes it; as it stands where it is none."""
     parts = _parts(value)
     if parts is None or parts[2] is None:
@@ -135,7 +135,7 @@ def _with_two_digits(text: str) -> str | None:
     return f" {hour:02d}:{found[2]}{found[3] or ''}{found[5] or ''}"
 
 
-def may_be_date(value: Any) -> bool:
+def may_be_date(value: object) -> bool:
     return isinstance(value, str) or hasattr(value, "year")
 
 
@@ -147,7 +147,7 @@ def is_numeric(value: Any) -> bool:
     return True
 
 
-def _has_zone(value: Any) -> bool:
+def _has_zone(value: object) -> bool:
     if isinstance(value, str):
         clock = value[10:]
         return clock.endswith(("Z", "z")) or "+" in clock or "-" in clock

@@ -7,7 +7,7 @@ zone of the data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ def clock_in(dataset: xr.Dataset | xr.DataArray) -> Clock:
     return Clock(str(told.get("unit", "")), origin)
 
 
-def date_column(parts: Sequence[tuple[ExperimentContent, np.ndarray]]) -> Any:
+def date_column(parts: Sequence[tuple[ExperimentContent, np.ndarray]]) -> pd.DatetimeIndex:
     """Return the dates of one table of several experiments, or None where none of them has dates.
 
     All in the zone of the first that has one; rows of experiments without dates have none.

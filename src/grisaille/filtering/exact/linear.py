@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class LinearFilter(Matrices, Filter):
     is_exact: ClassVar[bool] = True
 
     def __init__(
-        self, model: StochasticModel, record: MeasuredRecord, initial_covariance: Any = "first-sample",
+        self, model: StochasticModel, record: MeasuredRecord, initial_covariance: str | np.ndarray = "first-sample",
         weighing: InnovationWeighting | None = None,
     ) -> None:  # fmt: skip
         Filter.__init__(self, model, record)

@@ -45,7 +45,7 @@ class Matrices:
     """Discretises one model on one record again and again, at different values of q."""
 
     def __init__(
-        self, model: StochasticModel, record: MeasuredRecord, initial_covariance: Any = "first-sample"
+        self, model: StochasticModel, record: MeasuredRecord, initial_covariance: str | np.ndarray = "first-sample"
     ) -> None:
         if model.nonlinear:
             jumps = [j for j in model.jumps if j.place == model.nonlinear]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import casadi as ca
 import numpy as np
@@ -34,9 +34,15 @@ class ExtendedFilter(Passes, Filter):
     derivatives: ClassVar[Derivatives] = "forward+reverse"
 
     def __init__(
-        self, model: StochasticModel, record: MeasuredRecord, nominal: Floats, initial_covariance: Any = "first-sample",
-        substeps: int = 1, kind: FilterKind | None = None, weighing: InnovationWeighting | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: StochasticModel,
+        record: MeasuredRecord,
+        nominal: Floats,
+        initial_covariance: str | np.ndarray = "first-sample",
+        substeps: int = 1,
+        kind: FilterKind | None = None,
+        weighing: InnovationWeighting | None = None,
+    ) -> None:
         Filter.__init__(self, model, record)
         Passes.__init__(self, model, record, nominal, initial_covariance, substeps, kind)
         self.weighing = weighing or InnovationWeighting()

@@ -7,8 +7,9 @@ piece knows where its mass lies, thirty standard deviations away or in tails of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from grisaille.laws.law_arguments import rows_of
 
 if TYPE_CHECKING:
     from grisaille.laws.measured import Measured
+    from grisaille.laws.values import Formula
 
 
 GOLDEN = 0.6180339887498949
@@ -135,7 +137,7 @@ def _peak(law: Measured, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return at(_golden(density, -MAX_LOG_SCALE * one, MAX_LOG_SCALE * one, PEAK_STEPS))
 
 
-def _middle(law: Measured) -> Any:
+def _middle(law: Measured) -> Formula:
     """Return a point near the density's mass: the location, or the middle of the support."""
     if law.location_path:
         return law.arguments[law.location_path]
@@ -147,7 +149,7 @@ def _middle(law: Measured) -> Any:
     )
 
 
-def _golden(function: Any, low: np.ndarray, high: np.ndarray, steps: int) -> np.ndarray:
+def _golden(function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray, steps: int) -> np.ndarray:
     """Return where functions with one maximum each have it; where two values are equal, what is nearer zero is kept."""
     with np.errstate(all="ignore"):
         a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)

@@ -173,7 +173,7 @@ def enter_declaration(content: Content, name: str, declaration: Declaration, res
             content.outputs[name] = FlatOutput(name, definition, f["noise"], distribution=law, **labels)
 
 
-def _is_formula(field: str, value: Any) -> bool:
+def _is_formula(field: str, value: object) -> bool:
     return value is not None and field in ("value", "start", "definition", "noise", "scale")
 
 

@@ -85,7 +85,7 @@ def _actions(items: Iterable[Any]) -> Iterator[Equation]:
             yield from item.equations
 
 
-def check_listed(owner: str, listed: list[Any], recorder: Recorder) -> None:
+def check_listed(owner: str, listed: list[Equation | When | Connection], recorder: Recorder) -> None:
     """Everything that was written is listed, and once."""
     check_written(owner, recorder.written, listed)
     seen: set[int] = set()
@@ -95,7 +95,7 @@ def check_listed(owner: str, listed: list[Any], recorder: Recorder) -> None:
         seen.add(id(item))
 
 
-def missing_super(cls: type, listed: list[Any], recorder: Recorder) -> list[str]:
+def missing_super(cls: type, listed: list[Equation | When | Connection], recorder: Recorder) -> list[str]:
     """A sentence for each ancestor whose equations the class replaced instead of extending."""
     kept = {id(item) for item in listed}
     hints = []

@@ -7,7 +7,7 @@ belong to whoever lowers, because only they know which symbols are functions of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -16,6 +16,9 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import BEND_MARK, SMOOTH_MARK, Call, Constant, Expression, Name, postorder
 from grisaille.model.lowering.guarded_branches import guard
 from grisaille.model.lowering.table_lowering import lower_table, lower_table2
+
+if TYPE_CHECKING:
+    from grisaille.model.expression import Data
 
 Leaf = Callable[[str], ca.SX]
 Differentiate = Callable[[ca.SX], ca.SX]
@@ -70,7 +73,7 @@ def _plain(function: Callable[..., ca.SX]) -> Callable[..., ca.SX]:
     return lambda _data, *arguments: function(*arguments)
 
 
-def _power(_data: Any, base: ca.SX, exponent: ca.SX) -> ca.SX:
+def _power(_data: Data, base: ca.SX, exponent: ca.SX) -> ca.SX:
     return base**exponent
 
 
@@ -79,7 +82,7 @@ MAX_EXPONENT = 350.0
 GROWING_OPERATIONS = frozenset((ca.OP_EXP, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_SINH, ca.OP_COSH))
 
 
-def _quotient(_data: Any, above: ca.SX, below: ca.SX) -> ca.SX:
+def _quotient(_data: Data, above: ca.SX, below: ca.SX) -> ca.SX:
     """a / b; in 1 + exp(x) the exponent is kept from overflow: the quotient is zero there, its slope inf / inf."""
     if below.is_scalar() and below.op() == ca.OP_ADD:
         first, second = below.dep(0), below.dep(1)
@@ -96,17 +99,17 @@ def _may_grow(formula: ca.SX) -> bool:
     return any(function.instruction_id(k) in GROWING_OPERATIONS for k in range(function.n_instructions()))
 
 
-def _where(_data: Any, condition: ca.SX, yes: ca.SX, no: ca.SX) -> ca.SX:
+def _where(_data: Data, condition: ca.SX, yes: ca.SX, no: ca.SX) -> ca.SX:
     # if_else evaluates both branches and multiplies the derivative of the untaken one by 0; guard() has made that
     # branch finite, so no 0·inf arises.
     return ca.if_else(condition, yes, no)
 
 
-def _smooth_abs(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
+def _smooth_abs(_data: Data, x: ca.SX, width: ca.SX) -> ca.SX:
     return ca.sqrt(x * x + width * width)
 
 
-def _smooth_sign(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
+def _smooth_sign(_data: Data, x: ca.SX, width: ca.SX) -> ca.SX:
     return x / ca.sqrt(x * x + width * width)
 
 

@@ -52,7 +52,7 @@ def lower_table2(
     return _sum(line * weight for line, weight in zip(lines, first, strict=True))
 
 
-def _closed(values: list[Any], xs: Sequence[float], outside: str) -> list[ca.SX | list[ca.SX]]:
+def _closed(values: list[ca.SX | list[ca.SX]], xs: Sequence[float], outside: str) -> list[ca.SX | list[ca.SX]]:
     """One value for each knot: a table that repeats itself ends where it began."""
     return [*values, values[0]] if outside == "repeat" and len(values) == len(xs) - 1 else values
 

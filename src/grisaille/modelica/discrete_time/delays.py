@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.modelica import tree
 from grisaille.modelica.parsing import parse
+
+if TYPE_CHECKING:
+    from grisaille.modelica.values import Value
 
 PLACES = 8
 """Values that may wait."""
@@ -65,7 +68,7 @@ end 'delay';
 _CONTINUOUS = ("der", "delay", "spatialDistribution")
 
 
-def with_rows(made: tree.Class, enumerations: Mapping[str, Any]) -> tree.Class:
+def with_rows(made: tree.Class, enumerations: Mapping[str, Value]) -> tree.Class:
     """A model in which delays of discrete variables are rows; the model itself where there is none."""
     given = (c.value for c in made.components if c.value is not None)
     if not any(isinstance(n, tree.Calling) and n.name == "delay" for n in tree.walk(*made.equations, *given)):
@@ -74,7 +77,7 @@ def with_rows(made: tree.Class, enumerations: Mapping[str, Any]) -> tree.Class:
 
 
 class _DelayedRows:
-    def __init__(self, made: tree.Class, enumerations: Mapping[str, Any]) -> None:
+    def __init__(self, made: tree.Class, enumerations: Mapping[str, Value]) -> None:
         self.made = made
         self.added: list[tree.Class] = []
         self.given: set[str] = set()

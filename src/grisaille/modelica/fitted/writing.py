@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,7 +198,7 @@ def _numbers(name: str) -> tuple[int, ...]:
     return tuple(k for _, numbers in parts_of(name) for k in numbers)
 
 
-def _array(sizes: tuple[int, ...], text: Any, index: tuple[int, ...] = ()) -> str:
+def _array(sizes: tuple[int, ...], text: Callable[[tuple[int, ...]], str], index: tuple[int, ...] = ()) -> str:
     if len(index) == len(sizes):
         return str(text(index))
     return f"{{{', '.join(_array(sizes, text, (*index, k + 1)) for k in range(sizes[len(index)]))}}}"

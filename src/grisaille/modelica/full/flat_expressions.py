@@ -44,7 +44,7 @@ class Expressions:
         self.inside: str | None = None
         """The function that is being written; names there are local."""
 
-    def text(self, node: Any) -> str:
+    def text(self, node: object) -> str:
         """An expression; every operation in parentheses."""
         kind, inner = node_of(node)
         if kind not in _WRITERS:

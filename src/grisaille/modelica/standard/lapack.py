@@ -19,7 +19,7 @@ Numbers = Callable[[int], np.ndarray[Any, Any]]
 """The argument at a position as an array of numbers."""
 
 
-def dgesv(values: Sequence[Any], numbers: Numbers) -> Written:
+def dgesv(values: Sequence[np.ndarray], numbers: Numbers) -> Written:
     """A X = B."""
     lu, pivots, x, info = lapack.dgesv(numbers(2), numbers(5))
     return {2: lu, 4: pivots + 1, 5: x.reshape(np.shape(values[5])), 7: info}
@@ -37,7 +37,7 @@ def dgetri(values: Sequence[Value], numbers: Numbers) -> Written:
     return {1: inverse, 6: info}
 
 
-def dgetrs(values: Sequence[Any], numbers: Numbers) -> Written:
+def dgetrs(values: Sequence[np.ndarray], numbers: Numbers) -> Written:
     """A X = B from L U."""
     x, info = lapack.dgetrs(numbers(3), numbers(5).astype(int) - 1, numbers(6), trans=int(values[0] != "N"))
     return {6: x.reshape(np.shape(values[6])), 8: info}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.modelica.standard import fourier, powers, random_numbers
 from grisaille.modelica.tables import Guarded
 from grisaille.modelica.values import Unfit, Value, is_number
+
+if TYPE_CHECKING:
+    from grisaille.modelica.values import Truth
 
 
 def _error_function(u: Value) -> float:
@@ -17,7 +20,7 @@ def _error_function(u: Value) -> float:
     return math.erf(u)
 
 
-def _ensured(value: Any, holds: Any, message: str) -> tuple[Any]:
+def _ensured(value: Value, holds: Truth, message: str) -> tuple[Value]:
     """A value of a formula that is one only where a condition holds."""
     if holds is False:
         raise Unfit(message)

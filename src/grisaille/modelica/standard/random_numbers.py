@@ -157,12 +157,12 @@ def xorshift1024star(state: Any) -> tuple[Any, Any]:
     return _drawn(*_product(word, _STAR_1024)), array([*kept, following])
 
 
-def _folded(place: Any) -> Value:
+def _folded(place: Value) -> Value:
     """A position on the ring, whatever Integer it is given by."""
     return subtract(place, multiply(_RING, floor(multiply(place, 1 / _RING))))
 
 
-def _at(place: Any, items: Sequence[Value] | Array) -> Value:
+def _at(place: Value, items: Sequence[Value] | Array) -> Value:
     """The item at a place, counted from zero."""
     chosen = items[-1]
     for k in reversed(range(len(items) - 1)):
@@ -178,7 +178,7 @@ def xorshift128plus(state: Array) -> tuple[Value, Value]:
     return _drawn(low, high), _state(_number(second[:32]), _number(second[32:]), low, high)
 
 
-def initial_state_64(local_seed: Any, global_seed: Any) -> Any:
+def initial_state_64(local_seed: Value, global_seed: Value) -> Any:
     """A good state from any two seeds."""
     state = array([_PRIME if local_seed == 0 and global_seed == 0 else local_seed, global_seed])
     for _ in range(_WARM_UP):

@@ -12,7 +12,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ from grisaille.simulation.progress import progress_over
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from grisaille.simulation.ensembles.reducers import Reducer
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -294,7 +296,7 @@ def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid:
 
 
 def _reduce(
-    engine: Engine, setting: EnsembleSetup, wanted: Any, progress: Progress | None
+    engine: Engine, setting: EnsembleSetup, wanted: str | Reducer | Sequence[str | Reducer], progress: Progress | None
 ) -> tuple[dict[str, Statistic], NDArray[np.int64]]:
     """Return statistics over the realizations that did not fail; begun again without those that did."""
     failed = np.full(setting.count, -1, dtype=np.int64)

@@ -8,7 +8,8 @@ states at the ends of the realizations.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from grisaille.compilation.batch_native import MAX_DOUBLES_OF_MOMENTS, processors
 from grisaille.memory import BYTES_PER_DOUBLE, SMALL_BYTES, in_words, largest_fitting, require_memory
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from grisaille.bound_experiment import ExperimentPoint
     from grisaille.simulation.ensembles.engines import EnsembleSetup
     from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
+    from grisaille.simulation.ensembles.reducers import Reducer
 
 MAX_NUMBERS_IN_MEMORY = 1 << 25
 """Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
@@ -92,7 +94,7 @@ def _bytes_of_states(posed: ExperimentPoint) -> float:
     return STATE_COPIES * BYTES_PER_DOUBLE * (1 + len(posed.names)) * (system.nx + filters) + 4 * BYTES_PER_DOUBLE
 
 
-def _needs_rows(reduce: Any) -> bool:
+def _needs_rows(reduce: str | Reducer | Sequence[str | Reducer]) -> bool:
     return reduce is not None and any(r.needs_rows for r in make_reducers(copy.deepcopy(reduce))[0])
 
 

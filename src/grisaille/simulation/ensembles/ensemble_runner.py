@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_s
 from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK, Statistic
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.structure.reduction import Structure
+
+if TYPE_CHECKING:
+    from grisaille.simulation.ensembles.reducers import Reducer
 
 MAX_NUMBERS_IN_MEMORY = 1 << 21
 """Numbers of trajectories held at a time when every realization is projected (16 MB)."""
@@ -265,7 +268,7 @@ class EnsembleRunner:
             point = point.with_structure(replace(self._extended[1], model=point.structure.model))
         return without_rough_signals(point) if point.structure.system.has.stepped_around else point
 
-    def _run(self, posed: ExperimentPoint, reduce: list[Any]) -> Ensemble:
+    def _run(self, posed: ExperimentPoint, reduce: list[str | Reducer]) -> Ensemble:
         return run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances_of(posed))
 
     def _disturbances_of(self, posed: ExperimentPoint) -> Disturbances:

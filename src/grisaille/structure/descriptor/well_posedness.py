@@ -18,7 +18,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import xarray
 
     from grisaille.model.classes import Model
+    from grisaille.model.expression import Expression
 
 ROWS_OF_TRAJECTORY = 5
 ROUGHNESS_ALONE = "this is about roughness: whether nonlinear formulas have a mean and a variance was not checked"
@@ -128,7 +129,7 @@ class WellPosedness:
 @checked
 def well_posedness(
     model: Model,
-    variables: Iterable[Any] | None = None,
+    variables: Iterable[str | Expression] | None = None,
     *,
     parameters: Mapping[str, float] | None = None,
     inputs: Mapping[str, float] | None = None,
@@ -151,7 +152,7 @@ def well_posedness(
 
 def examine(
     model: Model,
-    variables: Iterable[Any] | None,
+    variables: Iterable[str | Expression] | None,
     conditions: Sequence[PointConditions],
     *,
     parameters: Mapping[str, float] | None = None,
@@ -393,7 +394,7 @@ def _given_inputs(structure: Structure, inputs: Mapping[str, float] | None) -> d
     return {str(n): float(v) for n, v in (inputs or {}).items()}
 
 
-def _listed(structure: Structure, variables: Iterable[Any] | None) -> tuple[str, ...]:
+def _listed(structure: Structure, variables: Iterable[str | Expression] | None) -> tuple[str, ...]:
     if isinstance(variables, str):
         variables = [variables]
     names = [str(v) for v in (() if variables is None else variables)]

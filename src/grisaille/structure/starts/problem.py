@@ -22,6 +22,7 @@ from grisaille.structure.starts.rounding import EPSILON
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
+    from grisaille.model.flat import FlatVariable
     from grisaille.structure.starts.initialization import Initializer
 
 Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
@@ -423,5 +424,5 @@ def base_name(text: str) -> str:
     return text[4:-1].split(",")[0] if text.startswith("der(") else text
 
 
-def nominal_of(variable: Any) -> float:
+def nominal_of(variable: FlatVariable | None) -> float:
     return float(variable.nominal) if variable is not None and variable.nominal else 1.0
